@@ -1,0 +1,37 @@
+/*
+ * Clocks as a value that callers pass on, so that a simulated fleet can own time.
+ *
+ * Three readings, all integer nanoseconds: `now_ns` for leases and durations (CLOCK_BOOTTIME: runs
+ * through suspend), `wall_ns` for display only (never for decisions), `thread_cpu_ns` for metering.
+ */
+#ifndef SWERVE_BASE_CLOCK_H
+#define SWERVE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct clock {
+    int64_t (*now_ns)(void *context);
+    int64_t (*wall_ns)(void *context);
+    int64_t (*thread_cpu_ns)(void *context);
+    void *context;
+};
+
+/* The machine's own clocks. The object is static and immutable. */
+const struct clock *clock_system(void);
+
+static inline int64_t clock_now_ns(const struct clock *clock)
+{
+    return clock->now_ns(clock->context);
+}
+
+static inline int64_t clock_wall_ns(const struct clock *clock)
+{
+    return clock->wall_ns(clock->context);
+}
+
+static inline int64_t clock_thread_cpu_ns(const struct clock *clock)
+{
+    return clock->thread_cpu_ns(clock->context);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC'11). A value depends on (key, counter) and on nothing else, so noise is the same in
+ * any slot, batch, thread or fork.
+ *
+ * Convention: key = rollout seed; counter = (tick, stream, element, 0). Streams are named below so
+ * that two users never draw the same numbers.
+ */
+#ifndef SWERVE_BASE_RNG_H
+#define SWERVE_BASE_RNG_H
+
+#include <stdint.h>
+
+enum rng_stream {
+    RNG_STREAM_AGENT = 1,   /* hidden intent and parameters of agents */
+    RNG_STREAM_BEV = 2,     /* lidar dropout and weather returns */
+    RNG_STREAM_CAMERA = 3,  /* image noise, rain streaks */
+    RNG_STREAM_STACK = 4,   /* action latency jitter */
+    RNG_STREAM_PLANNER = 5, /* planners that want randomness */
+    RNG_STREAM_TEST = 6,
+};
+
+/* One Philox4x32-10 block: 4 uniform 32-bit words for a 128-bit counter under a 64-bit key. */
+void rng_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4]);
+
+/* Uniform in [0, 1), 32 bits of resolution. */
+double rng_uniform(uint64_t key, enum rng_stream stream, uint32_t tick, uint32_t element);
+
+/* SplitMix64 step: derives independent 64-bit keys from a seed (Steele et al., OOPSLA'14). */
+uint64_t rng_mix(uint64_t value);
+
+#endif

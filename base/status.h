@@ -1,0 +1,58 @@
+/*
+ * Statuses and errors: how every fallible function in Swerve reports what went wrong.
+ *
+ * A fallible function returns `enum status`; STATUS_OK is 0. On failure it fills the caller's
+ * `struct error` with one sentence that a user can act on (file, place, expected, found) and leaves
+ * its out-parameters untouched. A programming error is not a status: it aborts through CHECK().
+ */
+#ifndef SWERVE_BASE_STATUS_H
+#define SWERVE_BASE_STATUS_H
+
+#include <stdarg.h>
+
+#define ERROR_TEXT_BYTES 1024
+
+enum status {
+    STATUS_OK = 0,
+    STATUS_USAGE,     /* the command line is wrong */
+    STATUS_BAD_INPUT, /* a document, file or message is wrong */
+    STATUS_LIMIT,     /* a well-formed input exceeds a published limit */
+    STATUS_NO_MEMORY, /* an allocation failed */
+    STATUS_IO,        /* the operating system refused a read, write, open, connect .. */
+    STATUS_NOT_FOUND, /* a named thing does not exist */
+    STATUS_CONFLICT,  /* the request contradicts what is stored */
+    STATUS_STALE,     /* fenced off: the job was claimed again under a newer epoch */
+    STATUS_BUSY,      /* try again later; nothing was changed */
+    STATUS_TIMEOUT,   /* a deadline passed */
+    STATUS_STORE,     /* the job store failed */
+    STATUS_DEVICE,    /* a compute device or model failed */
+    STATUS_PLANNER,   /* the user's planner failed */
+    STATUS_MISMATCH,  /* a replay or gate comparison did not hold */
+    STATUS_CANCELLED, /* stopped on request */
+    STATUS_COUNT
+};
+
+struct error {
+    enum status status;
+    char text[ERROR_TEXT_BYTES];
+};
+
+/* Stable lower-case name ("bad_input"), for JSON and logs. Never NULL. */
+const char *status_name(enum status status);
+
+/* Process exit code of the command-line contract for a status (0, 1, 2, 3, 4, 5 or 6). */
+int status_exit_code(enum status status);
+
+/* Fills *error (may be NULL) with a formatted sentence and returns `status`, so that callers write
+ * `return error_set(error, STATUS_IO, "...")`. Text that does not fit is cut, always terminated. */
+enum status error_set(struct error *error, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As error_set, with a va_list. */
+enum status error_setv(struct error *error, enum status status, const char *format, va_list args);
+
+/* Puts "prefix: " in front of the text of an error that is already set; returns its status. */
+enum status error_prefix(struct error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

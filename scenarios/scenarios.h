@@ -1,0 +1,72 @@
+/*
+ * Scenarios: from files to concrete, validated records and the list of rollouts a suite asks for.
+ *
+ * Two stages: schemas/scenario_json.h decodes one *resolved* document strictly; this room resolves
+ * (parameters, map files, included suites), checks meaning (geometry, references), and expands
+ * grids. Nothing is handed out until the whole suite has been checked.
+ */
+#ifndef SWERVE_SCENARIOS_SCENARIOS_H
+#define SWERVE_SCENARIOS_SCENARIOS_H
+
+#include "base/arena.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "schemas/scenario.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A concrete scenario with its canonical text. Owns everything the record points to. */
+struct scenario_document {
+    struct arena arena;
+    struct scenario scenario;
+    char *canonical; /* canonical JSON, resolved: what the store keeps; in the arena */
+    size_t canonical_bytes;
+    char hash[SHA256_HEX_BYTES]; /* SHA-256 of canonical */
+};
+
+/* Loads one file with its parameters at their defaults, or `overrides` (JSON object text, NULL:
+ * none). */
+enum status scenario_load_file(const char *path, const char *overrides,
+                               struct scenario_document **out, struct error *error);
+
+/* Decodes and validates canonical text from the store. `name` is for messages. */
+enum status scenario_load_text(const char *name, const char *text, size_t bytes,
+                               struct scenario_document **out, struct error *error);
+void scenario_destroy(struct scenario_document *document); /* accepts NULL */
+
+/* The meaning checks of both loaders: references, self-intersection, overlaps at the start, .. */
+enum status scenario_validate(const char *name, const struct scenario *scenario,
+                              struct error *error);
+
+/* A suite after expansion: scenarios x seeds x planners, in file order. */
+struct suite_entry {
+    const struct scenario_document *document; /* owned by the suite */
+    const char *file;                         /* where it came from */
+    uint32_t seed_count;
+    const uint64_t *seeds;
+    uint32_t planner_count; /* 0: the caller's default */
+    const char *const *planners;
+    int32_t priority;
+};
+
+struct suite {
+    char id[LIMIT_ID_BYTES];
+    char title[LIMIT_TEXT_BYTES];
+    uint32_t entry_count;
+    struct suite_entry *entries;
+    char hash[SHA256_HEX_BYTES]; /* over entries: same content, same hash */
+};
+
+/* Loads a suite file (suite.schema.json), a single scenario file, or a directory of scenario files.
+ */
+enum status suite_load(const char *path, struct suite **out, struct error *error);
+void suite_destroy(struct suite *suite); /* accepts NULL */
+
+/* CommonRoad XML 2018b or 2020a to scenarios, one per planning problem, as resolved JSON documents
+ * in
+ * (*texts)[*count] (each malloc'ed, the array too). `bytes` <= LIMIT_XML_BYTES. */
+enum status import_commonroad(const char *name, const char *xml, size_t bytes, char ***texts,
+                              size_t *count, struct error *error);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * Job: the unit that the store hands to workers, and its life cycle.
+ *
+ * A job is a *prefix group*: one scenario x planner x seed with all its branches, so that the
+ * worker that simulates the shared past also runs what follows from it.
+ *
+ *   queued -> leased -> done
+ *                    -> flagged   (a teacher job is queued in the same transaction)
+ *                    -> queued    (failed, with backoff, while attempts remain)
+ *                    -> dead      (attempts used up, or a flagged job without anywhere to go)
+ *   queued, leased -> cancelled
+ *
+ * Every claim raises `epoch`; only the holder of the current epoch may complete.
+ */
+#ifndef SWERVE_SCHEMAS_JOB_H
+#define SWERVE_SCHEMAS_JOB_H
+
+#include "schemas/limits.h"
+#include "schemas/outcome.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum job_state {
+    JOB_QUEUED = 0,
+    JOB_LEASED,
+    JOB_DONE,
+    JOB_FLAGGED,
+    JOB_DEAD,
+    JOB_CANCELLED,
+    JOB_STATE_COUNT
+};
+
+extern const char *const job_state_names[JOB_STATE_COUNT];
+
+/* What is submitted. Texts are owned by the caller for the duration of the call. */
+struct job_spec {
+    char key[SHA256_HEX_BYTES]; /* result identity: SHA-256 of scenario, branches, planner, tier,
+                                   model, sampler, seed, backend, revision. Memoisation looks it up;
+                                   within a suite it makes submission idempotent */
+    char suite_id[LIMIT_ID_BYTES];
+    char scenario_id[LIMIT_ID_BYTES];
+    char scenario_hash[SHA256_HEX_BYTES]; /* a scenario body put with store->scenario_put */
+    char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES];
+    char pool[LIMIT_ID_BYTES]; /* which workers may take it: "bulk", "teacher" */
+    enum tier tier;
+    char model_hash[SHA256_HEX_BYTES];
+    char sampler[LIMIT_ID_BYTES];
+    char backend[LIMIT_ID_BYTES];
+    char revision[SHA256_HEX_BYTES];
+    uint64_t seed;
+    int32_t priority;                  /* higher first within a suite */
+    uint32_t rollout_count;            /* 1 + branches */
+    uint32_t attempts_max;             /* >= 1 */
+    int64_t parent_job_id;             /* lineage: the flagged job this one replaces; 0: none */
+    char prefix_key[SHA256_HEX_BYTES]; /* affinity: jobs with equal keys share context (map, model)
+                                        */
+};
+
+/* What a claim returns. */
+struct job_lease {
+    int64_t job_id;
+    int64_t epoch;
+    uint32_t attempt; /* 1-based */
+    struct job_spec spec;
+};
+
+enum completion_kind {
+    COMPLETION_DONE = 0, /* outcomes attached, one per rollout */
+    COMPLETION_FLAGGED,  /* discard; outcomes carry the evidence; `escalate_pool` or dead */
+    COMPLETION_FAILED,   /* this attempt broke: retry with backoff, else dead */
+    COMPLETION_RELEASED, /* handed back unharmed (drain): queued at once, attempt not counted */
+    COMPLETION_KIND_COUNT
+};
+
+extern const char *const completion_kind_names[COMPLETION_KIND_COUNT];
+
+struct job_completion {
+    int64_t job_id;
+    int64_t epoch;
+    char worker_id[LIMIT_ID_BYTES];
+    enum completion_kind kind;
+    int64_t device_ns; /* whole attempt, discarded work included */
+    int64_t metres_mm;
+    char artifact_hash[SHA256_HEX_BYTES]; /* "" or an artifact already in the store */
+    char escalate_pool[LIMIT_ID_BYTES];   /* FLAGGED only: pool of the new job; "": none exists */
+    enum tier escalate_tier;
+    char error[OUTCOME_ERROR_BYTES];
+    uint32_t outcome_count;
+    const struct outcome *outcomes; /* borrowed */
+};
+
+/* One attempt at a job, as the ledger charges it. */
+struct ledger_totals {
+    int64_t attempts;
+    int64_t device_ns;
+    int64_t metres_mm;
+    int64_t cost_uusd;
+};
+
+#endif

@@ -1,0 +1,381 @@
+/*
+ * Strict JSON reading. jansson parses; this file adds bounds, paths and sentences.
+ */
+#include "schemas/json_read.h"
+
+#include "base/check.h"
+#include "schemas/limits.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_TEXT_BYTES = 384 };
+
+/* Nesting is checked on the raw text first, because jansson's own limit is far above ours and the
+ * decoders behind it must never see deeper input. */
+static enum status check_depth(const char *file, const char *text, size_t bytes,
+                               struct error *error)
+{
+    int depth = 0;
+    size_t line = 1;
+    bool in_text = false;
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+        if (c == '\n') {
+            line++;
+        }
+        if (in_text) {
+            if (c == '\\') {
+                i++;
+            } else if (c == '"') {
+                in_text = false;
+            }
+        } else if (c == '"') {
+            in_text = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > LIMIT_JSON_DEPTH) {
+                return error_set(error, STATUS_LIMIT,
+                                 "%s: line %zu: expected at most %d nested levels, found more",
+                                 file, line, LIMIT_JSON_DEPTH);
+            }
+        } else if (c == ']' || c == '}') {
+            depth--;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status json_read_text(const char *file, const char *text, size_t bytes, json_t **root,
+                           struct error *error)
+{
+    json_error_t json_error;
+    enum status status = check_depth(file, text, bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &json_error);
+    if (value == NULL) {
+        if (json_error_code(&json_error) == json_error_out_of_memory) {
+            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory while parsing", file);
+        }
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: line %d, column %d: expected JSON, found: %s", file, json_error.line,
+                         json_error.column, json_error.text);
+    }
+    *root = value;
+    return STATUS_OK;
+}
+
+enum status json_read_file(const char *path, size_t limit_bytes, json_t **root, struct error *error)
+{
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL) {
+        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
+                         "%s: cannot open: %s", path, strerror(errno));
+    }
+    enum status status = STATUS_OK;
+    char *text = NULL;
+    struct stat info;
+    if (fstat(fileno(stream), &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = error_set(error, STATUS_BAD_INPUT, "%s: expected a regular file", path);
+        goto done;
+    }
+    if ((uint64_t)info.st_size > limit_bytes) {
+        status = error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes, found %lld", path,
+                           limit_bytes, (long long)info.st_size);
+        goto done;
+    }
+    text = malloc((size_t)info.st_size + 1);
+    if (text == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory for %lld bytes", path,
+                           (long long)info.st_size);
+        goto done;
+    }
+    size_t bytes = fread(text, 1, (size_t)info.st_size, stream);
+    if (ferror(stream)) {
+        status = error_set(error, STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+        goto done;
+    }
+    status = json_read_text(path, text, bytes, root, error);
+done:
+    free(text);
+    fclose(stream);
+    return status;
+}
+
+struct json_cursor json_cursor_root(const char *file, const json_t *value)
+{
+    return (struct json_cursor){.file = file, .value = value};
+}
+
+struct json_cursor json_cursor_member(const struct json_cursor *object, const char *key)
+{
+    return (struct json_cursor){
+        .file = object->file,
+        .value = json_object_get(object->value, key),
+        .parent = object,
+        .key = key,
+    };
+}
+
+struct json_cursor json_cursor_element(const struct json_cursor *array, size_t index)
+{
+    return (struct json_cursor){
+        .file = array->file,
+        .value = json_array_get(array->value, index),
+        .parent = array,
+        .index = index,
+    };
+}
+
+/* Writes "$.a.b[3]" into text; the chain is at most LIMIT_JSON_DEPTH long. */
+static void write_path(const struct json_cursor *cursor, char *text, size_t capacity)
+{
+    const struct json_cursor *chain[LIMIT_JSON_DEPTH + 1];
+    size_t count = 0;
+    for (; cursor->parent != NULL && count < COUNT_OF(chain); cursor = cursor->parent) {
+        chain[count++] = cursor;
+    }
+    size_t used = (size_t)snprintf(text, capacity, "$");
+    while (count > 0 && used < capacity) {
+        const struct json_cursor *step = chain[--count];
+        int wrote = step->key != NULL
+                        ? snprintf(text + used, capacity - used, ".%s", step->key)
+                        : snprintf(text + used, capacity - used, "[%zu]", step->index);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+static enum status fail_va(const struct json_cursor *cursor, enum status status,
+                           struct error *error, const char *format, va_list args)
+{
+    char path[PATH_TEXT_BYTES];
+    struct error local;
+    struct error *target = error != NULL ? error : &local;
+    write_path(cursor, path, sizeof path);
+    error_setv(target, status, format, args);
+    return error_prefix(target, "%s: %s", cursor->file, path);
+}
+
+enum status json_fail(const struct json_cursor *cursor, struct error *error, const char *format,
+                      ...)
+{
+    va_list args;
+    va_start(args, format);
+    enum status status = fail_va(cursor, STATUS_BAD_INPUT, error, format, args);
+    va_end(args);
+    return status;
+}
+
+enum status json_fail_status(const struct json_cursor *cursor, enum status status,
+                             struct error *error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_va(cursor, status, error, format, args);
+    va_end(args);
+    return status;
+}
+
+/* What a value is, for "found ..". */
+static const char *found_name(const json_t *value)
+{
+    if (value == NULL) {
+        return "nothing";
+    }
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "text";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "true or false";
+    default:
+        return "null";
+    }
+}
+
+enum status json_object_begin(const struct json_cursor *cursor, const char *const *keys,
+                              struct error *error)
+{
+    if (!json_is_object(cursor->value)) {
+        return json_fail(cursor, error, "expected an object, found %s", found_name(cursor->value));
+    }
+    const char *key;
+    json_t *member;
+    json_object_foreach ((json_t *)(uintptr_t)cursor->value, key, member) {
+        const char *const *legal = keys;
+        while (*legal != NULL && strcmp(*legal, key) != 0) {
+            legal++;
+        }
+        if (*legal == NULL) {
+            return json_fail(cursor, error, "unknown member \"%.64s\"", key);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status json_array_begin(const struct json_cursor *cursor, size_t min, size_t max,
+                             size_t *count, struct error *error)
+{
+    if (!json_is_array(cursor->value)) {
+        return json_fail(cursor, error, "expected an array, found %s", found_name(cursor->value));
+    }
+    size_t found = json_array_size(cursor->value);
+    if (found < min) {
+        return json_fail(cursor, error, "expected at least %zu elements, found %zu", min, found);
+    }
+    if (found > max) {
+        return json_fail_status(cursor, STATUS_LIMIT, error,
+                                "expected at most %zu elements, found %zu", max, found);
+    }
+    *count = found;
+    return STATUS_OK;
+}
+
+enum status json_value_number(const struct json_cursor *cursor, double min, double max, double *out,
+                              struct error *error)
+{
+    if (!json_is_number(cursor->value)) {
+        return json_fail(cursor, error, "expected a number, found %s", found_name(cursor->value));
+    }
+    double value = json_number_value(cursor->value);
+    if (!(value >= min && value <= max)) {
+        return json_fail(cursor, error, "expected a number from %g to %g, found %g", min, max,
+                         value);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+enum status json_value_integer(const struct json_cursor *cursor, int64_t min, int64_t max,
+                               int64_t *out, struct error *error)
+{
+    if (!json_is_integer(cursor->value)) {
+        return json_fail(cursor, error, "expected an integer, found %s", found_name(cursor->value));
+    }
+    int64_t value = json_integer_value(cursor->value);
+    if (value < min || value > max) {
+        return json_fail(cursor, error, "expected an integer from %lld to %lld, found %lld",
+                         (long long)min, (long long)max, (long long)value);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+enum status json_value_bool(const struct json_cursor *cursor, bool *out, struct error *error)
+{
+    if (!json_is_boolean(cursor->value)) {
+        return json_fail(cursor, error, "expected true or false, found %s",
+                         found_name(cursor->value));
+    }
+    *out = json_is_true(cursor->value);
+    return STATUS_OK;
+}
+
+enum status json_value_text(const struct json_cursor *cursor, char *out, size_t capacity,
+                            struct error *error)
+{
+    if (!json_is_string(cursor->value)) {
+        return json_fail(cursor, error, "expected text, found %s", found_name(cursor->value));
+    }
+    size_t bytes = json_string_length(cursor->value);
+    const char *text = json_string_value(cursor->value);
+    if (bytes >= capacity) {
+        return json_fail_status(cursor, STATUS_LIMIT, error,
+                                "expected at most %zu bytes of text, found %zu", capacity - 1,
+                                bytes);
+    }
+    if (strlen(text) != bytes) {
+        return json_fail(cursor, error, "expected text without NUL characters");
+    }
+    memcpy(out, text, bytes + 1);
+    return STATUS_OK;
+}
+
+enum status json_value_choice(const struct json_cursor *cursor, const char *const *names,
+                              size_t count, int *out, struct error *error)
+{
+    if (!json_is_string(cursor->value)) {
+        return json_fail(cursor, error, "expected text, found %s", found_name(cursor->value));
+    }
+    const char *text = json_string_value(cursor->value);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (int)i;
+            return STATUS_OK;
+        }
+    }
+    char choices[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof choices; i++) {
+        int wrote = snprintf(choices + used, sizeof choices - used, "%s\"%s\"", i > 0 ? ", " : "",
+                             names[i]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return json_fail(cursor, error, "expected one of %s, found \"%.64s\"", choices, text);
+}
+
+/* Absent and optional: the caller's default stands. */
+#define SKIP_ABSENT(cursor)                             \
+    if (!required && !json_cursor_present(&(cursor))) { \
+        return STATUS_OK;                               \
+    }
+
+enum status json_member_number(const struct json_cursor *object, const char *key, bool required,
+                               double min, double max, double *out, struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    SKIP_ABSENT(member)
+    return json_value_number(&member, min, max, out, error);
+}
+
+enum status json_member_integer(const struct json_cursor *object, const char *key, bool required,
+                                int64_t min, int64_t max, int64_t *out, struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    SKIP_ABSENT(member)
+    return json_value_integer(&member, min, max, out, error);
+}
+
+enum status json_member_bool(const struct json_cursor *object, const char *key, bool required,
+                             bool *out, struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    SKIP_ABSENT(member)
+    return json_value_bool(&member, out, error);
+}
+
+enum status json_member_text(const struct json_cursor *object, const char *key, bool required,
+                             char *out, size_t capacity, struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    SKIP_ABSENT(member)
+    return json_value_text(&member, out, capacity, error);
+}
+
+enum status json_member_choice(const struct json_cursor *object, const char *key, bool required,
+                               const char *const *names, size_t count, int *out,
+                               struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    SKIP_ABSENT(member)
+    return json_value_choice(&member, names, count, out, error);
+}
+
+char *json_canonical_text(const json_t *value)
+{
+    return json_dumps(value,
+                      JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+}

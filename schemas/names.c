@@ -1,0 +1,30 @@
+/*
+ * The text names of enumerations that travel in JSON, SQL and on the screen.
+ */
+#include "schemas/job.h"
+#include "schemas/outcome.h"
+
+const char *const tier_names[TIER_COUNT] = {"replay", "object", "student", "teacher"};
+
+const char *const verdict_names[VERDICT_COUNT] = {"pass", "fail", "planner_error", "flagged"};
+
+const char *const reason_names[REASON_BIT_COUNT] = {
+    "at_fault_collision", "collision",     "off_drivable", "wrong_direction",
+    "goal_not_reached",   "uncomfortable", "ttc",          "distance",
+    "impact_speed",       "progress",      "score",        "speed",
+};
+
+const char *const collision_kind_names[COLLISION_KIND_COUNT] = {
+    "none", "stopped_ego", "stopped_track", "rear", "front", "lateral",
+};
+
+const char *const job_state_names[JOB_STATE_COUNT] = {
+    "queued", "leased", "done", "flagged", "dead", "cancelled",
+};
+
+const char *const completion_kind_names[COMPLETION_KIND_COUNT] = {
+    "done",
+    "flagged",
+    "failed",
+    "released",
+};

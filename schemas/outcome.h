@@ -1,0 +1,117 @@
+/*
+ * Outcome: the verdict on one rollout (the main line or one branch of a job) and everything needed
+ * to reproduce it. JSON codec in schemas/outcome_json.c; member names are the same.
+ */
+#ifndef SWERVE_SCHEMAS_OUTCOME_H
+#define SWERVE_SCHEMAS_OUTCOME_H
+
+#include "base/sha256.h"
+#include "schemas/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tier { TIER_REPLAY = 0, TIER_OBJECT, TIER_STUDENT, TIER_TEACHER, TIER_COUNT };
+
+enum verdict {
+    VERDICT_PASS = 0,
+    VERDICT_FAIL,          /* a criterion was not met; `reasons` says which */
+    VERDICT_PLANNER_ERROR, /* the planner crashed, hung or answered nonsense */
+    VERDICT_FLAGGED,       /* a health check fired: evidence only, never counted as a result */
+    VERDICT_COUNT
+};
+
+/* Why a rollout failed: a bit each, in this order, named in reason_names. */
+enum reason {
+    REASON_AT_FAULT_COLLISION = 1 << 0,
+    REASON_COLLISION = 1 << 1,
+    REASON_OFF_DRIVABLE = 1 << 2,
+    REASON_WRONG_DIRECTION = 1 << 3,
+    REASON_GOAL_NOT_REACHED = 1 << 4,
+    REASON_UNCOMFORTABLE = 1 << 5,
+    REASON_TTC = 1 << 6,
+    REASON_DISTANCE = 1 << 7,
+    REASON_IMPACT_SPEED = 1 << 8,
+    REASON_PROGRESS = 1 << 9,
+    REASON_SCORE = 1 << 10,
+    REASON_SPEED = 1 << 11,
+    REASON_BIT_COUNT = 12
+};
+
+enum collision_kind {
+    COLLISION_NONE = 0,
+    COLLISION_STOPPED_EGO,
+    COLLISION_STOPPED_TRACK,
+    COLLISION_REAR,
+    COLLISION_FRONT,
+    COLLISION_LATERAL,
+    COLLISION_KIND_COUNT
+};
+
+/* Definitions, sources and units: worker/METRICS.md. NAN where a metric does not apply. */
+struct metrics {
+    double no_at_fault_collision; /* 1 or 0 */
+    double drivable_area;         /* 1 or 0 */
+    double driving_direction;     /* 1, 0.5 or 0 */
+    double making_progress;       /* 1 or 0 */
+    double progress;              /* 0..1 */
+    double ttc;                   /* 1 or 0 */
+    double speed_limit;           /* 0..1 */
+    double comfort;               /* 1 or 0 */
+    double score;                 /* 0..1 */
+    double min_ttc_s;             /* smallest over the rollout, 3.0 horizon; INFINITY: none */
+    double min_distance_m;        /* INFINITY: no agent was ever present */
+    double impact_speed_mps;      /* relative speed at the first contact; NAN: none */
+    double progress_m;            /* along the route */
+    double distance_m;            /* driven */
+    double speed_max_mps;
+    double accel_min_mps2; /* smoothed, as comfort sees it */
+    double jerk_max_mps3;
+    uint32_t intervention_count; /* ticks' runs in which the guardian would have overridden */
+    uint32_t collision_count;    /* distinct agents touched */
+    uint32_t collision_tick;     /* of the first contact; UINT32_MAX: none */
+    int32_t collision_agent;     /* index in the scenario, -1: none */
+    enum collision_kind collision_kind; /* of the first contact */
+    bool at_fault;                      /* any contact was ego's fault */
+    bool goal_reached;
+};
+
+enum { OUTCOME_ERROR_BYTES = 2048 };
+
+struct outcome {
+    int64_t id; /* store's row id; 0 before it is stored */
+    int64_t job_id;
+    int64_t epoch; /* the attempt that produced it */
+    char suite_id[LIMIT_ID_BYTES];
+    char scenario_id[LIMIT_ID_BYTES];
+    char scenario_hash[SHA256_HEX_BYTES];
+    char branch_id[LIMIT_ID_BYTES]; /* "" for the main line */
+    char planner[LIMIT_SPEC_BYTES]; /* spec as given */
+    char planner_hash[SHA256_HEX_BYTES];
+    enum tier tier;
+    char pool[LIMIT_ID_BYTES];
+    char model_hash[SHA256_HEX_BYTES]; /* "" for worlds without a model */
+    char sampler[LIMIT_ID_BYTES];      /* "" likewise */
+    char backend[LIMIT_ID_BYTES];      /* "cpu", "cuda:sm_90" */
+    char revision[SHA256_HEX_BYTES];   /* of the simulation sources, see worker/revision.h */
+    uint64_t seed;
+    enum verdict verdict;
+    uint32_t reasons; /* enum reason bits */
+    struct metrics metrics;
+    uint32_t ticks;        /* length of the rollout, prefix included */
+    uint32_t prefix_ticks; /* of these, simulated once by the main line and shared */
+    int64_t metres_mm;     /* driven in simulation by this rollout, shared prefix excluded */
+    int64_t device_ns;     /* compute charged to this rollout, shared prefix excluded */
+    char trace_hash[SHA256_HEX_BYTES];    /* see schemas/trace.h */
+    char artifact_hash[SHA256_HEX_BYTES]; /* trace artifact in the store */
+    char slice[6][LIMIT_ID_BYTES];        /* values by enum slice_kind, copied from the scenario */
+    bool safety_critical;
+    char error[OUTCOME_ERROR_BYTES]; /* planner error and the tail of its stderr; else "" */
+};
+
+extern const char *const tier_names[TIER_COUNT];
+extern const char *const verdict_names[VERDICT_COUNT];
+extern const char *const reason_names[REASON_BIT_COUNT];
+extern const char *const collision_kind_names[COLLISION_KIND_COUNT];
+
+#endif

@@ -1,0 +1,321 @@
+/*
+ * Scenario: one concrete driving situation, fully resolved (no parameters, no file references).
+ *
+ * The record behind schemas/scenario.schema.json: every member below has a JSON member of the same
+ * name unless a comment says otherwise. Metres, seconds, radians; x east, y north, headings
+ * counter-clockwise from +x; a pose is that of the centre of the object's box. Arrays live in the
+ * arena of the `struct scenario_document` that owns the record; a decoded scenario is immutable.
+ */
+#ifndef SWERVE_SCHEMAS_SCENARIO_H
+#define SWERVE_SCHEMAS_SCENARIO_H
+
+#include "base/geom.h"
+#include "schemas/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- map ---- */
+
+enum lane_kind { LANE_DRIVING = 0, LANE_SHOULDER, LANE_CYCLE, LANE_SIDEWALK, LANE_KIND_COUNT };
+enum marking { MARKING_NONE = 0, MARKING_DASHED, MARKING_SOLID, MARKING_COUNT };
+
+struct lane {
+    char id[LIMIT_ID_BYTES];
+    enum lane_kind kind;      /* "driving" (default), "shoulder", "cycle", "sidewalk" */
+    uint32_t point_count;     /* >= 2 */
+    struct vec2 *centre_line; /* [point_count], in the direction of travel; JSON [[x,y],..] */
+    double *width_m;          /* [point_count]; JSON: one number or one per point */
+    double speed_limit_mps;   /* 0: none posted */
+    int32_t left;             /* index of the neighbouring lane, -1: none; JSON: lane id */
+    int32_t right;
+    bool left_opposite; /* that neighbour runs the other way */
+    bool right_opposite;
+    uint32_t successor_count;
+    uint32_t *successors;      /* lane indices; JSON: lane ids; cycles are legal (roundabouts) */
+    enum marking left_marking; /* "none", "dashed", "solid" (default) */
+    enum marking right_marking;
+    bool intersection; /* part of a junction */
+};
+
+struct polygon {
+    uint32_t point_count; /* >= 3, simple, either orientation */
+    struct vec2 *points;  /* JSON [[x,y],..] */
+};
+
+/* A patch of road with its own friction: water, ice, oil. */
+struct surface {
+    char kind[LIMIT_ID_BYTES]; /* "water", "ice", "oil", "gravel", "snow" */
+    double friction;           /* tyre-road coefficient, (0, 1.2] */
+    struct polygon area;
+};
+
+struct map {
+    char id[LIMIT_ID_BYTES];
+    uint32_t lane_count;
+    struct lane *lanes;
+    uint32_t drivable_count; /* extra drivable areas besides the driving, shoulder, cycle lanes */
+    struct polygon *drivable;
+    uint32_t crosswalk_count;
+    struct polygon *crosswalks;
+    uint32_t surface_count;
+    struct surface *surfaces;
+};
+
+/* ---- motion ---- */
+
+/* A logged or prescribed motion, strictly increasing in time; any sampling, interpolated to ticks.
+ */
+struct trajectory_point {
+    double t_s;
+    double x_m;
+    double y_m;
+    double heading_rad;
+    double speed_mps; /* >= 0 */
+};
+
+struct trajectory {
+    uint32_t point_count;            /* 0: none */
+    struct trajectory_point *points; /* JSON [[t,x,y,heading,speed],..] */
+};
+
+enum trigger_kind {
+    TRIGGER_TIME = 0,     /* value: seconds since start */
+    TRIGGER_EGO_DISTANCE, /* value: box distance agent-ego in metres falls below */
+    TRIGGER_EGO_TTA,      /* value: ego's time to reach the agent's position along ego's heading, at
+                             ego's present speed, falls below (seconds) */
+    TRIGGER_EGO_PASSED,   /* value: agent's centre is more than this many metres behind ego's centre
+                           */
+    TRIGGER_AFTER,        /* value: seconds since the previous manoeuvre of this agent completed */
+    TRIGGER_COUNT
+};
+
+struct trigger {
+    enum trigger_kind
+        kind; /* JSON "when": "time", "ego_distance", "ego_tta", "ego_passed", "after" */
+    double value;
+};
+
+enum manoeuvre_kind {
+    MANOEUVRE_SPEED = 0,   /* change speed to speed_mps at rate_mps2 (> 0 both ways) */
+    MANOEUVRE_LANE_CHANGE, /* shift by offset_m (left positive) within duration_s, quintic profile
+                            */
+    MANOEUVRE_PATH,        /* leave the lane and follow path at speed_mps, rate_mps2 */
+    MANOEUVRE_APPEAR,      /* become present (an agent with "hidden": true) */
+    MANOEUVRE_VANISH,      /* stop being present */
+    MANOEUVRE_COUNT
+};
+
+struct manoeuvre {
+    struct trigger trigger;
+    enum manoeuvre_kind kind; /* JSON "do": "speed", "lane_change", "path", "appear", "vanish" */
+    double speed_mps;
+    double rate_mps2;
+    double offset_m;
+    double duration_s;
+    uint32_t path_count;
+    struct vec2 *path;
+};
+
+/* Intelligent Driver Model and MOBIL parameters; see engine/object for the formulas and sources. */
+struct idm {
+    double desired_speed_mps;
+    double time_headway_s;
+    double min_gap_m;
+    double accel_max_mps2;
+    double decel_comfort_mps2;
+    double politeness; /* MOBIL p */
+    bool lane_changes; /* MOBIL on */
+    bool sees_ego;     /* false: a distracted driver who ignores ego */
+};
+
+/* ---- agents ---- */
+
+enum agent_kind {
+    AGENT_CAR = 0,
+    AGENT_VAN,
+    AGENT_TRUCK,
+    AGENT_BUS,
+    AGENT_MOTORCYCLE,
+    AGENT_CYCLIST,
+    AGENT_PEDESTRIAN,
+    AGENT_ANIMAL,
+    AGENT_OBJECT, /* debris, cones, barriers, furniture */
+    AGENT_KIND_COUNT
+};
+
+enum behaviour_kind {
+    BEHAVIOUR_STATIC = 0, /* never moves */
+    BEHAVIOUR_IDM,        /* follows its lane (or `route`) with IDM, changes lane with MOBIL */
+    BEHAVIOUR_REPLAY,     /* a logged trajectory; in the object world, IDM along the logged path */
+    BEHAVIOUR_SCRIPT,     /* keeps speed along lane or heading, then its manoeuvres in order */
+    BEHAVIOUR_COUNT
+};
+
+struct agent {
+    char id[LIMIT_ID_BYTES];
+    enum agent_kind
+        kind; /* "car", "van", "truck", "bus", "motorcycle", "cyclist", "pedestrian", .. */
+    double length_m;
+    double width_m;
+    double height_m;
+    struct pose pose;
+    double speed_mps;
+    bool hidden; /* not present until a manoeuvre or branch makes it appear */
+    bool low;    /* flat enough for a lidar ray to pass over it (debris); still solid to the car */
+    enum behaviour_kind behaviour;
+    struct idm idm; /* used by IDM, and by REPLAY in the object world */
+    struct trajectory trajectory;
+    uint32_t manoeuvre_count;
+    struct manoeuvre *manoeuvres;
+    uint32_t route_count;
+    uint32_t *route; /* lane indices an IDM agent follows; JSON: lane ids */
+};
+
+/* ---- ego ---- */
+
+struct ego {
+    struct pose pose;
+    double speed_mps;
+    double length_m;
+    double width_m;
+    double height_m;
+    double wheelbase_m;
+    uint32_t route_count; /* >= 1 after loading: from JSON "route" or searched to "goal" */
+    uint32_t *route;      /* lane indices; consecutive: successor or same-direction neighbour */
+    bool has_goal;
+    struct vec2 goal; /* JSON "goal": {"x_m","y_m","radius_m"} */
+    double goal_radius_m;
+    struct trajectory log; /* the recorded or expert drive, optional; builtin:log follows it */
+};
+
+/* ---- conditions, slices, criteria ---- */
+
+enum weather {
+    WEATHER_CLEAR = 0,
+    WEATHER_RAIN,
+    WEATHER_HEAVY_RAIN,
+    WEATHER_FOG,
+    WEATHER_SNOW,
+    WEATHER_COUNT
+};
+enum light { LIGHT_DAY = 0, LIGHT_DUSK, LIGHT_NIGHT, LIGHT_COUNT };
+
+struct conditions {
+    enum weather weather; /* "clear", "rain", "heavy_rain", "fog", "snow" */
+    enum light light;     /* "day", "dusk", "night" */
+    double friction;      /* (0, 1.2]; default by weather: 1.0, 0.7, 0.6, 0.9, 0.35 */
+    double visibility_m;  /* lidar and camera range; default by weather: 200, 120, 80, 50, 80 */
+};
+
+enum slice_kind {
+    SLICE_WEATHER = 0,
+    SLICE_LIGHT,
+    SLICE_ROAD,      /* "motorway", "urban", "rural", "junction", "roundabout", "parking" .. */
+    SLICE_GEOGRAPHY, /* "europe", "north_america", "asia", "africa", "oceania" .. */
+    SLICE_ACTOR,     /* "car", "truck", "pedestrian", "child", "cyclist", "animal", "object" .. */
+    SLICE_SCENARIO_TYPE, /* "aeb_ccrs", "cut_in", "wrong_way" .. */
+    SLICE_KIND_COUNT
+};
+
+struct slices {
+    char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES]; /* JSON members: weather, light, road, .. */
+    bool safety_critical;
+};
+
+/* What the rollout must satisfy to pass. An absent criterion is not applied; a number that is NAN
+ * is absent. JSON member names as here. */
+struct criteria {
+    bool no_at_fault_collision;  /* default true */
+    bool no_collision;           /* default false: any contact fails */
+    bool stay_drivable;          /* default true: no corner 0.3 m or more off */
+    bool right_direction;        /* default true: driving-direction metric > 0 */
+    bool reach_goal;             /* default false */
+    bool comfortable;            /* default false */
+    double min_ttc_s;            /* smallest TTC allowed */
+    double min_distance_m;       /* smallest clearance to any agent allowed */
+    double impact_speed_max_mps; /* relative speed at a contact, when contact itself may pass */
+    double progress_min;         /* fraction of the expected progress, 0..1 */
+    double score_min;            /* nuPlan-style score, 0..1 */
+    double speed_max_mps;        /* ego may not be faster at any tick */
+    double expected_progress_m;  /* what counts as progress 1.0; NAN: from log or free flow */
+};
+
+/* ---- branches ---- */
+
+enum intervention_kind {
+    INTERVENE_EGO_BRAKE = 0, /* decel_mps2, steering as the lane needs */
+    INTERVENE_EGO_SWERVE,    /* offset_m (left positive) within duration_s, then straight on */
+    INTERVENE_EGO_MAINTAIN,  /* keep speed and lane */
+    INTERVENE_EGO_ACTIONS,   /* given sequence, one per tick, the last one held */
+    INTERVENE_EGO_PLANNER,   /* back to the planner */
+    INTERVENE_AGENT_BRAKE,   /* agent, decel_mps2 */
+    INTERVENE_AGENT_CUT_IN,  /* agent into ego's lane within duration_s */
+    INTERVENE_AGENT_APPEAR,  /* a "hidden" agent becomes present */
+    INTERVENE_CONDITIONS,    /* weather, light, friction, visibility change */
+    INTERVENE_STACK_LATENCY, /* action arrives latency_ms late, +- uniform jitter_ms */
+    INTERVENE_STACK_DROPOUT, /* sensors stay dark for duration_s */
+    INTERVENE_COUNT
+};
+
+enum sensor_mask {
+    SENSOR_LIDAR = 1,
+    SENSOR_CAMERA_LEFT = 2,
+    SENSOR_CAMERA_FRONT = 4,
+    SENSOR_CAMERA_RIGHT = 8,
+    SENSOR_ALL = 15
+};
+
+/* What ego does for one tick. */
+struct action {
+    double
+        accel_mps2; /* longitudinal, along ego's heading; physics clamps to tyres and drivetrain */
+    double steer_rad; /* front-wheel angle, left positive; physics limits angle and rate */
+};
+
+struct intervention {
+    enum intervention_kind kind; /* JSON "kind": "ego_brake", "ego_swerve", .. as the enum names */
+    uint32_t tick;               /* absolute; >= the branch's at_tick */
+    int32_t agent;               /* index, -1: none; JSON: agent id */
+    double decel_mps2;
+    double offset_m;
+    double duration_s;
+    double latency_ms;
+    double jitter_ms;
+    uint32_t sensors; /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
+    struct conditions conditions;
+    uint32_t action_count;
+    struct action *actions; /* JSON [[accel,steer],..] */
+};
+
+struct branch {
+    char id[LIMIT_ID_BYTES];
+    uint32_t at_tick;            /* the fork: ticks before it are shared with the main line */
+    uint32_t intervention_count; /* >= 1, ordered by tick */
+    struct intervention *interventions;
+};
+
+/* ---- the whole ---- */
+
+/* Which tier can answer: a logged scene again, planning behaviour, or perception in the loop. */
+enum question { QUESTION_REGRESSION = 0, QUESTION_PLANNING, QUESTION_PERCEPTION, QUESTION_COUNT };
+
+struct scenario {
+    char id[LIMIT_ID_BYTES]; /* unique within a suite after expansion */
+    char title[LIMIT_TEXT_BYTES];
+    char source[LIMIT_TEXT_BYTES]; /* protocol or file it was written from */
+    char prompt[LIMIT_PROMPT_BYTES];
+    struct map map;
+    struct ego ego;
+    uint32_t agent_count;
+    struct agent *agents;
+    struct conditions conditions;
+    struct slices slices;
+    uint32_t horizon_ticks; /* JSON "horizon_s", a multiple of the 0.1 s tick */
+    enum question question; /* "regression", "planning" (default), "perception" */
+    struct criteria criteria;
+    uint32_t branch_count;
+    struct branch *branches;
+};
+
+#endif

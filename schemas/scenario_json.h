@@ -1,0 +1,35 @@
+/*
+ * Scenario codec: one resolved scenario document (schemas/scenario.schema.json) to and from the
+ * record. Strict: unknown members, wrong types, numbers out of range, unknown names and dangling
+ * references are errors with file and JSON path. Checks form only; meaning (geometry, overlaps) is
+ * checked by scenarios/validate.c.
+ */
+#ifndef SWERVE_SCHEMAS_SCENARIO_JSON_H
+#define SWERVE_SCHEMAS_SCENARIO_JSON_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "schemas/json_read.h"
+#include "schemas/scenario.h"
+
+/* Everything the record points to comes from the arena. Names in enum order, for messages and
+ * tools. */
+enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
+                            struct scenario *out, struct error *error);
+
+/* A new reference that decodes to an equal record; NULL when memory runs out. */
+json_t *scenario_encode(const struct scenario *scenario);
+
+extern const char *const lane_kind_names[LANE_KIND_COUNT];
+extern const char *const marking_names[MARKING_COUNT];
+extern const char *const trigger_names[TRIGGER_COUNT];
+extern const char *const manoeuvre_names[MANOEUVRE_COUNT];
+extern const char *const agent_kind_names[AGENT_KIND_COUNT];
+extern const char *const behaviour_names[BEHAVIOUR_COUNT];
+extern const char *const weather_names[WEATHER_COUNT];
+extern const char *const light_names[LIGHT_COUNT];
+extern const char *const slice_names[SLICE_KIND_COUNT];
+extern const char *const intervention_names[INTERVENE_COUNT];
+extern const char *const question_names[QUESTION_COUNT];
+
+#endif

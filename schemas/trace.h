@@ -1,0 +1,62 @@
+/*
+ * Trace: what happened in one job, tick by tick; the artifact behind every outcome. From a trace
+ * and its scenario the report redraws any frame, so pictures cost nothing while simulating.
+ *
+ * One artifact per job: a trace_file_header, then one rollout after the other (main line first),
+ * each a trace_rollout_header followed by `tick_count` ticks, each tick a struct trace_tick and
+ * `agent_count` struct trace_agent. Little-endian, no padding beyond what is declared; the store
+ * compresses the whole with zstd. A branch's ticks begin at its fork; the earlier ones are the main
+ * line's.
+ *
+ * trace_hash of a rollout = SHA-256 over its ticks from tick 0 (the shared prefix included), each
+ * exactly as encoded here: two runs with equal hashes did the same thing to the last bit.
+ */
+#ifndef SWERVE_SCHEMAS_TRACE_H
+#define SWERVE_SCHEMAS_TRACE_H
+
+#include "schemas/limits.h"
+
+#include <stdint.h>
+
+#define TRACE_MAGIC "SWTRACE1"
+
+struct trace_file_header {
+    char magic[8];
+    uint32_t rollout_count;
+    uint32_t agent_count;
+};
+
+struct trace_rollout_header {
+    char branch_id[LIMIT_ID_BYTES];
+    uint32_t first_tick;
+    uint32_t tick_count;
+    int32_t parent; /* index of the rollout it forked from, -1: none */
+    uint32_t reserved;
+};
+
+/* State before the tick's step, and the action that then reached the car. */
+struct trace_tick {
+    uint32_t tick;
+    uint8_t weather;
+    uint8_t light;
+    uint8_t sensors_dark; /* enum sensor_mask */
+    uint8_t guardian;     /* 1: the guardian would have overridden */
+    float friction;
+    float visibility_m;
+    double x_m, y_m, heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad;
+    double action_accel_mps2, action_steer_rad;
+    uint64_t observation_digest; /* of what the planner was shown; 0: it asked for no sensor */
+};
+
+struct trace_agent {
+    double x_m, y_m, heading_rad, speed_mps;
+    uint32_t present;
+    uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct trace_file_header) == 16, "trace layout");
+_Static_assert(sizeof(struct trace_rollout_header) == 80, "trace layout");
+_Static_assert(sizeof(struct trace_tick) == 104, "trace layout");
+_Static_assert(sizeof(struct trace_agent) == 40, "trace layout");
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * Store: the job store's API. One table of functions, several faces: embedded SQLite, the HTTP
+ * client, PostgreSQL later; one conformance suite that every face passes. Nothing here is
+ * particular to SQL.
+ *
+ * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
+ * belong to workers (one heartbeat row each) and only decide when a job may be claimed again.
+ * Every mutating call is atomic and durable (synchronous=FULL) when it returns OK, and may be
+ * repeated: submit by key, complete by (job, epoch).
+ *
+ * Thread-safe: any thread may call any function of one store.
+ */
+#ifndef SWERVE_STORE_STORE_H
+#define SWERVE_STORE_STORE_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "schemas/job.h"
+#include "schemas/outcome.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store;
+
+struct store_submit_result {
+    int64_t job_id;
+    bool existed;  /* this suite already had the key */
+    bool memoised; /* another suite's finished result was taken over; the job is already done */
+};
+
+struct store_worker {
+    char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
+    char pool[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES]; /* price table key: "cpu", "cuda" */
+};
+
+/* Cost so far of a job that is still running, sent with a heartbeat, so that an attempt that
+ * vanishes is still charged. */
+struct store_progress {
+    int64_t job_id;
+    int64_t epoch;
+    int64_t device_ns;
+    int64_t metres_mm;
+};
+
+struct store_completion_result {
+    enum status status;       /* OK, or STALE: fenced off, only its cost was kept */
+    int64_t escalated_job_id; /* teacher job queued for a flagged one; 0: none */
+};
+
+struct store_suite_status {
+    int64_t jobs[JOB_STATE_COUNT];
+    int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
+    int64_t rollouts[VERDICT_COUNT];
+    int64_t ticks;
+    int64_t prefix_ticks_saved;
+    int64_t metres_mm;
+    int64_t device_ns;
+    int64_t cost_uusd;
+    int64_t memoised_jobs;
+};
+
+/* Empty or zero members do not filter. */
+struct store_outcome_filter {
+    char suite_id[LIMIT_ID_BYTES];
+    char scenario_id[LIMIT_ID_BYTES];
+    int64_t job_id;
+    int64_t outcome_id;
+    bool by_verdict;
+    enum verdict verdict;
+    int64_t after_id; /* paging: ids greater than this */
+    uint32_t limit;   /* 1..1000 */
+};
+
+struct store_ledger_row {
+    char pool[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    enum tier tier;
+    char end[LIMIT_ID_BYTES]; /* how the attempt ended: done, flagged, failed, released, lost, stale
+                               */
+    struct ledger_totals totals;
+};
+
+struct store_job {
+    int64_t id;
+    enum job_state state;
+    int64_t epoch;
+    uint32_t attempts;
+    char worker_id[LIMIT_ID_BYTES];
+    char error[OUTCOME_ERROR_BYTES];
+    struct job_spec spec;
+};
+
+struct store_ops {
+    const char *name;                   /* "sqlite", "http" */
+    void (*close)(struct store *store); /* accepts NULL; waits for acknowledged work only */
+
+    /* ---- submitting ---- */
+    /* Content-addressed scenario body (canonical JSON); repeating is free. */
+    enum status (*scenario_put)(struct store *store, const char *hash, const char *body,
+                                size_t bytes, struct error *error);
+    /* *body is malloc'ed and terminated, owned by the caller. NOT_FOUND. */
+    enum status (*scenario_get)(struct store *store, const char *hash, char **body, size_t *bytes,
+                                struct error *error);
+    /* All or nothing, idempotent by (suite, key). results[count]. Two suites are fair to each
+     * other; `weight` 1..100 is the suite's share. */
+    enum status (*submit)(struct store *store, const char *suite_id, uint32_t weight,
+                          const struct job_spec *specs, uint32_t count,
+                          struct store_submit_result *results, struct error *error);
+
+    /* ---- working ---- */
+    /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
+     * sent; never a timestamp. progress[count] may be NULL. Cancelled jobs among those in progress
+     * are listed in cancelled[] (capacity `count`). */
+    enum status (*heartbeat)(struct store *store, const struct store_worker *worker,
+                             const struct store_progress *progress, uint32_t count,
+                             int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                             struct error *error);
+    /* Up to `max` jobs for the worker's pool, which must have a live lease (a claim renews it).
+     * Waits up to wait_ms for the first; 0 found is OK. Order: prefix affinity, deficit round-robin
+     * over suites, priority, age. */
+    enum status (*claim)(struct store *store, const struct store_worker *worker, uint32_t max,
+                         int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                         int64_t *ttl_ms, struct error *error);
+    /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
+     * accepted completion answers OK again and changes nothing. */
+    enum status (*complete)(struct store *store, const struct job_completion *completions,
+                            uint32_t count, struct store_completion_result *results,
+                            struct error *error);
+    /* The worker is known to be gone: its leases end now (spawned children that died). */
+    enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
+
+    /* ---- looking ---- */
+    enum status (*suite_status)(struct store *store, const char *suite_id,
+                                struct store_suite_status *out, struct error *error);
+    /* Ids of known suites, newest first; ids[max]. */
+    enum status (*suites)(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                          uint32_t *count, struct error *error);
+    /* Ascending id; *count <= filter->limit. */
+    enum status (*outcomes)(struct store *store, const struct store_outcome_filter *filter,
+                            struct outcome *out, uint32_t *count, struct error *error);
+    enum status (*job)(struct store *store, int64_t job_id, struct store_job *out,
+                       struct error *error);
+    /* Dead jobs of a suite, ascending id after `after_id`. */
+    enum status (*dead_jobs)(struct store *store, const char *suite_id, int64_t after_id,
+                             struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error);
+    /* suite_id NULL: all. rows[max]. */
+    enum status (*ledger)(struct store *store, const char *suite_id, struct store_ledger_row *rows,
+                          uint32_t max, uint32_t *count, struct error *error);
+    /* Price in micro-dollars per device-hour for (pool, device). */
+    enum status (*price_set)(struct store *store, const char *pool, const char *device,
+                             int64_t price_uusd_per_hour, struct error *error);
+    enum status (*price_get)(struct store *store, const char *pool, const char *device,
+                             int64_t *price_uusd_per_hour, struct error *error);
+
+    /* Queued and leased jobs of the suite become cancelled; *count of them. */
+    enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
+                          struct error *error);
+
+    /* ---- artifacts ---- */
+    /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */
+    enum status (*artifact_put)(struct store *store, const void *data, size_t bytes,
+                                char hash[SHA256_HEX_BYTES], struct error *error);
+    /* *data is malloc'ed, owned by the caller; the hash is verified (a damaged file is STATUS_IO).
+     */
+    enum status (*artifact_get)(struct store *store, const char *hash, void **data, size_t *bytes,
+                                struct error *error);
+};
+
+/* First member of every face's own struct. */
+struct store {
+    const struct store_ops *ops;
+};
+
+struct store_config {
+    const struct clock *clock;   /* NULL: the system's */
+    const struct logger *logger; /* NULL: silent; borrowed */
+    int64_t lease_ttl_ms;        /* 0: 15,000 */
+    int64_t backoff_ms;          /* first retry delay, doubled each time; 0: 1,000 */
+};
+
+/* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a
+ * client of the process that has it; when that one dies, calls elect a new owner and go on (DESIGN:
+ * one writer). `http(s)://..`: a client. */
+enum status store_open(const char *url, const struct store_config *config, struct store **out,
+                       struct error *error);
+
+/* The embedded face alone, without lock or server: tests and benchmarks; the caller guarantees that
+ * no other process has the path open. */
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error);
+
+/* The client face alone: "unix:PATH.sock" or "http://host:port". */
+enum status store_http_open(const char *url, const struct store_config *config, struct store **out,
+                            struct error *error);
+
+/* The HTTP server over any store. listen_fd is a bound, listening socket, owned by the server from
+ * here on; the store is borrowed and must outlive it. */
+struct store_server;
+enum status store_server_start(struct store *store, int listen_fd,
+                               const struct store_config *config, struct store_server **out,
+                               struct error *error);
+void store_server_stop(struct store_server *server); /* accepts NULL; drains */
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * Planner host: opens a planner spec and drives it through the one C ABI of schemas/planner.h,
+ * whether it is built in, a shared object, or another process.
+ *
+ *   builtin:NAME[?config]   plugin:FILE.so[?config]   exec:COMMAND LINE
+ *
+ * Two kinds of failure. A *session* failure (non-finite or absurd answer, a non-zero `failed` mark)
+ * ends that rollout alone. An *instance* failure (crash, hang beyond the deadline, protocol
+ * nonsense) kills the instance: every later call answers STATUS_PLANNER, and the caller opens a new
+ * one and runs the interrupted rollouts again one at a time, so that a neighbour is never blamed.
+ */
+#ifndef SWERVE_WORKER_PLANNER_H
+#define SWERVE_WORKER_PLANNER_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "schemas/planner.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct planner;
+
+struct planner_config {
+    uint32_t session_count;     /* sessions 0 .. session_count - 1 */
+    int64_t tick_deadline_ms;   /* for one act() of an exec planner; 0: 1,000 */
+    int64_t open_deadline_ms;   /* for start-up of an exec planner; 0: 20,000 */
+    int64_t memory_limit_bytes; /* of an exec planner's process group; 0: 4 GiB */
+};
+
+/* Checks that a spec is well-formed and names something that exists, without running it. */
+enum status planner_spec_check(const char *spec, struct error *error);
+
+/* What the results of this planner depend on: builtin: its name, config and the simulation
+ * revision; plugin: the file's content and config; exec: the command line and the content of every
+ * regular file named in it. */
+enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
+
+enum status planner_open(const char *spec, const struct planner_config *config,
+                         struct planner **out, struct error *error);
+void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a process group */
+
+/* enum swerve_planner_wants bits. */
+uint32_t planner_wants(const struct planner *planner);
+
+/* Whether the instance is still usable. */
+bool planner_alive(const struct planner *planner);
+
+enum status planner_reset(struct planner *planner, const struct swerve_episode *episode,
+                          struct error *error);
+
+/* actions[i] and failed[i] answer observations[i]. Answers are checked: not finite, |accel| > 50
+ * m/s2 or |steer| > 2 rad marks failed[i], with the reason in planner_session_error(). Not OK: the
+ * instance is dead. */
+enum status planner_act(struct planner *planner, uint32_t count,
+                        const struct swerve_observation *observations,
+                        struct swerve_action *actions, uint8_t *failed, struct error *error);
+
+enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error);
+void planner_end(struct planner *planner, uint32_t session);
+
+/* Why the session's last answer failed; "" if it did not. Valid until its next act or reset. */
+const char *planner_session_error(const struct planner *planner, uint32_t session);
+
+/* The last few KiB an exec planner wrote to stderr, terminated; "" for the others. */
+const char *planner_stderr_tail(struct planner *planner);
+
+#endif
