@@ -263,8 +263,8 @@ static bool id_character(char c, bool first)
     return plain || (!first && c != '\0' && strchr("./=,+:", c) != NULL);
 }
 
-enum status decode_id_value(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],
-                            struct error *error)
+enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],
+                               struct error *error)
 {
     char id[LIMIT_ID_BYTES];
     TRY(json_value_text(cursor, id, sizeof id, error));
@@ -291,7 +291,7 @@ enum status decode_id(const struct json_cursor *object, const char *key, bool re
     if (!required && !json_cursor_present(&member)) {
         return STATUS_OK;
     }
-    return decode_id_value(&member, out, error);
+    return scenario_decode_id(&member, out, error);
 }
 
 /* By text, then by position, so that of two equal ids the later one is reported. */
@@ -330,7 +330,7 @@ enum status id_index_find(const struct id_index *index, const struct json_cursor
                           const char *what, uint32_t *out, struct error *error)
 {
     char id[LIMIT_ID_BYTES];
-    TRY(decode_id_value(cursor, id, error));
+    TRY(scenario_decode_id(cursor, id, error));
     const struct id_entry *entry = NULL;
     if (index->count > 0) {
         entry = bsearch(id, index->entries, index->count, sizeof *index->entries, compare_key);

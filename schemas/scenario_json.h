@@ -21,6 +21,10 @@ enum status scenario_decode(const char *file, const json_t *root, struct arena *
 enum status map_decode(const char *file, const json_t *root, struct arena *arena, struct map *out,
                        struct error *error);
 
+/* An identifier, as documents spell them (schemas/scenario.md). */
+enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],
+                               struct error *error);
+
 /* A new reference that decodes to an equal record; NULL when memory runs out. */
 json_t *scenario_encode(const struct scenario *scenario);
 

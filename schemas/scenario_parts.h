@@ -44,12 +44,10 @@ struct scenario_decoder {
 void *decoder_alloc(struct scenario_decoder *decoder, const struct json_cursor *cursor,
                     size_t count, size_t size);
 
-/* An identifier: 1 to LIMIT_ID_BYTES - 1 of A-Z a-z 0-9 _ . / = , + : - , the first one a letter,
- * digit, _ or -. */
+/* A member with scenario_decode_id: 1 to LIMIT_ID_BYTES - 1 of A-Z a-z 0-9 _ . / = , + : - , the
+ * first one a letter, digit, _ or -. */
 enum status decode_id(const struct json_cursor *object, const char *key, bool required,
                       char out[LIMIT_ID_BYTES], struct error *error);
-enum status decode_id_value(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],
-                            struct error *error);
 
 /* Fails at the second of two equal ids: `list` is the cursor of the array whose elements have the
  * member "id". */
