@@ -30,7 +30,6 @@ enum {
     WEIGHT_ONE = 256,  /* of a whole strip */
     LENGTH_ONE = 1024, /* a cell's length in fixed point */
     AREA_ONE = STRIPS_PER_CELL * WEIGHT_ONE * LENGTH_ONE,
-    REGION_SIDES = 4,
 };
 
 struct span {
@@ -38,18 +37,14 @@ struct span {
     double high;
 };
 
-/* a * x + b * y <= c */
-struct half_plane {
-    double a, b, c;
-};
-
-/* Intersection of half planes, prepared for cutting with lines of constant y (spans in x) and of
- * constant x (spans in y): bound = offset + slope * coordinate. */
+/* A convex region, intersection of at most RASTER_BOUNDS half planes, prepared for two uses: rows
+ * of the grid (which columns have their centre inside) and strips along x (which part of the line
+ * at constant y is inside, in metres). */
 struct region {
-    uint32_t count;
-    struct half_plane sides[REGION_SIDES];
-    double x_offset[REGION_SIDES], x_slope[REGION_SIDES];
-    double y_offset[REGION_SIDES], y_slope[REGION_SIDES];
+    struct raster_region rows;
+    double x_min, x_max; /* outside, no row has any */
+    struct raster_region strips;
+    double y_min, y_max;
 };
 
 struct lidar_box {
@@ -57,7 +52,7 @@ struct lidar_box {
     struct region outline, core, shadow;
     bool has_core;
     bool casts;
-    struct vec2 left, right; /* silhouette directions, if it casts */
+    struct vec2 left, right; /* silhouette corners as the sensor sees them, if it casts */
     double x_low, x_high, y_low, y_high;
     double range_min_m, range_max_m;
 };
@@ -71,50 +66,82 @@ struct lidar {
 
 /* ---- regions ---- */
 
+static void region_init(struct region *region)
+{
+    region->rows.low_count = region->rows.high_count = 0;
+    region->strips.low_count = region->strips.high_count = 0;
+    region->x_min = region->y_min = -FAR_M;
+    region->x_max = region->y_max = FAR_M;
+}
+
+/* Adds the bound v = offset + slope * u as an upper one if `upper`, else as a lower one. */
+static void add_bound(struct raster_region *bounds, bool upper, double offset, double slope)
+{
+    if (upper) {
+        bounds->high_offset[bounds->high_count] = offset;
+        bounds->high_slope[bounds->high_count++] = slope;
+    } else {
+        bounds->low_offset[bounds->low_count] = offset;
+        bounds->low_slope[bounds->low_count++] = slope;
+    }
+}
+
+/* Adds a * x + b * y <= c; (a, b) need not have unit length. */
 static void region_add(struct region *region, double a, double b, double c)
 {
-    uint32_t i = region->count++;
-    region->sides[i] = (struct half_plane){a, b, c};
-    bool along_x = fabs(a) > 1e-9;
-    bool along_y = fabs(b) > 1e-9;
-    region->x_offset[i] = along_x ? c / a : 0.0;
-    region->x_slope[i] = along_x ? -b / a : 0.0;
-    region->y_offset[i] = along_y ? c / b : 0.0;
-    region->y_slope[i] = along_y ? -a / b : 0.0;
+    const double parallel = 1e-9;
+    if (fabs(a) > parallel) {
+        add_bound(&region->strips, a > 0, c / a, -b / a);
+    } else if (b > 0) {
+        region->y_max = dmath_min(region->y_max, c / b);
+    } else {
+        region->y_min = dmath_max(region->y_min, c / b);
+    }
+    if (fabs(b) > parallel) {
+        /* Column and row numbers as functions of the coordinates of cell centres. */
+        double slope = -a / b;
+        double y = c / b + slope * (BEV_X_MIN_M + BEV_CELL_M / 2);
+        add_bound(&region->rows, b > 0, (y - BEV_Y_MIN_M) / BEV_CELL_M - 0.5, slope);
+    } else if (a > 0) {
+        region->x_max = dmath_min(region->x_max, c / a);
+    } else {
+        region->x_min = dmath_max(region->x_min, c / a);
+    }
+}
+
+/* Gives unbounded directions the edges of the grid. */
+static void region_close(struct region *region)
+{
+    if (region->rows.low_count == 0) {
+        add_bound(&region->rows, false, 0.0, 0.0);
+    }
+    if (region->rows.high_count == 0) {
+        add_bound(&region->rows, true, BEV_COLS, 0.0);
+    }
+    if (region->strips.low_count == 0) {
+        add_bound(&region->strips, false, -FAR_M, 0.0);
+    }
+    if (region->strips.high_count == 0) {
+        add_bound(&region->strips, true, FAR_M, 0.0);
+    }
 }
 
 /* The part of the line at constant y that lies in the region; empty when low >= high. */
-static struct span region_span_x(const struct region *region, double y)
+static struct span region_span(const struct region *region, double y)
 {
-    struct span span = {-FAR_M, FAR_M};
-    for (uint32_t i = 0; i < region->count; i++) {
-        double bound = region->x_offset[i] + region->x_slope[i] * y;
-        double a = region->sides[i].a;
-        if (a > 1e-9) {
-            span.high = bound < span.high ? bound : span.high;
-        } else if (a < -1e-9) {
-            span.low = bound > span.low ? bound : span.low;
-        } else if (region->sides[i].b * y > region->sides[i].c) {
-            return (struct span){0.0, 0.0};
-        }
+    const struct raster_region *bounds = &region->strips;
+    if (y < region->y_min || y > region->y_max) {
+        return (struct span){0.0, 0.0};
     }
-    return span;
-}
-
-/* The same for the line at constant x. */
-static struct span region_span_y(const struct region *region, double x)
-{
-    struct span span = {-FAR_M, FAR_M};
-    for (uint32_t i = 0; i < region->count; i++) {
-        double bound = region->y_offset[i] + region->y_slope[i] * x;
-        double b = region->sides[i].b;
-        if (b > 1e-9) {
-            span.high = bound < span.high ? bound : span.high;
-        } else if (b < -1e-9) {
-            span.low = bound > span.low ? bound : span.low;
-        } else if (region->sides[i].a * x > region->sides[i].c) {
-            return (struct span){0.0, 0.0};
-        }
+    struct span span = {bounds->low_offset[0] + bounds->low_slope[0] * y,
+                        bounds->high_offset[0] + bounds->high_slope[0] * y};
+    for (uint32_t i = 1; i < bounds->low_count; i++) {
+        double bound = bounds->low_offset[i] + bounds->low_slope[i] * y;
+        span.low = bound > span.low ? bound : span.low;
+    }
+    for (uint32_t i = 1; i < bounds->high_count; i++) {
+        double bound = bounds->high_offset[i] + bounds->high_slope[i] * y;
+        span.high = bound < span.high ? bound : span.high;
     }
     return span;
 }
@@ -134,11 +161,12 @@ static void region_rectangle(struct region *region, const struct box *box, doubl
     double s = box->sin_heading;
     double along = box->center.x_m * c + box->center.y_m * s;
     double across = -box->center.x_m * s + box->center.y_m * c;
-    region->count = 0;
+    region_init(region);
     region_add(region, c, s, along + x1);
     region_add(region, -c, -s, -along - x0);
     region_add(region, -s, c, across + y1);
     region_add(region, s, -c, -across - y0);
+    region_close(region);
 }
 
 /* Silhouette as seen from the origin: the corners with everything else to their right, left. */
@@ -184,7 +212,7 @@ static void find_hidden(struct lidar_box *out, const struct box *box, bool low)
         region_rectangle(&out->core, box, x0, x1, y0, y1);
     }
     find_silhouette(out);
-    out->shadow.count = 0;
+    region_init(&out->shadow);
     region_add(&out->shadow, -out->left.y_m, out->left.x_m, 0.0);
     region_add(&out->shadow, out->right.y_m, -out->right.x_m, 0.0);
     double along = box->center.x_m * c + box->center.y_m * s;
@@ -199,6 +227,7 @@ static void find_hidden(struct lidar_box *out, const struct box *box, bool low)
     } else if (right) {
         region_add(&out->shadow, s, -c, half_y - across);
     }
+    region_close(&out->shadow);
 }
 
 static void find_extent(struct lidar_box *box)
@@ -256,70 +285,107 @@ static void find_boxes(struct lidar *lidar, const struct scenario *scenario,
 
 /* ---- unseen ---- */
 
-/* Smallest column (row) whose centre is at or above a coordinate, clamped to [0, count]. */
-static int32_t first_centre(double coordinate_m, double low_m, int32_t count)
+/* Marks of the whole grid, one bit per cell. */
+struct shade {
+    uint64_t low[BEV_ROWS];
+    uint64_t high[BEV_ROWS];
+};
+
+/* Smallest row whose centre is at or above x, clamped to [0, BEV_ROWS]. */
+static uint32_t first_row(double x_m)
 {
-    double k = (coordinate_m - low_m) * (1.0 / BEV_CELL_M) - 0.5;
+    double k = (x_m - BEV_X_MIN_M) * (1.0 / BEV_CELL_M) - 0.5;
     if (!(k > 0)) {
         return 0;
     }
-    if (k > count) {
-        return count;
+    if (k > BEV_ROWS) {
+        return BEV_ROWS;
     }
-    int32_t i = (int32_t)k;
+    uint32_t i = (uint32_t)k;
     return i + (i < k);
 }
 
-static void mark_columns(uint8_t *row, double low_y, double high_y)
+/* Marks the cells of a region in rows first..end-1. */
+static void shade_region(const struct raster_kernels *kernels, const struct region *region,
+                         uint32_t first, uint32_t end, struct shade *shade)
 {
-    int32_t first = first_centre(low_y, BEV_Y_MIN_M, BEV_COLS);
-    int32_t end = first_centre(high_y, BEV_Y_MIN_M, BEV_COLS);
+    uint32_t low = first_row(region->x_min);
+    uint32_t high = first_row(region->x_max);
+    first = first > low ? first : low;
+    end = end < high ? end : high;
     if (first < end) {
-        memset(row + first, 255, (size_t)(end - first));
+        kernels->shade(&region->rows, first, end, &(struct raster_marks){shade->low, shade->high});
     }
 }
 
 /* Cells whose centre lies in the box's core, or in its shadow but outside its outline. */
-static void draw_shadow(const struct lidar_box *box, uint8_t *unseen)
+static void shade_box(const struct raster_kernels *kernels, const struct lidar_box *box,
+                      struct shade *shade)
 {
-    int32_t first = 0;
-    int32_t end = BEV_ROWS;
+    uint32_t first = 0;
+    uint32_t end = BEV_ROWS;
+    uint32_t box_first = first_row(box->x_low);
+    uint32_t box_end = first_row(box->x_high);
     if (box->left.x_m >= 0 && box->right.x_m >= 0) {
-        first = first_centre(box->x_low, BEV_X_MIN_M, BEV_ROWS);
+        first = box_first;
     } else if (box->left.x_m <= 0 && box->right.x_m <= 0) {
-        end = first_centre(box->x_high, BEV_X_MIN_M, BEV_ROWS);
+        end = box_end;
     }
-    for (int32_t r = first; r < end; r++) {
-        double x = BEV_X_MIN_M + (r + 0.5) * BEV_CELL_M;
-        uint8_t *row = unseen + r * BEV_COLS;
-        struct span shadow = region_span_y(&box->shadow, x);
-        if (!(shadow.low < shadow.high)) {
-            continue;
-        }
-        if (x <= box->x_low || x >= box->x_high) {
-            mark_columns(row, shadow.low, shadow.high);
-            continue;
-        }
-        struct span outline = region_span_y(&box->outline, x);
-        mark_columns(row, shadow.low, dmath_min(outline.low, shadow.high));
-        mark_columns(row, dmath_max(outline.high, shadow.low), shadow.high);
-        if (box->has_core) {
-            struct span core = region_span_y(&box->core, x);
-            mark_columns(row, core.low, core.high);
-        }
+    shade_region(kernels, &box->shadow, first, box_first, shade);
+    shade_region(kernels, &box->shadow, box_end, end, shade);
+    if (box_first >= box_end) {
+        return;
+    }
+    struct shade shadow;
+    struct shade outline;
+    struct shade core;
+    size_t bytes = (box_end - box_first) * sizeof(uint64_t);
+    struct shade *parts[3] = {&shadow, &outline, &core};
+    for (int i = 0; i < 3; i++) {
+        memset(parts[i]->low + box_first, 0, bytes);
+        memset(parts[i]->high + box_first, 0, bytes);
+    }
+    shade_region(kernels, &box->shadow, box_first, box_end, &shadow);
+    shade_region(kernels, &box->outline, box_first, box_end, &outline);
+    if (box->has_core) {
+        shade_region(kernels, &box->core, box_first, box_end, &core);
+    }
+    for (uint32_t r = box_first; r < box_end; r++) {
+        shade->low[r] |= (shadow.low[r] & ~outline.low[r]) | core.low[r];
+        shade->high[r] |= (shadow.high[r] & ~outline.high[r]) | core.high[r];
     }
 }
 
 /* Cells whose centre is farther than the lidar reaches. */
-static void draw_horizon(double visibility_m, uint8_t *unseen)
+static void shade_horizon(const struct raster_kernels *kernels, double visibility_m,
+                          struct shade *shade)
 {
-    for (int32_t r = 0; r < BEV_ROWS; r++) {
+    for (uint32_t r = 0; r < BEV_ROWS; r++) {
         double x = BEV_X_MIN_M + (r + 0.5) * BEV_CELL_M;
         double left = visibility_m * visibility_m - x * x;
         double half = left > 0 ? sqrt(left) : 0.0;
-        mark_columns(unseen + r * BEV_COLS, BEV_Y_MIN_M, -half);
-        mark_columns(unseen + r * BEV_COLS, half, GRID_Y_MAX_M);
+        struct raster_region beyond = {.low_count = 1, .high_count = 1};
+        beyond.high_offset[0] = (-half - BEV_Y_MIN_M) / BEV_CELL_M - 0.5;
+        kernels->shade(&beyond, r, r + 1, &(struct raster_marks){shade->low, shade->high});
+        beyond.low_offset[0] = (half - BEV_Y_MIN_M) / BEV_CELL_M - 0.5;
+        beyond.high_offset[0] = BEV_COLS;
+        kernels->shade(&beyond, r, r + 1, &(struct raster_marks){shade->low, shade->high});
     }
+}
+
+static void draw_unseen(const struct raster_kernels *kernels, const struct lidar *lidar,
+                        uint8_t *unseen)
+{
+    struct shade shade = {0};
+    if (lidar->limited) {
+        shade_horizon(kernels, lidar->visibility_m, &shade);
+    }
+    for (uint32_t i = 0; i < lidar->count; i++) {
+        if (lidar->boxes[i].casts) {
+            shade_box(kernels, &lidar->boxes[i], &shade);
+        }
+    }
+    kernels->expand(&(struct raster_marks){shade.low, shade.high}, BEV_ROWS, BEV_COLS, unseen);
 }
 
 /* ---- occupancy ---- */
@@ -377,12 +443,12 @@ static void visible_spans(const struct lidar *lidar, const struct lidar_box *box
                           struct span_list *list)
 {
     list->count = 1;
-    list->spans[0] = region_span_x(&box->outline, y);
+    list->spans[0] = region_span(&box->outline, y);
     if (box->has_core) {
-        list_subtract(list, region_span_x(&box->core, y));
+        list_subtract(list, region_span(&box->core, y));
     }
     for (uint32_t i = 0; i < hider_count; i++) {
-        list_subtract(list, region_span_x(&hiders[i]->shadow, y));
+        list_subtract(list, region_span(&hiders[i]->shadow, y));
     }
     if (lidar->limited) {
         double left = lidar->visibility_m * lidar->visibility_m - y * y;
@@ -409,9 +475,9 @@ static int32_t clamp_index(double value, int32_t high)
 static void patch_step(struct patch *patch, int32_t col, double x_m, int32_t weight)
 {
     double offset = dmath_clamp((x_m - BEV_X_MIN_M) * (1.0 / BEV_CELL_M), 0.0, BEV_ROWS);
-    int32_t position = (int32_t)(offset * LENGTH_ONE + 0.5);
-    int32_t row = position / LENGTH_ONE;
-    int32_t part = position % LENGTH_ONE;
+    uint32_t position = (uint32_t)(offset * LENGTH_ONE + 0.5);
+    int32_t row = (int32_t)(position / LENGTH_ONE);
+    int32_t part = (int32_t)(position % LENGTH_ONE);
     int32_t *cell = &patch->area[(row - patch->row) * patch->cols + col - patch->col];
     cell[0] += weight * (LENGTH_ONE - part);
     cell[patch->cols] += weight * part;
@@ -438,7 +504,7 @@ static void patch_resolve(struct patch *patch, uint8_t *occupancy, uint8_t *unse
         size_t first = (size_t)(patch->row + r) * BEV_COLS + (size_t)patch->col;
         for (int32_t c = 0; c < patch->cols; c++) {
             sums[c] += area[c];
-            int32_t covered = (sums[c] * 255 + AREA_ONE / 2) / AREA_ONE;
+            uint32_t covered = ((uint32_t)sums[c] * 255 + AREA_ONE / 2) / AREA_ONE;
             covered += occupancy[first + (size_t)c];
             occupancy[first + (size_t)c] = (uint8_t)(covered > 255 ? 255 : covered);
             if (covered > 0) {
@@ -601,15 +667,7 @@ void raster_bev(const struct raster_layers *layers, const struct scenario *scena
     lidar.limited = lidar.visibility_m < 84.0; /* the farthest corner is 83.5 m away */
     find_boxes(&lidar, scenario, scene, c, s);
     memset(occupancy, 0, BEV_CELLS);
-    memset(unseen, 0, BEV_CELLS);
-    if (lidar.limited) {
-        draw_horizon(lidar.visibility_m, unseen);
-    }
-    for (uint32_t i = 0; i < lidar.count; i++) {
-        if (lidar.boxes[i].casts) {
-            draw_shadow(&lidar.boxes[i], unseen);
-        }
-    }
+    draw_unseen(&layers->kernels, &lidar, unseen);
     for (uint32_t i = 0; i < lidar.count; i++) {
         draw_box(&lidar, i, &patch, occupancy, unseen);
     }

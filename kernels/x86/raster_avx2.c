@@ -111,3 +111,80 @@ void raster_sample_avx2(const struct raster_window *window, uint32_t rows, uint3
         }
     }
 }
+
+/* Bits from..63 of words whose bit 0 is column `base`; variable shifts by 64 or more give 0, and
+ * columns below the base must give all ones. */
+static inline __m256i bits_from(__m256i column, int64_t base)
+{
+    __m256i shift = _mm256_sub_epi64(column, _mm256_set1_epi64x(base));
+    __m256i below = _mm256_cmpgt_epi64(_mm256_setzero_si256(), shift);
+    return _mm256_or_si256(below, _mm256_sllv_epi64(_mm256_set1_epi64x(-1), shift));
+}
+
+/* ceil, clamped to [0, RASTER_COLS_MAX], as 64-bit integers. */
+static inline __m256i ceil_column(__m256d x)
+{
+    x = _mm256_max_pd(x, _mm256_setzero_pd());
+    x = _mm256_min_pd(x, _mm256_set1_pd(RASTER_COLS_MAX));
+    return _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(_mm256_ceil_pd(x)));
+}
+
+static inline __m256d bound(double offset, double slope, __m256d rows)
+{
+    return _mm256_add_pd(_mm256_set1_pd(offset), _mm256_mul_pd(_mm256_set1_pd(slope), rows));
+}
+
+void raster_shade_avx2(const struct raster_region *region, uint32_t first, uint32_t end,
+                       const struct raster_marks *marks)
+{
+    uint32_t r = first;
+    for (; r + 4 <= end; r += 4) {
+        __m256d rows = _mm256_add_pd(_mm256_set1_pd(r), _mm256_setr_pd(0, 1, 2, 3));
+        __m256d low = bound(region->low_offset[0], region->low_slope[0], rows);
+        for (uint32_t i = 1; i < region->low_count; i++) {
+            low = _mm256_max_pd(low, bound(region->low_offset[i], region->low_slope[i], rows));
+        }
+        __m256d high = bound(region->high_offset[0], region->high_slope[0], rows);
+        for (uint32_t i = 1; i < region->high_count; i++) {
+            high = _mm256_min_pd(high, bound(region->high_offset[i], region->high_slope[i], rows));
+        }
+        __m256i from = ceil_column(low);
+        __m256i to = ceil_column(high);
+        __m256i *out_low = (__m256i *)(marks->low + r);
+        __m256i *out_high = (__m256i *)(marks->high + r);
+        __m256i set_low = _mm256_andnot_si256(bits_from(to, 0), bits_from(from, 0));
+        __m256i set_high = _mm256_andnot_si256(bits_from(to, 64), bits_from(from, 64));
+        _mm256_storeu_si256(out_low, _mm256_or_si256(_mm256_loadu_si256(out_low), set_low));
+        _mm256_storeu_si256(out_high, _mm256_or_si256(_mm256_loadu_si256(out_high), set_high));
+    }
+    if (r < end) {
+        raster_shade_ref(region, r, end, marks);
+    }
+}
+
+/* 32 bits -> 32 bytes of 0 or 255. */
+static inline __m256i expand32(uint32_t bits)
+{
+    const __m256i spread =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i select = _mm256_set1_epi64x((int64_t)0x8040201008040201);
+    __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int32_t)bits), spread);
+    return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, select), select);
+}
+
+void raster_expand_avx2(const struct raster_marks *marks, uint32_t rows, uint32_t cols,
+                        uint8_t *out)
+{
+    for (uint32_t r = 0; r < rows; r++) {
+        uint32_t c = 0;
+        for (; c + 32 <= cols; c += 32) {
+            uint64_t word = c < 64 ? marks->low[r] : marks->high[r];
+            __m256i bytes = expand32((uint32_t)(word >> (c & 63)));
+            _mm256_storeu_si256((__m256i *)(out + r * cols + c), bytes);
+        }
+        for (; c < cols; c++) {
+            uint64_t word = c < 64 ? marks->low[r] : marks->high[r];
+            out[r * cols + c] = word >> (c & 63) & 1 ? 255 : 0;
+        }
+    }
+}

@@ -98,3 +98,65 @@ void raster_sample_avx512(const struct raster_window *window, uint32_t rows, uin
         }
     }
 }
+
+/* Bits from..63 of words whose bit 0 is column `base`; variable shifts by 64 or more give 0. */
+static inline __m512i bits_from(__m512i column, int64_t base)
+{
+    __m512i shift = _mm512_sub_epi64(column, _mm512_set1_epi64(base));
+    shift = _mm512_max_epi64(shift, _mm512_setzero_si512());
+    return _mm512_sllv_epi64(_mm512_set1_epi64(-1), shift);
+}
+
+/* ceil, clamped to [0, RASTER_COLS_MAX], as 64-bit integers. */
+static inline __m512i ceil_column(__m512d x)
+{
+    x = _mm512_max_pd(x, _mm512_setzero_pd());
+    x = _mm512_min_pd(x, _mm512_set1_pd(RASTER_COLS_MAX));
+    return _mm512_cvt_roundpd_epi64(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
+
+static inline __m512d bound(double offset, double slope, __m512d rows)
+{
+    return _mm512_add_pd(_mm512_set1_pd(offset), _mm512_mul_pd(_mm512_set1_pd(slope), rows));
+}
+
+void raster_shade_avx512(const struct raster_region *region, uint32_t first, uint32_t end,
+                         const struct raster_marks *marks)
+{
+    for (uint32_t r = first; r < end; r += 8) {
+        __mmask8 active = end - r >= 8 ? 0xFF : (__mmask8)((1u << (end - r)) - 1);
+        __m512d rows = _mm512_add_pd(_mm512_set1_pd(r), _mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7));
+        __m512d low = bound(region->low_offset[0], region->low_slope[0], rows);
+        for (uint32_t i = 1; i < region->low_count; i++) {
+            low = _mm512_max_pd(low, bound(region->low_offset[i], region->low_slope[i], rows));
+        }
+        __m512d high = bound(region->high_offset[0], region->high_slope[0], rows);
+        for (uint32_t i = 1; i < region->high_count; i++) {
+            high = _mm512_min_pd(high, bound(region->high_offset[i], region->high_slope[i], rows));
+        }
+        __m512i from = ceil_column(low);
+        __m512i to = ceil_column(high);
+        __m512i set_low = _mm512_andnot_si512(bits_from(to, 0), bits_from(from, 0));
+        __m512i set_high = _mm512_andnot_si512(bits_from(to, 64), bits_from(from, 64));
+        set_low = _mm512_or_si512(set_low, _mm512_maskz_loadu_epi64(active, marks->low + r));
+        set_high = _mm512_or_si512(set_high, _mm512_maskz_loadu_epi64(active, marks->high + r));
+        _mm512_mask_storeu_epi64(marks->low + r, active, set_low);
+        _mm512_mask_storeu_epi64(marks->high + r, active, set_high);
+    }
+}
+
+void raster_expand_avx512(const struct raster_marks *marks, uint32_t rows, uint32_t cols,
+                          uint8_t *out)
+{
+    uint32_t low_cols = cols < 64 ? cols : 64;
+    __mmask64 low_mask = low_cols == 64 ? ~UINT64_C(0) : (UINT64_C(1) << low_cols) - 1;
+    uint32_t high_cols = cols - low_cols;
+    __mmask64 high_mask = high_cols == 64 ? ~UINT64_C(0) : (UINT64_C(1) << high_cols) - 1;
+    for (uint32_t r = 0; r < rows; r++) {
+        uint8_t *row = out + r * cols;
+        _mm512_mask_storeu_epi8(row, low_mask, _mm512_movm_epi8(marks->low[r]));
+        if (high_mask != 0) {
+            _mm512_mask_storeu_epi8(row + 64, high_mask, _mm512_movm_epi8(marks->high[r]));
+        }
+    }
+}
