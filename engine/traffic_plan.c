@@ -390,7 +390,7 @@ static enum status plan_route(struct traffic_plan *plan, const struct agent *rec
 {
     double unused;
     struct track *track;
-    int32_t index;
+    int32_t index = -1;
     enum status status =
         route_build_track(plan->roadmap, record->route, record->route_count, record->pose,
                           AGENT_ROUTE_EXTENSION_M, &unused, &track, error);
