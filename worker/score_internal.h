@@ -120,11 +120,16 @@ static inline uint8_t *score_touched(const struct score *score)
 
 const struct box *agent_view_box(struct agent_view *agent);
 
-/* Whether ego's footprint is not in one lane or in lanes that follow one another (nuPlan's
+/* ---- lanes (score_lanes.c) ---- */
+
+/* Whether ego's footprint is not in one driving lane or in lanes that follow one another (nuPlan's
  * "multiple lanes or non-drivable area"). */
 bool ego_in_several_lanes(struct score *score);
 /* Whether ego's rear axle is in a lane that is part of a junction. */
 bool ego_in_intersection(struct score *score);
+/* Posted limit where ego is, 0: none. A junction lane without one borrows the highest of the lanes
+ * that follow it. */
+double ego_speed_limit_mps(const struct score *score);
 
 /* ---- collisions (score_collision.c) ---- */
 
