@@ -15,7 +15,7 @@ import pathlib
 import sys
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "scenarios" / "maps"
-KPH = 1 / 3.6
+KPH, MPH = 1 / 3.6, 0.44704
 
 
 # ---- lines ----
@@ -62,6 +62,24 @@ def parallel(line, offset_m):
     return [(x - offset_m * math.sin(h), y + offset_m * math.cos(h)) for x, y, h in line]
 
 
+def thinned(points, tolerance_m=0.002):
+    """Without the points that a straight line through their neighbours passes within tolerance."""
+    kept, i = [points[0]], 0
+    while i + 1 < len(points):
+        j = i + 1
+        while j + 1 < len(points) and all(
+                off_line(points[i], points[j + 1], p) <= tolerance_m for p in points[i + 1:j + 1]):
+            j += 1
+        kept.append(points[j])
+        i = j
+    return kept
+
+
+def off_line(a, b, p):
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    return abs(dx * (p[1] - a[1]) - dy * (p[0] - a[0])) / math.hypot(dx, dy)
+
+
 def ramp(u):
     """Smoothstep on 0..1, for curvature that begins and ends gently."""
     u = min(1.0, max(0.0, u))
@@ -84,7 +102,8 @@ class Map:
     def lane(self, lane_id, points, width=3.5, limit=0.0, kind="driving", marks=("solid", "solid"),
              junction=False):
         self.lanes[lane_id] = {
-            "id": lane_id, "kind": kind, "points": [(round(x, 3), round(y, 3)) for x, y in points],
+            "id": lane_id, "kind": kind,
+            "points": thinned([(round(x, 3), round(y, 3)) for x, y in points]),
             "width": width, "limit": round(limit, 2), "marks": marks, "junction": junction,
             "left": None, "right": None, "opposite": False, "mirrored": False,
             "successors": []}
@@ -218,15 +237,15 @@ def urban_dual():
 def motorway():
     """One carriageway, three lanes and a hard shoulder; lane_0 is the slow lane, y = 0."""
     m = Map("motorway")
-    parallel_lanes(m, "lane", 3, 3.75, [(-200, 0, 0), (1600, 0, 0)], 130 * KPH)
+    parallel_lanes(m, "lane", 3, 3.75, [(-200, 0, 0), (1600, 0, 0)], 100 * KPH)
     m.lane("shoulder", straight(-200, -3.375, 1600, -3.375), 3.0, kind="shoulder")
     return m
 
 
 def freeway():
-    """North American freeway, four lanes with shoulders on both sides, 65 mph."""
+    """North American freeway, four lanes with shoulders on both sides, 55 mph."""
     m = Map("freeway")
-    parallel_lanes(m, "lane", 4, 3.6, [(-200, 0, 0), (1600, 0, 0)], 29.06)
+    parallel_lanes(m, "lane", 4, 3.6, [(-200, 0, 0), (1600, 0, 0)], 55 * MPH)
     m.lane("shoulder_right", straight(-200, -3.3, 1600, -3.3), 3.0, kind="shoulder")
     m.lane("shoulder_left", straight(-200, 14.1, 1600, 14.1), 3.0, kind="shoulder")
     return m
@@ -236,7 +255,7 @@ def motorway_curve():
     """Three lanes and a shoulder in a long left-hand bend of 600 m radius that begins at x = 100."""
     m = Map("motorway_curve")
     line = integrate(lambda s: (ramp((s - 300) / 100) - ramp((s - 900) / 100)) / 600, 1300, -200)
-    parallel_lanes(m, "lane", 3, 3.75, line, 120 * KPH)
+    parallel_lanes(m, "lane", 3, 3.75, line, 100 * KPH)
     m.lane("shoulder", parallel(line, -3.375), 3.0, kind="shoulder")
     return m
 
@@ -255,13 +274,13 @@ def motorway_merge():
     m = Map("motorway_merge")
     cuts = ((-200, 200, "a"), (200, 450, "b"), (450, 1200, "c"))
     for x0, x1, part in cuts:
-        parallel_lanes(m, part, 3, 3.75, [(x0, 0, 0), (x1, 0, 0)], 120 * KPH)
+        parallel_lanes(m, part, 3, 3.75, [(x0, 0, 0), (x1, 0, 0)], 100 * KPH)
     for i in range(3):
         m.follow(f"a_{i}", f"b_{i}", f"c_{i}")
     m.lane("ramp", straight(-60, -24, 60, -14) + hermite((60, -14), math.atan2(10, 120),
                                                           (200, -3.75), 0.0)[1:],
            3.75, 80 * KPH)
-    m.lane("acceleration", straight(200, -3.75, 450, -3.75), 3.75, 120 * KPH,
+    m.lane("acceleration", straight(200, -3.75, 450, -3.75), 3.75, 100 * KPH,
            marks=("dashed", "solid"))
     m.lanes["b_0"]["marks"] = ("dashed", "dashed")
     m.beside("b_0", "acceleration")
