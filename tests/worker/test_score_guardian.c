@@ -6,7 +6,7 @@
 
 #define BOTH_HALVES_M (EGO_LENGTH_M / 2 + CAR_LENGTH_M / 2)
 
-/* Definition 1 of RSS with the product's parameters, written out again. */
+/* The stopping part of the RSS distance with the product's parameters, written out again. */
 static double stopping_m(double speed_mps, double brake_mps2)
 {
     double after_mps = speed_mps + 0.3 * 2.0;
