@@ -36,11 +36,13 @@ struct driver {
     bool sees_ego;
 };
 
+#define LOG_STANDING_MPS 0.5 /* slower than this is a stop */
+
 /* The speed a log had along its path, by track sample: cell k lies between samples k and k + 1. */
 struct log_cell {
     float speed_mps;   /* on arrival at sample k */
     float slowest_mps; /* within the cell */
-    float leave_s;     /* when the log left the cell; INFINITY: never */
+    float depart_s;    /* when it last stood in the cell; INFINITY: for ever */
 };
 
 struct agent_plan {

@@ -32,9 +32,9 @@
 #define FORESIGHT_S 2.0 /* bodies that will enter the corridor within this time */
 #define GAP_MIN_M 0.1
 #define ACCEL_MIN_MPS2 (-9.0)
-#define LOG_TIME_CONSTANT_S 0.5
+#define FOLLOW_TIME_CONSTANT_S 0.5
 #define LOG_CREEP_MPS 0.5
-#define STOP_MPS 0.5
+#define BEND_DECEL_MAX_MPS2 4.0
 #define CROSSING_SIN 0.5 /* beyond 30 degrees a body crosses, below it merges */
 #define STOPPABLE_MPS2 8.0
 
@@ -81,13 +81,14 @@ static double log_accel(const struct agent_plan *agent, const struct track *trac
                         double s_m, double time_s)
 {
     uint32_t here = track_sample_index(track, s_m);
-    uint32_t ahead = track_sample_index(track, s_m + v * LOG_TIME_CONSTANT_S);
+    uint32_t ahead = track_sample_index(track, s_m + v * FOLLOW_TIME_CONSTANT_S);
     const struct log_cell *cell = &agent->log_cells[here];
+    ahead = ahead + 1 < agent->log_cell_count ? ahead + 1 : ahead;
     double wanted_mps = dmath_max(agent->log_cells[ahead].speed_mps, LOG_CREEP_MPS);
-    if (cell->slowest_mps < STOP_MPS && time_s < cell->leave_s) {
+    if (cell->slowest_mps < LOG_STANDING_MPS && time_s < cell->depart_s) {
         wanted_mps = cell->slowest_mps;
     }
-    return dmath_clamp((wanted_mps - v) / LOG_TIME_CONSTANT_S, -6.0, 3.0);
+    return dmath_clamp((wanted_mps - v) / FOLLOW_TIME_CONSTANT_S, -6.0, 3.0);
 }
 
 /* How a crossing body hinders: 0 if it does not. gap_m to it along the track, lateral_m to the
@@ -275,14 +276,18 @@ static struct corridor corridor_of(const struct traffic_plan *plan, uint32_t age
     };
 }
 
-static double desired_speed(const struct agent_motion *motion, const struct track *track)
+/* What the driver would do with nobody ahead: the desired speed, and less in a bend. */
+static double open_accel(const struct driver *driver, const struct agent_motion *motion,
+                         const struct track *track, double v)
 {
-    double desired_mps = motion->target_speed_mps * motion->speed_factor;
+    double accel = free_accel(driver, v, motion->target_speed_mps * motion->speed_factor);
     if (motion->direction > 0) {
-        desired_mps =
-            dmath_min(desired_mps, track->speed_cap_mps[track_sample_index(track, motion->s_m)]);
+        double ahead_m = motion->s_m + v * FOLLOW_TIME_CONSTANT_S;
+        double cap_mps = track->speed_cap_mps[track_sample_index(track, ahead_m)];
+        double bend = dmath_max((cap_mps - v) / FOLLOW_TIME_CONSTANT_S, -BEND_DECEL_MAX_MPS2);
+        accel = dmath_min(accel, bend);
     }
-    return desired_mps;
+    return accel;
 }
 
 double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *actors,
@@ -296,7 +301,7 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
     double v = scene->agents[agent].speed_mps;
     double open = motion->on_log
                       ? log_accel(prepared, corridor.track, v, motion->s_m, traffic_time_s(scene))
-                      : free_accel(driver, v, desired_speed(motion, corridor.track));
+                      : open_accel(driver, motion, corridor.track, v);
     double headway_s = driver->time_headway_s * motion->headway_factor;
     double accel = open - hindrance(driver, headway_s, actors, self, &corridor, v);
     double grip = scene->conditions.friction * GRAVITY_MPS2;
@@ -419,7 +424,7 @@ static double mobil_incentive(const struct mobil *m, const struct agent_motion *
         new_gain = follower_gain(behind, follower.speed_mps, gap_before_m, leader.speed_mps,
                                  follower.gap_m, m->v);
     }
-    double open = free_accel(driver, m->v, desired_speed(to, corridor.track));
+    double open = open_accel(driver, to, corridor.track, m->v);
     double headway_s = driver->time_headway_s * to->headway_factor;
     double accel = open - hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v);
     return accel - m->accel_mps2 + driver->politeness * (new_gain + m->old_gain_mps2);
@@ -453,7 +458,7 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
         motion->shift_duration_s > 0.0 || track->span_count == 0 || motion->direction < 0) {
         return;
     }
-    double open = free_accel(&plan->agents[agent].driver, v, desired_speed(motion, track));
+    double open = open_accel(&plan->agents[agent].driver, motion, track, v);
     if (open - accel_mps2 < MOBIL_THRESHOLD_MPS2) {
         return; /* nobody is in the way */
     }
