@@ -524,40 +524,64 @@ static void patch_resolve(struct patch *patch, uint8_t *occupancy, uint8_t *unse
     }
 }
 
-static void draw_box(const struct lidar *lidar, uint32_t index, struct patch *patch,
+/* What one box is drawn with: its rivals for the light and the cells it fills. */
+struct box_canvas {
+    const struct lidar *lidar;
+    const struct lidar_box *box;
+    const struct lidar_box *hiders[LIMIT_AGENTS];
+    uint32_t hider_count;
+    struct patch patch;
+};
+
+/* Adds the strip low..high, which lies within one column, cut along its middle. */
+static void draw_strip(struct box_canvas *canvas, int32_t col, double low, double high)
+{
+    const double unit = WEIGHT_ONE * STRIPS_PER_CELL / BEV_CELL_M;
+    struct span_list list;
+    int32_t weight = (int32_t)((high - low) * unit + 0.5);
+    visible_spans(canvas->lidar, canvas->box, (low + high) / 2, canvas->hiders, canvas->hider_count,
+                  &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        double from = dmath_max(list.spans[i].low, BEV_X_MIN_M);
+        double to = dmath_min(list.spans[i].high, GRID_X_MAX_M);
+        if (from < to) {
+            patch_step(&canvas->patch, col, from, weight);
+            patch_step(&canvas->patch, col, to, -weight);
+        }
+    }
+}
+
+static void draw_box(struct box_canvas *canvas, const struct lidar *lidar, uint32_t index,
                      uint8_t *occupancy, uint8_t *unseen)
 {
     const struct lidar_box *box = &lidar->boxes[index];
-    const struct lidar_box *hiders[LIMIT_AGENTS];
-    uint32_t hider_count = 0;
+    canvas->lidar = lidar;
+    canvas->box = box;
+    canvas->hider_count = 0;
     for (uint32_t i = 0; i < lidar->count; i++) {
         if (i != index && may_hide(&lidar->boxes[i], box)) {
-            hiders[hider_count++] = &lidar->boxes[i];
+            canvas->hiders[canvas->hider_count++] = &lidar->boxes[i];
         }
     }
-    patch_prepare(patch, box);
+    patch_prepare(&canvas->patch, box);
     const double strip_m = BEV_CELL_M / STRIPS_PER_CELL;
-    double y_low = dmath_max(box->y_low, BEV_Y_MIN_M);
-    double y_high = dmath_min(box->y_high, GRID_Y_MAX_M);
-    struct span_list list;
-    for (int32_t k = clamp_index((y_low - BEV_Y_MIN_M) / strip_m, STRIPS - 1); k < STRIPS; k++) {
-        double low = dmath_max(BEV_Y_MIN_M + k * strip_m, y_low);
-        double high = dmath_min(BEV_Y_MIN_M + (k + 1) * strip_m, y_high);
-        if (!(low < high)) {
-            break;
+    double end = dmath_min(box->y_high, GRID_Y_MAX_M);
+    double y = dmath_max(box->y_low, BEV_Y_MIN_M);
+    int32_t k = clamp_index((y - BEV_Y_MIN_M) / strip_m, STRIPS - 1);
+    while (y < end && k < STRIPS) {
+        /* A strip ends at the next grid line or corner: between those, edges are straight and the
+         * length along the middle times the width is the exact area. */
+        double line = BEV_Y_MIN_M + (k + 1) * strip_m;
+        double next = dmath_min(line, end);
+        for (int i = 0; i < 4; i++) {
+            double corner = box->corners[i].y_m;
+            next = corner > y && corner < next ? corner : next;
         }
-        int32_t weight = (int32_t)((high - low) * (WEIGHT_ONE / strip_m) + 0.5);
-        visible_spans(lidar, box, (low + high) / 2, hiders, hider_count, &list);
-        for (uint32_t i = 0; i < list.count; i++) {
-            double from = dmath_max(list.spans[i].low, BEV_X_MIN_M);
-            double to = dmath_min(list.spans[i].high, GRID_X_MAX_M);
-            if (from < to) {
-                patch_step(patch, k / STRIPS_PER_CELL, from, weight);
-                patch_step(patch, k / STRIPS_PER_CELL, to, -weight);
-            }
-        }
+        draw_strip(canvas, k / STRIPS_PER_CELL, y, next);
+        k += next >= line;
+        y = next;
     }
-    patch_resolve(patch, occupancy, unseen);
+    patch_resolve(&canvas->patch, occupancy, unseen);
 }
 
 /* ---- weather ---- */
@@ -672,14 +696,14 @@ void raster_bev(const struct raster_layers *layers, const struct scenario *scena
              out + BEV_DRIVABLE * BEV_CELLS, out + BEV_MARKING * BEV_CELLS);
 
     struct lidar lidar;
-    struct patch patch;
+    struct box_canvas canvas;
     lidar.visibility_m = scene->conditions.visibility_m;
     lidar.limited = lidar.visibility_m < 84.0; /* the farthest corner is 83.5 m away */
     find_boxes(&lidar, scenario, scene, c, s);
     memset(occupancy, 0, BEV_CELLS);
     draw_unseen(&layers->kernels, &lidar, unseen);
     for (uint32_t i = 0; i < lidar.count; i++) {
-        draw_box(&lidar, i, &patch, occupancy, unseen);
+        draw_box(&canvas, &lidar, i, occupancy, unseen);
     }
     if (scene->conditions.weather != WEATHER_CLEAR) {
         drop_returns(scene, seed, occupancy, unseen);

@@ -61,6 +61,13 @@ static struct rgb terrain_colour(const struct scenario *scenario)
     return (struct rgb){0.34f, 0.48f, 0.24f};
 }
 
+/* Integer part towards minus infinity, without a call. */
+static int32_t floor_int(double x)
+{
+    int32_t i = (int32_t)x;
+    return i - (i > x);
+}
+
 static void move_to_tile(struct ground *ground, int32_t tile_x, int32_t tile_y)
 {
     if (tile_x != ground->tile_x || tile_y != ground->tile_y) {
@@ -74,10 +81,8 @@ static void move_to_tile(struct ground *ground, int32_t tile_x, int32_t tile_y)
 static void sample_layers(struct ground *ground, double x, double y, float *drivable,
                           float *marking)
 {
-    double fx = floor(x - 0.5);
-    double fy = floor(y - 0.5);
-    int32_t ix = (int32_t)fx;
-    int32_t iy = (int32_t)fy;
+    int32_t ix = floor_int(x - 0.5);
+    int32_t iy = floor_int(y - 0.5);
     move_to_tile(ground, ix >> RASTER_TILE_BITS, iy >> RASTER_TILE_BITS);
     *drivable = 0.0f;
     *marking = 0.0f;
@@ -88,8 +93,8 @@ static void sample_layers(struct ground *ground, double x, double y, float *driv
     uint64_t texel =
         ground->layers->texels[(size_t)ground->tile * RASTER_TILE_CELLS +
                                (size_t)((iy & mask) * RASTER_TILE_TEXELS + (ix & mask))];
-    float tx = (float)(x - 0.5 - fx);
-    float ty = (float)(y - 0.5 - fy);
+    float tx = (float)(x - 0.5 - ix);
+    float ty = (float)(y - 0.5 - iy);
     float weights[4] = {(1 - tx) * (1 - ty), tx * (1 - ty), (1 - tx) * ty, tx * ty};
     for (int k = 0; k < 4; k++) {
         *drivable += weights[k] * (float)(texel >> (8 * k) & 255);
@@ -103,10 +108,8 @@ static void sample_layers(struct ground *ground, double x, double y, float *driv
 static void sample_detail(struct ground *ground, double x, double y, bool *paint,
                           enum raster_material *material)
 {
-    double sx = floor(x * 8.0);
-    double sy = floor(y * 8.0);
-    int32_t ix = (int32_t)sx;
-    int32_t iy = (int32_t)sy;
+    int32_t ix = floor_int(x * 8.0);
+    int32_t iy = floor_int(y * 8.0);
     move_to_tile(ground, ix >> 8, iy >> 8);
     *paint = false;
     *material = MATERIAL_NONE;
@@ -138,9 +141,9 @@ static struct rgb ground_colour(const struct painter *painter, struct ground *gr
     /* Close by, the edge of the blurred coverage is made as sharp as a pixel. */
     float sharp = (float)dmath_clamp(0.5 / (footprint_m * 2.0 + 0.05), 1.0, 5.0);
     float road = (float)dmath_clamp((drivable - 0.5f) * sharp + 0.5f, 0.0, 1.0);
-    float grain = (float)(mood_noise(world_x * 2.1, world_y * 2.1) - 0.5);
+    float fine = (float)dmath_clamp(1.2 - footprint_m * 9.0, 0.0, 1.0);
+    float grain = fine > 0 ? (float)(mood_noise(world_x * 2.1, world_y * 2.1) - 0.5) : 0.0f;
     float patches = (float)(mood_noise(world_x * 0.16, world_y * 0.16) - 0.5);
-    float fine = (float)dmath_clamp(1.2 - footprint_m * 1.5, 0.0, 1.0);
     struct rgb off = material == MATERIAL_SIDEWALK || (ground->paved && drivable > 0.01f)
                          ? material_colours[MATERIAL_SIDEWALK]
                          : ground->terrain;
@@ -186,7 +189,7 @@ static void draw_ground_row(const struct painter *painter, struct ground *ground
     const struct camera_view *view = &painter->view;
     double depth = view->origin.z * view->focal / v;
     double span = depth * depth / (view->origin.z * view->focal);
-    int32_t samples = (int32_t)dmath_clamp(span + 0.5, 1.0, 6.0);
+    int32_t samples = (int32_t)dmath_clamp(span + 0.5, 1.0, 4.0);
     for (int32_t c = 0; c < CANVAS_COLS; c++) {
         double right = (c + 0.5 - CANVAS_COLS / 2.0) / view->focal;
         struct rgb sum = {0, 0, 0};
@@ -203,16 +206,29 @@ static void draw_ground_row(const struct painter *painter, struct ground *ground
     }
 }
 
-static void draw_sky_row(const struct painter *painter, int32_t r, double v, bool town)
+/* All sky rows of the band. It is smooth across, so one direction serves a whole image column. */
+static void draw_sky(const struct painter *painter, bool town)
 {
     struct canvas *canvas = painter->canvas;
     const struct camera_view *view = &painter->view;
+    int32_t rows = CANVAS_ROWS / 2 - canvas->first_row;
+    rows = rows < CANVAS_BAND ? rows : CANVAS_BAND;
+    if (rows <= 0) {
+        return;
+    }
     double yaw = dmath_atan2(view->sin_yaw, view->cos_yaw);
-    for (int32_t c = 0; c < CANVAS_COLS; c++) {
-        double right = (c + 0.5 - CANVAS_COLS / 2.0) / view->focal;
-        double slope = -v / view->focal / sqrt(1.0 + right * right);
-        canvas->colour[r][c] = sky_colour(painter, yaw - dmath_atan(right), slope, town);
-        canvas->inverse_depth[r][c] = 0.0f;
+    for (int32_t c = 0; c < CANVAS_COLS; c += CAMERA_SCALE) {
+        double right = (c + CAMERA_SCALE / 2.0 - CANVAS_COLS / 2.0) / view->focal;
+        double scale = 1.0 / view->focal / sqrt(1.0 + right * right);
+        struct sky_column column = sky_column_make(painter, yaw - dmath_atan(right), town);
+        for (int32_t r = 0; r < rows; r++) {
+            double up = CANVAS_ROWS / 2.0 - (canvas->first_row + r + 0.5);
+            struct rgb colour = sky_colour(painter, &column, up * scale);
+            for (int32_t k = 0; k < CAMERA_SCALE; k++) {
+                canvas->colour[r][c + k] = colour;
+                canvas->inverse_depth[r][c + k] = 0.0f;
+            }
+        }
     }
 }
 
@@ -305,7 +321,7 @@ void raster_camera(const struct raster_layers *layers, const struct scenario *sc
     struct canvas canvas;
     struct painter painter = {
         .view = view_make(camera),
-        .mood = mood_make(&scene->conditions),
+        .mood = mood_make(&scene->conditions, is_town(scenario)),
         .ego_heading = scene->ego.pose.heading_rad,
         .canvas = &canvas,
     };
@@ -321,11 +337,10 @@ void raster_camera(const struct raster_layers *layers, const struct scenario *sc
     };
     for (int32_t band = 0; band < CAMERA_ROWS / CAMERA_BAND_ROWS; band++) {
         canvas.first_row = band * CANVAS_BAND;
+        draw_sky(&painter, ground.paved);
         for (int32_t r = 0; r < CANVAS_BAND; r++) {
             double v = canvas.first_row + r + 0.5 - CANVAS_ROWS / 2.0;
-            if (v < 0) {
-                draw_sky_row(&painter, r, v, ground.paved);
-            } else {
+            if (v > 0) {
                 draw_ground_row(&painter, &ground, r, v);
             }
         }

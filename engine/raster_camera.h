@@ -92,7 +92,8 @@ static inline struct rgb rgb_add(struct rgb a, struct rgb b)
 /* Ego frame -> camera axes. */
 struct vec3 camera_transform(const struct camera_view *view, struct vec3 point);
 
-struct mood mood_make(const struct conditions *conditions);
+/* A town has street lamps at night. */
+struct mood mood_make(const struct conditions *conditions, bool town);
 
 /* Light that ego's headlamps throw on a point of ego's frame, 0..1. */
 double mood_headlight(const struct mood *mood, double x_m, double y_m);
@@ -101,11 +102,22 @@ double mood_headlight(const struct mood *mood, double x_m, double y_m);
 struct rgb mood_fade(const struct mood *mood, struct rgb colour, double distance_m);
 
 /* Smooth noise in 0..1 with cells of unit size; |x|, |y| < 2^31. */
-double mood_noise(double x, double y);
+float mood_noise(double x, double y);
 
-/* Colour of the sky in a direction of ego's frame at an elevation slope (up / ahead) >= 0; hills
- * or, in a town, roofs stand at the horizon. */
-struct rgb sky_colour(const struct painter *painter, double direction_rad, double slope, bool town);
+/* What all sky pixels of one canvas column share. */
+struct sky_column {
+    double azimuth_rad; /* world frame */
+    double cosine, sine;
+    double skyline; /* slope below which hills or, in a town, roofs stand */
+    double halo;    /* glow of the sun */
+    bool town;
+};
+
+/* direction_rad is in ego's frame. */
+struct sky_column sky_column_make(const struct painter *painter, double direction_rad, bool town);
+
+/* Colour of the sky at an elevation slope (up / ahead) >= 0. */
+struct rgb sky_colour(const struct painter *painter, const struct sky_column *column, double slope);
 
 /* Draws the agents of a scene on the band, shadows first; nearer surfaces win. */
 void solids_draw(const struct painter *painter, const struct scenario *scenario,

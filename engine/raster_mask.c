@@ -4,8 +4,6 @@
  */
 #include "engine/raster_layers.h"
 
-#include <string.h>
-
 enum { N = RASTER_TILE_SAMPLES };
 
 /* Smallest integer >= x, clamped to [0, N]. */
@@ -71,8 +69,11 @@ void raster_mask_fill(struct raster_mask *mask, struct vec2 corner, const struct
     if (clear_first >= clear_end) {
         return;
     }
-    memset(toggles.rows[clear_first], 0,
-           (size_t)(clear_end - clear_first) * sizeof toggles.rows[0]);
+    for (int32_t row = clear_first; row < clear_end; row++) {
+        for (int32_t w = 0; w < RASTER_MASK_WORDS; w++) {
+            toggles.rows[row][w] = 0;
+        }
+    }
     int32_t low = N;
     int32_t high = 0;
     /* In sample units, shifted so that sample points have integer coordinates. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARKING_WIDTH_M 0.2
+#define MARKING_WIDTH_M 0.1875 /* three samples: the same coverage at every alignment */
 #define DASH_M 3.0
 #define DASH_PERIOD_M 9.0 /* 3 m of paint, 6 m of gap */
 #define MITRE_MAX 2.0

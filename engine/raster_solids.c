@@ -97,6 +97,23 @@ static void draw_side_patches(const struct body *body, double x0, double x1, dou
               (struct vec3[4]){{x0, -y, z0}, {x1, -y, z0}, {x1, -y, z1}, {x0, -y, z1}});
 }
 
+/* A wheel that stands across the body's axis: an octagon on each side. */
+static void draw_wheel(const struct body *body, double x, double radius, double half_width)
+{
+    for (int side = -1; side <= 1; side += 2) {
+        struct face face = {.count = 8, .colour = tyre};
+        for (int i = 0; i < 8; i++) {
+            double sine;
+            double cosine;
+            dmath_sincos((i + 0.5) * (PI_RAD / 4), &sine, &cosine);
+            /* Counter-clockwise as seen from that side. */
+            face.points[i] =
+                place(body, x - side * radius * cosine, side * half_width, radius + radius * sine);
+        }
+        canvas_fill(body->painter, &face);
+    }
+}
+
 /* ---- lamps ---- */
 
 /* Tail lamps at the rear, head lamps in front; brighter red when braking. */
@@ -301,11 +318,13 @@ static void draw_rider(const struct body *body, bool motor)
     double w = body->agent->width_m / 2;
     double h = body->agent->height_m;
     double wheel = dmath_min(0.34, l * 0.38);
-    double thick = motor ? 0.09 : 0.03;
+    double thick = motor ? 0.08 : 0.025;
     struct rgb frame = motor ? (struct rgb){0.60f, 0.12f, 0.10f} : paint_of(body->index + 2);
     for (int end = -1; end <= 1; end += 2) {
         double x = end * (l - wheel);
-        draw_block(body, x - wheel, x + wheel, -thick, thick, 0.0, 2 * wheel, tyre);
+        draw_wheel(body, x, wheel, thick);
+        draw_block(body, x - wheel * 0.7, x + wheel * 0.7, -thick, thick, wheel * 0.1, wheel * 1.9,
+                   tyre);
     }
     draw_block(body, -l * 0.5, l * 0.45, -thick * 1.8, thick * 1.8, wheel * 1.1,
                (motor ? 0.55 : 0.50) * h, frame);

@@ -105,22 +105,124 @@ static void compare_many(uint32_t flags)
     }
 }
 
+/* Bounds as the grid makes them, steep ones, crossing ones, huge ones and exact integers. */
+static struct raster_region random_region(uint32_t *element)
+{
+    static const double scales[] = {1.0, 100.0, 1e6, 1e12, 0.0};
+    struct raster_region region = {.low_count = 1 + random_word(element) % RASTER_BOUNDS,
+                                   .high_count = 1 + random_word(element) % RASTER_BOUNDS};
+    double *members[] = {region.low_offset, region.low_slope, region.high_offset,
+                         region.high_slope};
+    for (uint32_t i = 0; i < COUNT_OF(members) * RASTER_BOUNDS; i++) {
+        double scale = scales[random_word(element) % COUNT_OF(scales)];
+        double unit = (int32_t)random_word(element) / 2147483648.0;
+        bool slope = i / RASTER_BOUNDS % 2 != 0;
+        double value = unit * scale * (slope ? 0.1 : 1.0);
+        members[i / RASTER_BOUNDS][i % RASTER_BOUNDS] =
+            random_word(element) % 4 == 0 ? floor(value) : value;
+    }
+    return region;
+}
+
+enum { MARK_ROWS = 37 };
+
+struct marks {
+    uint64_t low[MARK_ROWS];
+    uint64_t high[MARK_ROWS];
+};
+
+/* Random prior marks, any row range; rows outside it and prior marks must survive. */
+static void compare_shade(uint32_t flags)
+{
+    struct raster_kernels kernels;
+    raster_kernels_init(&kernels, flags);
+    uint32_t element = 5000000;
+    for (int round = 0; round < 4000; round++) {
+        struct raster_region region = random_region(&element);
+        struct marks expected;
+        for (uint32_t r = 0; r < MARK_ROWS; r++) {
+            uint32_t word = random_word(&element);
+            expected.low[r] = round % 2 == 0 ? 0 : (uint64_t)word << (word & 31);
+            expected.high[r] = round % 2 == 0 ? 0 : (uint64_t)word * 0x10001;
+        }
+        struct marks found = expected;
+        uint32_t first = random_word(&element) % MARK_ROWS;
+        uint32_t end = first + random_word(&element) % (MARK_ROWS + 1 - first);
+        raster_shade_ref(&region, first, end, &(struct raster_marks){expected.low, expected.high});
+        kernels.shade(&region, first, end, &(struct raster_marks){found.low, found.high});
+        EXPECT(memcmp(&expected, &found, sizeof expected) == 0);
+    }
+}
+
+/* Every width 0..128, guard bytes on both sides. */
+static void compare_expand(uint32_t flags)
+{
+    struct raster_kernels kernels;
+    raster_kernels_init(&kernels, flags);
+    uint32_t element = 6000000;
+    struct marks marks;
+    for (uint32_t r = 0; r < MARK_ROWS; r++) {
+        marks.low[r] = (uint64_t)random_word(&element) << 32 | random_word(&element);
+        marks.high[r] = (uint64_t)random_word(&element) << 32 | random_word(&element);
+    }
+    marks.low[3] = marks.high[4] = UINT64_MAX;
+    const struct raster_marks view = {marks.low, marks.high};
+    for (uint32_t cols = 0; cols <= RASTER_COLS_MAX; cols++) {
+        static uint8_t expected[GUARD + MARK_ROWS * RASTER_COLS_MAX + GUARD];
+        static uint8_t found[sizeof expected];
+        memset(expected, GUARD_BYTE, sizeof expected);
+        memset(found, GUARD_BYTE, sizeof found);
+        raster_expand_ref(&view, MARK_ROWS, cols, expected + GUARD);
+        kernels.expand(&view, MARK_ROWS, cols, found + GUARD);
+        EXPECT_INT(expected[GUARD - 1], GUARD_BYTE);
+        EXPECT_INT(expected[GUARD + MARK_ROWS * cols], GUARD_BYTE);
+        EXPECT(memcmp(expected, found, sizeof expected) == 0);
+    }
+}
+
+/* The reference against the definition, column by column. */
+static void reference_shades_the_region(void)
+{
+    uint32_t element = 7000000;
+    for (int round = 0; round < 500; round++) {
+        struct raster_region region = random_region(&element);
+        struct marks marks = {0};
+        raster_shade_ref(&region, 0, MARK_ROWS, &(struct raster_marks){marks.low, marks.high});
+        for (uint32_t r = 0; r < MARK_ROWS; r++) {
+            for (uint32_t c = 0; c < RASTER_COLS_MAX; c++) {
+                bool inside = true;
+                for (uint32_t i = 0; i < region.low_count; i++) {
+                    inside = inside && region.low_offset[i] + region.low_slope[i] * r <= c;
+                }
+                for (uint32_t i = 0; i < region.high_count; i++) {
+                    inside = inside && region.high_offset[i] + region.high_slope[i] * r > c;
+                }
+                uint64_t word = c < 64 ? marks.low[r] : marks.high[r];
+                EXPECT_INT(word >> (c & 63) & 1, inside);
+            }
+        }
+    }
+}
+
+static void compare_all(uint32_t flag, const char *name)
+{
+    if (cpu_flags_detect() & flag) {
+        compare_many(flag);
+        compare_shade(flag);
+        compare_expand(flag);
+    } else {
+        printf("# no %s here\n", name);
+    }
+}
+
 static void avx2_equals_reference(void)
 {
-    if (cpu_flags_detect() & CPU_FLAG_AVX2) {
-        compare_many(CPU_FLAG_AVX2);
-    } else {
-        printf("# no AVX2 here\n");
-    }
+    compare_all(CPU_FLAG_AVX2, "AVX2");
 }
 
 static void avx512_equals_reference(void)
 {
-    if (cpu_flags_detect() & CPU_FLAG_AVX512) {
-        compare_many(CPU_FLAG_AVX512);
-    } else {
-        printf("# no AVX-512 here\n");
-    }
+    compare_all(CPU_FLAG_AVX512, "AVX-512");
 }
 
 /* The mask decides: without flags the table holds the reference itself. */
@@ -129,6 +231,8 @@ static void masked_table_is_the_reference(void)
     struct raster_kernels kernels;
     raster_kernels_init(&kernels, 0);
     EXPECT(kernels.sample == raster_sample_ref);
+    EXPECT(kernels.shade == raster_shade_ref);
+    EXPECT(kernels.expand == raster_expand_ref);
     EXPECT_TEXT(cpu_flags_name(0), "c");
     EXPECT_TEXT(cpu_flags_name(CPU_FLAG_AVX2), "avx2");
     EXPECT_TEXT(cpu_flags_name(CPU_FLAG_ALL), "avx512");
@@ -176,5 +280,6 @@ static void reference_interpolates(void)
 int main(void)
 {
     return TEST_RUN(TEST(avx2_equals_reference), TEST(avx512_equals_reference),
-                    TEST(masked_table_is_the_reference), TEST(reference_interpolates));
+                    TEST(masked_table_is_the_reference), TEST(reference_interpolates),
+                    TEST(reference_shades_the_region));
 }
