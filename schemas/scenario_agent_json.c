@@ -153,30 +153,31 @@ static enum status decode_manoeuvres(const struct json_cursor *cursor,
     return STATUS_OK;
 }
 
-/* The logged trajectory and what follows from it: pose and speed at its first point. */
+/* The logged trajectory and what follows from it: pose and speed at its first point. A moving agent
+ * of any behaviour may have one; the replay world follows it. */
 static enum status decode_motion(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                  struct agent *out)
 {
     struct error *error = decoder->error;
     struct json_cursor trajectory = json_cursor_member(cursor, "trajectory");
     struct json_cursor pose = json_cursor_member(cursor, "pose");
-    bool replay = out->behaviour == BEHAVIOUR_REPLAY;
-    if (json_cursor_present(&trajectory) != replay) {
-        return replay ? json_fail(&trajectory, error,
-                                  "expected a trajectory, because the behaviour is \"replay\", "
-                                  "found nothing")
-                      : json_fail(&trajectory, error,
-                                  "expected a trajectory only where the behaviour is \"replay\", "
-                                  "found \"%s\"",
-                                  behaviour_names[out->behaviour]);
+    bool logged = json_cursor_present(&trajectory);
+    if (!logged && out->behaviour == BEHAVIOUR_REPLAY) {
+        return json_fail(&trajectory, error,
+                         "expected a trajectory, because the behaviour is \"replay\", found "
+                         "nothing");
+    }
+    if (logged && out->behaviour == BEHAVIOUR_STATIC) {
+        return json_fail(&trajectory, error,
+                         "expected no trajectory where the behaviour is \"static\", found one");
     }
     TRY(decode_trajectory(&trajectory, decoder, &out->trajectory));
-    if (replay) {
+    if (logged) {
         const struct trajectory_point *first = &out->trajectory.points[0];
         out->pose = (struct pose){first->x_m, first->y_m, first->heading_rad};
         out->speed_mps = first->speed_mps;
     }
-    if (json_cursor_present(&pose) || !replay) {
+    if (json_cursor_present(&pose) || !logged) {
         TRY(decode_pose(&pose, &out->pose, error));
     }
     return json_member_number(cursor, "speed_mps", false, 0.0, 150.0, &out->speed_mps, error);

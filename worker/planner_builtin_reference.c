@@ -145,36 +145,50 @@ static double road_speed_mps(const struct view *view, double factor)
     return best;
 }
 
-/* Fog, heavy rain and crests end the view: be able to stop within what is seen. Objects that hide
- * the path are followed as objects, not as ends of view. */
+/* Whether something that moves, or that is followed anyway, stands between ego and a point of its
+ * path. What a standing thing beside the road hides stays hidden, and counts as the end of view. */
+static bool hidden_by_traffic(const struct view *view, double s_m)
+{
+    double d_m = path_offset_m(view, s_m);
+    for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
+        const struct perception_track *track = &view->session->perception.tracks[i];
+        struct extent extent = extent_of(view, track);
+        if (!perception_trusted(track) || extent.s_high_m < view->front_m || extent.s_low_m > s_m) {
+            continue;
+        }
+        double middle_m = dmath_clamp(0.5 * (extent.s_low_m + extent.s_high_m), 0.0, s_m);
+        double sight_m = view->ego_d_m + (d_m - view->ego_d_m) * middle_m / s_m;
+        bool moving = fabs(track->s_mps) > 1.0 || fabs(track->d_mps) > 0.5;
+        bool in_path = touches_path(view, extent.s_low_m, extent.s_high_m, extent.d_low_m,
+                                    extent.d_high_m, PATH_MARGIN_M);
+        if ((moving || in_path) && extent.d_low_m - 1.5 < sight_m &&
+            extent.d_high_m + 1.5 > sight_m) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The view ends in fog, in heavy rain, behind a bend, and where the grid does: be able to stop
+ * within what is seen. */
 static double view_speed_mps(const struct view *view)
 {
     double dark_s = (double)(view->seen->time_ns - view->session->perception.bev_time_ns) * 1e-9;
     double seen_m = GRID_AHEAD_M;
     for (double s = view->front_m + 1.0; s < GRID_AHEAD_M; s += 2.0) {
         if (perception_unseen(view->seen, s, path_offset_m(view, s))) {
-            seen_m = s;
+            seen_m = hidden_by_traffic(view, s) ? GRID_AHEAD_M : s;
             break;
         }
-    }
-    double nearest_m = 1e9;
-    for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
-        const struct perception_track *track = &view->session->perception.tracks[i];
-        struct extent extent = extent_of(view, track);
-        if (track->live && extent.s_high_m > 0.0) {
-            nearest_m = dmath_min(nearest_m, extent.s_low_m);
-        }
-    }
-    if (seen_m >= GRID_AHEAD_M || nearest_m < seen_m) {
-        seen_m = GRID_AHEAD_M;
     }
     if (dark_s > 0.25) {
         seen_m = dmath_min(seen_m, GRID_AHEAD_M - dark_s * (view->speed_mps + 15.0));
     }
-    if (seen_m >= GRID_AHEAD_M) {
-        return 1e9;
-    }
-    return sqrt(2.0 * 4.5 * dmath_max(seen_m - view->front_m - 4.0, 0.0));
+    /* v t + v^2 / 2a = room, with a = 8 at the end of the grid, less in bad weather, t = 0.5 s. */
+    double room_m = dmath_max(seen_m - view->front_m - 3.0, 0.0);
+    double decel = seen_m < GRID_AHEAD_M ? 5.0 : 8.0;
+    double react = 0.5 * decel;
+    return sqrt(react * react + 2.0 * decel * room_m) - react;
 }
 
 /* Standing things beside the path that hide what is behind them: a child may step out. */

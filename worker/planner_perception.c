@@ -26,9 +26,8 @@ enum {
 #define GATE_D_M 1.5
 #define GATE_NEW_S_M 4.0 /* a track seen once has no speed yet: up to 40 m/s in a tick */
 #define CENTROID_EXTENT_M 2.4
+#define STEADY_EXTENT_M 0.25
 #define SPEED_MAX_MPS 70.0
-
-enum feature { FEATURE_CENTROID = 0, FEATURE_LOW, FEATURE_HIGH };
 
 /* ---- route as segments ---- */
 
@@ -270,7 +269,10 @@ static void find_clusters(struct clusters *clusters, const struct swerve_observa
 
 /* ---- tracks ---- */
 
-static double feature_s(const struct cluster *cluster, double ego_s_m, enum feature feature)
+/* What of a shape is followed from one frame to the next. */
+enum feature { FEATURE_CENTROID = 0, FEATURE_LOW, FEATURE_HIGH };
+
+static double cluster_s(const struct cluster *cluster, double ego_s_m, enum feature feature)
 {
     double s = feature == FEATURE_LOW    ? cluster->s_low_m
                : feature == FEATURE_HIGH ? cluster->s_high_m
@@ -278,74 +280,90 @@ static double feature_s(const struct cluster *cluster, double ego_s_m, enum feat
     return s + ego_s_m;
 }
 
-static double feature_d(const struct cluster *cluster, enum feature feature)
+static double cluster_d(const struct cluster *cluster, enum feature feature)
 {
     return feature == FEATURE_LOW    ? cluster->d_low_m
            : feature == FEATURE_HIGH ? cluster->d_high_m
                                      : cluster->d_sum / (double)cluster->mass;
 }
 
-/* What to follow: the centroid of a compact shape. Of a long one, whose visible part changes as ego
- * passes it, the edge nearest to ego (s) and nearest to the route (d). */
-static enum feature choose_s(const struct cluster *cluster)
+static double track_s(const struct perception_track *track, enum feature feature)
 {
-    if (cluster->s_high_m - cluster->s_low_m <= CENTROID_EXTENT_M) {
-        return FEATURE_CENTROID;
-    }
-    return cluster->s_sum >= 0.0 ? FEATURE_LOW : FEATURE_HIGH;
+    return feature == FEATURE_LOW    ? track->s_low_m
+           : feature == FEATURE_HIGH ? track->s_high_m
+                                     : track->s_centroid_m;
 }
 
-static enum feature choose_d(const struct cluster *cluster)
+static double track_d(const struct perception_track *track, enum feature feature)
 {
-    if (cluster->d_high_m - cluster->d_low_m <= CENTROID_EXTENT_M) {
-        return FEATURE_CENTROID;
-    }
-    return cluster->d_sum >= 0.0 ? FEATURE_LOW : FEATURE_HIGH;
+    return feature == FEATURE_LOW    ? track->d_low_m
+           : feature == FEATURE_HIGH ? track->d_high_m
+                                     : track->d_centroid_m;
 }
 
-static void track_extent(struct perception_track *track, const struct cluster *cluster,
-                         double ego_s_m)
+/* The centroid is the finest measure, but moves by itself when more or less of an object comes into
+ * view: then, and for long shapes, the edge that faces ego (s) or the route (d) is followed. */
+static bool shape_steady(const struct perception_track *track, const struct cluster *cluster)
+{
+    double s_extent_m = cluster->s_high_m - cluster->s_low_m;
+    double d_extent_m = cluster->d_high_m - cluster->d_low_m;
+    return s_extent_m <= CENTROID_EXTENT_M && d_extent_m <= CENTROID_EXTENT_M &&
+           fabs(s_extent_m - (track->s_high_m - track->s_low_m)) < STEADY_EXTENT_M &&
+           fabs(d_extent_m - (track->d_high_m - track->d_low_m)) < STEADY_EXTENT_M;
+}
+
+static enum feature choose_s(const struct perception_track *track, const struct cluster *cluster)
+{
+    return shape_steady(track, cluster) ? FEATURE_CENTROID
+           : cluster->s_sum >= 0.0      ? FEATURE_LOW
+                                        : FEATURE_HIGH;
+}
+
+static enum feature choose_d(const struct perception_track *track, const struct cluster *cluster)
+{
+    return shape_steady(track, cluster) ? FEATURE_CENTROID
+           : cluster->d_sum >= 0.0      ? FEATURE_LOW
+                                        : FEATURE_HIGH;
+}
+
+static void track_take(struct perception_track *track, const struct cluster *cluster,
+                       double ego_s_m)
 {
     track->s_low_m = cluster->s_low_m + ego_s_m;
     track->s_high_m = cluster->s_high_m + ego_s_m;
     track->d_low_m = cluster->d_low_m;
     track->d_high_m = cluster->d_high_m;
+    track->s_centroid_m = cluster_s(cluster, ego_s_m, FEATURE_CENTROID);
+    track->d_centroid_m = cluster_d(cluster, FEATURE_CENTROID);
     track->mass = cluster->mass;
-    enum feature s_feature = choose_s(cluster);
-    enum feature d_feature = choose_d(cluster);
-    /* A change of feature moves the position, never the speed. */
-    track->s_position_m += feature_s(cluster, ego_s_m, s_feature) -
-                           feature_s(cluster, ego_s_m, (enum feature)track->s_feature);
-    track->d_position_m +=
-        feature_d(cluster, d_feature) - feature_d(cluster, (enum feature)track->d_feature);
-    track->s_feature = (uint8_t)s_feature;
-    track->d_feature = (uint8_t)d_feature;
 }
 
 static void track_start(struct perception_track *track, const struct cluster *cluster,
                         double ego_s_m)
 {
     *track = (struct perception_track){.live = true, .age = 1};
-    track_extent(track, cluster, ego_s_m);
-    track->s_position_m = feature_s(cluster, ego_s_m, (enum feature)track->s_feature);
-    track->d_position_m = feature_d(cluster, (enum feature)track->d_feature);
+    track_take(track, cluster, ego_s_m);
 }
 
 /* Alpha-beta step. While a track is young the gains are those of the least-squares line through its
  * points (Bar-Shalom, Li, Kirubarajan, "Estimation with Applications to Tracking and Navigation",
- * 2001), then constant. */
+ * 2001), then constant. What is filtered is the feature chosen for this frame: positions are kept
+ * as residuals, so changing the feature moves neither position nor speed. */
 static void track_correct(struct perception_track *track, const struct cluster *cluster,
                           double ego_s_m, double dt_s)
 {
     double k = (double)(track->age + 1);
     double alpha = dmath_max(2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)), 0.6);
     double beta = dmath_max(6.0 / (k * (k + 1.0)), 0.3);
+    enum feature s_feature = choose_s(track, cluster);
+    enum feature d_feature = choose_d(track, cluster);
     double s_error =
-        feature_s(cluster, ego_s_m, (enum feature)track->s_feature) - track->s_position_m;
-    double d_error = feature_d(cluster, (enum feature)track->d_feature) - track->d_position_m;
+        cluster_s(cluster, ego_s_m, s_feature) - track_s(track, s_feature) - track->s_residual_m;
+    double d_error =
+        cluster_d(cluster, d_feature) - track_d(track, d_feature) - track->d_residual_m;
     double before_mps = track->s_mps;
-    track->s_position_m += alpha * s_error;
-    track->d_position_m += alpha * d_error;
+    track->s_residual_m = (alpha - 1.0) * s_error;
+    track->d_residual_m = (alpha - 1.0) * d_error;
     track->s_mps = dmath_clamp(track->s_mps + beta * s_error / dt_s, -SPEED_MAX_MPS, SPEED_MAX_MPS);
     track->d_mps = dmath_clamp(track->d_mps + beta * d_error / dt_s, -SPEED_MAX_MPS, SPEED_MAX_MPS);
     if (track->age >= 4) {
@@ -354,17 +372,17 @@ static void track_correct(struct perception_track *track, const struct cluster *
     }
     track->age++;
     track->missed = 0;
-    track_extent(track, cluster, ego_s_m);
+    track_take(track, cluster, ego_s_m);
 }
 
 static void track_predict(struct perception_track *track, double dt_s)
 {
     double ds = track->s_mps * dt_s;
     double dd = track->d_mps * dt_s;
-    track->s_position_m += ds;
+    track->s_centroid_m += ds;
     track->s_low_m += ds;
     track->s_high_m += ds;
-    track->d_position_m += dd;
+    track->d_centroid_m += dd;
     track->d_low_m += dd;
     track->d_high_m += dd;
 }
@@ -378,9 +396,10 @@ static struct cluster *find_match(const struct perception_track *track, struct c
     double best_cost = 1e300;
     for (uint32_t i = 0; i < clusters->count; i++) {
         struct cluster *cluster = &clusters->list[i];
-        double ds =
-            fabs(feature_s(cluster, ego_s_m, (enum feature)track->s_feature) - track->s_position_m);
-        double dd = fabs(feature_d(cluster, (enum feature)track->d_feature) - track->d_position_m);
+        enum feature s_feature = choose_s(track, cluster);
+        enum feature d_feature = choose_d(track, cluster);
+        double ds = fabs(cluster_s(cluster, ego_s_m, s_feature) - track_s(track, s_feature));
+        double dd = fabs(cluster_d(cluster, d_feature) - track_d(track, d_feature));
         double cost = ds + dd;
         if (!cluster->taken && ds <= gate_s && dd <= GATE_D_M && cost < best_cost) {
             best = cluster;
@@ -429,7 +448,7 @@ void perception_reset(struct perception *perception)
 
 bool perception_trusted(const struct perception_track *track)
 {
-    return track->live && track->age >= (track->mass >= MASS_SOLID ? 2u : 3u);
+    return track->live && track->age >= (track->mass >= MASS_SOLID ? 2u : 6u);
 }
 
 /* Ego's progress along the route since the last update. */

@@ -31,7 +31,8 @@ struct perception_track {
     uint32_t conflict_ticks;  /* kept by the planner: for how long it has been in the way */
     double s_low_m, s_high_m; /* extent when last seen, carried on by speed; anchored s */
     double d_low_m, d_high_m;
-    double s_position_m, d_position_m; /* filtered position of the features */
+    double s_centroid_m, d_centroid_m; /* the same for the centre of what was seen */
+    double s_residual_m, d_residual_m; /* filtered minus measured position */
     double s_mps, d_mps;               /* speed along and across the route */
     double s_mps2;                     /* smoothed acceleration along the route */
 };
