@@ -48,8 +48,8 @@ static double stopping_m(double speed_mps, double brake_mps2)
            after_mps * after_mps / (2 * brake_mps2);
 }
 
-/* RSS definitions 1 (same direction) and 2 (oncoming); along_mps is the agent's speed along ego's
- * path. */
+/* RSS safe longitudinal distance, same direction and oncoming; along_mps is the agent's speed along
+ * ego's path. */
 static double safe_distance_m(const struct ego_view *ego, double along_mps)
 {
     double ego_m = stopping_m(ego->speed_mps, ego->brake_mps2);

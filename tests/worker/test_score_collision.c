@@ -104,6 +104,14 @@ static void front_edge_is_told_from_the_side(void)
     struct pose past = {nose_m + 0.01, 1.8, 0};
     EXPECT_INT(contact(10, 0, short_of, 4).collision_kind, COLLISION_LATERAL);
     EXPECT_INT(contact(10, 0, past, 4).collision_kind, COLLISION_FRONT);
+    /* Deep inside, its centre just ahead of ego's rear axle: neither rear nor front. */
+    EXPECT_INT(contact(10, 0, (struct pose){-0.9, 0.1, 0}, 4).collision_kind, COLLISION_LATERAL);
+}
+
+static void a_reversing_car_is_not_a_stopped_one(void)
+{
+    EXPECT_INT(contact(10, 0, ahead, -4).collision_kind, COLLISION_FRONT);
+    EXPECT_INT(contact(10, 0, beside, -4).collision_kind, COLLISION_LATERAL);
 }
 
 static void lateral_contact_is_at_fault_only_across_lanes(void)
@@ -119,7 +127,45 @@ static void lateral_contact_is_at_fault_only_across_lanes(void)
     EXPECT(contact(10, 3.5 + 1.0, beside, 4).at_fault); /* a wheel off the road */
 }
 
-/* Two lanes in a row, then a third beside the second: passing from one to the next is one lane. */
+/* Ego turned in its lane so that a single corner is in the next one. */
+static void one_corner_across_the_line_is_several_lanes(void)
+{
+    for (int side = -1; side <= 1; side += 2) {
+        for (int front = -1; front <= 1; front += 2) {
+            for (int across = 0; across <= 1; across++) {
+                /* That corner is 0.5 + 2.3 sin 0.15 + 0.95 cos 0.15 = 1.78 m off centre. */
+                double offset_m = across ? 0.5 : 0.45;
+                struct rig rig;
+                struct pose ego = {100, 3.5 + side * offset_m, side * front * 0.15};
+                rig_motorway(&rig, 3, ego, 10, 1, 10);
+                rig_start(&rig);
+                rig_agent(&rig, 0, (struct pose){99.7, ego.y_m + side * 1.8, 0}, 4);
+                rig_tick(&rig);
+                EXPECT_INT(rig_metrics(&rig)->collision_kind, COLLISION_LATERAL);
+                EXPECT_INT(rig.metrics.at_fault, across);
+                rig_finish(&rig);
+            }
+        }
+    }
+}
+
+/* nuPlan's lanes are driving lanes: on the shoulder ego is in none. */
+static void the_shoulder_is_not_a_lane(void)
+{
+    for (enum lane_kind kind = LANE_DRIVING; kind <= LANE_CYCLE; kind++) {
+        struct rig rig;
+        rig_motorway(&rig, 3, (struct pose){100, 0, 0}, 10, 1, 10);
+        rig.scenario.map.lanes[0].kind = kind;
+        rig_start(&rig);
+        rig_agent(&rig, 0, (struct pose){99.7, 1.8, 0}, 4);
+        rig_tick(&rig);
+        EXPECT_INT(rig_metrics(&rig)->at_fault, kind != LANE_DRIVING);
+        EXPECT_NEAR(rig.metrics.drivable_area, 1, 0);
+        rig_finish(&rig);
+    }
+}
+
+/* Two lanes in a row: passing from one to the next is one lane if the map links them. */
 static void successive_lanes_count_as_one(void)
 {
     for (int linked = 0; linked <= 1; linked++) {
@@ -185,6 +231,27 @@ static void impact_speed_is_relative(void)
     EXPECT_NEAR(contact(10, 0, ahead, -4).impact_speed_mps, 14, 1e-9); /* reversing */
     struct pose crossing = {3, 2.5, -PI_RAD / 2};
     EXPECT_NEAR(contact(8, 0, crossing, 6).impact_speed_mps, 10, 1e-9);
+}
+
+/* The metric is that of the first contact, the criterion looks at all of them. */
+static void every_impact_is_judged(void)
+{
+    for (int limit_mps = 5; limit_mps <= 9; limit_mps += 2) {
+        struct rig rig;
+        rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 3, 10);
+        rig.scenario.criteria.no_at_fault_collision = false;
+        rig.scenario.criteria.impact_speed_max_mps = limit_mps;
+        rig_start(&rig);
+        rig_agent(&rig, 0, (struct pose){104.4, 3.5, 0}, 6);
+        rig_tick(&rig);
+        rig_agent(&rig, 1, (struct pose){95.6, 3.5, 0}, 18);
+        rig_agent(&rig, 2, (struct pose){99.7, 5.3, 0}, 7);
+        rig_tick(&rig);
+        EXPECT_NEAR(rig_metrics(&rig)->impact_speed_mps, 4, 1e-9);
+        EXPECT_INT(rig.metrics.collision_count, 3);
+        EXPECT_INT(rig.reasons, limit_mps < 8 ? REASON_IMPACT_SPEED : 0);
+        rig_finish(&rig);
+    }
 }
 
 static void clearance_is_the_smallest_ever(void)
@@ -256,8 +323,11 @@ int main(void)
         TEST(hitting_a_stopped_track_is_at_fault_wherever_it_is),
         TEST(being_rear_ended_is_not_at_fault), TEST(rear_begins_at_150_degrees_from_the_rear_axle),
         TEST(hitting_with_the_front_edge_is_at_fault), TEST(front_edge_is_told_from_the_side),
-        TEST(lateral_contact_is_at_fault_only_across_lanes), TEST(successive_lanes_count_as_one),
-        TEST(each_agent_counts_once), TEST(class_is_that_of_the_first_tick),
-        TEST(impact_speed_is_relative), TEST(clearance_is_the_smallest_ever),
-        TEST(clearance_agrees_with_all_pairs), TEST(rollout_ends_at_contact_with_road_users_only));
+        TEST(a_reversing_car_is_not_a_stopped_one),
+        TEST(one_corner_across_the_line_is_several_lanes), TEST(the_shoulder_is_not_a_lane),
+        TEST(every_impact_is_judged), TEST(lateral_contact_is_at_fault_only_across_lanes),
+        TEST(successive_lanes_count_as_one), TEST(each_agent_counts_once),
+        TEST(class_is_that_of_the_first_tick), TEST(impact_speed_is_relative),
+        TEST(clearance_is_the_smallest_ever), TEST(clearance_agrees_with_all_pairs),
+        TEST(rollout_ends_at_contact_with_road_users_only));
 }

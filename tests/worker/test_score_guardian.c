@@ -6,7 +6,7 @@
 
 #define BOTH_HALVES_M (EGO_LENGTH_M / 2 + CAR_LENGTH_M / 2)
 
-/* Definition 1 of RSS with the product's parameters, written out again. */
+/* The stopping part of the RSS distance with the product's parameters, written out again. */
 static double stopping_m(double speed_mps, double brake_mps2)
 {
     double after_mps = speed_mps + 0.3 * 2.0;
@@ -133,6 +133,8 @@ static void leaving_the_road_is_foreseen_for_a_second(void)
     EXPECT(!leaving((struct pose){300, 0, -0.2}, 3.0, 0, 0));
     EXPECT(leaving((struct pose){300, 0, -0.2}, 3.7, 0, 0));
     EXPECT(!leaving((struct pose){300, 0, -0.2}, 3.7, -6, 0)); /* stops before */
+    EXPECT(!leaving((struct pose){300, 0, -0.2}, 6, -6, 0));   /* after 3 m */
+    EXPECT(leaving((struct pose){300, 0, -0.2}, 6, -4, 0));    /* 4 m after a second */
     EXPECT(!leaving((struct pose){300, 0, 0}, 30, 0, 0));
     EXPECT(leaving((struct pose){300, 0, 0}, 10, 0, 0.95)); /* turns off the road to the left */
     EXPECT(!leaving((struct pose){300, 0, 0}, 10, 0, 0.1));
@@ -169,6 +171,20 @@ static void bends_are_followed(void)
     }
 }
 
+/* Ego is in the lane beside its route: what counts is its own parallel path. */
+static void the_route_is_taken_at_egos_offset(void)
+{
+    for (int lane = 0; lane <= 1; lane++) {
+        struct rig rig;
+        rig_motorway(&rig, 2, (struct pose){300, 3.5, 0}, 20, 1, 10);
+        rig_start(&rig);
+        rig_agent(&rig, 0, (struct pose){300 + BOTH_HALVES_M + 35, 3.5 * lane, 0}, 0);
+        rig_tick(&rig);
+        EXPECT_INT(score_guardian_active(rig.score), lane);
+        rig_finish(&rig);
+    }
+}
+
 /* The same verge car without a bend ahead of ego: the route leads into it, so it counts. */
 static void the_route_excuses_only_what_it_avoids(void)
 {
@@ -188,5 +204,6 @@ int main(void)
         TEST(oncoming_in_ego_lane_needs_both_to_stop), TEST(only_what_is_in_the_way_counts),
         TEST(crossing_agent_that_cannot_stop_counts), TEST(braking_is_the_proper_response),
         TEST(onsets_are_counted_not_ticks), TEST(leaving_the_road_is_foreseen_for_a_second),
-        TEST(bends_are_followed), TEST(the_route_excuses_only_what_it_avoids));
+        TEST(bends_are_followed), TEST(the_route_excuses_only_what_it_avoids),
+        TEST(the_route_is_taken_at_egos_offset));
 }

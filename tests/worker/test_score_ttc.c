@@ -117,6 +117,21 @@ static void an_at_fault_contact_is_ttc_zero(void)
     EXPECT_INT(rear.ttc, 1);
 }
 
+/* In a junction what is beside ego counts, but not what ego is touching without fault. */
+static void a_contact_without_fault_has_no_ttc(void)
+{
+    struct rig rig;
+    rig_motorway(&rig, 3, (struct pose){100, 3.5, 0}, 10, 1, 10);
+    rig.scenario.map.lanes[1].intersection = true;
+    rig_start(&rig);
+    rig_agent(&rig, 0, (struct pose){99.7, 5.3, 0}, 4);
+    rig_tick(&rig);
+    EXPECT_INT(rig_metrics(&rig)->collision_count, 1);
+    EXPECT(!rig.metrics.at_fault);
+    EXPECT(isinf(rig.metrics.min_ttc_s));
+    rig_finish(&rig);
+}
+
 static void an_agent_once_touched_no_longer_counts(void)
 {
     struct rig rig;
@@ -210,6 +225,6 @@ int main(void)
         TEST(bound_is_0_95_s), TEST(standing_ego_has_no_ttc), TEST(agents_behind_never_count),
         TEST(crossing_agents_count_across_lanes_and_in_junctions),
         TEST(ahead_ends_at_30_degrees_from_the_rear_axle), TEST(an_at_fault_contact_is_ttc_zero),
-        TEST(an_agent_once_touched_no_longer_counts), TEST(smallest_over_agents_and_ticks_is_kept),
-        TEST(closed_form_is_the_stepwise_search));
+        TEST(a_contact_without_fault_has_no_ttc), TEST(an_agent_once_touched_no_longer_counts),
+        TEST(smallest_over_agents_and_ticks_is_kept), TEST(closed_form_is_the_stepwise_search));
 }
