@@ -20,9 +20,9 @@ struct route {
     double length_m; /* without the extension */
 };
 
-/* Appends the lane's centre line from from_m to its end, or until the builder has `until_m`. */
+/* Appends the lane's centre line from from_m to its end. */
 static void add_lane(struct track_builder *builder, const struct roadmap *roadmap, int32_t lane,
-                     double from_m, double until_m)
+                     double from_m)
 {
     const struct lane *record = &roadmap_map(roadmap)->lanes[lane];
     track_builder_lane(builder, lane);
@@ -35,9 +35,6 @@ static void add_lane(struct track_builder *builder, const struct roadmap *roadma
         s_m += sqrt((b.x_m - a.x_m) * (b.x_m - a.x_m) + (b.y_m - a.y_m) * (b.y_m - a.y_m));
         if (s_m > from_m) {
             track_builder_add(builder, b.x_m, b.y_m);
-            if (builder->length_m >= until_m) {
-                return;
-            }
         }
     }
 }
@@ -49,7 +46,7 @@ void route_add_chain(struct track_builder *builder, const struct roadmap *roadma
     double until_m = builder->length_m + length_m;
     while (builder->length_m < until_m && !builder->failed) {
         double before_m = builder->length_m;
-        add_lane(builder, roadmap, lane, 0.0, until_m);
+        add_lane(builder, roadmap, lane, 0.0);
         if (map->lanes[lane].successor_count == 0 || builder->length_m <= before_m) {
             return;
         }
@@ -125,7 +122,7 @@ enum status route_build_track(const struct roadmap *roadmap, const uint32_t *lan
                 add_change(&builder, roadmap, (int32_t)lanes[i], (int32_t)lanes[i + 1], begin_m);
             continue;
         }
-        add_lane(&builder, roadmap, (int32_t)lanes[i], from_m, INFINITY);
+        add_lane(&builder, roadmap, (int32_t)lanes[i], from_m);
         from_m = 0.0;
         if (!last && !is_successor(lane, lanes[i + 1])) {
             track_builder_discard(&builder);

@@ -10,7 +10,8 @@
 const struct track *route_track(const struct route *route);
 struct track *route_track_mutable(struct route *route); /* while a stage is being made */
 
-/* Appends `lane` and its first successors until length_m more metres are there or lanes end. */
+/* Appends `lane` and its first successors, whole, until length_m more metres are there or lanes
+ * end. */
 void route_add_chain(struct track_builder *builder, const struct roadmap *roadmap, int32_t lane,
                      double length_m);
 

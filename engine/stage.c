@@ -1,7 +1,9 @@
 /*
- * Stage: a scenario prepared once for all its rollouts: roadmap, ego's route, raster layers.
+ * Stage: a scenario prepared once for all its rollouts: roadmap, ego's route, the agents'
+ * paths, raster layers.
  * Immutable after creation and shared by reference; the last reference frees it.
  */
+#include "engine/route_internal.h"
 #include "engine/stage_internal.h"
 #include "engine/world.h"
 
@@ -19,6 +21,10 @@ enum status stage_create(const struct scenario *scenario, struct stage **out, st
     if (status == STATUS_OK) {
         status = route_create(stage->roadmap, scenario->ego.route, scenario->ego.route_count,
                               scenario->ego.pose, &stage->route, error);
+    }
+    if (status == STATUS_OK) {
+        status = traffic_plan_create(scenario, stage->roadmap, route_track_mutable(stage->route),
+                                     &stage->traffic, error);
     }
     if (status == STATUS_OK) {
         status = raster_layers_create(&scenario->map, &stage->layers, error);
@@ -44,6 +50,7 @@ void stage_unref(struct stage *stage)
         return;
     }
     raster_layers_destroy(stage->layers);
+    traffic_plan_destroy(stage->traffic);
     route_destroy(stage->route);
     roadmap_unref(stage->roadmap);
     free(stage);

@@ -6,6 +6,7 @@
 
 #include "engine/raster.h"
 #include "engine/roadmap.h"
+#include "engine/traffic.h"
 #include "schemas/scenario.h"
 
 #include <stdatomic.h>
@@ -16,6 +17,7 @@ struct stage {
     struct roadmap *roadmap;
     struct route *route; /* ego's */
     struct raster_layers *layers;
+    struct traffic_plan *traffic;
 };
 
 #endif

@@ -142,6 +142,11 @@ enum status track_builder_finish(struct track_builder *builder, struct track **o
         status = error_set(error, STATUS_BAD_INPUT, "a path needs two points apart");
         goto fail;
     }
+    if (!(builder->length_m <= TRACK_LENGTH_MAX_M)) {
+        status = error_set(error, STATUS_LIMIT, "a path of %.0f km is longer than %.0f km",
+                           builder->length_m / 1000.0, TRACK_LENGTH_MAX_M / 1000.0);
+        goto fail;
+    }
     track = calloc(1, sizeof *track);
     if (track == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "no memory for a path");

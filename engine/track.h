@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define TRACK_STEP_M 1.0
+#define TRACK_LENGTH_MAX_M 200e3
 
 struct track_sample {
     double x_m;
@@ -81,8 +82,8 @@ void track_builder_add(struct track_builder *builder, double x_m, double y_m);
 /* From the present end on, `lane` carries the path. */
 void track_builder_lane(struct track_builder *builder, int32_t lane);
 /* Samples the collected points (at least 2 apart by 1 mm: CHECKed by callers through the status)
- * and empties the builder in every case. STATUS_NO_MEMORY, or STATUS_BAD_INPUT when the path has no
- * length. */
+ * and empties the builder in every case. STATUS_NO_MEMORY, STATUS_BAD_INPUT when the path has no
+ * length, STATUS_LIMIT beyond TRACK_LENGTH_MAX_M. */
 enum status track_builder_finish(struct track_builder *builder, struct track **out,
                                  struct error *error);
 void track_builder_discard(struct track_builder *builder);

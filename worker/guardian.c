@@ -18,7 +18,7 @@
 #define BRAKE_LATERAL_MPS2 4.0  /* a crossing agent stops short of the path with at least this */
 #define LATERAL_MARGIN_M 0.1
 #define BRAKING_SHARE 0.9 /* ego brakes as it should from this share of its braking on */
-#define NEAR_S 1.5        /* nearer in time than this, the route no longer excuses */
+#define NEAR_S 0.8        /* nearer in time than this, the route no longer excuses */
 #define MOVING_MPS 0.5
 #define GRAVITY_MPS2 9.80665
 #define OFF_ROAD_M 0.3
@@ -48,8 +48,8 @@ static double stopping_m(double speed_mps, double brake_mps2)
            after_mps * after_mps / (2 * brake_mps2);
 }
 
-/* RSS definitions 1 (same direction) and 2 (oncoming); along_mps is the agent's speed along ego's
- * path. */
+/* RSS safe longitudinal distance, same direction and oncoming; along_mps is the agent's speed along
+ * ego's path. */
 static double safe_distance_m(const struct ego_view *ego, double along_mps)
 {
     double ego_m = stopping_m(ego->speed_mps, ego->brake_mps2);

@@ -181,7 +181,6 @@ static void view_ego(struct score *score, const struct scene *scene)
         .yaw_rate_rps = state->yaw_rate_rps,
         .route_s_m = on_route.s_m,
         .route_offset_m = on_route.offset_m,
-        .lane = {.lane = -1},
         .several_lanes = -1,
         .in_intersection = -1,
     };
@@ -287,8 +286,9 @@ static void update_agents(struct score *score, const struct scene *scene)
             .distance2_m2 = offset.x_m * offset.x_m + offset.y_m * offset.y_m,
             .reach_m = score->ego_radius_m + radii[i],
         };
-        hit_at_fault |= collision_update(score, &agent, scene->tick);
-        if (touched[i] != 0) {
+        enum contact contact = collision_update(score, &agent, scene->tick);
+        if (contact != CONTACT_NONE) {
+            hit_at_fault = hit_at_fault || contact == CONTACT_AT_FAULT;
             continue;
         }
         ttc_s = dmath_min(ttc_s, ttc_agent_s(score, &agent));

@@ -38,7 +38,7 @@ static bool ends_rollout(enum agent_kind kind)
     return kind != AGENT_OBJECT;
 }
 
-static bool record_contact(struct score *score, struct agent_view *agent, uint32_t tick)
+static enum contact record_contact(struct score *score, struct agent_view *agent, uint32_t tick)
 {
     const struct ego_view *ego = &score->ego;
     double speed_mps = agent->state->speed_mps;
@@ -62,19 +62,19 @@ static bool record_contact(struct score *score, struct agent_view *agent, uint32
     score->at_fault = score->at_fault || at_fault;
     score->ended = score->ended || ends_rollout(agent->record->kind);
     score_touched(score)[agent->index] = 1;
-    return at_fault;
+    return at_fault ? CONTACT_AT_FAULT : CONTACT_NOT_AT_FAULT;
 }
 
-bool collision_update(struct score *score, struct agent_view *agent, uint32_t tick)
+enum contact collision_update(struct score *score, struct agent_view *agent, uint32_t tick)
 {
     /* Boxes cannot be nearer than their bounding circles: most agents end here. */
     double bound_m = agent->reach_m + score->min_distance_m;
     if (agent->distance2_m2 > bound_m * bound_m) {
-        return false;
+        return CONTACT_NONE;
     }
     double distance_m = box_distance_m(&score->ego.box, agent_view_box(agent));
     if (distance_m < score->min_distance_m) {
         score->min_distance_m = distance_m;
     }
-    return distance_m == 0 && record_contact(score, agent, tick);
+    return distance_m == 0 ? record_contact(score, agent, tick) : CONTACT_NONE;
 }

@@ -138,9 +138,11 @@ double ego_speed_limit_mps(const struct score *score);
 enum collision_kind collision_classify(const struct ego_view *ego, const struct box *agent,
                                        double agent_speed_mps);
 
-/* Updates the clearance and, at the first contact with this agent, the collision record. Returns
- * true when this tick is the first contact and ego's fault. */
-bool collision_update(struct score *score, struct agent_view *agent, uint32_t tick);
+enum contact { CONTACT_NONE = 0, CONTACT_NOT_AT_FAULT, CONTACT_AT_FAULT };
+
+/* Updates the clearance to an agent that has not been touched before and, if this is the contact,
+ * the collision record. */
+enum contact collision_update(struct score *score, struct agent_view *agent, uint32_t tick);
 
 /* ---- time to collision (score_ttc.c) ---- */
 

@@ -34,15 +34,14 @@ static struct corner_lanes driving_lanes_at(const struct score *score, struct ve
     return found;
 }
 
-/* Whether `lane`, or with `ahead` a lane that follows it, is one of the corner's. */
-static bool reaches(const struct map *map, const struct corner_lanes *corner, int32_t lane,
-                    bool ahead)
+/* Whether `lane`, or a lane that follows it, is one of the corner's. */
+static bool leads_to(const struct map *map, const struct corner_lanes *corner, int32_t lane)
 {
     if (contains(corner->lanes, corner->count, lane)) {
         return true;
     }
     const struct lane *record = &map->lanes[lane];
-    for (uint32_t i = 0; ahead && i < record->successor_count; i++) {
+    for (uint32_t i = 0; i < record->successor_count; i++) {
         if (contains(corner->lanes, corner->count, (int32_t)record->successors[i])) {
             return true;
         }
@@ -69,7 +68,7 @@ static bool reached_from(const struct map *map, const struct corner_lanes *corne
 static bool links_corners(const struct map *map, const struct corner_lanes corners[4], int32_t lane)
 {
     return reached_from(map, &corners[1], lane) && reached_from(map, &corners[2], lane) &&
-           reaches(map, &corners[0], lane, true) && reaches(map, &corners[3], lane, true);
+           leads_to(map, &corners[0], lane) && leads_to(map, &corners[3], lane);
 }
 
 static bool find_several_lanes(const struct score *score)
