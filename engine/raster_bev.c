@@ -356,20 +356,30 @@ static void shade_box(const struct raster_kernels *kernels, const struct lidar_b
     }
 }
 
-/* Cells whose centre is farther than the lidar reaches. */
-static void shade_horizon(const struct raster_kernels *kernels, double visibility_m,
-                          struct shade *shade)
+/* Cells whose centre is farther than the lidar reaches: all but a centred run of columns, the grid
+ * being symmetric about y = 0. */
+static void shade_horizon(double visibility_m, struct shade *shade)
 {
-    for (uint32_t r = 0; r < BEV_ROWS; r++) {
+    for (int32_t r = 0; r < BEV_ROWS; r++) {
         double x = BEV_X_MIN_M + (r + 0.5) * BEV_CELL_M;
         double left = visibility_m * visibility_m - x * x;
-        double half = left > 0 ? sqrt(left) : 0.0;
-        struct raster_region beyond = {.low_count = 1, .high_count = 1};
-        beyond.high_offset[0] = (-half - BEV_Y_MIN_M) / BEV_CELL_M - 0.5;
-        kernels->shade(&beyond, r, r + 1, &(struct raster_marks){shade->low, shade->high});
-        beyond.low_offset[0] = (half - BEV_Y_MIN_M) / BEV_CELL_M - 0.5;
-        beyond.high_offset[0] = BEV_COLS;
-        kernels->shade(&beyond, r, r + 1, &(struct raster_marks){shade->low, shade->high});
+        double half = left > 0 ? sqrt(left) * (1.0 / BEV_CELL_M) + 0.5 : 0.0;
+        int32_t kept = half < BEV_COLS / 2 ? (int32_t)half : BEV_COLS / 2; /* to either side */
+        if (kept == 0) {
+            shade->low[r] = shade->high[r] = ~UINT64_C(0);
+            continue;
+        }
+        int32_t first = BEV_COLS / 2 - kept;
+        int32_t end = BEV_COLS / 2 + kept;
+        uint64_t low = ~UINT64_C(0) << first;
+        uint64_t high = 0;
+        if (end >= 64) {
+            high = ~(~UINT64_C(0) << (end - 64));
+        } else {
+            low &= ~(~UINT64_C(0) << end);
+        }
+        shade->low[r] = ~low;
+        shade->high[r] = ~high;
     }
 }
 
@@ -378,7 +388,7 @@ static void draw_unseen(const struct raster_kernels *kernels, const struct lidar
 {
     struct shade shade = {0};
     if (lidar->limited) {
-        shade_horizon(kernels, lidar->visibility_m, &shade);
+        shade_horizon(lidar->visibility_m, &shade);
     }
     for (uint32_t i = 0; i < lidar->count; i++) {
         if (lidar->boxes[i].casts) {

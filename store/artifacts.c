@@ -1,0 +1,347 @@
+/*
+ * Artifact files. See artifacts.h.
+ */
+#include "store/artifacts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum { COMPRESSION_LEVEL = 3 };
+
+static enum status io_error(struct error *error, const char *what, const char *path)
+{
+    int cause = errno;
+    return error_set(error, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(cause));
+}
+
+static enum status sync_directory(const char *path, struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum status status = STATUS_OK;
+
+    if (fd < 0) {
+        return io_error(error, "open the directory", path);
+    }
+    if (fsync(fd) != 0) {
+        status = io_error(error, "sync the directory", path);
+    }
+    close(fd);
+    return status;
+}
+
+/* The directory exists afterwards, and its entry in `parent` is on the disk. */
+static enum status make_directory(const char *path, const char *parent, struct error *error)
+{
+    if (mkdir(path, 0777) != 0) {
+        return errno == EEXIST ? STATUS_OK : io_error(error, "create the directory", path);
+    }
+    return sync_directory(parent, error);
+}
+
+/* Names are joined into buffers that open() has proven large enough for the longest. */
+enum { NAME_BYTES = LIMIT_PATH_BYTES + 160 };
+
+static void unfinished_path(const struct artifacts *artifacts, char out[NAME_BYTES])
+{
+    snprintf(out, NAME_BYTES, "%s/unfinished", artifacts->path);
+}
+
+static void directory_path(const struct artifacts *artifacts, const char *hash,
+                           char out[NAME_BYTES])
+{
+    snprintf(out, NAME_BYTES, "%s/%.2s", artifacts->path, hash);
+}
+
+static void file_path(const struct artifacts *artifacts, const char *hash, char out[NAME_BYTES])
+{
+    snprintf(out, NAME_BYTES, "%s/%.2s/%.64s.zst", artifacts->path, hash, hash);
+}
+
+static enum status check_hash(const char *hash, struct error *error)
+{
+    size_t digits = strnlen(hash, SHA256_HEX_BYTES);
+
+    if (digits != SHA256_HEX_BYTES - 1 || strspn(hash, "0123456789abcdef") != digits) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "\"%.64s\" is not an artifact's name (64 lower-case hexadecimal digits)",
+                         hash);
+    }
+    return STATUS_OK;
+}
+
+enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error)
+{
+    char parent[LIMIT_PATH_BYTES];
+    char unfinished[NAME_BYTES];
+    int bytes = snprintf(out->path, sizeof out->path, "%s.artifacts", store_path);
+
+    if (bytes < 0 || (size_t)bytes >= sizeof out->path) {
+        return error_set(error, STATUS_LIMIT, "%s: the path is too long", store_path);
+    }
+    memcpy(parent, out->path, (size_t)bytes + 1);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL) {
+        memcpy(parent, ".", 2);
+    } else {
+        slash[slash == parent ? 1 : 0] = '\0';
+    }
+    enum status status = make_directory(out->path, parent, error);
+    if (status == STATUS_OK) {
+        unfinished_path(out, unfinished);
+        status = make_directory(unfinished, out->path, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    DIR *directory = opendir(unfinished);
+    if (directory == NULL) {
+        return io_error(error, "read the directory", unfinished);
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        if (entry->d_name[0] != '.' && unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
+            status = io_error(error, "remove an unfinished artifact", unfinished);
+        }
+    }
+    closedir(directory);
+    return status;
+}
+
+enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
+                             struct error *error)
+{
+    char path[NAME_BYTES];
+    enum status status = check_hash(hash, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    file_path(artifacts, hash, path);
+    if (access(path, F_OK) == 0) {
+        *exists = true;
+        return STATUS_OK;
+    }
+    if (errno != ENOENT && errno != ENOTDIR) {
+        return io_error(error, "look for the artifact", path);
+    }
+    *exists = false;
+    return STATUS_OK;
+}
+
+/* ---- writing ---- */
+
+static enum status write_all(int fd, const char *path, const uint8_t *data, size_t bytes,
+                             struct error *error)
+{
+    while (bytes > 0) {
+        ssize_t written = write(fd, data, bytes);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return io_error(error, "write the artifact", path);
+        }
+        data += written;
+        bytes -= (size_t)written;
+    }
+    return STATUS_OK;
+}
+
+/* Writes a whole file under a name of its own and moves it to where it belongs. */
+static enum status write_file(const struct artifacts *artifacts, const char *hash,
+                              const uint8_t *data, size_t bytes, struct error *error)
+{
+    static atomic_uint_fast64_t serial; /* only to keep two threads' names apart */
+    char unfinished[NAME_BYTES];
+    char temporary[NAME_BYTES + 128];
+    char directory[NAME_BYTES];
+    char path[NAME_BYTES];
+
+    unfinished_path(artifacts, unfinished);
+    directory_path(artifacts, hash, directory);
+    file_path(artifacts, hash, path);
+    snprintf(temporary, sizeof temporary, "%s/%s.%ld.%" PRIuFAST64, unfinished, hash,
+             (long)getpid(), atomic_fetch_add(&serial, 1));
+    enum status status = make_directory(directory, artifacts->path, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return io_error(error, "create the artifact", temporary);
+    }
+    status = write_all(fd, temporary, data, bytes, error);
+    if (status == STATUS_OK && fsync(fd) != 0) {
+        status = io_error(error, "sync the artifact", temporary);
+    }
+    if (close(fd) != 0 && status == STATUS_OK) {
+        status = io_error(error, "close the artifact", temporary);
+    }
+    if (status == STATUS_OK && rename(temporary, path) != 0) {
+        status = io_error(error, "name the artifact", path);
+    }
+    if (status == STATUS_OK) {
+        return sync_directory(directory, error);
+    }
+    unlink(temporary); /* a failure to do so is cleaned up at the next open */
+    return status;
+}
+
+enum status artifacts_put(const struct artifacts *artifacts, const void *data, size_t bytes,
+                          char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    char name[SHA256_HEX_BYTES];
+    char directory[NAME_BYTES];
+    bool exists = false;
+
+    if (bytes > LIMIT_ARTIFACT_BYTES) {
+        return error_set(error, STATUS_LIMIT, "an artifact has at most %d bytes, this one has %zu",
+                         LIMIT_ARTIFACT_BYTES, bytes);
+    }
+    sha256_hex(data, bytes, name);
+    enum status status = artifacts_exists(artifacts, name, &exists, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (exists) {
+        /* Another thread may have named it a moment ago and not yet synced the directory. */
+        directory_path(artifacts, name, directory);
+        status = sync_directory(directory, error);
+    } else {
+        size_t capacity = ZSTD_compressBound(bytes);
+        uint8_t *packed = malloc(capacity);
+        if (packed == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
+                             bytes);
+        }
+        size_t packed_bytes = ZSTD_compress(packed, capacity, data, bytes, COMPRESSION_LEVEL);
+        if (ZSTD_isError(packed_bytes)) {
+            status = error_set(error, STATUS_NO_MEMORY, "cannot compress an artifact: %s",
+                               ZSTD_getErrorName(packed_bytes));
+        } else {
+            status = write_file(artifacts, name, packed, packed_bytes, error);
+        }
+        free(packed);
+    }
+    if (status == STATUS_OK) {
+        memcpy(hash, name, sizeof name);
+    }
+    return status;
+}
+
+/* ---- reading ---- */
+
+static enum status damaged(struct error *error, const char *path, const char *how)
+{
+    return error_set(error, STATUS_IO,
+                     "%s: the artifact is damaged (%s); restore the file or run its job again",
+                     path, how);
+}
+
+/* The whole file; *data is malloc'ed. */
+static enum status read_file(const char *path, uint8_t **data, size_t *bytes, struct error *error)
+{
+    struct stat info;
+    size_t used = 0;
+    enum status status = STATUS_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        if (errno == ENOENT || errno == ENOTDIR) {
+            return error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", path);
+        }
+        return io_error(error, "open the artifact", path);
+    }
+    if (fstat(fd, &info) != 0 || info.st_size < 0 ||
+        (size_t)info.st_size > ZSTD_compressBound(LIMIT_ARTIFACT_BYTES)) {
+        close(fd);
+        return damaged(error, path, "its size is impossible");
+    }
+    size_t capacity = (size_t)info.st_size;
+    uint8_t *buffer = malloc(capacity + 1);
+    if (buffer == NULL) {
+        close(fd);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    while (used < capacity) {
+        ssize_t got = read(fd, buffer + used, capacity - used);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            status = got < 0 ? io_error(error, "read the artifact", path)
+                             : damaged(error, path, "it ends early");
+            break;
+        }
+        used += (size_t)got;
+    }
+    close(fd);
+    if (status != STATUS_OK) {
+        free(buffer);
+        return status;
+    }
+    *data = buffer;
+    *bytes = used;
+    return STATUS_OK;
+}
+
+static enum status unpack(const char *path, const char *hash, const uint8_t *packed,
+                          size_t packed_bytes, void **data, size_t *bytes, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    unsigned long long size = ZSTD_getFrameContentSize(packed, packed_bytes);
+
+    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) {
+        return damaged(error, path, "not a zstd file");
+    }
+    if (size > LIMIT_ARTIFACT_BYTES) {
+        return damaged(error, path, "it claims to expand beyond the limit");
+    }
+    char *buffer = malloc((size_t)size + 1);
+    if (buffer == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    size_t got = ZSTD_decompress(buffer, (size_t)size, packed, packed_bytes);
+    if (ZSTD_isError(got) || got != size) {
+        free(buffer);
+        return damaged(error, path, "its contents do not unpack");
+    }
+    sha256_hex(buffer, got, found);
+    if (strcmp(found, hash) != 0) {
+        free(buffer);
+        return damaged(error, path, "its contents are not those of its name");
+    }
+    buffer[got] = '\0';
+    *data = buffer;
+    *bytes = got;
+    return STATUS_OK;
+}
+
+enum status artifacts_get(const struct artifacts *artifacts, const char *hash, void **data,
+                          size_t *bytes, struct error *error)
+{
+    char path[NAME_BYTES];
+    uint8_t *packed = NULL;
+    size_t packed_bytes = 0;
+    enum status status = check_hash(hash, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    file_path(artifacts, hash, path);
+    status = read_file(path, &packed, &packed_bytes, error);
+    if (status == STATUS_OK) {
+        status = unpack(path, hash, packed, packed_bytes, data, bytes, error);
+        free(packed);
+    }
+    return status;
+}

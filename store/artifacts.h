@@ -1,0 +1,36 @@
+/*
+ * Artifacts: content-addressed files beside the database, PATH.artifacts/ab/<sha256>.zst.
+ *
+ * A file appears under its name only when it is complete and on the disk (written under another
+ * name, fsync, rename, fsync of the directory), so whoever sees it can read it. Any thread; no
+ * state but the path.
+ */
+#ifndef SWERVE_STORE_ARTIFACTS_H
+#define SWERVE_STORE_ARTIFACTS_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "schemas/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct artifacts {
+    char path[LIMIT_PATH_BYTES]; /* PATH.artifacts */
+};
+
+/* Creates the directory where needed and removes what unfinished writes left behind. */
+enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error);
+
+/* Stores data[bytes] (at most LIMIT_ARTIFACT_BYTES) under its SHA-256. */
+enum status artifacts_put(const struct artifacts *artifacts, const void *data, size_t bytes,
+                          char hash[SHA256_HEX_BYTES], struct error *error);
+/* *data is malloc'ed (terminated, the terminator not counted), owned by the caller. NOT_FOUND;
+ * STATUS_IO when the file is damaged. */
+enum status artifacts_get(const struct artifacts *artifacts, const char *hash, void **data,
+                          size_t *bytes, struct error *error);
+/* BAD_INPUT when the hash is none. */
+enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
+                             struct error *error);
+
+#endif

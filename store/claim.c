@@ -1,0 +1,464 @@
+/*
+ * Claiming. See claim.h for the order; the queries use the partial indexes jobs_ready and
+ * jobs_affine, so a claim costs the same whatever the store has grown to.
+ */
+#include "store/claim.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/records.h"
+#include "store/sqlite_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct claim_call {
+    struct sqlite_store *store;
+    const struct store_worker *worker;
+    uint32_t max;
+    struct job_lease *leases;
+    uint32_t count;
+    int64_t pool;
+    int64_t worker_row;
+    struct tally tally;
+};
+
+/* ---- fairness ---- */
+
+void fairness_finish(struct fairness *fairness)
+{
+    free(fairness->rows);
+    memset(fairness, 0, sizeof *fairness);
+}
+
+static struct fairness_row *fairness_find(struct fairness *fairness, int64_t pool, int64_t suite)
+{
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool == pool && fairness->rows[i].suite == suite) {
+            return &fairness->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct fairness_row *fairness_served(struct fairness *fairness, int64_t pool)
+{
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool == pool && fairness->rows[i].served) {
+            return &fairness->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: out of memory. */
+static struct fairness_row *fairness_add(struct fairness *fairness, int64_t pool, int64_t suite,
+                                         int64_t weight)
+{
+    struct fairness_row *row = fairness_find(fairness, pool, suite);
+
+    if (row == NULL) {
+        if (fairness->count == fairness->capacity) {
+            size_t capacity = fairness->capacity == 0 ? 16 : fairness->capacity * 2;
+            struct fairness_row *rows = realloc(fairness->rows, capacity * sizeof *rows);
+            if (rows == NULL) {
+                return NULL;
+            }
+            fairness->rows = rows;
+            fairness->capacity = capacity;
+        }
+        row = &fairness->rows[fairness->count++];
+        *row = (struct fairness_row){.pool = pool, .suite = suite};
+    }
+    row->weight = weight;
+    return row;
+}
+
+/* Drops the pool's suites that were not seen in this pass: they have nothing to claim. */
+static void fairness_prune(struct fairness *fairness, int64_t pool)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool != pool || fairness->rows[i].head_rollouts > 0) {
+            fairness->rows[kept++] = fairness->rows[i];
+        }
+    }
+    fairness->count = kept;
+}
+
+static int64_t quantum(const struct fairness_row *row)
+{
+    return FAIRNESS_QUANTUM * row->weight;
+}
+
+/* Visits that the suite needs before its next job fits: at least one. */
+static int64_t rounds_needed(const struct fairness_row *row)
+{
+    int64_t missing = row->head_rollouts - row->deficit;
+    int64_t rounds = (missing + quantum(row) - 1) / quantum(row);
+    return rounds < 1 ? 1 : rounds;
+}
+
+/* Whether the ring, going on behind `start`, meets a before b. */
+static bool ring_before(int64_t start, int64_t a, int64_t b)
+{
+    bool a_wraps = a <= start;
+    bool b_wraps = b <= start;
+    return a_wraps != b_wraps ? b_wraps : a < b;
+}
+
+/* Plays the rounds, all at once, until one suite's next job fits; that suite is served now. */
+static struct fairness_row *fairness_advance(struct fairness *fairness, int64_t pool, int64_t start)
+{
+    struct fairness_row *best = NULL;
+    int64_t rounds = 0;
+
+    for (size_t i = 0; i < fairness->count; i++) {
+        struct fairness_row *row = &fairness->rows[i];
+        if (row->pool != pool) {
+            continue;
+        }
+        int64_t needed = rounds_needed(row);
+        if (best == NULL || needed < rounds ||
+            (needed == rounds && ring_before(start, row->suite, best->suite))) {
+            best = row;
+            rounds = needed;
+        }
+    }
+    for (size_t i = 0; best != NULL && i < fairness->count; i++) {
+        struct fairness_row *row = &fairness->rows[i];
+        if (row->pool == pool) {
+            bool visited = row == best || ring_before(start, row->suite, best->suite);
+            row->deficit += quantum(row) * (visited ? rounds : rounds - 1);
+            row->served = row == best;
+        }
+    }
+    return best;
+}
+
+/* ---- queries ---- */
+
+/* First suite above `after` with claimable jobs (of the prefix, when it is not 0); 0: none. */
+static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t after,
+                              int64_t *suite, int64_t *weight, struct error *error)
+{
+    struct query query = query_begin(call->tally.db, prefix != 0 ? STATEMENT_AFFINE_SUITE_NEXT
+                                                                 : STATEMENT_READY_SUITE_NEXT);
+    query_int(&query, call->pool);
+    if (prefix != 0) {
+        query_int(&query, prefix);
+    }
+    query_int(&query, after);
+    *suite = 0;
+    if (query_row(&query)) {
+        *suite = query_column_int(&query, 0);
+        *weight = query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
+/* Rollouts of the suite's next job; 0: none. */
+static enum status head_rollouts(struct claim_call *call, int64_t suite, int64_t *rollouts,
+                                 struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_READY_HEAD);
+
+    query_int(&query, call->pool);
+    query_int(&query, suite);
+    *rollouts = query_row(&query) ? query_column_int(&query, 0) : 0;
+    return query_end(&query, error);
+}
+
+static enum status lease_row(struct claim_call *call, const struct job_lease *lease,
+                             struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_JOB_LEASE);
+
+    query_int(&query, lease->job_id);
+    query_int(&query, lease->epoch);
+    query_int(&query, lease->attempt);
+    query_int(&query, call->worker_row);
+    return query_run(&query, error);
+}
+
+/* Takes the suite's next jobs as long as its account allows: of one prefix down to `floor`
+ * (prefix != 0), else in order of priority and age while the deficit covers them and the prefix
+ * stays that of the first. *prefix: of the last one taken. */
+static enum status take_run(struct claim_call *call, struct fairness_row *row, int64_t *prefix,
+                            int64_t floor, bool affine, struct error *error)
+{
+    uint32_t first = call->count;
+    struct query query =
+        query_begin(call->tally.db, affine ? STATEMENT_AFFINE_RUN : STATEMENT_READY_RUN);
+
+    query_int(&query, call->pool);
+    query_int(&query, row->suite);
+    query_int(&query, call->max - call->count);
+    if (affine) {
+        query_int(&query, *prefix);
+    }
+    while (call->count < call->max && query_row(&query)) {
+        struct job_lease *lease = &call->leases[call->count];
+        int64_t own_prefix = query_column_int(&query, 3);
+        int64_t rollouts = query_column_int(&query, 4 + 14);
+        bool fits = affine ? row->deficit > floor : row->deficit >= rollouts;
+        if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
+            break;
+        }
+        memset(lease, 0, sizeof *lease);
+        lease->job_id = query_column_int(&query, 0);
+        lease->epoch = query_column_int(&query, 1) + 1;
+        lease->attempt = (uint32_t)query_column_int(&query, 2) + 1;
+        record_spec_read(&query, 4, &lease->spec);
+        row->deficit -= rollouts;
+        *prefix = own_prefix;
+        call->count++;
+    }
+    int64_t suite = row->suite;
+    enum status status = query_end(&query, error);
+    for (uint32_t i = first; i < call->count && status == STATUS_OK; i++) {
+        status = lease_row(call, &call->leases[i], error);
+        if (status == STATUS_OK) {
+            status = tally_move(&call->tally, suite, JOB_QUEUED, JOB_LEASED, error);
+        }
+    }
+    return status;
+}
+
+/* ---- order ---- */
+
+static enum status take_affine(struct claim_call *call, int64_t prefix, struct error *error)
+{
+    struct fairness *fairness = &call->store->fairness;
+    int64_t suite = 0;
+    int64_t weight = 0;
+    enum status status = next_suite(call, prefix, 0, &suite, &weight, error);
+
+    while (status == STATUS_OK && suite != 0 && call->count < call->max) {
+        struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
+        if (row == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
+        }
+        status = take_run(call, row, &prefix, -FAIRNESS_DEBT * quantum(row), true, error);
+        if (status == STATUS_OK) {
+            status = next_suite(call, prefix, suite, &suite, &weight, error);
+        }
+    }
+    return status;
+}
+
+/* The suite whose turn it is; NULL: nothing is claimable. */
+static enum status choose_suite(struct claim_call *call, struct fairness_row **chosen,
+                                struct error *error)
+{
+    struct fairness *fairness = &call->store->fairness;
+    struct fairness_row *served = fairness_served(fairness, call->pool);
+    int64_t start = served != NULL ? served->suite : 0;
+    int64_t suite = 0;
+    int64_t weight = 0;
+    enum status status = STATUS_OK;
+
+    if (served != NULL) {
+        status = head_rollouts(call, served->suite, &served->head_rollouts, error);
+        if (status != STATUS_OK ||
+            (served->head_rollouts > 0 && served->deficit >= served->head_rollouts)) {
+            *chosen = served;
+            return status;
+        }
+    }
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool == call->pool) {
+            fairness->rows[i].head_rollouts = 0;
+        }
+    }
+    status = next_suite(call, 0, 0, &suite, &weight, error);
+    while (status == STATUS_OK && suite != 0) {
+        struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
+        if (row == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
+        }
+        status = head_rollouts(call, suite, &row->head_rollouts, error);
+        if (status == STATUS_OK) {
+            status = next_suite(call, 0, suite, &suite, &weight, error);
+        }
+    }
+    if (status == STATUS_OK) {
+        fairness_prune(fairness, call->pool);
+        *chosen = fairness_advance(fairness, call->pool, start);
+    }
+    return status;
+}
+
+static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct error *error)
+{
+    int64_t tried = 0;
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && call->count < call->max) {
+        if (*prefix != 0 && *prefix != tried) {
+            tried = *prefix;
+            status = take_affine(call, *prefix, error);
+            continue;
+        }
+        struct fairness_row *row = NULL;
+        status = choose_suite(call, &row, error);
+        if (status != STATUS_OK || row == NULL) {
+            break;
+        }
+        uint32_t before = call->count;
+        status = take_run(call, row, prefix, 0, false, error);
+        CHECK(status != STATUS_OK || call->count > before);
+    }
+    return status;
+}
+
+/* ---- the call ---- */
+
+static enum status worker_row(struct claim_call *call, struct sqlite_db *db, struct error *error)
+{
+    const struct store_worker *worker = call->worker;
+    char device[LIMIT_ID_BYTES] = "";
+    int64_t pool = 0;
+    int64_t price = 0;
+    struct query query = query_begin(db, STATEMENT_WORKER_FIND);
+
+    call->worker_row = 0;
+    query_text(&query, worker->worker_id);
+    if (query_row(&query)) {
+        call->worker_row = query_column_int(&query, 0);
+        pool = query_column_int(&query, 1);
+        query_column_text(&query, 2, device, sizeof device);
+    }
+    enum status status = query_end(&query, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (call->worker_row != 0) {
+        if (pool != call->pool || strcmp(device, worker->device) != 0) {
+            return error_set(error, STATUS_CONFLICT,
+                             "worker \"%s\" is known with another pool or device (%s); each worker "
+                             "process needs an id of its own",
+                             worker->worker_id, device);
+        }
+        return STATUS_OK;
+    }
+    /* What it will do has to be billed. */
+    status = ledger_price(db, worker->pool, worker->device, &price, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query insert = query_begin(db, STATEMENT_WORKER_INSERT);
+    query_text(&insert, worker->worker_id);
+    query_int(&insert, call->pool);
+    query_text(&insert, worker->device);
+    status = query_run(&insert, error);
+    call->worker_row = sqlite_db_last_id(db);
+    return status;
+}
+
+static enum status claim_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct claim_call *call = context;
+    struct sqlite_store *store = call->store;
+    int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
+    struct lease *lease = NULL;
+
+    call->count = 0;
+    tally_init(&call->tally, db);
+    enum status status = record_pool_id(db, call->worker->pool, &call->pool, error);
+    if (status == STATUS_OK) {
+        status = worker_row(call, db, error);
+    }
+    if (status == STATUS_OK) {
+        status = leases_renew(&store->leases, call->worker->worker_id, until_ns, &lease, error);
+    }
+    if (status == STATUS_OK) {
+        group_commit_sweep_by(store->group, until_ns);
+        status = take_jobs(call, &lease->prefix, error);
+    }
+    return status == STATUS_OK ? tally_flush(&call->tally, error) : status;
+}
+
+enum status claim_worker_check(const struct store_worker *worker, struct error *error)
+{
+    if (worker->worker_id[0] == '\0' || worker->pool[0] == '\0' || worker->device[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT, "a worker needs an id, a pool and a device");
+    }
+    if (strnlen(worker->worker_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "a worker's id, pool and device have at most %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    return STATUS_OK;
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* Until jobs became claimable since `generation`, or `until_ns`. */
+static bool wait_ready(struct sqlite_store *store, uint64_t generation, int64_t until_ns)
+{
+    struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    bool waiting = true;
+
+    pthread_mutex_lock(&store->mutex);
+    while (waiting && store->ready_generation == generation && !store->closing) {
+        waiting = pthread_cond_timedwait(&store->changed, &store->mutex, &at) == 0;
+    }
+    bool closing = store->closing;
+    pthread_mutex_unlock(&store->mutex);
+    return !closing;
+}
+
+enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,
+                       int64_t wait_ms, struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                       struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    struct claim_call call = {.store = store, .worker = worker, .max = max, .leases = leases};
+    enum status status = claim_worker_check(worker, error);
+    bool open = true;
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max < 1 || max > LIMIT_CLAIM_JOBS || wait_ms < 0) {
+        return error_set(error, STATUS_LIMIT, "a claim is for 1 to %d jobs", LIMIT_CLAIM_JOBS);
+    }
+    wait_ms = wait_ms < 24 * 3600 * 1000 ? wait_ms : 24 * 3600 * 1000;
+    int64_t deadline_ns = monotonic_ns() + wait_ms * NS_PER_MS;
+    status = sqlite_store_enter(store, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    for (;;) {
+        pthread_mutex_lock(&store->mutex);
+        uint64_t generation = store->ready_generation;
+        pthread_mutex_unlock(&store->mutex);
+        status = group_commit_run(store->group, claim_op, &call, error);
+        int64_t now_ns = monotonic_ns();
+        if (status != STATUS_OK || call.count > 0 || now_ns >= deadline_ns || !open) {
+            break;
+        }
+        /* Short of the deadline, a third of the lease: then the next try renews it. */
+        int64_t until_ns = now_ns + store->lease_ttl_ns / 3;
+        open = wait_ready(store, generation, until_ns < deadline_ns ? until_ns : deadline_ns);
+        if (!open) {
+            break;
+        }
+    }
+    sqlite_store_leave(store);
+    if (status == STATUS_OK) {
+        *count = call.count;
+        *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
+    }
+    return status;
+}

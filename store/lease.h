@@ -1,0 +1,63 @@
+/*
+ * Leases: which workers are alive.
+ *
+ * They are kept in memory only. A lease is liveness, never safety (that is the epoch), and the
+ * clock that measures it does not survive a reboot; so whoever opens a store gives every worker
+ * that holds jobs one full time to live from then on.
+ */
+#ifndef SWERVE_STORE_LEASE_H
+#define SWERVE_STORE_LEASE_H
+
+#include "base/status.h"
+#include "schemas/limits.h"
+#include "store/ledger.h"
+#include "store/sqlite_db.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LEASE_WORKERS_MAX = 65536, /* alive at one time */
+    /* A job whose workers vanished this often is taken to be what kills them. Losses below that do
+     * not count against attempts_max: machines come and go. */
+    LEASE_LOST_MAX = 20,
+};
+
+struct sqlite_store;
+
+struct lease {
+    char worker_id[LIMIT_ID_BYTES];
+    int64_t until_ns;
+    int64_t prefix; /* of the job claimed last; 0: none */
+};
+
+struct leases {
+    uint64_t *hashes; /* of worker_id, beside the rows so that a search stays in cache */
+    struct lease *rows;
+    size_t count;
+    size_t capacity;
+};
+
+void leases_finish(struct leases *leases);
+/* NULL: not alive. */
+struct lease *leases_find(struct leases *leases, const char *worker_id);
+/* Registers or renews; a lease never gets shorter. */
+enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
+                         struct lease **out, struct error *error);
+
+/* Gives every worker that holds jobs a lease: at open. */
+enum status lease_restart(struct sqlite_store *store, struct error *error);
+
+/* The sweep hook: requeues jobs of workers whose lease has ended, and jobs whose backoff is over.
+ */
+enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
+                        struct error *error);
+/* The stalled hook: time in which the store did not listen does not count against workers. */
+void lease_stalled(void *context, int64_t stalled_ns);
+
+/* Ends the running attempt of a leased job without a completion: charged what it had reported, and
+ * the job is queued again, dead (lost too often), or `to_state` JOB_CANCELLED. */
+enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, int64_t job_id,
+                              enum job_state to_state, struct error *error);
+
+#endif

@@ -1,0 +1,306 @@
+/*
+ * Looking: what can be read from the store, each call in one read transaction on a connection of
+ * its own, so that it sees one moment and never holds up the writer.
+ */
+#include "base/check.h"
+#include "store/records.h"
+#include "store/sqlite_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTCOMES_MAX = 1000 };
+
+enum status look_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
+                          struct error *error)
+{
+    struct sqlite_db *db;
+    char *copy = NULL;
+    size_t found_bytes = 0;
+    bool found = false;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_SCENARIO_BODY);
+    query_text(&query, hash);
+    found = query_row(&query);
+    if (found) {
+        const void *data = query_column_blob(&query, 0, &found_bytes);
+        copy = malloc(found_bytes + 1);
+        if (copy != NULL) {
+            if (found_bytes > 0) {
+                memcpy(copy, data, found_bytes);
+            }
+            copy[found_bytes] = '\0';
+        }
+    }
+    status = query_end(&query, error);
+    sqlite_store_read_end(store, db);
+    if (status == STATUS_OK && !found) {
+        status = error_set(error, STATUS_NOT_FOUND, "the store has no scenario %.64s", hash);
+    } else if (status == STATUS_OK && copy == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "out of memory for a scenario");
+    }
+    if (status != STATUS_OK) {
+        free(copy);
+        return status;
+    }
+    *body = copy;
+    *bytes = found_bytes;
+    return STATUS_OK;
+}
+
+static enum status read_status(struct sqlite_db *db, const char *suite_id,
+                               struct store_suite_status *out, struct error *error)
+{
+    int64_t suite = 0;
+    int column = 1;
+    struct query counters = query_begin(db, STATEMENT_SUITE_STATUS);
+
+    memset(out, 0, sizeof *out);
+    query_text(&counters, suite_id);
+    if (query_row(&counters)) {
+        suite = query_column_int(&counters, 0);
+        for (int i = 0; i < JOB_STATE_COUNT; i++) {
+            out->jobs[i] = query_column_int(&counters, column++);
+        }
+        out->memoised_jobs = query_column_int(&counters, column++);
+        out->rollouts_total = query_column_int(&counters, column++);
+        for (int i = 0; i < VERDICT_COUNT; i++) {
+            out->rollouts[i] = query_column_int(&counters, column++);
+        }
+        out->ticks = query_column_int(&counters, column++);
+        out->prefix_ticks_saved = query_column_int(&counters, column++);
+        out->metres_mm = query_column_int(&counters, column);
+    }
+    enum status status = query_end(&counters, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (suite == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
+    }
+    struct query cost = query_begin(db, STATEMENT_LEDGER_COST);
+    query_int(&cost, suite);
+    if (query_row(&cost)) {
+        out->device_ns = query_column_int(&cost, 0);
+        out->cost_uusd = query_column_int(&cost, 1);
+    }
+    return query_end(&cost, error);
+}
+
+enum status look_suite_status(struct store *base, const char *suite_id,
+                              struct store_suite_status *out, struct error *error)
+{
+    struct sqlite_db *db;
+    struct store_suite_status found;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status == STATUS_OK) {
+        status = read_status(db, suite_id, &found, error);
+        sqlite_store_read_end(store, db);
+    }
+    if (status == STATUS_OK) {
+        *out = found;
+    }
+    return status;
+}
+
+enum status look_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                        uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    uint32_t found = 0;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_SUITES);
+    query_int(&query, max);
+    while (found < max && query_row(&query)) {
+        query_column_text(&query, 0, ids[found++], LIMIT_ID_BYTES);
+    }
+    status = query_end(&query, error);
+    sqlite_store_read_end(store, db);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+/* ---- outcomes ---- */
+
+/* Reads one outcome as its job `job_id` reports it. False in *matches: the filter drops it. */
+static enum status read_outcome(struct sqlite_db *db, const struct store_outcome_filter *filter,
+                                int64_t outcome_id, int64_t job_id, struct outcome *out,
+                                bool *matches, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_OUTCOME_GET);
+
+    query_int(&query, outcome_id);
+    query_int(&query, job_id);
+    query_text(&query, filter->scenario_id);
+    query_int(&query, filter->by_verdict ? (int64_t)filter->verdict : -1);
+    *matches = query_row(&query);
+    if (*matches) {
+        memset(out, 0, sizeof *out);
+        record_outcome_read(&query, out);
+        *matches = filter->suite_id[0] == '\0' || strcmp(out->suite_id, filter->suite_id) == 0;
+    }
+    return query_end(&query, error);
+}
+
+/* The ids that the filter's job or suite names, ascending. */
+static struct query outcome_ids(struct sqlite_db *db, const struct store_outcome_filter *filter,
+                                int64_t suite)
+{
+    enum statement statement = filter->job_id != 0 ? STATEMENT_OUTCOME_IDS_JOB
+                               : suite != 0        ? STATEMENT_OUTCOME_IDS_SUITE
+                                                   : STATEMENT_OUTCOME_IDS_ALL;
+    struct query query = query_begin(db, statement);
+    bool one = filter->outcome_id > 0 && filter->outcome_id > filter->after_id;
+
+    query_int(&query, one ? filter->outcome_id - 1 : filter->after_id);
+    if (statement != STATEMENT_OUTCOME_IDS_ALL) {
+        query_int(&query, filter->job_id != 0 ? filter->job_id : suite);
+    }
+    return query;
+}
+
+static enum status read_outcomes(struct sqlite_db *db, const struct store_outcome_filter *filter,
+                                 struct outcome *out, uint32_t *count, struct error *error)
+{
+    int64_t suite = 0;
+    uint32_t found = 0;
+    enum status status = STATUS_OK;
+
+    if (filter->suite_id[0] != '\0') {
+        status = record_find(db, STATEMENT_SUITE_FIND, filter->suite_id, &suite, error);
+        if (status == STATUS_OK && suite == 0) {
+            return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"",
+                             filter->suite_id);
+        }
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query ids = outcome_ids(db, filter, suite);
+    while (status == STATUS_OK && found < filter->limit && query_row(&ids)) {
+        int64_t id = query_column_int(&ids, 0);
+        bool matches = false;
+        if (filter->outcome_id != 0 && id != filter->outcome_id) {
+            break;
+        }
+        status =
+            read_outcome(db, filter, id, query_column_int(&ids, 1), &out[found], &matches, error);
+        found += matches ? 1 : 0;
+    }
+    if (status != STATUS_OK) {
+        query_end(&ids, NULL);
+        return status;
+    }
+    status = query_end(&ids, error);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+enum status look_outcomes(struct store *base, const struct store_outcome_filter *filter,
+                          struct outcome *out, uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    struct sqlite_store *store = sqlite_store_of(base);
+
+    if (filter->limit < 1 || filter->limit > OUTCOMES_MAX) {
+        return error_set(error, STATUS_LIMIT, "1 to %d outcomes can be read at once, not %" PRIu32,
+                         OUTCOMES_MAX, filter->limit);
+    }
+    enum status status = sqlite_store_read_begin(store, &db, error);
+    if (status == STATUS_OK) {
+        status = read_outcomes(db, filter, out, count, error);
+        sqlite_store_read_end(store, db);
+    }
+    return status;
+}
+
+/* ---- jobs ---- */
+
+enum status look_job(struct store *base, int64_t job_id, struct store_job *out, struct error *error)
+{
+    struct sqlite_db *db;
+    struct store_job job;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_JOB_GET);
+    query_int(&query, job_id);
+    bool found = query_row(&query);
+    if (found) {
+        memset(&job, 0, sizeof job);
+        record_job_read(&query, &job);
+    }
+    status = query_end(&query, error);
+    sqlite_store_read_end(store, db);
+    if (status == STATUS_OK && !found) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no job %" PRId64, job_id);
+    }
+    if (status == STATUS_OK) {
+        *out = job;
+    }
+    return status;
+}
+
+static enum status read_dead(struct sqlite_db *db, int64_t suite, int64_t after_id,
+                             struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error)
+{
+    uint32_t found = 0;
+    struct query query = query_begin(db, STATEMENT_DEAD_JOBS);
+
+    query_int(&query, suite);
+    query_int(&query, after_id);
+    query_int(&query, max);
+    while (found < max && query_row(&query)) {
+        memset(&out[found], 0, sizeof out[found]);
+        record_job_read(&query, &out[found++]);
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
+                           struct store_job *out, uint32_t max, uint32_t *count,
+                           struct error *error)
+{
+    struct sqlite_db *db;
+    int64_t suite = 0;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = record_find(db, STATEMENT_SUITE_FIND, suite_id, &suite, error);
+    if (status == STATUS_OK && suite == 0) {
+        status = error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
+    }
+    if (status == STATUS_OK) {
+        status = read_dead(db, suite, after_id, out, max, count, error);
+    }
+    sqlite_store_read_end(store, db);
+    return status;
+}

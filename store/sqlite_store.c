@@ -1,0 +1,283 @@
+/*
+ * The embedded face of the store: opening, closing, and who may use which connection when.
+ *
+ * Order at open: look at the file without changing it (a newer schema is left alone), switch to
+ * write-ahead logging, migrate, give leases and backoffs a new start, then the writer thread. Close
+ * goes the other way; it waits for the calls in progress.
+ */
+#include "store/sqlite_store.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/migrate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LEASE_TTL_MS = 15000, BACKOFF_MS = 1000 };
+
+/* ---- calls in progress ---- */
+
+enum status sqlite_store_enter(struct sqlite_store *store, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    pthread_mutex_lock(&store->mutex);
+    if (store->closing) {
+        status = error_set(error, STATUS_CANCELLED, "the store is being closed");
+    } else {
+        store->calls++;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+void sqlite_store_leave(struct sqlite_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->calls--;
+    if (store->closing && store->calls == 0) {
+        pthread_cond_broadcast(&store->changed);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+enum status sqlite_store_write(struct sqlite_store *store, group_operation run, void *context,
+                               struct error *error)
+{
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status == STATUS_OK) {
+        status = group_commit_run(store->group, run, context, error);
+        sqlite_store_leave(store);
+    }
+    return status;
+}
+
+/* ---- readers ---- */
+
+static int free_reader(const struct sqlite_store *store)
+{
+    for (int i = 0; i < STORE_READERS; i++) {
+        if (!store->reader_busy[i]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db **db,
+                                    struct error *error)
+{
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&store->mutex);
+    int index = free_reader(store);
+    while (index < 0) {
+        pthread_cond_wait(&store->changed, &store->mutex);
+        index = free_reader(store);
+    }
+    store->reader_busy[index] = true;
+    pthread_mutex_unlock(&store->mutex);
+    if (store->readers[index] == NULL) {
+        status = sqlite_db_open(store->path, SQLITE_DB_READER, &store->readers[index], error);
+    }
+    if (status == STATUS_OK) {
+        status = query_simple(store->readers[index], STATEMENT_READ_BEGIN, error);
+    }
+    if (status != STATUS_OK) {
+        pthread_mutex_lock(&store->mutex);
+        store->reader_busy[index] = false;
+        pthread_cond_broadcast(&store->changed);
+        pthread_mutex_unlock(&store->mutex);
+        sqlite_store_leave(store);
+        return status;
+    }
+    *db = store->readers[index];
+    return STATUS_OK;
+}
+
+void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
+{
+    struct error error;
+
+    if (query_simple(db, STATEMENT_COMMIT, &error) != STATUS_OK) {
+        log_event(store->logger, LOG_WARNING, "end of a read: %s", error.text);
+    }
+    pthread_mutex_lock(&store->mutex);
+    for (int i = 0; i < STORE_READERS; i++) {
+        if (store->readers[i] == db) {
+            store->reader_busy[i] = false;
+        }
+    }
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+    sqlite_store_leave(store);
+}
+
+/* ---- the writer's hooks ---- */
+
+static void on_commit(void *context)
+{
+    struct sqlite_store *store = context;
+
+    if (store->made_ready) {
+        store->made_ready = false;
+        pthread_mutex_lock(&store->mutex);
+        store->ready_generation++;
+        pthread_cond_broadcast(&store->changed);
+        pthread_mutex_unlock(&store->mutex);
+    }
+}
+
+/* ---- the table ---- */
+
+static enum status put_artifact(struct store *base, const void *data, size_t bytes,
+                                char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status == STATUS_OK) {
+        status = artifacts_put(&store->artifacts, data, bytes, hash, error);
+        sqlite_store_leave(store);
+    }
+    return status;
+}
+
+static enum status get_artifact(struct store *base, const char *hash, void **data, size_t *bytes,
+                                struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status == STATUS_OK) {
+        status = artifacts_get(&store->artifacts, hash, data, bytes, error);
+        sqlite_store_leave(store);
+    }
+    return status;
+}
+
+static void finish(struct sqlite_store *store)
+{
+    group_commit_destroy(store->group);
+    for (int i = 0; i < STORE_READERS; i++) {
+        sqlite_db_close(store->readers[i]);
+    }
+    sqlite_db_close(store->db); /* last: it checkpoints */
+    leases_finish(&store->leases);
+    fairness_finish(&store->fairness);
+    pthread_cond_destroy(&store->changed);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+static void close_store(struct store *base)
+{
+    if (base == NULL) {
+        return;
+    }
+    struct sqlite_store *store = sqlite_store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->closing = true;
+    pthread_cond_broadcast(&store->changed);
+    while (store->calls > 0) {
+        pthread_cond_wait(&store->changed, &store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    finish(store);
+}
+
+static const struct store_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = close_store,
+    .scenario_put = lifecycle_scenario_put,
+    .scenario_get = look_scenario,
+    .submit = lifecycle_submit,
+    .heartbeat = lease_heartbeat,
+    .claim = claim_jobs,
+    .complete = lifecycle_complete,
+    .worker_gone = lease_worker_gone,
+    .suite_status = look_suite_status,
+    .suites = look_suites,
+    .outcomes = look_outcomes,
+    .job = look_job,
+    .dead_jobs = look_dead_jobs,
+    .ledger = ledger_rows,
+    .price_set = ledger_price_set,
+    .price_get = ledger_price_get,
+    .cancel = lifecycle_cancel,
+    .artifact_put = put_artifact,
+    .artifact_get = get_artifact,
+};
+
+/* ---- open ---- */
+
+static enum status open_database(struct sqlite_store *store, struct error *error)
+{
+    enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
+
+    if (status == STATUS_OK) {
+        status = migrate_check(store->db, store->path, error);
+    }
+    if (status == STATUS_OK) {
+        status = sqlite_db_use_wal(store->db, error);
+    }
+    if (status == STATUS_OK) {
+        status = migrate_apply(store->db, store->path, store->logger, error);
+    }
+    if (status == STATUS_OK) {
+        status = artifacts_open(store->path, &store->artifacts, error);
+    }
+    if (status == STATUS_OK) {
+        status = lease_restart(store, error);
+    }
+    return status;
+}
+
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error)
+{
+    size_t path_bytes = strlen(path);
+    pthread_condattr_t monotonic;
+
+    if (path_bytes == 0 || path_bytes >= LIMIT_PATH_BYTES - 32) {
+        return error_set(error, STATUS_LIMIT, "the store's path must have 1 to %d bytes",
+                         LIMIT_PATH_BYTES - 33);
+    }
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    store->base.ops = &sqlite_ops;
+    store->clock = config != NULL && config->clock != NULL ? config->clock : clock_system();
+    store->logger = config != NULL ? config->logger : NULL;
+    store->lease_ttl_ns =
+        (config != NULL && config->lease_ttl_ms > 0 ? config->lease_ttl_ms : LEASE_TTL_MS) *
+        NS_PER_MS;
+    store->backoff_ns =
+        (config != NULL && config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
+    memcpy(store->path, path, path_bytes + 1);
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    struct group_commit_hooks hooks = {
+        .context = store, .sweep = lease_sweep, .committed = on_commit, .stalled = lease_stalled};
+    enum status status = open_database(store, error);
+    if (status == STATUS_OK) {
+        status = group_commit_create(store->db, store->clock, store->logger, &hooks, &store->group,
+                                     error);
+    }
+    if (status != STATUS_OK) {
+        finish(store);
+        return status;
+    }
+    *out = &store->base;
+    return STATUS_OK;
+}

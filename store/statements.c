@@ -1,0 +1,235 @@
+/*
+ * The texts of the kept statements. State and verdict numbers are written as literals where a
+ * partial index must be recognised: 0 queued, 1 leased, 2 done, 4 dead, 5 cancelled.
+ *
+ * CROSS JOIN fixes the order of the loops: the first table is the one that an index narrows down.
+ */
+#include "store/statements.h"
+
+/* Read by record_spec_read, in this order. */
+#define SPEC_COLUMNS                                                                   \
+    "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
+    " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
+    " s.attempts_max, s.parent_job, p.key"
+#define SPEC_JOINS                                \
+    " CROSS JOIN job_specs s ON s.job = j.id"     \
+    " CROSS JOIN suites u ON u.id = j.suite"      \
+    " CROSS JOIN contexts c ON c.id = s.context"  \
+    " LEFT JOIN scenarios x ON x.id = s.scenario" \
+    " LEFT JOIN prefixes p ON p.id = j.prefix"
+
+/* Read by record_job_read, in this order. */
+#define JOB_COLUMNS                                                               \
+    "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
+    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
+    "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS
+#define JOB_JOINS SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
+
+/* Read by record_outcome_read, in this order. */
+#define OUTCOME_COLUMNS                                                                        \
+    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                     \
+    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"      \
+    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"       \
+    " o.verdict, o.reasons, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.trace_hash,"  \
+    " o.artifact_hash, o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type,"     \
+    " o.safety_critical, o.error, o.no_at_fault_collision, o.drivable_area,"                   \
+    " o.driving_direction, o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort,"    \
+    " o.score, o.min_ttc_s, o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m," \
+    " o.speed_max_mps, o.accel_min_mps2, o.jerk_max_mps3, o.intervention_count,"               \
+    " o.collision_count, o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault,"   \
+    " o.goal_reached"
+/* `j` is the job that the outcome is reported under, `o` the outcome, its job's spec `s`. */
+#define OUTCOME_JOINS                            \
+    " CROSS JOIN job_specs s ON s.job = o.job"   \
+    " CROSS JOIN suites u ON u.id = j.suite"     \
+    " CROSS JOIN contexts c ON c.id = o.context" \
+    " LEFT JOIN scenarios x ON x.id = s.scenario"
+
+/* clang-format off */
+const char *const statement_sql[STATEMENT_COUNT] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_ROLLBACK] = "ROLLBACK",
+    [STATEMENT_SAVEPOINT] = "SAVEPOINT operation",
+    [STATEMENT_ROLLBACK_TO] = "ROLLBACK TO operation",
+    [STATEMENT_RELEASE] = "RELEASE operation",
+    [STATEMENT_READ_BEGIN] = "BEGIN",
+
+    [STATEMENT_SUITE_FIND] = "SELECT id, weight FROM suites WHERE name = ?1",
+    [STATEMENT_SUITE_INSERT] = "INSERT INTO suites (name, weight) VALUES (?1, ?2)",
+    [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
+    [STATEMENT_SUITE_COUNT] =
+        "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
+        " jobs_done = jobs_done + ?4, jobs_flagged = jobs_flagged + ?5,"
+        " jobs_dead = jobs_dead + ?6, jobs_cancelled = jobs_cancelled + ?7,"
+        " jobs_memoised = jobs_memoised + ?8, rollouts_total = rollouts_total + ?9,"
+        " rollouts_pass = rollouts_pass + ?10, rollouts_fail = rollouts_fail + ?11,"
+        " rollouts_planner_error = rollouts_planner_error + ?12,"
+        " rollouts_flagged = rollouts_flagged + ?13, ticks = ticks + ?14,"
+        " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16"
+        " WHERE id = ?1",
+    [STATEMENT_SUITE_STATUS] =
+        "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
+        " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
+        " rollouts_planner_error, rollouts_flagged, ticks, prefix_ticks_saved, metres_mm"
+        " FROM suites WHERE name = ?1",
+    [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
+    [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
+    [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
+    [STATEMENT_PREFIX_FIND] = "SELECT id FROM prefixes WHERE key = ?1",
+    [STATEMENT_PREFIX_INSERT] = "INSERT INTO prefixes (key) VALUES (?1)",
+    [STATEMENT_CONTEXT_FIND] =
+        "SELECT id FROM contexts WHERE planner = ?1 AND planner_hash = ?2 AND pool = ?3"
+        " AND tier = ?4 AND model_hash = ?5 AND sampler = ?6 AND backend = ?7 AND revision = ?8",
+    [STATEMENT_CONTEXT_INSERT] =
+        "INSERT INTO contexts (planner, planner_hash, pool, tier, model_hash, sampler, backend,"
+        " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
+    [STATEMENT_SCENARIO_INSERT] = "INSERT INTO scenarios (hash, body) VALUES (?1, ?2)",
+    [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
+    [STATEMENT_WORKER_FIND] = "SELECT id, pool, device FROM workers WHERE name = ?1",
+    [STATEMENT_WORKER_INSERT] = "INSERT INTO workers (name, pool, device) VALUES (?1, ?2, ?3)",
+
+    [STATEMENT_SPEC_FIND] =
+        "SELECT s.job, j.memo_of IS NOT NULL FROM job_specs s JOIN jobs j ON j.id = s.job"
+        " WHERE s.key = ?1 AND s.suite = ?2",
+    [STATEMENT_MEMO_FIND] =
+        "SELECT COALESCE(j.memo_of, j.id) FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
+        " WHERE s.key = ?1 AND j.state = 2 LIMIT 1",
+    [STATEMENT_JOB_INSERT] =
+        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [STATEMENT_SPEC_INSERT] =
+        "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
+        " attempts_max, parent_job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
+    [STATEMENT_MEMO_LINK] =
+        "INSERT INTO memo_outcomes (suite, outcome, job)"
+        " SELECT ?2, id, ?3 FROM outcomes WHERE job = ?1",
+
+    [STATEMENT_READY_SUITE_NEXT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
+        " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_READY_HEAD] =
+        "SELECT rollouts FROM jobs WHERE state = 0 AND due_ns = 0 AND pool = ?1 AND suite = ?2"
+        " ORDER BY priority DESC, id LIMIT 1",
+    [STATEMENT_READY_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_AFFINE_SUITE_NEXT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.prefix = ?2 AND j.suite > ?3 ORDER BY j.suite LIMIT 1",
+    [STATEMENT_AFFINE_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_JOB_LEASE] =
+        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, progress_ns = 0,"
+        " progress_mm = 0 WHERE id = ?1",
+
+    [STATEMENT_JOB_HELD] =
+        "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
+        " j.prefix, j.progress_ns, j.progress_mm, s.scenario, s.context, " SPEC_COLUMNS
+        " FROM jobs j" SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_END] =
+        "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
+        " WHERE id = ?1",
+    [STATEMENT_JOB_PROGRESS_GET] =
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm FROM jobs j"
+        " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_PROGRESS_SET] =
+        "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3 WHERE id = ?1",
+    [STATEMENT_ATTEMPT_GET] =
+        "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
+        " a.escalated_job, a.pool, a.device, a.tier FROM attempts a"
+        " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
+    [STATEMENT_ATTEMPT_INSERT] =
+        "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
+        " metres_mm, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    [STATEMENT_ATTEMPT_UPDATE] =
+        "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, cost_uusd = ?6,"
+        " escalated_job = ?7, artifact_hash = ?8, error = ?9 WHERE job = ?1 AND epoch = ?2",
+    [STATEMENT_OUTCOME_INSERT] =
+        "INSERT INTO outcomes (job, epoch, suite, context, scenario_id, scenario_hash, seed,"
+        " branch_id, verdict, reasons, ticks, prefix_ticks, metres_mm, device_ns, trace_hash,"
+        " artifact_hash, weather, light, road, geography, actor, scenario_type,"
+        " safety_critical, error, no_at_fault_collision, drivable_area, driving_direction,"
+        " making_progress, progress, ttc, speed_limit, comfort, score, min_ttc_s,"
+        " min_distance_m, impact_speed_mps, progress_m, distance_m, speed_max_mps,"
+        " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
+        " collision_agent, collision_kind, at_fault, goal_reached)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+        " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
+        " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48)",
+    [STATEMENT_LEASED_OF_WORKER] =
+        "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
+        " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
+    [STATEMENT_LEASED_OF_SUITE] = "SELECT id FROM jobs WHERE state = 1 AND suite = ?1 LIMIT ?2",
+    [STATEMENT_LEASED_WORKERS] =
+        "SELECT name FROM workers WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_CANCEL_QUEUED] =
+        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE state = 0 AND suite = ?1",
+    [STATEMENT_DELAYED_PROMOTE] =
+        "UPDATE jobs SET due_ns = 0, delay_ns = 0"
+        " WHERE state = 0 AND due_ns > 0 AND due_ns <= ?1",
+    [STATEMENT_DELAYED_NEXT] =
+        "SELECT due_ns FROM jobs WHERE state = 0 AND due_ns > 0 ORDER BY due_ns LIMIT 1",
+    [STATEMENT_DELAYED_RESTART] =
+        "UPDATE jobs SET due_ns = ?1 + delay_ns WHERE state = 0 AND due_ns > 0",
+
+    [STATEMENT_PRICE_GET] =
+        "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
+        " ORDER BY pool DESC LIMIT 1",
+    [STATEMENT_PRICE_SET] =
+        "INSERT INTO prices (pool, device, price_uusd_per_hour) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (pool, device) DO UPDATE SET price_uusd_per_hour = ?3",
+    [STATEMENT_ACCOUNT_GET] =
+        "SELECT carry FROM accounts WHERE pool = ?1 AND device = ?2"
+        " AND price_uusd_per_hour = ?3",
+    [STATEMENT_ACCOUNT_SET] =
+        "INSERT INTO accounts (pool, device, price_uusd_per_hour, carry)"
+        " VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (pool, device, price_uusd_per_hour) DO UPDATE SET carry = ?4",
+    [STATEMENT_LEDGER_ADD] =
+        "INSERT INTO ledger (suite, pool, device, tier, ending, attempts, device_ns, metres_mm,"
+        " cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+        " ON CONFLICT (suite, pool, device, tier, ending) DO UPDATE SET"
+        " attempts = attempts + ?6, device_ns = device_ns + ?7, metres_mm = metres_mm + ?8,"
+        " cost_uusd = cost_uusd + ?9",
+    [STATEMENT_LEDGER_SUITE] =
+        "SELECT p.name, l.device, l.tier, l.ending, l.attempts, l.device_ns, l.metres_mm,"
+        " l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
+        " CROSS JOIN pools p ON p.id = l.pool WHERE u.name = ?2 AND l.attempts > 0"
+        " ORDER BY p.name, l.device, l.tier, l.ending LIMIT ?1",
+    [STATEMENT_LEDGER_ALL] =
+        "SELECT p.name, l.device, l.tier, l.ending, SUM(l.attempts), SUM(l.device_ns),"
+        " SUM(l.metres_mm), SUM(l.cost_uusd) FROM ledger l CROSS JOIN pools p ON p.id = l.pool"
+        " WHERE l.attempts > 0 GROUP BY p.name, l.device, l.tier, l.ending"
+        " ORDER BY p.name, l.device, l.tier, l.ending LIMIT ?1",
+    [STATEMENT_LEDGER_COST] =
+        "SELECT SUM(device_ns), SUM(cost_uusd) FROM ledger WHERE suite = ?1",
+
+    [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
+    [STATEMENT_DEAD_JOBS] =
+        "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
+        " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_OUTCOME_IDS_ALL] = "SELECT id, job FROM outcomes WHERE id > ?1 ORDER BY id",
+    [STATEMENT_OUTCOME_IDS_JOB] =
+        "SELECT o.id, j.id FROM jobs j CROSS JOIN outcomes o ON o.job = COALESCE(j.memo_of, j.id)"
+        " WHERE o.id > ?1 AND j.id = ?2 ORDER BY o.id",
+    [STATEMENT_OUTCOME_IDS_SUITE] =
+        "SELECT id AS outcome, job FROM outcomes WHERE suite = ?2 AND id > ?1"
+        " UNION ALL"
+        " SELECT outcome, job FROM memo_outcomes WHERE suite = ?2 AND outcome > ?1"
+        " ORDER BY outcome",
+    [STATEMENT_OUTCOME_GET] =
+        "SELECT " OUTCOME_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = ?2"
+        OUTCOME_JOINS " WHERE o.id = ?1"
+        " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
+        " AND (?4 < 0 OR o.verdict = ?4)",
+};
+/* clang-format on */
