@@ -7,7 +7,7 @@
 namespace
 {
 
-int open(void **planner, const char *, std::uint32_t, char *, std::uint32_t)
+int open(void **planner, const char *, uint32_t, char *, uint32_t)
 {
     *planner = new double(0.5);
     return 0;
@@ -18,10 +18,10 @@ void close(void *planner)
     delete static_cast<double *>(planner);
 }
 
-int act(void *planner, std::uint32_t count, const swerve_observation *, swerve_action *actions,
-        std::uint8_t *, char *, std::uint32_t)
+int act(void *planner, uint32_t count, const swerve_observation *, swerve_action *actions,
+        uint8_t *, char *, uint32_t)
 {
-    for (std::uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         actions[i].accel_mps2 = *static_cast<double *>(planner);
     }
     return 0;
@@ -54,7 +54,7 @@ int main()
     void *planner = nullptr;
     swerve_observation seen = swerve_observation();
     swerve_action action = swerve_action();
-    std::uint8_t failed = 0;
+    uint8_t failed = 0;
     bool right = entry()->open(&planner, "", 1, nullptr, 0) == 0 &&
                  entry()->act(planner, 1, &seen, &action, &failed, nullptr, 0) == 0 &&
                  action.accel_mps2 == 0.5;
