@@ -1,0 +1,87 @@
+/*
+ * Fuzz target: scenario and suite texts. The input is a document; it is loaded as it was written,
+ * as canonical text, and as a suite entry whose scenario is the input too. What loads must have a
+ * canonical text that loads to the same identity.
+ *
+ * Files that a document refers to are looked for below "none/", which is not there.
+ */
+#include "base/check.h"
+#include "scenarios/resolve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static const char *const name = "none/such/place/input";
+
+/* An error must say something, and point into a document. */
+static void check_error(enum status status, const struct error *error)
+{
+    CHECK(status == error->status);
+    CHECK(strstr(error->text, "input: ") != NULL);
+}
+
+static void check_document(struct scenario_document *document)
+{
+    struct scenario_document *again = NULL;
+    struct error error = {0};
+    CHECK(scenario_load_text("canonical", document->canonical, document->canonical_bytes, &again,
+                             &error) == STATUS_OK);
+    CHECK(strcmp(again->hash, document->hash) == 0);
+    scenario_destroy(again);
+}
+
+static enum status keep(void *context, struct scenario_document *document, struct error *error)
+{
+    uint32_t *count = context;
+    check_document(document);
+    scenario_destroy(document);
+    if (++*count > 50) {
+        return error_set(error, STATUS_LIMIT, "input: enough");
+    }
+    return STATUS_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    const char *text = (const char *)data;
+    struct scenario_document *document = NULL;
+    struct error error = {0};
+    json_t *root = NULL;
+    enum status status = scenario_load_text(name, text, bytes, &document, &error);
+    if (status == STATUS_OK) {
+        check_document(document);
+        scenario_destroy(document);
+    } else {
+        check_error(status, &error);
+    }
+    status = json_read_text(name, text, bytes, &root, &error);
+    if (status != STATUS_OK) {
+        check_error(status, &error);
+        return 0;
+    }
+    struct json_cursor written = json_cursor_root(name, root);
+    document = NULL;
+    status = scenario_load_written(&written, NULL, &document, &error);
+    if (status == STATUS_OK) {
+        check_document(document);
+        scenario_destroy(document);
+    } else {
+        check_error(status, &error);
+    }
+    /* An entry within the document: its "entry" member, so that grids are reached too. */
+    struct json_cursor entry = json_cursor_member(&written, "entry");
+    struct json_cursor scenario = json_cursor_member(&written, "scenario");
+    if (json_cursor_present(&entry) && json_cursor_present(&scenario)) {
+        struct map_cache cache = {0};
+        uint32_t count = 0;
+        status = entry_expand(&entry, &scenario, &cache, keep, &count, &error);
+        if (status != STATUS_OK) {
+            check_error(status, &error);
+        }
+        map_cache_finish(&cache);
+    }
+    json_decref(root);
+    return 0;
+}
