@@ -137,8 +137,6 @@ static enum status make_document(const struct json_cursor *entry,
 {
     struct symbol_table symbols;
     char id[LIMIT_ID_BYTES];
-    json_t *resolved;
-    bool map_checked;
     struct json_cursor overrides = {
         .file = entry->file, .value = values, .parent = entry, .key = "set"};
     if (!json_is_object(scenario->value)) {
@@ -146,11 +144,7 @@ static enum status make_document(const struct json_cursor *entry,
     }
     TRY(parameters_evaluate(scenario, &overrides, &symbols, error));
     TRY(compose_id(entry, scenario, grid, &symbols, id, error));
-    TRY(scenario_resolve(scenario, &symbols, id, cache, &resolved, &map_checked, error));
-    enum status status =
-        scenario_document_create(scenario->file, resolved, map_checked, out, error);
-    json_decref(resolved);
-    return status;
+    return scenario_build(scenario, &symbols, id, cache, out, error);
 }
 
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,

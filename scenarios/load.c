@@ -64,22 +64,37 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
     return STATUS_OK;
 }
 
-static enum status load_written(const struct json_cursor *written,
-                                const struct json_cursor *overrides, struct scenario_document **out,
-                                struct error *error)
+enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
+                           const char *id, struct map_cache *cache, struct scenario_document **out,
+                           struct error *error)
+{
+    struct scenario_document *document = NULL;
+    json_t *resolved;
+    bool map_checked;
+    TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, error));
+    enum status status =
+        scenario_document_create(written->file, resolved, map_checked, &document, error);
+    json_decref(resolved);
+    if (status == STATUS_OK) {
+        /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
+        status = parameters_check_used(written, symbols, error);
+    }
+    if (status != STATUS_OK) {
+        scenario_destroy(document);
+        return status;
+    }
+    *out = document;
+    return STATUS_OK;
+}
+
+enum status scenario_load_written(const struct json_cursor *written,
+                                  const struct json_cursor *overrides,
+                                  struct scenario_document **out, struct error *error)
 {
     struct symbol_table symbols;
     struct map_cache cache = {0};
-    json_t *resolved = NULL;
-    bool map_checked = false;
-    enum status status = parameters_evaluate(written, overrides, &symbols, error);
-    if (status == STATUS_OK) {
-        status = scenario_resolve(written, &symbols, NULL, &cache, &resolved, &map_checked, error);
-    }
-    if (status == STATUS_OK) {
-        status = scenario_document_create(written->file, resolved, map_checked, out, error);
-    }
-    json_decref(resolved);
+    TRY(parameters_evaluate(written, overrides, &symbols, error));
+    enum status status = scenario_build(written, &symbols, NULL, &cache, out, error);
     map_cache_finish(&cache);
     return status;
 }
@@ -96,7 +111,7 @@ enum status scenario_load_file(const char *path, const char *overrides,
     if (status == STATUS_OK) {
         struct json_cursor written = json_cursor_root(path, root);
         struct json_cursor cursor = json_cursor_root("overrides", values);
-        status = load_written(&written, values != NULL ? &cursor : NULL, out, error);
+        status = scenario_load_written(&written, values != NULL ? &cursor : NULL, out, error);
     }
     json_decref(values);
     json_decref(root);

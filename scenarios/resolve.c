@@ -237,9 +237,6 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
     json_object_del(root, "$schema");
     json_object_del(root, "parameters");
     enum status status = parameters_substitute(written->file, root, true, symbols, error);
-    if (status == STATUS_OK) {
-        status = parameters_check_used(written, symbols, error);
-    }
     if (status == STATUS_OK && id != NULL &&
         json_object_set_new(root, "id", json_string(id)) != 0) {
         status = no_memory(written, error);

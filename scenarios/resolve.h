@@ -159,6 +159,16 @@ enum status scenario_validate_parts(const char *name, const struct scenario *sce
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
                                      struct scenario_document **out, struct error *error);
 
+/* Resolve, create, and see that every parameter was asked for. */
+enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
+                           const char *id, struct map_cache *cache, struct scenario_document **out,
+                           struct error *error);
+
+/* A parsed document as it was written, with overrides (or NULL) for its parameters. */
+enum status scenario_load_written(const struct json_cursor *written,
+                                  const struct json_cursor *overrides,
+                                  struct scenario_document **out, struct error *error);
+
 /* ---- expand.c ---- */
 
 /* Called once per concrete scenario; takes ownership of the document, on failure too. */

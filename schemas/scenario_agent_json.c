@@ -316,7 +316,7 @@ static enum status decode_agent_reference(const struct json_cursor *cursor,
 {
     struct json_cursor member = json_cursor_member(cursor, "agent");
     uint32_t index;
-    TRY(id_index_find(&decoder->agents, &member, "agent", &index, decoder->error));
+    TRY(id_index_find(&decoder->agents, &member, "an agent", &index, decoder->error));
     if (out->kind == INTERVENE_AGENT_APPEAR && !scenario->agents[index].hidden) {
         return json_fail(&member, decoder->error,
                          "expected an agent with \"hidden\": true, found \"%s\", which is there "

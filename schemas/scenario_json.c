@@ -336,7 +336,7 @@ enum status id_index_find(const struct id_index *index, const struct json_cursor
         entry = bsearch(id, index->entries, index->count, sizeof *index->entries, compare_key);
     }
     if (entry == NULL) {
-        return json_fail(cursor, error, "expected the id of a %s, found \"%s\", which there is not",
+        return json_fail(cursor, error, "expected the id of %s, found \"%s\", which there is not",
                          what, id);
     }
     *out = entry->index;
@@ -440,7 +440,7 @@ enum status decode_route(const struct json_cursor *cursor, uint32_t min,
     }
     for (size_t i = 0; i < found; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(id_index_find(&decoder->lanes, &element, "lane", &lanes[i], decoder->error));
+        TRY(id_index_find(&decoder->lanes, &element, "a lane", &lanes[i], decoder->error));
     }
     *count = (uint32_t)found;
     *route = lanes;

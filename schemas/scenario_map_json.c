@@ -110,7 +110,7 @@ static enum status decode_neighbour(const struct json_cursor *cursor, const char
     if (!json_cursor_present(&member) || json_is_null(member.value)) {
         return STATUS_OK;
     }
-    TRY(id_index_find(&decoder->lanes, &member, "lane", &index, decoder->error));
+    TRY(id_index_find(&decoder->lanes, &member, "a lane", &index, decoder->error));
     *out = (int32_t)index;
     return STATUS_OK;
 }
@@ -132,7 +132,7 @@ static enum status decode_links(const struct json_cursor *cursor, struct scenari
     }
     for (size_t i = 0; i < count; i++) {
         struct json_cursor element = json_cursor_element(&list, i);
-        TRY(id_index_find(&decoder->lanes, &element, "lane", &out->successors[i], decoder->error));
+        TRY(id_index_find(&decoder->lanes, &element, "a lane", &out->successors[i], decoder->error));
     }
     out->successor_count = (uint32_t)count;
     return STATUS_OK;

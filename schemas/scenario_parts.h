@@ -54,7 +54,7 @@ enum status decode_id(const struct json_cursor *object, const char *key, bool re
 enum status id_index_build(struct id_index *index, const struct json_cursor *list,
                            struct scenario_decoder *decoder);
 
-/* The position of the id that the cursor's text names; `what` ("lane") is for the message. */
+/* The position of the id that the cursor's text names; `what` ("a lane") is for the message. */
 enum status id_index_find(const struct id_index *index, const struct json_cursor *cursor,
                           const char *what, uint32_t *out, struct error *error);
 
