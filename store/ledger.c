@@ -21,6 +21,7 @@ const char *const attempt_end_names[ATTEMPT_END_COUNT] = {
 void tally_init(struct tally *tally, struct sqlite_db *db)
 {
     tally->db = db;
+    tally->price.device[0] = '\0';
     tally->suite_count = 0;
     tally->entry_count = 0;
     tally->account_count = 0;
@@ -301,14 +302,31 @@ static void add_totals(struct ledger_totals *totals, int64_t sign, int64_t devic
     totals->cost_uusd += sign * cost_uusd;
 }
 
+static enum status tally_price(struct tally *tally, const char *pool, const char *device,
+                               struct error *error)
+{
+    struct tally_price *price = &tally->price;
+    int64_t found = 0;
+
+    if (strcmp(price->device, device) == 0 && strcmp(price->pool, pool) == 0) {
+        return STATUS_OK;
+    }
+    enum status status = ledger_price(tally->db, pool, device, &found, error);
+    if (status == STATUS_OK) {
+        memcpy(price->pool, pool, strlen(pool) + 1);
+        memcpy(price->device, device, strlen(device) + 1);
+        price->price_uusd_per_hour = found;
+    }
+    return status;
+}
+
 enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
                           struct error *error)
 {
-    int64_t price = 0;
     struct tally_account *account = NULL;
     struct tally_entry *entry = NULL;
-    enum status status =
-        ledger_price(tally->db, attempt->pool_name, attempt->device, &price, error);
+    enum status status = tally_price(tally, attempt->pool_name, attempt->device, error);
+    int64_t price = tally->price.price_uusd_per_hour;
 
     if (status == STATUS_OK) {
         status = tally_account(tally, attempt->pool, attempt->device, price, &account, error);

@@ -65,8 +65,16 @@ struct tally_account {
     bool changed;
 };
 
+/* Price in force, looked up once per operation. */
+struct tally_price {
+    char pool[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    int64_t price_uusd_per_hour;
+};
+
 struct tally {
     struct sqlite_db *db;
+    struct tally_price price; /* the last one; device "": none */
     uint32_t suite_count;
     uint32_t entry_count;
     uint32_t account_count;
