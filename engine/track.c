@@ -13,6 +13,8 @@
 
 #define POINT_SPACING_MIN_M 0.001
 #define SPEED_CAP_MIN_MPS 2.0
+#define NEWTON_STEPS_MAX 5
+#define NEWTON_LAST_STEP_M 0.25
 
 void track_builder_add(struct track_builder *builder, double x_m, double y_m)
 {
@@ -266,21 +268,47 @@ struct track_pose track_at(const struct track *track, double s_m)
     return pose;
 }
 
+/* Position and tangent alone: the inner loop of everybody who looks for a leader. */
+static inline void frame_at(const struct track *track, double s_m, struct track_sample *out)
+{
+    double at = s_m * track->inverse_step;
+    uint32_t last = track->count - 1;
+    if (at < 0.0 || at >= (double)last) {
+        const struct track_sample *end = &track->samples[at < 0.0 ? 0 : last];
+        double past = at < 0.0 ? s_m : s_m - track->length_m;
+        out->x_m = end->x_m + past * end->ux;
+        out->y_m = end->y_m + past * end->uy;
+        out->ux = end->ux;
+        out->uy = end->uy;
+        return;
+    }
+    uint32_t i = (uint32_t)at;
+    double t = at - i;
+    const struct track_sample *a = &track->samples[i];
+    const struct track_sample *b = a + 1;
+    out->x_m = a->x_m + t * (b->x_m - a->x_m);
+    out->y_m = a->y_m + t * (b->y_m - a->y_m);
+    out->ux = a->ux + t * (b->ux - a->ux);
+    out->uy = a->uy + t * (b->uy - a->uy);
+}
+
 struct track_position track_project_near(const struct track *track, struct vec2 point,
                                          double s_guess_m)
 {
     double s = s_guess_m;
-    struct track_pose at = track_at(track, s);
-    for (int k = 0; k < 4; k++) {
-        double along = (point.x_m - at.x_m) * at.ux + (point.y_m - at.y_m) * at.uy;
+    struct track_sample at;
+    double dx;
+    double dy;
+    for (int k = 0; k < NEWTON_STEPS_MAX; k++) {
+        frame_at(track, s, &at);
+        dx = point.x_m - at.x_m;
+        dy = point.y_m - at.y_m;
+        double along = dx * at.ux + dy * at.uy;
         s += along;
-        at = track_at(track, s);
-        if (fabs(along) < 0.05) {
+        if (fabs(along) < NEWTON_LAST_STEP_M) {
             break;
         }
     }
-    double dx = point.x_m - at.x_m;
-    double dy = point.y_m - at.y_m;
     return (struct track_position){
         .s_m = s, .offset_m = at.ux * dy - at.uy * dx, .ux = at.ux, .uy = at.uy};
 }

@@ -109,7 +109,8 @@ static inline uint32_t track_sample_index(const struct track *track, double s_m)
 }
 
 /* Nearest point of the track by Newton's method from s_guess_m; right when the guess is within
- * about a curve radius. */
+ * about a curve radius. The last step goes along the tangent: exact to a few millimetres on the
+ * tightest bends, to rounding on straights. */
 struct track_position track_project_near(const struct track *track, struct vec2 point,
                                          double s_guess_m);
 /* Nearest point within [low_m, high_m], by scan. */

@@ -36,11 +36,13 @@ struct driver {
     bool sees_ego;
 };
 
+#define LOG_STANDING_MPS 0.5 /* slower than this is a stop */
+
 /* The speed a log had along its path, by track sample: cell k lies between samples k and k + 1. */
 struct log_cell {
     float speed_mps;   /* on arrival at sample k */
     float slowest_mps; /* within the cell */
-    float leave_s;     /* when the log left the cell; INFINITY: never */
+    float depart_s;    /* when it last stood in the cell; INFINITY: for ever */
 };
 
 struct agent_plan {
@@ -135,21 +137,32 @@ enum status traffic_intervene(const struct traffic_plan *plan,
 
 /* ---- between the files of traffic ---- */
 
+enum { ACTORS_MAX = LIMIT_AGENTS + 4 };
+
 /* Everything that has a body, as it was before the tick; the last one is ego. */
 struct actors {
     uint32_t count;
-    uint32_t ego; /* its index, count - 1 */
-    double x_m[LIMIT_AGENTS + 1];
-    double y_m[LIMIT_AGENTS + 1];
-    double vx_mps[LIMIT_AGENTS + 1];
-    double vy_mps[LIMIT_AGENTS + 1];
-    double ux[LIMIT_AGENTS + 1];
-    double uy[LIMIT_AGENTS + 1];
-    double radius_m[LIMIT_AGENTS + 1];
-    double half_length_m[LIMIT_AGENTS + 1];
-    double half_width_m[LIMIT_AGENTS + 1];
-    uint16_t agent[LIMIT_AGENTS + 1]; /* index of the agent; agent_count for ego */
-    uint8_t yielded_to[LIMIT_AGENTS + 1];
+    uint32_t padded_count; /* multiple of 4: bodies beyond count are far away, to fill vectors */
+    uint32_t ego;          /* its index, count - 1 */
+    double x_m[ACTORS_MAX];
+    double y_m[ACTORS_MAX];
+    double vx_mps[ACTORS_MAX];
+    double vy_mps[ACTORS_MAX];
+    double ux[ACTORS_MAX];
+    double uy[ACTORS_MAX];
+    double radius_m[ACTORS_MAX];
+    double half_length_m[ACTORS_MAX];
+    double half_width_m[ACTORS_MAX];
+    /* The same for the first look at every pair: single precision, relative to ego. */
+    double origin_x_m;
+    double origin_y_m;
+    float screen_x_m[ACTORS_MAX];
+    float screen_y_m[ACTORS_MAX];
+    float screen_vx_mps[ACTORS_MAX];
+    float screen_vy_mps[ACTORS_MAX];
+    float screen_radius_m[ACTORS_MAX];
+    uint16_t agent[ACTORS_MAX]; /* index of the agent; agent_count for ego */
+    uint8_t yielded_to[ACTORS_MAX];
 };
 
 /* Seconds since the start. */

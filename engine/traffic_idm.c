@@ -26,17 +26,19 @@
 
 #define LOOK_MAX_M 150.0
 #define LOOK_MIN_M 20.0
+#define SCREEN_SLACK_M 0.05 /* more than single precision can be wrong by */
+#define STRAIGHT_MAX_RAD 0.5f
 #define SIDE_MARGIN_M 0.2
 #define FORESIGHT_S 2.0 /* bodies that will enter the corridor within this time */
 #define GAP_MIN_M 0.1
 #define ACCEL_MIN_MPS2 (-9.0)
-#define LOG_TIME_CONSTANT_S 0.5
+#define FOLLOW_TIME_CONSTANT_S 0.5
 #define LOG_CREEP_MPS 0.5
-#define STOP_MPS 0.5
+#define BEND_DECEL_MAX_MPS2 4.0
 #define CROSSING_SIN 0.5 /* beyond 30 degrees a body crosses, below it merges */
 #define STOPPABLE_MPS2 8.0
 
-#define MOBIL_PERIOD 5
+#define MOBIL_PERIOD 10
 #define MOBIL_THRESHOLD_MPS2 0.2
 #define MOBIL_SAFE_MPS2 4.0
 #define MOBIL_DURATION_S 3.0
@@ -79,13 +81,14 @@ static double log_accel(const struct agent_plan *agent, const struct track *trac
                         double s_m, double time_s)
 {
     uint32_t here = track_sample_index(track, s_m);
-    uint32_t ahead = track_sample_index(track, s_m + v * LOG_TIME_CONSTANT_S);
+    uint32_t ahead = track_sample_index(track, s_m + v * FOLLOW_TIME_CONSTANT_S);
     const struct log_cell *cell = &agent->log_cells[here];
+    ahead = ahead + 1 < agent->log_cell_count ? ahead + 1 : ahead;
     double wanted_mps = dmath_max(agent->log_cells[ahead].speed_mps, LOG_CREEP_MPS);
-    if (cell->slowest_mps < STOP_MPS && time_s < cell->leave_s) {
+    if (cell->slowest_mps < LOG_STANDING_MPS && time_s < cell->depart_s) {
         wanted_mps = cell->slowest_mps;
     }
-    return dmath_clamp((wanted_mps - v) / LOG_TIME_CONSTANT_S, -6.0, 3.0);
+    return dmath_clamp((wanted_mps - v) / FOLLOW_TIME_CONSTANT_S, -6.0, 3.0);
 }
 
 /* How a crossing body hinders: 0 if it does not. gap_m to it along the track, lateral_m to the
@@ -106,72 +109,154 @@ static double crossing_interaction(const struct driver *driver, double headway_s
     return interaction(driver, headway_s, v, gap_m, 0.0);
 }
 
-/* Strongest hindrance by any actor in or about to enter the corridor. */
+/* Bodies that may matter to a corridor, by a test that is cheap and safe: not too far ahead,
+ * behind, or beside more than the track can turn there. */
+struct candidates {
+    uint32_t count;
+    uint16_t actor[ACTORS_MAX];
+    float along_m[ACTORS_MAX]; /* ahead along the tangent at the body's place */
+};
+
+/* Where a body looks from and how far: the numbers of the cheap test. */
+struct outlook {
+    float x_m; /* relative to the actors' origin */
+    float y_m;
+    float fx; /* forward */
+    float fy;
+    float look_m;
+    float side_m;
+    float bend;  /* how much a body's own speed may turn into drift */
+    float slope; /* how far the track can be beside its tangent, per metre ahead */
+};
+
+/* margin_m[j] >= 0: body j passes. Single precision and without branches, so that compilers make
+ * vectors of it: this loop over all pairs is where a tick's time goes. */
+static void screen(const struct actors *actors, const struct outlook *outlook,
+                   float *restrict along_m, float *restrict margin_m)
+{
+    const struct outlook o = *outlook;
+    for (uint32_t j = 0; j < actors->padded_count; j++) {
+        float dx = actors->screen_x_m[j] - o.x_m;
+        float dy = actors->screen_y_m[j] - o.y_m;
+        float vx = actors->screen_vx_mps[j];
+        float vy = actors->screen_vy_mps[j];
+        float reach = actors->screen_radius_m[j];
+        float along = dx * o.fx + dy * o.fy;
+        float across = fabsf(o.fx * dy - o.fy * dx);
+        float drift = fabsf(o.fx * vy - o.fy * vx) + fabsf(o.fx * vx + o.fy * vy) * o.bend;
+        float beside = o.side_m + reach + (float)FORESIGHT_S * drift +
+                       o.slope * (fabsf(along) + reach) - across;
+        float before = along + reach;
+        float within = o.look_m + reach - along;
+        float margin = beside < before ? beside : before;
+        along_m[j] = along;
+        margin_m[j] = within < margin ? within : margin;
+    }
+}
+
+/* Returns whether the track is straight enough that `along_m` orders bodies as the track does. */
+static bool find_candidates(const struct driver *driver, const struct actors *actors, uint32_t self,
+                            const struct corridor *corridor, double v, struct candidates *out)
+{
+    float along_m[ACTORS_MAX];
+    float margin_m[ACTORS_MAX];
+    double look_m = dmath_clamp(10.0 + 5.0 * v + 0.25 * v * v, LOOK_MIN_M, LOOK_MAX_M);
+    struct track_pose here = track_at(corridor->track, corridor->s_m);
+    double window_m = corridor->direction < 0 ? corridor->s_m - TRACK_BEND_M : corridor->s_m;
+    float bend = corridor->track->bend_rad[track_sample_index(corridor->track, window_m)];
+    double side_m = dmath_max(fabs(corridor->low_m), fabs(corridor->high_m)) + SCREEN_SLACK_M;
+    bool straight = bend < STRAIGHT_MAX_RAD;
+    struct outlook outlook = {
+        .x_m = (float)(here.x_m - actors->origin_x_m),
+        .y_m = (float)(here.y_m - actors->origin_y_m),
+        .fx = (float)(corridor->direction * here.ux),
+        .fy = (float)(corridor->direction * here.uy),
+        .look_m = (float)look_m,
+        .side_m = (float)(straight ? side_m : side_m + look_m),
+        .bend = bend,
+        .slope = straight ? 1.15f * bend : 0.0f,
+    };
+    screen(actors, &outlook, along_m, margin_m);
+    margin_m[self] = -1.0f;
+    if (!driver->sees_ego) {
+        margin_m[actors->ego] = -1.0f;
+    }
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < actors->count; j++) {
+        out->actor[count] = (uint16_t)j;
+        out->along_m[count] = along_m[j];
+        count += margin_m[j] >= 0.0f;
+    }
+    out->count = count;
+    return straight;
+}
+
+/* How one body hinders; *leads tells whether it is in the corridor, so that what lies beyond it
+ * does not count. */
+static double hindrance_by(const struct driver *driver, double headway_s,
+                           const struct actors *actors, uint32_t self, uint32_t j, double along_m,
+                           const struct corridor *corridor, double v, bool *leads)
+{
+    struct track_position at =
+        track_project_near(corridor->track, (struct vec2){actors->x_m[j], actors->y_m[j]},
+                           corridor->s_m + corridor->direction * along_m);
+    double ahead_m = corridor->direction * (at.s_m - corridor->s_m);
+    *leads = false;
+    if (ahead_m < 0.0 || (ahead_m == 0.0 && j > self)) {
+        return 0.0;
+    }
+    double c = corridor->direction * (at.ux * actors->ux[j] + at.uy * actors->uy[j]);
+    double s = at.ux * actors->uy[j] - at.uy * actors->ux[j]; /* track frame */
+    double half_long = actors->half_length_m[j] * fabs(c) + actors->half_width_m[j] * fabs(s);
+    double half_side = actors->half_length_m[j] * fabs(s) + actors->half_width_m[j] * fabs(c);
+    double lon_mps = corridor->direction * (at.ux * actors->vx_mps[j] + at.uy * actors->vy_mps[j]);
+    double lat_mps = at.ux * actors->vy_mps[j] - at.uy * actors->vx_mps[j];
+    double gap_m = ahead_m - half_long - corridor->half_length_m;
+    double beyond_high = at.offset_m - half_side - corridor->high_m;
+    double beyond_low = corridor->low_m - at.offset_m - half_side;
+    if (beyond_high < 0.0 && beyond_low < 0.0) {
+        *leads = true;
+        return interaction(driver, headway_s, v, gap_m, lon_mps);
+    }
+    double lateral_m = beyond_high >= 0.0 ? beyond_high : beyond_low;
+    double closing_mps = beyond_high >= 0.0 ? -lat_mps : lat_mps;
+    if (closing_mps < 0.1 || lateral_m > FORESIGHT_S * closing_mps) {
+        return 0.0;
+    }
+    if (fabs(s) > CROSSING_SIN) {
+        double clear_m = corridor->high_m - corridor->low_m + 2.0 * half_side;
+        return crossing_interaction(driver, headway_s, v, gap_m, lateral_m, clear_m, closing_mps,
+                                    actors->yielded_to[j] != 0);
+    }
+    if (c > 0.0) {
+        double gentle = driver->accel_max_mps2 + 2.0 * driver->decel_comfort_mps2;
+        return dmath_min(interaction(driver, headway_s, v, gap_m, lon_mps), gentle);
+    }
+    return 0.0;
+}
+
+/* Strongest hindrance by any body up to and including the leader. */
 static double hindrance(const struct driver *driver, double headway_s, const struct actors *actors,
                         uint32_t self, const struct corridor *corridor, double v)
 {
-    double look_m = dmath_clamp(10.0 + 5.0 * v + 0.25 * v * v, LOOK_MIN_M, LOOK_MAX_M);
-    struct track_pose here = track_at(corridor->track, corridor->s_m);
-    double fx = corridor->direction * here.ux;
-    double fy = corridor->direction * here.uy;
-    double window_m = corridor->direction < 0 ? corridor->s_m - TRACK_BEND_M : corridor->s_m;
-    double bend = corridor->track->bend_rad[track_sample_index(corridor->track, window_m)];
-    double side_m = dmath_max(fabs(corridor->low_m), fabs(corridor->high_m));
-    /* How far the track can be beside its tangent, per metre ahead; anywhere if it turns much. */
-    double slope = bend < 0.5 ? 1.15 * bend : 0.0;
-    double wander_m = bend < 0.5 ? 0.0 : look_m;
+    struct candidates candidates;
+    bool ordered = find_candidates(driver, actors, self, corridor, v, &candidates);
     double worst = 0.0;
-    for (uint32_t j = 0; j < actors->count; j++) {
-        double dx = actors->x_m[j] - here.x_m;
-        double dy = actors->y_m[j] - here.y_m;
-        double along = dx * fx + dy * fy;
-        double across = fabs(fx * dy - fy * dx);
-        double drift = fabs(fx * actors->vy_mps[j] - fy * actors->vx_mps[j]);
-        double speed = fabs(fx * actors->vx_mps[j] + fy * actors->vy_mps[j]);
-        double reach = actors->radius_m[j];
-        /* Cheap and safe: too far ahead, behind, or beside more than the track can turn there. */
-        if (along > look_m + reach || along < -reach ||
-            across > side_m + reach + FORESIGHT_S * (drift + speed * bend) + wander_m +
-                         slope * (dmath_max(along, 0.0) + reach) ||
-            j == self || (j == actors->ego && !driver->sees_ego)) {
-            continue;
+    while (candidates.count > 0) {
+        uint32_t next = 0;
+        for (uint32_t k = 1; k < candidates.count; k++) {
+            next = candidates.along_m[k] < candidates.along_m[next] ? k : next;
         }
-        struct track_position at =
-            track_project_near(corridor->track, (struct vec2){actors->x_m[j], actors->y_m[j]},
-                               corridor->s_m + corridor->direction * along);
-        double ahead_m = corridor->direction * (at.s_m - corridor->s_m);
-        if (ahead_m < 0.0 || (ahead_m == 0.0 && j > self)) {
-            continue;
+        bool leads;
+        worst =
+            dmath_max(worst, hindrance_by(driver, headway_s, actors, self, candidates.actor[next],
+                                          candidates.along_m[next], corridor, v, &leads));
+        if (leads && ordered) {
+            break;
         }
-        double c = corridor->direction * (at.ux * actors->ux[j] + at.uy * actors->uy[j]);
-        double s = at.ux * actors->uy[j] - at.uy * actors->ux[j]; /* track frame */
-        double half_long = actors->half_length_m[j] * fabs(c) + actors->half_width_m[j] * fabs(s);
-        double half_side = actors->half_length_m[j] * fabs(s) + actors->half_width_m[j] * fabs(c);
-        double lon_mps =
-            corridor->direction * (at.ux * actors->vx_mps[j] + at.uy * actors->vy_mps[j]);
-        double lat_mps = at.ux * actors->vy_mps[j] - at.uy * actors->vx_mps[j];
-        double gap_m = ahead_m - half_long - corridor->half_length_m;
-        double beyond_high = at.offset_m - half_side - corridor->high_m;
-        double beyond_low = corridor->low_m - at.offset_m - half_side;
-        if (beyond_high < 0.0 && beyond_low < 0.0) {
-            worst = dmath_max(worst, interaction(driver, headway_s, v, gap_m, lon_mps));
-            continue;
-        }
-        double lateral_m = beyond_high >= 0.0 ? beyond_high : beyond_low;
-        double closing_mps = beyond_high >= 0.0 ? -lat_mps : lat_mps;
-        if (closing_mps < 0.1 || lateral_m > FORESIGHT_S * closing_mps) {
-            continue;
-        }
-        if (fabs(s) > CROSSING_SIN) {
-            double clear_m = corridor->high_m - corridor->low_m + 2.0 * half_side;
-            worst = dmath_max(worst,
-                              crossing_interaction(driver, headway_s, v, gap_m, lateral_m, clear_m,
-                                                   closing_mps, actors->yielded_to[j] != 0));
-        } else if (c > 0.0) {
-            double gentle = driver->accel_max_mps2 + 2.0 * driver->decel_comfort_mps2;
-            worst = dmath_max(worst,
-                              dmath_min(interaction(driver, headway_s, v, gap_m, lon_mps), gentle));
-        }
+        candidates.count--;
+        candidates.actor[next] = candidates.actor[candidates.count];
+        candidates.along_m[next] = candidates.along_m[candidates.count];
     }
     return worst;
 }
@@ -191,14 +276,18 @@ static struct corridor corridor_of(const struct traffic_plan *plan, uint32_t age
     };
 }
 
-static double desired_speed(const struct agent_motion *motion, const struct track *track)
+/* What the driver would do with nobody ahead: the desired speed, and less in a bend. */
+static double open_accel(const struct driver *driver, const struct agent_motion *motion,
+                         const struct track *track, double v)
 {
-    double desired_mps = motion->target_speed_mps * motion->speed_factor;
+    double accel = free_accel(driver, v, motion->target_speed_mps * motion->speed_factor);
     if (motion->direction > 0) {
-        desired_mps =
-            dmath_min(desired_mps, track->speed_cap_mps[track_sample_index(track, motion->s_m)]);
+        double ahead_m = motion->s_m + v * FOLLOW_TIME_CONSTANT_S;
+        double cap_mps = track->speed_cap_mps[track_sample_index(track, ahead_m)];
+        double bend = dmath_max((cap_mps - v) / FOLLOW_TIME_CONSTANT_S, -BEND_DECEL_MAX_MPS2);
+        accel = dmath_min(accel, bend);
     }
-    return desired_mps;
+    return accel;
 }
 
 double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *actors,
@@ -212,7 +301,7 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
     double v = scene->agents[agent].speed_mps;
     double open = motion->on_log
                       ? log_accel(prepared, corridor.track, v, motion->s_m, traffic_time_s(scene))
-                      : free_accel(driver, v, desired_speed(motion, corridor.track));
+                      : open_accel(driver, motion, corridor.track, v);
     double headway_s = driver->time_headway_s * motion->headway_factor;
     double accel = open - hindrance(driver, headway_s, actors, self, &corridor, v);
     double grip = scene->conditions.friction * GRAVITY_MPS2;
@@ -232,13 +321,22 @@ static void find_neighbours(const struct actors *actors, uint32_t self,
                             const struct corridor *corridor, struct neighbour *leader,
                             struct neighbour *follower)
 {
-    struct track_pose here = track_at(corridor->track, corridor->s_m);
+    const struct track *track = corridor->track;
+    struct track_pose here = track_at(track, corridor->s_m);
+    double bend = track->bend_rad[track_sample_index(track, corridor->s_m - MOBIL_LOOK_M)] +
+                  track->bend_rad[track_sample_index(track, corridor->s_m)];
+    double slope = bend < STRAIGHT_MAX_RAD ? 1.15 * bend : 1.0; /* beyond it, look at everybody */
+    double side_m = dmath_max(fabs(corridor->low_m), fabs(corridor->high_m)) +
+                    (bend < STRAIGHT_MAX_RAD ? 0.0 : MOBIL_LOOK_M);
     leader->actor = -1;
     follower->actor = -1;
     for (uint32_t j = 0; j < actors->count; j++) {
         double dx = actors->x_m[j] - here.x_m;
         double dy = actors->y_m[j] - here.y_m;
-        if (j == self || dx * dx + dy * dy > MOBIL_LOOK_M * MOBIL_LOOK_M) {
+        double across = fabs(here.ux * dy - here.uy * dx);
+        double distance2 = dx * dx + dy * dy;
+        if (j == self || distance2 > MOBIL_LOOK_M * MOBIL_LOOK_M ||
+            across > side_m + actors->radius_m[j] + slope * sqrt(distance2)) {
             continue;
         }
         struct track_position at =
@@ -326,7 +424,7 @@ static double mobil_incentive(const struct mobil *m, const struct agent_motion *
         new_gain = follower_gain(behind, follower.speed_mps, gap_before_m, leader.speed_mps,
                                  follower.gap_m, m->v);
     }
-    double open = free_accel(driver, m->v, desired_speed(to, corridor.track));
+    double open = open_accel(driver, to, corridor.track, m->v);
     double headway_s = driver->time_headway_s * to->headway_factor;
     double accel = open - hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v);
     return accel - m->accel_mps2 + driver->politeness * (new_gain + m->old_gain_mps2);
@@ -360,7 +458,7 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
         motion->shift_duration_s > 0.0 || track->span_count == 0 || motion->direction < 0) {
         return;
     }
-    double open = free_accel(&plan->agents[agent].driver, v, desired_speed(motion, track));
+    double open = open_accel(&plan->agents[agent].driver, motion, track, v);
     if (open - accel_mps2 < MOBIL_THRESHOLD_MPS2) {
         return; /* nobody is in the way */
     }

@@ -25,7 +25,6 @@
 #define BEND_DECEL_MPS2 2.0
 #define IDM_HEADING_MAX_RAD (PI_RAD / 4)
 #define SCRIPT_HEADING_MAX_RAD (PI_RAD / 12)
-#define MOTIONLESS_MPS 0.05
 
 static enum status add_track(struct traffic_plan *plan, struct track *track, int32_t *index,
                              struct error *error)
@@ -272,8 +271,8 @@ static void add_log_points(const struct traffic_plan *plan, const struct agent *
     }
 }
 
-/* Speed along the path: when the log reached each sample, how slow it got on the way to the next
- * one, and when it left. Progress only counts forward. */
+/* Speed along the path: on arrival at each sample, how slow it got on the way to the next one, and
+ * until when it stood there. Progress only counts forward. */
 static enum status profile_log(const struct trajectory *log, const struct track *track,
                                struct agent_plan *agent, struct error *error)
 {
@@ -299,7 +298,6 @@ static enum status profile_log(const struct trajectory *log, const struct track 
         }
         uint32_t reached = track_sample_index(track, progress_m);
         while (cell < reached) {
-            agent->log_cells[cell].leave_s = (float)p->t_s;
             cell++;
             agent->log_cells[cell].speed_mps = (float)p->speed_mps;
             agent->log_cells[cell].slowest_mps = (float)p->speed_mps;
@@ -307,9 +305,13 @@ static enum status profile_log(const struct trajectory *log, const struct track 
         if ((float)p->speed_mps < agent->log_cells[cell].slowest_mps) {
             agent->log_cells[cell].slowest_mps = (float)p->speed_mps;
         }
+        if (p->speed_mps < LOG_STANDING_MPS) {
+            agent->log_cells[cell].depart_s = (float)p->t_s;
+        }
     }
-    /* A log that ends standing never leaves; one that ends rolling rolls on. */
-    agent->log_cells[cell].leave_s = end->speed_mps < MOTIONLESS_MPS ? INFINITY : 0.0f;
+    if (end->speed_mps < LOG_STANDING_MPS) { /* one that ends rolling rolls on */
+        agent->log_cells[cell].depart_s = INFINITY;
+    }
     return STATUS_OK;
 }
 
