@@ -134,7 +134,7 @@ static void index_spans(struct track *track)
 enum status track_builder_finish(struct track_builder *builder, struct track **out,
                                  struct error *error)
 {
-    enum status status = STATUS_OK;
+    enum status status;
     struct track *track = NULL;
     if (builder->failed) {
         status = error_set(error, STATUS_NO_MEMORY, "no memory for a path");

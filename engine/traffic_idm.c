@@ -387,7 +387,6 @@ static double follower_gain(const struct driver *driver, double v, double gap_be
 struct mobil {
     const struct traffic_plan *plan;
     const struct actors *actors;
-    const struct scene *scene;
     uint32_t self;
     uint32_t agent;
     double v;
@@ -462,7 +461,7 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
     if (open - accel_mps2 < MOBIL_THRESHOLD_MPS2) {
         return; /* nobody is in the way */
     }
-    struct mobil m = {plan, actors, scene, self, agent, v, accel_mps2, 0.0};
+    struct mobil m = {plan, actors, self, agent, v, accel_mps2, 0.0};
     m.old_gain_mps2 = old_follower_gain(&m, motion);
     uint32_t span = track->sample_span[track_sample_index(track, motion->s_m)];
     const struct map *map = roadmap_map(plan->roadmap);

@@ -234,6 +234,7 @@ static enum status decode_field(const struct json_field *field, const struct jso
 {
     switch (field->kind) {
     case JSON_FIELD_TEXT:
+        memset(place, 0, field->bytes); /* equal records have equal bytes */
         return json_value_text(cursor, place, field->bytes, error);
     case JSON_FIELD_U64:
         return decode_u64(cursor, place, error);

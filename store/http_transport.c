@@ -1,8 +1,10 @@
 /*
  * HTTP transport over libcurl. See http_transport.h.
  *
- * Unix sockets are connected here rather than by curl: curl refuses paths over 107 bytes, and its
- * non-blocking connect fails when the listener's backlog is full instead of waiting.
+ * A Unix socket's path may be longer than the 107 bytes that sun_path holds. So the transport keeps
+ * a descriptor of the socket file and connects to /proc/self/fd/N, which names the same file; the
+ * descriptor is refreshed in place before each call, because every owner makes a new file, and its
+ * number stays, because curl finds connections to reuse by that path.
  */
 #include "store/http_transport.h"
 
@@ -18,9 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +27,7 @@ enum { IDLE_HANDLES_MAX = 64, IDLE_CONNECTION_S = 60, URL_BYTES = 4096 };
 
 struct http_transport {
     char *unix_path; /* NULL: TCP */
+    int unix_fd;     /* of the socket file, -1: not seen yet; guarded by the mutex */
     char base_url[LIMIT_SPEC_BYTES];
     pthread_mutex_t mutex;
     CURL *idle[IDLE_HANDLES_MAX];
@@ -36,57 +36,28 @@ struct http_transport {
 
 /* ---- connecting ---- */
 
-int http_unix_connect(const char *path)
+/* Lets the descriptor stand for the file that is there now. */
+static enum status refresh_unix(struct http_transport *transport, char *path, size_t capacity,
+                                struct error *error)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = -1;
-    int result = -1;
-    /* The descriptor of the socket file stands for its path, which may be longer than sun_path. */
-    int file = open(path, O_PATH | O_CLOEXEC);
-    if (file < 0) {
-        return -errno;
-    }
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", file);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = open(transport->unix_path, O_PATH | O_CLOEXEC);
     if (fd < 0) {
-        result = -errno;
-        goto done;
+        return error_set(error, HTTP_UNREACHED, "%s: %s", transport->unix_path, strerror(errno));
     }
-    struct timeval limit = {.tv_sec = HTTP_CONNECT_MS / 1000};
-    struct timeval none = {0};
-    /* connect() on a Unix socket waits for the listener's backlog at most this long. */
-    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
-        connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none) != 0 ||
-        fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
-        result = -errno;
-        goto done;
+    pthread_mutex_lock(&transport->mutex);
+    if (transport->unix_fd < 0) {
+        transport->unix_fd = fd;
+        fd = -1;
+    } else {
+        /* Should this fail, the old file stands: connecting fails, and the call is repeated. */
+        (void)dup3(fd, transport->unix_fd, O_CLOEXEC);
     }
-    result = fd;
-    fd = -1;
-done:
+    snprintf(path, capacity, "/proc/self/fd/%d", transport->unix_fd);
+    pthread_mutex_unlock(&transport->mutex);
     if (fd >= 0) {
         close(fd);
     }
-    close(file);
-    return result;
-}
-
-static curl_socket_t open_unix(void *context, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    const struct http_transport *transport = context;
-    (void)purpose;
-    (void)address;
-    int fd = http_unix_connect(transport->unix_path);
-    return fd >= 0 ? fd : CURL_SOCKET_BAD;
-}
-
-static int already_connected(void *context, curl_socket_t fd, curlsocktype purpose)
-{
-    (void)context;
-    (void)fd;
-    (void)purpose;
-    return CURL_SOCKOPT_ALREADY_CONNECTED;
+    return STATUS_OK;
 }
 
 /* ---- handles ---- */
@@ -105,6 +76,7 @@ enum status http_transport_create(const char *url, struct http_transport **out, 
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
     }
     pthread_mutex_init(&transport->mutex, NULL);
+    transport->unix_fd = -1;
     enum status status = STATUS_OK;
     if (strncmp(url, "unix:", 5) == 0) {
         transport->unix_path = strdup(url + 5);
@@ -139,6 +111,9 @@ void http_transport_destroy(struct http_transport *transport)
     }
     for (size_t i = 0; i < transport->idle_count; i++) {
         curl_easy_cleanup(transport->idle[i]);
+    }
+    if (transport->unix_fd >= 0) {
+        close(transport->unix_fd);
     }
     pthread_mutex_destroy(&transport->mutex);
     free(transport->unix_path);
@@ -220,9 +195,8 @@ static size_t give_body(char *out, size_t size, size_t count, void *context)
     return bytes;
 }
 
-static void set_options(const struct http_transport *transport, CURL *handle,
-                        struct exchange *exchange, struct curl_slist *headers, const char *url,
-                        char *reason)
+static void set_options(CURL *handle, struct exchange *exchange, const char *unix_path,
+                        struct curl_slist *headers, const char *url, char *reason)
 {
     struct http_call *call = exchange->call;
     int64_t bytes = (int64_t)call->body_bytes;
@@ -246,11 +220,9 @@ static void set_options(const struct http_transport *transport, CURL *handle,
     } else {
         curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)limit_ms);
     }
-    if (transport->unix_path != NULL) {
+    if (unix_path[0] != '\0') {
         curl_easy_setopt(handle, CURLOPT_PROXY, "");
-        curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_unix);
-        curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, transport);
-        curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, already_connected);
+        curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, unix_path);
     }
     if (call->body == NULL) {
         if (strcmp(call->method, "GET") != 0) {
@@ -293,7 +265,7 @@ static CURLcode perform_without_sigpipe(CURL *handle)
     return result;
 }
 
-static enum status judge(const struct http_transport *transport, CURLcode result,
+static enum status judge(const struct http_transport *transport, CURL *handle, CURLcode result,
                          const struct exchange *exchange, const char *reason, struct error *error)
 {
     const char *place = transport->unix_path != NULL ? transport->unix_path : transport->base_url;
@@ -327,6 +299,11 @@ static enum status judge(const struct http_transport *transport, CURLcode result
     default:
         break;
     }
+    long reason_number = 0;
+    curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &reason_number);
+    if (transport->unix_path != NULL && result == CURLE_COULDNT_CONNECT && reason_number != 0) {
+        text = strerror((int)reason_number); /* curl's own names a port that there is not */
+    }
     return error_set(error, status, "%s: %s", place, text);
 }
 
@@ -335,6 +312,7 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
 {
     char url[URL_BYTES];
     char reason[CURL_ERROR_SIZE] = "";
+    char unix_path[32] = "";
     struct exchange exchange = {.call = call};
     enum status status = STATUS_NO_MEMORY;
     struct curl_slist *headers =
@@ -351,10 +329,17 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
                            sizeof url - 1);
         goto done;
     }
-    set_options(transport, handle, &exchange, headers, url, reason);
+    if (transport->unix_path != NULL) {
+        status = refresh_unix(transport, unix_path, sizeof unix_path, error);
+        if (status != STATUS_OK) {
+            goto done;
+        }
+        status = STATUS_NO_MEMORY;
+    }
+    set_options(handle, &exchange, unix_path, headers, url, reason);
     CURLcode result = perform_without_sigpipe(handle);
     if (result != CURLE_OK) {
-        status = judge(transport, result, &exchange, reason, error);
+        status = judge(transport, handle, result, &exchange, reason, error);
         goto done;
     }
     long code = 0;

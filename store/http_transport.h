@@ -40,8 +40,4 @@ void http_transport_destroy(struct http_transport *transport); /* accepts NULL *
 enum status http_transport_call(struct http_transport *transport, struct http_call *call,
                                 struct error *error);
 
-/* Connects a Unix stream socket to a path of any length, within HTTP_CONNECT_MS. The descriptor is
- * the caller's; negative: -errno. */
-int http_unix_connect(const char *path);
-
 #endif

@@ -178,11 +178,11 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
 static void share(struct planner_exec *exec, const struct swerve_observation *observation)
 {
     uint8_t *slot = exec->shm + (size_t)observation->session * WIRE_SLOT_BYTES;
-    if (observation->bev != NULL) {
+    if ((exec->wants & SWERVE_WANTS_BEV) != 0 && observation->bev != NULL) {
         memcpy(slot, observation->bev, BEV_BYTES);
     }
     for (int i = 0; i < CAMERA_COUNT; i++) {
-        if (observation->camera[i] != NULL) {
+        if ((exec->wants & SWERVE_WANTS_CAMERAS) != 0 && observation->camera[i] != NULL) {
             memcpy(slot + BEV_BYTES + i * CAMERA_BYTES, observation->camera[i], CAMERA_BYTES);
         }
     }
@@ -200,7 +200,7 @@ static int exec_act(void *planner, uint32_t count, const struct swerve_observati
         share(exec, &observations[i]);
     }
     CHECK(wire_act_bytes(count) <= exec->frame_capacity);
-    wire_act_encode(exec->frame, exec->sequence, count, observations);
+    wire_act_encode(exec->frame, exec->sequence, exec->wants, count, observations);
     struct wire_header header;
     if (ask(exec, "act", wire_act_bytes(count), WIRE_ACTIONS, exec->config.tick_deadline_ms,
             wire_answer_bytes_max(count), &header, error_text, error_bytes) != 0) {

@@ -103,7 +103,8 @@ size_t wire_act_bytes(uint32_t count)
            (size_t)count * sizeof(struct wire_query);
 }
 
-static void fill_query(struct wire_query *query, const struct swerve_observation *from)
+static void fill_query(struct wire_query *query, uint32_t wants,
+                       const struct swerve_observation *from)
 {
     *query = (struct wire_query){
         .session = from->session,
@@ -119,19 +120,23 @@ static void fill_query(struct wire_query *query, const struct swerve_observation
         .yaw_rate_rps = from->yaw_rate_rps,
         .steer_rad = from->steer_rad,
         .route_count = from->route_count,
-        .present = from->bev != NULL ? WIRE_PRESENT_BEV : 0,
     };
     CHECK(from->route_count <= WIRE_ROUTE_POINTS);
+    if ((wants & SWERVE_WANTS_BEV) != 0 && from->bev != NULL) {
+        query->present |= WIRE_PRESENT_BEV;
+    }
     for (int i = 0; i < CAMERA_COUNT; i++) {
         query->camera_time_ns[i] = from->camera_time_ns[i];
-        query->present |= from->camera[i] != NULL ? (uint32_t)WIRE_PRESENT_CAMERA_LEFT << i : 0u;
+        if ((wants & SWERVE_WANTS_CAMERAS) != 0 && from->camera[i] != NULL) {
+            query->present |= (uint32_t)WIRE_PRESENT_CAMERA_LEFT << i;
+        }
     }
     if (from->route_count > 0) {
         memcpy(query->route, from->route, from->route_count * sizeof from->route[0]);
     }
 }
 
-void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t count,
+void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
                      const struct swerve_observation *observations)
 {
     struct wire_act act = {count, sizeof(struct wire_query)};
@@ -140,7 +145,7 @@ void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t count,
     to = put(to, &act, sizeof act);
     for (uint32_t i = 0; i < count; i++) {
         struct wire_query query;
-        fill_query(&query, &observations[i]);
+        fill_query(&query, wants, &observations[i]);
         to = put(to, &query, sizeof query);
     }
 }

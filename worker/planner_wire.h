@@ -140,11 +140,12 @@ size_t wire_hello_bytes(void);
 size_t wire_reset_bytes(const struct swerve_episode *episode);
 size_t wire_act_bytes(uint32_t count);
 
-/* `out` has room for the frame. */
+/* `out` has room for the frame. `wants` (enum swerve_planner_wants) masks what a query says is
+ * present. */
 void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
                        uint32_t tick_deadline_ms);
 void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_episode *episode);
-void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t count,
+void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
                      const struct swerve_observation *observations);
 size_t wire_fork_encode(uint8_t out[24], uint32_t sequence, uint32_t from, uint32_t to);
 size_t wire_end_encode(uint8_t out[24], uint32_t sequence, uint32_t session);

@@ -26,9 +26,9 @@ enum { DRIVE_AGENTS = 16, DRIVE_LANES = 3 };
 
 /* How an agent moves: straight on at its speed, changed by one event. */
 struct drive_agent {
-    double accel_mps2; /* from event_s on; never below 0 m/s, nor beyond speed_max */
-    double event_s;    /* when it starts; < 0: at the start */
-    double event_ttc_s; /* > 0: starts instead once ego is that many seconds before x_m */
+    double accel_mps2;   /* from event_s on; never below 0 m/s, nor beyond speed_max */
+    double event_s;      /* when it starts; < 0: at the start */
+    double event_ttc_s;  /* > 0: starts instead once ego is that many seconds before x_m */
     double speed_to_mps; /* speed set at the event, < 0: kept */
     double shift_m;      /* sideways move after the event, left of its heading positive .. */
     double shift_s;      /* .. within this time */
@@ -78,7 +78,8 @@ static struct pose drive_pose(const struct drive *drive, double s_m, double left
 }
 
 /* Where a point is along and across the road axis. */
-static void drive_locate(const struct drive *drive, double x_m, double y_m, double *s_m, double *d_m)
+static void drive_locate(const struct drive *drive, double x_m, double y_m, double *s_m,
+                         double *d_m)
 {
     *s_m = x_m;
     *d_m = y_m;
@@ -106,7 +107,8 @@ static void drive_lane(struct drive *drive, struct lane *lane, double left_m)
     }
 }
 
-/* A road of three lanes (y = -3.5, 0, 3.5); ego starts in the middle one, whose direction it has. */
+/* A road of three lanes (y = -3.5, 0, 3.5); ego starts in the middle one, whose direction it has.
+ */
 static struct drive *drive_create(double speed_mps, double limit_mps, double radius_m)
 {
     struct drive *drive = calloc(1, sizeof *drive);
@@ -117,8 +119,8 @@ static struct drive *drive_create(double speed_mps, double limit_mps, double rad
     drive->grip_mps2 = 9.81;
     drive->seed = 1;
     struct scenario *scenario = &drive->scenario;
-    scenario->ego = (struct ego){
-        .length_m = 4.6, .width_m = 1.9, .height_m = 1.5, .wheelbase_m = 2.8};
+    scenario->ego =
+        (struct ego){.length_m = 4.6, .width_m = 1.9, .height_m = 1.5, .wheelbase_m = 2.8};
     scenario->agents = arena_alloc(&drive->arena, DRIVE_AGENTS, sizeof *scenario->agents);
     scenario->map.lane_count = DRIVE_LANES;
     scenario->map.lanes = arena_alloc(&drive->arena, DRIVE_LANES, sizeof *scenario->map.lanes);
@@ -258,8 +260,7 @@ static void drive_move_agents(struct drive *drive)
 static void drive_judge(struct drive *drive)
 {
     const struct ego_state *ego = &drive->scene.ego;
-    struct box box =
-        box_make(ego->pose, drive->scenario.ego.length_m, drive->scenario.ego.width_m);
+    struct box box = box_make(ego->pose, drive->scenario.ego.length_m, drive->scenario.ego.width_m);
     for (uint32_t i = 0; i < drive->scene.agent_count; i++) {
         const struct agent_state *agent = &drive->scene.agents[i];
         struct box other = box_make(agent->pose, drive->scenario.agents[i].length_m,
