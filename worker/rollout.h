@@ -24,6 +24,7 @@ enum { ROLLOUT_MAIN = -1 };
 
 /* What a finished rollout leaves. Owned by its job run. */
 struct rollout_result {
+    bool started; /* a branch: it was forked, or queued to run alone */
     bool finished;
     enum verdict verdict;
     uint32_t reasons;

@@ -565,7 +565,8 @@ static void fork_due_branches(struct runner *runner, uint32_t slot)
     struct job_run *job = parent->job;
     uint32_t tick = ops(runner)->slot_scene(runner->world, slot)->tick;
     for (uint32_t b = 0; b < job->scenario->branch_count; b++) {
-        if (job->scenario->branches[b].at_tick == tick && !job->results[b + 1].finished) {
+        if (job->scenario->branches[b].at_tick == tick && !job->results[b + 1].started) {
+            job->results[b + 1].started = true;
             fork_branch(runner, parent, (int32_t)b, tick);
             if (runner->planner == NULL) {
                 return;
@@ -598,14 +599,14 @@ static bool apply_interventions(struct runner *runner, struct rollout *rollout)
     return true;
 }
 
-/* The main line is over: branches that would have forked later share its end. */
-static void end_main_line(struct job_run *job, uint32_t ticks)
+/* The main line is over: branches that have not forked by now share its end. */
+static void end_main_line(struct job_run *job)
 {
     if (job->no_forks) {
         return;
     }
     for (uint32_t b = 0; b < job->scenario->branch_count; b++) {
-        if (job->scenario->branches[b].at_tick >= ticks && !job->results[b + 1].finished) {
+        if (!job->results[b + 1].started) {
             rollout_result_share(job, (int32_t)b);
         }
     }
@@ -619,8 +620,7 @@ static void end_rollout(struct runner *runner, struct rollout *rollout, uint32_t
     rollout_finish(rollout, ticks, error);
     discard(runner, rollout);
     if (main_line) {
-        /* An error at tick t also ends branches that fork after t, but not one that forked at t. */
-        end_main_line(job, error[0] != '\0' ? ticks + 1 : ticks);
+        end_main_line(job);
     }
 }
 
@@ -649,7 +649,7 @@ static bool look(struct runner *runner, struct rollout *rollout)
         rollout_flag(rollout, scene->tick, &health);
         discard(runner, rollout);
         if (main_line) {
-            end_main_line(job, scene->tick);
+            end_main_line(job);
         }
         return false;
     }
