@@ -86,13 +86,13 @@ static inline struct store_suite_status shop_status(const struct shop *shop, con
     return status;
 }
 
-/* A small scenario in single quotes: a straight road, a slower car ahead; %s: id, branches, agents
- * besides. */
-#define SHOP_SCENARIO                                                                             \
-    "{'id':'%s','map':{'lanes':[{'id':'east','centre_line':[[0,0],[900,0]],'width_m':3.5,"        \
-    "'speed_limit_mps':15}]},'ego':{'pose':{'lane':'east','s_m':20},'speed_mps':12,"              \
-    "'route':['east']},'horizon_s':%s,'agents':[{'id':'lead','kind':'car','pose':{'lane':'east'," \
-    "'s_m':70},'speed_mps':10,'behaviour':'idm'}%s],'branches':[%s]}"
+/* A small scenario in single quotes on a straight road; %s: id, horizon, agents, branches. */
+#define SHOP_SCENARIO                                                                       \
+    "{'id':'%s','map':{'lanes':[{'id':'east','centre_line':[[0,0],[9000,0]],'width_m':3.5," \
+    "'speed_limit_mps':15}]},'ego':{'pose':{'lane':'east','s_m':20},'speed_mps':12,"        \
+    "'route':['east']},'horizon_s':%s,'agents':[%s],'branches':[%s]}"
+#define SHOP_LEAD \
+    "{'id':'lead','kind':'car','pose':{'lane':'east','s_m':70},'speed_mps':10,'behaviour':'idm'}"
 
 static inline void shop_scenario(const struct shop *shop, const char *id, const char *horizon_s,
                                  const char *agents, const char *branches, char path[256])

@@ -51,7 +51,7 @@ static void whatever_changes_the_result_changes_its_name(void)
     char path[256];
     char spec[512];
     shop_open(&shop, 0);
-    shop_scenario(&shop, "one", "4", "", "", path);
+    shop_scenario(&shop, "one", "4", SHOP_LEAD, "", path);
     order_build(&a, path, order_options("builtin:reference", 1));
     EXPECT_INT(a.submission.job_count, 1);
     EXPECT_INT(a.submission.specs[0].seed, 0);
@@ -78,12 +78,13 @@ static void whatever_changes_the_result_changes_its_name(void)
     EXPECT_TEXT(b.submission.specs[0].key, a.submission.specs[0].key);
     order_finish(&b);
 
-    shop_scenario(&shop, "one", "4.1", "", "", path); /* scenario, under the same file name */
+    shop_scenario(&shop, "one", "4.1", SHOP_LEAD, "",
+                  path); /* scenario, under the same file name */
     order_build(&b, path, order_options("builtin:reference", 1));
     expect_disjoint(&a.submission, &b.submission);
     order_finish(&b);
 
-    shop_scenario(&shop, "one", "4", "", /* a branch */
+    shop_scenario(&shop, "one", "4", SHOP_LEAD, /* a branch */
                   "{'id':'b','at_tick':5,'interventions':[{'kind':'ego_maintain'}]}", path);
     order_build(&b, path, order_options("builtin:reference", 1));
     expect_disjoint(&a.submission, &b.submission);
@@ -113,7 +114,7 @@ static void planners_and_seeds_multiply(void)
     char path[256];
     char text[256];
     shop_open(&shop, 0);
-    shop_scenario(&shop, "one", "4", "", "", path);
+    shop_scenario(&shop, "one", "4", SHOP_LEAD, "", path);
     snprintf(text, sizeof text,
              "{\"id\":\"s\",\"seeds\":3,\"planners\":[\"builtin:maintain\",\"builtin:brake\"],"
              "\"scenarios\":[{\"file\":\"one.json\"}]}");
@@ -142,7 +143,7 @@ static void what_cannot_be_stored_is_refused_before(void)
                  "%s{'id':'b%d','at_tick':1,'interventions':[{'kind':'ego_maintain'}]}",
                  i > 0 ? "," : "", i);
     }
-    shop_scenario(&shop, "long", "600", "", branches, path);
+    shop_scenario(&shop, "long", "600", SHOP_LEAD, branches, path);
     EXPECT_OK(suite_load(path, &suite, &error), error);
     struct scenario *scenario = (struct scenario *)(uintptr_t)&suite->entries[0].document->scenario;
     for (int round = 0; round < 2; round++) {
