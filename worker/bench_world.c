@@ -39,16 +39,16 @@ static char *write_scenario(void)
                                  3.5 * i, 3.5 * i, neighbours[i]);
     }
     used += (size_t)snprintf(text + used, capacity - used,
-                             "]},\"ego\":{\"pose\":{\"lane\":\"l1\",\"s_m\":200},\"speed_mps\":28,"
+                             "]},\"ego\":{\"pose\":{\"x_m\":200,\"y_m\":3.5,\"heading_rad\":0},\"speed_mps\":28,"
                              "\"route\":[\"l1\"]},\"horizon_s\":%g,\"agents\":[",
                              BENCH_TICKS * TICK_S);
     for (int i = 0; i < BENCH_AGENTS; i++) {
         used += (size_t)snprintf(
             text + used, capacity - used,
             "%s{\"id\":\"a%d\",\"kind\":\"%s\",\"behaviour\":\"idm\",\"speed_mps\":%d,"
-            "\"pose\":{\"lane\":\"l%d\",\"s_m\":%d}}",
-            i > 0 ? "," : "", i, i % 5 == 0 ? "truck" : "car", 24 + i % 7, i % 3,
-            120 + 45 * (i / 3) + (i % 3 == 1 ? 145 : 10 * (i % 3)));
+            "\"pose\":{\"x_m\":%d,\"y_m\":%g,\"heading_rad\":0}}",
+            i > 0 ? "," : "", i, i % 5 == 0 ? "truck" : "car", 24 + i % 7,
+            120 + 45 * (i / 3) + (i % 3 == 1 ? 145 : 10 * (i % 3)), 3.5 * (i % 3));
     }
     snprintf(text + used, capacity - used, "]}");
     return text;
