@@ -304,3 +304,35 @@ enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t aft
     sqlite_store_read_end(store, db);
     return status;
 }
+
+enum status look_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
+                               struct job_lease *leases, uint32_t max, uint32_t *count,
+                               struct error *error)
+{
+    struct sqlite_db *db;
+    uint32_t found = 0;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_WORKER_LEASES);
+    query_text(&query, worker_id);
+    query_int(&query, after_id);
+    query_int(&query, max);
+    while (found < max && query_row(&query)) {
+        struct job_lease *lease = &leases[found++];
+        memset(lease, 0, sizeof *lease);
+        lease->job_id = query_column_int(&query, 0);
+        lease->epoch = query_column_int(&query, 1);
+        lease->attempt = (uint32_t)query_column_int(&query, 2);
+        record_spec_read(&query, 3, &lease->spec);
+    }
+    status = query_end(&query, error);
+    sqlite_store_read_end(store, db);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}

@@ -202,6 +202,7 @@ static const struct store_ops sqlite_ops = {
     .claim = claim_jobs,
     .complete = lifecycle_complete,
     .worker_gone = lease_worker_gone,
+    .worker_leases = look_worker_leases,
     .suite_status = look_suite_status,
     .suites = look_suites,
     .outcomes = look_outcomes,

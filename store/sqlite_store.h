@@ -109,4 +109,8 @@ enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t aft
                            struct store_job *out, uint32_t max, uint32_t *count,
                            struct error *error);
 
+enum status look_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
+                               struct job_lease *leases, uint32_t max, uint32_t *count,
+                               struct error *error);
+
 #endif

@@ -217,6 +217,10 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DEAD_JOBS] =
         "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
         " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_WORKER_LEASES] =
+        "SELECT j.id, j.epoch, j.attempts, " SPEC_COLUMNS
+        " FROM workers w CROSS JOIN jobs j ON j.worker = w.id" SPEC_JOINS
+        " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_OUTCOME_IDS_ALL] = "SELECT id, job FROM outcomes WHERE id > ?1 ORDER BY id",
     [STATEMENT_OUTCOME_IDS_JOB] =
         "SELECT o.id, j.id FROM jobs j CROSS JOIN outcomes o ON o.job = COALESCE(j.memo_of, j.id)"

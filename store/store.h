@@ -132,6 +132,11 @@ struct store_ops {
                             struct error *error);
     /* The worker is known to be gone: its leases end now (spawned children that died). */
     enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
+    /* Jobs now leased to the worker, ascending id after `after_id`; leases[max]. For a caller whose
+     * claim was answered but whose answer was lost: what it does not know of is what it missed. */
+    enum status (*worker_leases)(struct store *store, const char *worker_id, int64_t after_id,
+                                 struct job_lease *leases, uint32_t max, uint32_t *count,
+                                 struct error *error);
 
     /* ---- looking ---- */
     enum status (*suite_status)(struct store *store, const char *suite_id,

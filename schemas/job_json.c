@@ -1,0 +1,210 @@
+/*
+ * Job codec: tables for the flat records, and the two members (spec, outcomes) that nest.
+ */
+#include "schemas/job_json.h"
+
+#include "base/check.h"
+#include "schemas/json_record.h"
+#include "schemas/outcome_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPEC(member, kind) JSON_FIELD(struct job_spec, member, kind)
+#define LEASE(member, kind) JSON_FIELD(struct job_lease, member, kind)
+#define COMPLETION(member, kind) JSON_FIELD(struct job_completion, member, kind)
+#define TOTALS(member, kind) JSON_FIELD(struct ledger_totals, member, kind)
+
+static const struct json_field spec_fields[] = {
+    SPEC(key, JSON_FIELD_TEXT),
+    SPEC(suite_id, JSON_FIELD_TEXT),
+    SPEC(scenario_id, JSON_FIELD_TEXT),
+    SPEC(scenario_hash, JSON_FIELD_TEXT),
+    SPEC(planner, JSON_FIELD_TEXT),
+    SPEC(planner_hash, JSON_FIELD_TEXT),
+    SPEC(pool, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct job_spec, tier, tier_names, TIER_COUNT),
+    SPEC(model_hash, JSON_FIELD_TEXT),
+    SPEC(sampler, JSON_FIELD_TEXT),
+    SPEC(backend, JSON_FIELD_TEXT),
+    SPEC(revision, JSON_FIELD_TEXT),
+    SPEC(seed, JSON_FIELD_U64),
+    SPEC(priority, JSON_FIELD_I32),
+    SPEC(rollout_count, JSON_FIELD_U32),
+    SPEC(attempts_max, JSON_FIELD_U32),
+    SPEC(parent_job_id, JSON_FIELD_I64),
+    SPEC(prefix_key, JSON_FIELD_TEXT),
+};
+
+static const struct json_field lease_fields[] = {
+    LEASE(job_id, JSON_FIELD_I64),
+    LEASE(epoch, JSON_FIELD_I64),
+    LEASE(attempt, JSON_FIELD_U32),
+};
+
+static const struct json_field completion_fields[] = {
+    COMPLETION(job_id, JSON_FIELD_I64),
+    COMPLETION(epoch, JSON_FIELD_I64),
+    COMPLETION(worker_id, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct job_completion, kind, completion_kind_names, COMPLETION_KIND_COUNT),
+    COMPLETION(device_ns, JSON_FIELD_I64),
+    COMPLETION(metres_mm, JSON_FIELD_I64),
+    COMPLETION(artifact_hash, JSON_FIELD_TEXT),
+    COMPLETION(escalate_pool, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct job_completion, escalate_tier, tier_names, TIER_COUNT),
+    COMPLETION(error, JSON_FIELD_TEXT),
+};
+
+static const struct json_field totals_fields[] = {
+    TOTALS(attempts, JSON_FIELD_I64),
+    TOTALS(device_ns, JSON_FIELD_I64),
+    TOTALS(metres_mm, JSON_FIELD_I64),
+    TOTALS(cost_uusd, JSON_FIELD_I64),
+};
+
+/* A new object of the flat members, or NULL. */
+static json_t *encode_flat(const struct json_field *fields, size_t count, const void *record,
+                           const void *common)
+{
+    json_t *object = json_object();
+    if (object != NULL && !json_record_encode(fields, count, record, common, object)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+json_t *job_spec_encode(const struct job_spec *spec, const struct job_spec *common)
+{
+    return encode_flat(spec_fields, COUNT_OF(spec_fields), spec, common);
+}
+
+enum status job_spec_decode(const struct json_cursor *cursor, const struct job_spec *common,
+                            struct job_spec *out, struct error *error)
+{
+    struct job_spec scratch;
+    if (common != NULL) {
+        scratch = *common;
+    } else {
+        memset(&scratch, 0, sizeof scratch);
+    }
+    enum status status = json_record_decode(spec_fields, COUNT_OF(spec_fields), NULL,
+                                            common == NULL, cursor, &scratch, error);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+json_t *job_lease_encode(const struct job_lease *lease)
+{
+    json_t *object = encode_flat(lease_fields, COUNT_OF(lease_fields), lease, NULL);
+    if (object != NULL && !json_put(object, "spec", job_spec_encode(&lease->spec, NULL))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+enum status job_lease_decode(const struct json_cursor *cursor, struct job_lease *out,
+                             struct error *error)
+{
+    static const char *const extra_keys[] = {"spec", NULL};
+    struct job_lease scratch;
+    memset(&scratch, 0, sizeof scratch);
+    enum status status = json_record_decode(lease_fields, COUNT_OF(lease_fields), extra_keys, true,
+                                            cursor, &scratch, error);
+    if (status == STATUS_OK) {
+        struct json_cursor spec = json_cursor_member(cursor, "spec");
+        status = job_spec_decode(&spec, NULL, &scratch.spec, error);
+    }
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+json_t *job_completion_encode(const struct job_completion *completion)
+{
+    json_t *object = encode_flat(completion_fields, COUNT_OF(completion_fields), completion, NULL);
+    json_t *outcomes = json_array();
+    bool good = object != NULL && outcomes != NULL;
+    for (uint32_t i = 0; good && i < completion->outcome_count; i++) {
+        good = json_array_append_new(outcomes, outcome_encode(&completion->outcomes[i])) == 0;
+    }
+    if (good) {
+        good = json_put(object, "outcomes", json_incref(outcomes));
+    }
+    json_decref(outcomes);
+    if (!good) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static enum status decode_outcomes(const struct json_cursor *cursor, struct outcome **out,
+                                   uint32_t *out_count, struct error *error)
+{
+    size_t count;
+    enum status status = json_array_begin(cursor, 0, 1 + LIMIT_BRANCHES, &count, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct outcome *outcomes = NULL;
+    if (count > 0) {
+        outcomes = malloc(count * sizeof *outcomes);
+        if (outcomes == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for %zu outcomes", count);
+        }
+    }
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        status = outcome_decode(&element, &outcomes[i], error);
+    }
+    if (status != STATUS_OK) {
+        free(outcomes);
+        return status;
+    }
+    *out = outcomes;
+    *out_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+enum status job_completion_decode(const struct json_cursor *cursor, struct job_completion *out,
+                                  struct outcome **outcomes, struct error *error)
+{
+    static const char *const extra_keys[] = {"outcomes", NULL};
+    struct job_completion scratch;
+    memset(&scratch, 0, sizeof scratch);
+    enum status status = json_record_decode(completion_fields, COUNT_OF(completion_fields),
+                                            extra_keys, true, cursor, &scratch, error);
+    struct outcome *list = NULL;
+    if (status == STATUS_OK) {
+        struct json_cursor array = json_cursor_member(cursor, "outcomes");
+        status = decode_outcomes(&array, &list, &scratch.outcome_count, error);
+    }
+    if (status == STATUS_OK) {
+        scratch.outcomes = list;
+        *out = scratch;
+        *outcomes = list;
+    }
+    return status;
+}
+
+json_t *ledger_totals_encode(const struct ledger_totals *totals)
+{
+    return encode_flat(totals_fields, COUNT_OF(totals_fields), totals, NULL);
+}
+
+enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger_totals *out,
+                                 struct error *error)
+{
+    struct ledger_totals scratch = {0};
+    enum status status = json_record_decode(totals_fields, COUNT_OF(totals_fields), NULL, true,
+                                            cursor, &scratch, error);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}

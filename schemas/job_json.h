@@ -1,0 +1,36 @@
+/*
+ * Job codec: what is submitted, what a claim returns, what a completion says, to and from JSON.
+ * Member names are those of the records in job.h; see json_record.h for how values are written.
+ */
+#ifndef SWERVE_SCHEMAS_JOB_JSON_H
+#define SWERVE_SCHEMAS_JOB_JSON_H
+
+#include "base/status.h"
+#include "schemas/job.h"
+#include "schemas/json_read.h"
+
+/* New reference, owned by the caller; NULL when memory runs out. `common` may be NULL: members
+ * equal to its are left out, which makes batches of similar jobs small. */
+json_t *job_spec_encode(const struct job_spec *spec, const struct job_spec *common);
+
+/* With `common`, absent members are taken from it; without, every member must be there. *out is
+ * written only on success. */
+enum status job_spec_decode(const struct json_cursor *cursor, const struct job_spec *common,
+                            struct job_spec *out, struct error *error);
+
+json_t *job_lease_encode(const struct job_lease *lease);
+enum status job_lease_decode(const struct json_cursor *cursor, struct job_lease *out,
+                             struct error *error);
+
+/* outcomes: [outcome_count] inside the object. */
+json_t *job_completion_encode(const struct job_completion *completion);
+/* *outcomes is malloc'ed (NULL when there are none), owned by the caller, and what
+ * out->outcomes points to; at most 1 + LIMIT_BRANCHES. */
+enum status job_completion_decode(const struct json_cursor *cursor, struct job_completion *out,
+                                  struct outcome **outcomes, struct error *error);
+
+json_t *ledger_totals_encode(const struct ledger_totals *totals);
+enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger_totals *out,
+                                 struct error *error);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * The table-driven codec. See json_record.h for the JSON forms.
+ */
+#include "schemas/json_record.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Largest integer up to which a double holds every integer. */
+static const uint64_t double_integer_max = UINT64_C(1) << 53;
+
+/* Bytes of the well-formed UTF-8 sequence at text, or 0 (Unicode 15, table 3-7). */
+static size_t sequence_bytes(const unsigned char *text, size_t bytes)
+{
+    unsigned char first = text[0];
+    unsigned char low = 0x80;
+    unsigned char high = 0xbf;
+    size_t length;
+    if (first < 0x80) {
+        return 1;
+    }
+    if (first >= 0xc2 && first <= 0xdf) {
+        length = 2;
+    } else if (first >= 0xe0 && first <= 0xef) {
+        length = 3;
+        low = first == 0xe0 ? 0xa0 : 0x80;
+        high = first == 0xed ? 0x9f : 0xbf;
+    } else if (first >= 0xf0 && first <= 0xf4) {
+        length = 4;
+        low = first == 0xf0 ? 0x90 : 0x80;
+        high = first == 0xf4 ? 0x8f : 0xbf;
+    } else {
+        return 0;
+    }
+    if (bytes < length || text[1] < low || text[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < length; i++) {
+        if (text[i] < 0x80 || text[i] > 0xbf) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+json_t *json_text_new(const char *text, size_t capacity)
+{
+    size_t bytes = strnlen(text, capacity - 1);
+    json_t *value = json_stringn(text, bytes);
+    if (value != NULL) {
+        return value; /* the usual case: well-formed, nothing to copy */
+    }
+    char *copy = malloc(bytes + 1);
+    if (copy == NULL) {
+        return NULL;
+    }
+    memcpy(copy, text, bytes);
+    for (size_t i = 0; i < bytes;) {
+        size_t length = sequence_bytes((const unsigned char *)copy + i, bytes - i);
+        if (length == 0) {
+            copy[i] = '?';
+            length = 1;
+        }
+        i += length;
+    }
+    value = json_stringn(copy, bytes);
+    free(copy);
+    return value;
+}
+
+bool json_put(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value) == 0;
+}
+
+static json_t *encode_f64(const void *place)
+{
+    double value;
+    memcpy(&value, place, sizeof value);
+    if (isnan(value)) {
+        return json_null();
+    }
+    if (isinf(value)) {
+        return json_string(value > 0 ? "inf" : "-inf");
+    }
+    return json_real(value);
+}
+
+static json_t *encode_u64(const void *place)
+{
+    uint64_t value;
+    memcpy(&value, place, sizeof value);
+    if (value <= double_integer_max) {
+        return json_integer((json_int_t)value);
+    }
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+    return json_string(digits);
+}
+
+static json_t *encode_field(const struct json_field *field, const void *place)
+{
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        return json_text_new(place, field->bytes);
+    case JSON_FIELD_I64:
+        return json_integer(*(const int64_t *)place);
+    case JSON_FIELD_U64:
+        return encode_u64(place);
+    case JSON_FIELD_I32:
+        return json_integer(*(const int32_t *)place);
+    case JSON_FIELD_U32:
+        return json_integer(*(const uint32_t *)place);
+    case JSON_FIELD_U32_OR_NULL: {
+        uint32_t value = *(const uint32_t *)place;
+        return value == UINT32_MAX ? json_null() : json_integer(value);
+    }
+    case JSON_FIELD_F64:
+        return encode_f64(place);
+    case JSON_FIELD_BOOL:
+        return json_boolean(*(const bool *)place);
+    case JSON_FIELD_NAME: {
+        unsigned index = *(const unsigned *)place;
+        CHECK(index < field->name_count);
+        return json_string(field->names[index]);
+    }
+    }
+    return NULL;
+}
+
+static bool same(const struct json_field *field, const void *a, const void *b)
+{
+    if (field->kind == JSON_FIELD_TEXT) {
+        return strncmp(a, b, field->bytes) == 0;
+    }
+    return memcmp(a, b, field->bytes) == 0;
+}
+
+bool json_record_encode(const struct json_field *fields, size_t count, const void *record,
+                        const void *common, json_t *object)
+{
+    for (size_t i = 0; i < count; i++) {
+        const void *place = (const char *)record + fields[i].offset;
+        if (common != NULL && same(&fields[i], place, (const char *)common + fields[i].offset)) {
+            continue;
+        }
+        if (!json_put(object, fields[i].name, encode_field(&fields[i], place))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum status decode_f64(const struct json_cursor *cursor, double *out, struct error *error)
+{
+    if (json_is_null(cursor->value)) {
+        *out = NAN;
+        return STATUS_OK;
+    }
+    if (json_is_string(cursor->value)) {
+        static const char *const infinities[] = {"inf", "-inf"};
+        int sign;
+        enum status status = json_value_choice(cursor, infinities, 2, &sign, error);
+        if (status == STATUS_OK) {
+            *out = sign == 0 ? INFINITY : -INFINITY;
+        }
+        return status;
+    }
+    return json_value_number(cursor, -INFINITY, INFINITY, out, error);
+}
+
+static enum status decode_u64(const struct json_cursor *cursor, uint64_t *out, struct error *error)
+{
+    if (!json_is_string(cursor->value)) {
+        int64_t value;
+        enum status status = json_value_integer(cursor, 0, INT64_MAX, &value, error);
+        if (status == STATUS_OK) {
+            *out = (uint64_t)value;
+        }
+        return status;
+    }
+    char digits[24];
+    enum status status = json_value_text(cursor, digits, sizeof digits, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    char *end = digits;
+    errno = 0;
+    unsigned long long value = strtoull(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || errno != 0) {
+        return json_fail(cursor, error, "expected decimal digits up to 2^64 - 1, found \"%s\"",
+                         digits);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+static enum status decode_integer(const struct json_field *field, const struct json_cursor *cursor,
+                                  void *place, struct error *error)
+{
+    int64_t value = 0;
+    bool narrow = field->kind != JSON_FIELD_I64;
+    bool is_signed = field->kind == JSON_FIELD_I64 || field->kind == JSON_FIELD_I32;
+    int64_t min = !is_signed ? 0 : narrow ? INT32_MIN : INT64_MIN;
+    int64_t max = !narrow ? INT64_MAX : is_signed ? INT32_MAX : UINT32_MAX;
+    if (field->kind == JSON_FIELD_U32_OR_NULL) {
+        max = UINT32_MAX - 1;
+        if (json_is_null(cursor->value)) {
+            *(uint32_t *)place = UINT32_MAX;
+            return STATUS_OK;
+        }
+    }
+    enum status status = json_value_integer(cursor, min, max, &value, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!narrow) {
+        *(int64_t *)place = value;
+    } else if (is_signed) {
+        *(int32_t *)place = (int32_t)value;
+    } else {
+        *(uint32_t *)place = (uint32_t)value;
+    }
+    return STATUS_OK;
+}
+
+static enum status decode_field(const struct json_field *field, const struct json_cursor *cursor,
+                                void *place, struct error *error)
+{
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        memset(place, 0, field->bytes); /* equal records have equal bytes */
+        return json_value_text(cursor, place, field->bytes, error);
+    case JSON_FIELD_U64:
+        return decode_u64(cursor, place, error);
+    case JSON_FIELD_F64:
+        return decode_f64(cursor, place, error);
+    case JSON_FIELD_BOOL:
+        return json_value_bool(cursor, place, error);
+    case JSON_FIELD_NAME: {
+        int index;
+        enum status status =
+            json_value_choice(cursor, field->names, field->name_count, &index, error);
+        if (status == STATUS_OK) {
+            *(unsigned *)place = (unsigned)index;
+        }
+        return status;
+    }
+    default:
+        return decode_integer(field, cursor, place, error);
+    }
+}
+
+enum status json_record_decode(const struct json_field *fields, size_t count,
+                               const char *const *extra_keys, bool required,
+                               const struct json_cursor *cursor, void *record, struct error *error)
+{
+    const char *keys[JSON_RECORD_KEYS_MAX + 1];
+    size_t key_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        CHECK(key_count < JSON_RECORD_KEYS_MAX);
+        keys[key_count++] = fields[i].name;
+    }
+    for (; extra_keys != NULL && *extra_keys != NULL; extra_keys++) {
+        CHECK(key_count < JSON_RECORD_KEYS_MAX);
+        keys[key_count++] = *extra_keys;
+    }
+    keys[key_count] = NULL;
+    enum status status = json_object_begin(cursor, keys, error);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor member = json_cursor_member(cursor, fields[i].name);
+        if (!required && !json_cursor_present(&member)) {
+            continue;
+        }
+        status = decode_field(&fields[i], &member, (char *)record + fields[i].offset, error);
+    }
+    return status;
+}

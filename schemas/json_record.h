@@ -1,0 +1,76 @@
+/*
+ * Records to and from JSON objects by table: each flat member of a record is one line that says its
+ * name, type and place, so that encoder and strict decoder cannot drift apart. Members that need
+ * more (nested records, sets) are added by the codec that owns the record.
+ *
+ * JSON forms: text is UTF-8 (a byte that is not part of well-formed UTF-8, as planners write to
+ * stderr, becomes one '?', so text never outgrows its bound); a double is a number with 17
+ * significant digits, which reads back exactly, or null for NaN, "inf", "-inf"; a 64-bit unsigned
+ * is an integer up to 2^53 and decimal text above, because most readers hold numbers as doubles.
+ */
+#ifndef SWERVE_SCHEMAS_JSON_RECORD_H
+#define SWERVE_SCHEMAS_JSON_RECORD_H
+
+#include "base/status.h"
+#include "schemas/json_read.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum json_field_kind {
+    JSON_FIELD_TEXT = 0,
+    JSON_FIELD_I64,
+    JSON_FIELD_U64,
+    JSON_FIELD_I32,
+    JSON_FIELD_U32,
+    JSON_FIELD_U32_OR_NULL, /* UINT32_MAX is null */
+    JSON_FIELD_F64,
+    JSON_FIELD_BOOL,
+    JSON_FIELD_NAME /* an enum by its name */
+};
+
+struct json_field {
+    const char *name;
+    enum json_field_kind kind;
+    size_t offset;
+    size_t bytes;             /* text: capacity, terminator included */
+    const char *const *names; /* enums: [name_count], contiguous from 0 */
+    size_t name_count;
+};
+
+#define JSON_FIELD(record, member, field_kind)                                     \
+    {                                                                              \
+        .name = #member, .kind = (field_kind), .offset = offsetof(record, member), \
+        .bytes = sizeof(((record *)0)->member)                                     \
+    }
+#define JSON_FIELD_ENUM(record, member, text_names, text_count)                                   \
+    {                                                                                             \
+        .name = #member, .kind = JSON_FIELD_NAME, .offset = offsetof(record, member),             \
+        .bytes = sizeof(((record *)0)->member), .names = (text_names), .name_count = (text_count) \
+    }
+
+/* Most fields and extra keys of one record together. */
+enum { JSON_RECORD_KEYS_MAX = 48 };
+
+/* Sets one member of `object` per field. Members equal to those of `common` (may be NULL) are left
+ * out. False when memory runs out. */
+bool json_record_encode(const struct json_field *fields, size_t count, const void *record,
+                        const void *common, json_t *object);
+
+/* Reads an object of exactly these members plus `extra_keys` (NULL-terminated; may be NULL), which
+ * the caller reads itself. required: every field must be there; else absent ones are left alone.
+ * The record may be partly written on failure: decode into a scratch record. */
+enum status json_record_decode(const struct json_field *fields, size_t count,
+                               const char *const *extra_keys, bool required,
+                               const struct json_cursor *cursor, void *record, struct error *error);
+
+/* A JSON string of at most capacity - 1 bytes of `text`, made well-formed as above; NULL when
+ * memory runs out. */
+json_t *json_text_new(const char *text, size_t capacity);
+
+/* Sets a member, taking over the reference; false when `value` is NULL or memory runs out. */
+bool json_put(json_t *object, const char *key, json_t *value);
+
+#endif

@@ -1,0 +1,199 @@
+/*
+ * Outcome codec: two tables and the three members that are not flat. See outcome_json.h.
+ */
+#include "schemas/outcome_json.h"
+
+#include "base/check.h"
+#include "schemas/json_record.h"
+#include "schemas/scenario.h"
+
+#include <string.h>
+
+#define METRIC(member, kind) JSON_FIELD(struct metrics, member, kind)
+
+static const struct json_field metric_fields[] = {
+    METRIC(no_at_fault_collision, JSON_FIELD_F64),
+    METRIC(drivable_area, JSON_FIELD_F64),
+    METRIC(driving_direction, JSON_FIELD_F64),
+    METRIC(making_progress, JSON_FIELD_F64),
+    METRIC(progress, JSON_FIELD_F64),
+    METRIC(ttc, JSON_FIELD_F64),
+    METRIC(speed_limit, JSON_FIELD_F64),
+    METRIC(comfort, JSON_FIELD_F64),
+    METRIC(score, JSON_FIELD_F64),
+    METRIC(min_ttc_s, JSON_FIELD_F64),
+    METRIC(min_distance_m, JSON_FIELD_F64),
+    METRIC(impact_speed_mps, JSON_FIELD_F64),
+    METRIC(progress_m, JSON_FIELD_F64),
+    METRIC(distance_m, JSON_FIELD_F64),
+    METRIC(speed_max_mps, JSON_FIELD_F64),
+    METRIC(accel_min_mps2, JSON_FIELD_F64),
+    METRIC(jerk_max_mps3, JSON_FIELD_F64),
+    METRIC(intervention_count, JSON_FIELD_U32),
+    METRIC(collision_count, JSON_FIELD_U32),
+    METRIC(collision_tick, JSON_FIELD_U32_OR_NULL),
+    METRIC(collision_agent, JSON_FIELD_I32),
+    JSON_FIELD_ENUM(struct metrics, collision_kind, collision_kind_names, COLLISION_KIND_COUNT),
+    METRIC(at_fault, JSON_FIELD_BOOL),
+    METRIC(goal_reached, JSON_FIELD_BOOL),
+};
+
+#define OUTCOME(member, kind) JSON_FIELD(struct outcome, member, kind)
+
+static const struct json_field outcome_fields[] = {
+    OUTCOME(id, JSON_FIELD_I64),
+    OUTCOME(job_id, JSON_FIELD_I64),
+    OUTCOME(epoch, JSON_FIELD_I64),
+    OUTCOME(suite_id, JSON_FIELD_TEXT),
+    OUTCOME(scenario_id, JSON_FIELD_TEXT),
+    OUTCOME(scenario_hash, JSON_FIELD_TEXT),
+    OUTCOME(branch_id, JSON_FIELD_TEXT),
+    OUTCOME(planner, JSON_FIELD_TEXT),
+    OUTCOME(planner_hash, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct outcome, tier, tier_names, TIER_COUNT),
+    OUTCOME(pool, JSON_FIELD_TEXT),
+    OUTCOME(model_hash, JSON_FIELD_TEXT),
+    OUTCOME(sampler, JSON_FIELD_TEXT),
+    OUTCOME(backend, JSON_FIELD_TEXT),
+    OUTCOME(revision, JSON_FIELD_TEXT),
+    OUTCOME(seed, JSON_FIELD_U64),
+    JSON_FIELD_ENUM(struct outcome, verdict, verdict_names, VERDICT_COUNT),
+    OUTCOME(ticks, JSON_FIELD_U32),
+    OUTCOME(prefix_ticks, JSON_FIELD_U32),
+    OUTCOME(metres_mm, JSON_FIELD_I64),
+    OUTCOME(device_ns, JSON_FIELD_I64),
+    OUTCOME(trace_hash, JSON_FIELD_TEXT),
+    OUTCOME(artifact_hash, JSON_FIELD_TEXT),
+    OUTCOME(safety_critical, JSON_FIELD_BOOL),
+    OUTCOME(error, JSON_FIELD_TEXT),
+};
+
+static const char *const outcome_extra_keys[] = {"reasons", "metrics", "slices", NULL};
+
+/* By enum slice_kind. */
+static const char *const slice_keys[SLICE_KIND_COUNT + 1] = {
+    "weather", "light", "road", "geography", "actor", "scenario_type", NULL,
+};
+
+_Static_assert(SLICE_KIND_COUNT == COUNT_OF(((struct outcome *)0)->slice), "slices of an outcome");
+
+json_t *metrics_encode(const struct metrics *metrics)
+{
+    json_t *object = json_object();
+    if (object == NULL ||
+        !json_record_encode(metric_fields, COUNT_OF(metric_fields), metrics, NULL, object)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+enum status metrics_decode(const struct json_cursor *cursor, struct metrics *out,
+                           struct error *error)
+{
+    struct metrics scratch = {0};
+    enum status status = json_record_decode(metric_fields, COUNT_OF(metric_fields), NULL, true,
+                                            cursor, &scratch, error);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+static json_t *encode_reasons(uint32_t reasons)
+{
+    json_t *array = json_array();
+    for (uint32_t bit = 0; array != NULL && bit < REASON_BIT_COUNT; bit++) {
+        if ((reasons >> bit & 1) != 0 &&
+            json_array_append_new(array, json_string(reason_names[bit])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static enum status decode_reasons(const struct json_cursor *cursor, uint32_t *out,
+                                  struct error *error)
+{
+    size_t count;
+    uint32_t reasons = 0;
+    enum status status = json_array_begin(cursor, 0, REASON_BIT_COUNT, &count, error);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        int bit = 0;
+        status = json_value_choice(&element, reason_names, REASON_BIT_COUNT, &bit, error);
+        if (status == STATUS_OK && (reasons >> bit & 1) != 0) {
+            return json_fail(&element, error, "expected each reason once, found \"%s\" again",
+                             reason_names[bit]);
+        }
+        reasons |= UINT32_C(1) << bit;
+    }
+    if (status == STATUS_OK) {
+        *out = reasons;
+    }
+    return status;
+}
+
+static json_t *encode_slices(const struct outcome *outcome)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; object != NULL && i < SLICE_KIND_COUNT; i++) {
+        if (!json_put(object, slice_keys[i],
+                      json_text_new(outcome->slice[i], sizeof outcome->slice[i]))) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static enum status decode_slices(const struct json_cursor *cursor, struct outcome *out,
+                                 struct error *error)
+{
+    enum status status = json_object_begin(cursor, slice_keys, error);
+    for (size_t i = 0; status == STATUS_OK && i < SLICE_KIND_COUNT; i++) {
+        status = json_member_text(cursor, slice_keys[i], true, out->slice[i], sizeof out->slice[i],
+                                  error);
+    }
+    return status;
+}
+
+json_t *outcome_encode(const struct outcome *outcome)
+{
+    json_t *object = json_object();
+    if (object == NULL ||
+        !json_record_encode(outcome_fields, COUNT_OF(outcome_fields), outcome, NULL, object) ||
+        !json_put(object, "reasons", encode_reasons(outcome->reasons)) ||
+        !json_put(object, "metrics", metrics_encode(&outcome->metrics)) ||
+        !json_put(object, "slices", encode_slices(outcome))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+enum status outcome_decode(const struct json_cursor *cursor, struct outcome *out,
+                           struct error *error)
+{
+    struct outcome scratch;
+    memset(&scratch, 0, sizeof scratch);
+    enum status status = json_record_decode(outcome_fields, COUNT_OF(outcome_fields),
+                                            outcome_extra_keys, true, cursor, &scratch, error);
+    if (status == STATUS_OK) {
+        struct json_cursor reasons = json_cursor_member(cursor, "reasons");
+        status = decode_reasons(&reasons, &scratch.reasons, error);
+    }
+    if (status == STATUS_OK) {
+        struct json_cursor metrics = json_cursor_member(cursor, "metrics");
+        status = metrics_decode(&metrics, &scratch.metrics, error);
+    }
+    if (status == STATUS_OK) {
+        struct json_cursor slices = json_cursor_member(cursor, "slices");
+        status = decode_slices(&slices, &scratch, error);
+    }
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}

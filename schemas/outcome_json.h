@@ -1,0 +1,24 @@
+/*
+ * Outcome codec: outcomes and metrics to and from JSON, for the HTTP API, `--json` output and the
+ * store's rows. Member names are those of the records; `reasons` is a list of names, `metrics` and
+ * `slices` are objects (slices by slice name). See json_record.h for how values are written; a
+ * round trip is exact but for NaN payloads and ill-formed UTF-8.
+ */
+#ifndef SWERVE_SCHEMAS_OUTCOME_JSON_H
+#define SWERVE_SCHEMAS_OUTCOME_JSON_H
+
+#include "base/status.h"
+#include "schemas/json_read.h"
+#include "schemas/outcome.h"
+
+/* New references, owned by the caller; NULL when memory runs out. */
+json_t *metrics_encode(const struct metrics *metrics);
+json_t *outcome_encode(const struct outcome *outcome);
+
+/* Strict: every member must be there and no other. *out is written only on success. */
+enum status metrics_decode(const struct json_cursor *cursor, struct metrics *out,
+                           struct error *error);
+enum status outcome_decode(const struct json_cursor *cursor, struct outcome *out,
+                           struct error *error);
+
+#endif

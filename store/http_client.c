@@ -1,0 +1,859 @@
+/*
+ * The raw HTTP face. See http_client.h; the API is described in schemas/openapi.yaml.
+ *
+ * Batches beyond what one request may carry are sent as several requests, each atomic: a submit of
+ * more than HTTP_SUBMIT_JOBS_MAX jobs that fails half-way has stored its first part, and completes
+ * when it is repeated.
+ */
+#include "store/http_client.h"
+
+#include "base/check.h"
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "store/http_transport.h"
+#include "store/http_wire.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct http_client {
+    struct store store;
+    struct http_transport *transport;
+    /* Numbers the claims of this client. Starts at the machine's running time, so that a later
+     * client of the same worker goes on above it. */
+    atomic_int_least64_t claim_sequence;
+};
+
+static struct http_client *client_of(struct store *store)
+{
+    return (struct http_client *)store;
+}
+
+/* ---- paths ---- */
+
+struct http_path {
+    char text[1536]; /* fits every path of this file: identifiers are bounded */
+    bool has_query;
+};
+
+static void path_begin(struct http_path *path, const char *text)
+{
+    snprintf(path->text, sizeof path->text, "%s", text);
+    path->has_query = false;
+}
+
+static void path_add(struct http_path *path, const char *text)
+{
+    size_t used = strlen(path->text);
+    CHECK(used + strlen(text) < sizeof path->text);
+    strcpy(path->text + used, text);
+}
+
+static void path_add_id(struct http_path *path, const char *id)
+{
+    CHECK(http_percent_encode(id, path->text, sizeof path->text));
+}
+
+static void path_add_query(struct http_path *path, const char *key, const char *value)
+{
+    path_add(path, path->has_query ? "&" : "?");
+    path_add(path, key);
+    path_add(path, "=");
+    path_add_id(path, value);
+    path->has_query = true;
+}
+
+static void path_add_query_i64(struct http_path *path, const char *key, int64_t value)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)value);
+    path_add_query(path, key, digits);
+}
+
+/* Identifiers come from callers, and may be longer than any identifier that the store knows. */
+static enum status check_id(const char *what, const char *id, size_t capacity, struct error *error)
+{
+    if (strnlen(id, capacity) == capacity) {
+        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
+    }
+    return STATUS_OK;
+}
+
+/* ---- one exchange ---- */
+
+/* Sends the call; a code other than 200 becomes the status that the server named. A server that
+ * cannot answer now (503) did nothing. */
+static enum status perform(struct http_client *client, struct http_call *call, struct error *error)
+{
+    enum status status = http_transport_call(client->transport, call, error);
+    if (status != STATUS_OK || call->code == 200) {
+        return status;
+    }
+    char what[LIMIT_TEXT_BYTES];
+    snprintf(what, sizeof what, "%s %.200s", call->method, call->path);
+    status = http_error_decode(what, call->code, call->reply, call->reply_bytes, error);
+    free(call->reply);
+    call->reply = NULL;
+    if (call->code == 503) {
+        return HTTP_UNREACHED;
+    }
+    /* Gateways answer so on behalf of a server that they lost. */
+    return (call->code == 502 || call->code == 504) && status == STATUS_STORE ? HTTP_LOST : status;
+}
+
+/* JSON both ways. `body` is taken over and may be NULL when has_body is false. *root is the
+ * caller's. */
+static enum status exchange_json(struct http_client *client, struct http_call *call, json_t *body,
+                                 bool has_body, json_t **root, struct error *error)
+{
+    char *text = NULL;
+    if (has_body) {
+        text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+        json_decref(body);
+        if (text == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory for a request",
+                             call->path);
+        }
+        call->body = text;
+        call->body_bytes = strlen(text);
+        if (call->body_bytes > HTTP_JSON_BYTES_MAX) {
+            free(text);
+            return error_set(error, STATUS_LIMIT,
+                             "%s: expected a request of at most %d bytes, found %zu", call->path,
+                             HTTP_JSON_BYTES_MAX, call->body_bytes);
+        }
+    }
+    call->json = true;
+    call->reply_max = HTTP_JSON_BYTES_MAX;
+    enum status status = perform(client, call, error);
+    free(text);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = json_read_text(call->path, call->reply, call->reply_bytes, root, error);
+    free(call->reply);
+    return status;
+}
+
+static enum status get_json(struct http_client *client, const struct http_path *path, json_t **root,
+                            struct error *error)
+{
+    struct http_call call = {.method = "GET", .path = path->text};
+    return exchange_json(client, &call, NULL, false, root, error);
+}
+
+static enum status post_json(struct http_client *client, const char *method,
+                             const struct http_path *path, json_t *body, json_t **root,
+                             struct error *error)
+{
+    struct http_call call = {.method = method, .path = path->text};
+    return exchange_json(client, &call, body, true, root, error);
+}
+
+static enum status put_bytes(struct http_client *client, const struct http_path *path,
+                             const void *data, size_t bytes, struct error *error)
+{
+    struct http_call call = {
+        .method = "PUT",
+        .path = path->text,
+        .body = data,
+        .body_bytes = bytes,
+        .reply_max = HTTP_JSON_BYTES_MAX,
+    };
+    enum status status = perform(client, &call, error);
+    if (status == STATUS_OK) {
+        free(call.reply);
+    }
+    return status;
+}
+
+static enum status get_bytes(struct http_client *client, const struct http_path *path, size_t max,
+                             char **data, size_t *bytes, struct error *error)
+{
+    struct http_call call = {.method = "GET", .path = path->text, .reply_max = max};
+    enum status status = perform(client, &call, error);
+    if (status == STATUS_OK) {
+        *data = call.reply;
+        *bytes = call.reply_bytes;
+    }
+    return status;
+}
+
+/* The one list of a reply {"name": [..]}, consuming root. */
+static enum status take_list(const char *path, json_t *root, const char *name,
+                             const struct wire_codec *codec, void *records, size_t max,
+                             uint32_t *count, struct error *error)
+{
+    struct json_cursor cursor = json_cursor_root(path, root);
+    const char *const keys[] = {name, NULL};
+    enum status status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        struct json_cursor list = json_cursor_member(&cursor, name);
+        status = wire_list_decode(codec, &list, records, max, count, error);
+    }
+    json_decref(root);
+    return status;
+}
+
+/* The one integer of a reply {"name": n}, consuming root. */
+static enum status take_integer(const char *path, json_t *root, const char *name, int64_t *out,
+                                struct error *error)
+{
+    struct json_cursor cursor = json_cursor_root(path, root);
+    const char *const keys[] = {name, NULL};
+    enum status status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, name, true, INT64_MIN, INT64_MAX, out, error);
+    }
+    json_decref(root);
+    return status;
+}
+
+static enum status get_list(struct http_client *client, const struct http_path *path,
+                            const char *name, const struct wire_codec *codec, void *records,
+                            size_t max, uint32_t *count, struct error *error)
+{
+    json_t *root = NULL;
+    enum status status = get_json(client, path, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return take_list(path->text, root, name, codec, records, max, count, error);
+}
+
+/* A new object {name: value}, taking over value; NULL when memory runs out or value is NULL. */
+static json_t *object_of(const char *name, json_t *value)
+{
+    json_t *object = json_object();
+    if (object == NULL || !json_put(object, name, value)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+/* ---- submitting ---- */
+
+static enum status client_scenario_put(struct store *store, const char *hash, const char *body,
+                                       size_t bytes, struct error *error)
+{
+    struct http_path path;
+    enum status status = check_id("scenario hash", hash, SHA256_HEX_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    path_begin(&path, "/v1/scenarios/");
+    path_add_id(&path, hash);
+    return put_bytes(client_of(store), &path, body, bytes, error);
+}
+
+static enum status client_scenario_get(struct store *store, const char *hash, char **body,
+                                       size_t *bytes, struct error *error)
+{
+    struct http_path path;
+    enum status status = check_id("scenario hash", hash, SHA256_HEX_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    path_begin(&path, "/v1/scenarios/");
+    path_add_id(&path, hash);
+    return get_bytes(client_of(store), &path, LIMIT_DOCUMENT_BYTES, body, bytes, error);
+}
+
+static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32_t count)
+{
+    json_t *body = object_of("weight", json_integer(weight));
+    json_t *jobs = json_array();
+    bool good = body != NULL && jobs != NULL &&
+                (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = json_array_append_new(jobs, job_spec_encode(&specs[i], &specs[0])) == 0;
+    }
+    if (good) {
+        good = json_put(body, "jobs", json_incref(jobs));
+    }
+    json_decref(jobs);
+    if (!good) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+static enum status client_submit(struct store *store, const char *suite_id, uint32_t weight,
+                                 const struct job_spec *specs, uint32_t count,
+                                 struct store_submit_result *results, struct error *error)
+{
+    struct http_path path;
+    enum status status = check_id("suite", suite_id, LIMIT_ID_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    path_begin(&path, "/v1/suites/");
+    path_add_id(&path, suite_id);
+    path_add(&path, "/jobs");
+    for (uint32_t done = 0; done < count || (done == 0 && count == 0);) {
+        uint32_t part = count - done;
+        if (part > HTTP_SUBMIT_JOBS_MAX) {
+            part = HTTP_SUBMIT_JOBS_MAX;
+        }
+        json_t *root = NULL;
+        uint32_t found = 0;
+        status = post_json(client_of(store), "POST", &path, submit_body(weight, specs + done, part),
+                           &root, error);
+        if (status == STATUS_OK) {
+            status = take_list(path.text, root, "results", &wire_submit_result, results + done,
+                               part, &found, error);
+        }
+        if (status == STATUS_OK && found != part) {
+            status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
+                               part, found);
+        }
+        if (status != STATUS_OK || count == 0) {
+            return status;
+        }
+        done += part;
+    }
+    return STATUS_OK;
+}
+
+/* ---- working ---- */
+
+static enum status worker_path(struct http_path *path, const char *worker_id, const char *verb,
+                               struct error *error)
+{
+    enum status status = check_id("worker", worker_id, LIMIT_ID_BYTES, error);
+    path_begin(path, "/v1/workers/");
+    if (status == STATUS_OK) {
+        path_add_id(path, worker_id);
+        path_add(path, verb);
+    }
+    return status;
+}
+
+static json_t *worker_body(const struct store_worker *worker)
+{
+    json_t *body = json_object();
+    if (body == NULL || !json_put(body, "pool", json_text_new(worker->pool, sizeof worker->pool)) ||
+        !json_put(body, "device", json_text_new(worker->device, sizeof worker->device))) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+static enum status client_heartbeat(struct store *store, const struct store_worker *worker,
+                                    const struct store_progress *progress, uint32_t count,
+                                    int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                    struct error *error)
+{
+    static const char *const keys[] = {"cancelled", "ttl_ms", NULL};
+    struct http_path path;
+    json_t *root = NULL;
+    int64_t ttl = 0;
+    uint32_t found = 0;
+    uint32_t listed = progress != NULL ? count : 0;
+    enum status status = worker_path(&path, worker->worker_id, "/heartbeat", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    json_t *body = worker_body(worker);
+    if (body != NULL &&
+        !json_put(body, "progress", wire_list_encode(&wire_progress, progress, listed))) {
+        json_decref(body);
+        body = NULL;
+    }
+    status = post_json(client_of(store), "POST", &path, body, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    struct json_cursor list = json_cursor_member(&cursor, "cancelled");
+    status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
+    }
+    if (status == STATUS_OK) {
+        status = wire_list_decode(&wire_i64, &list, cancelled, listed, &found, error);
+    }
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *ttl_ms = ttl;
+        if (cancelled_count != NULL) {
+            *cancelled_count = found;
+        }
+    }
+    return status;
+}
+
+static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64_t wait_ms,
+                          int64_t sequence)
+{
+    json_t *body = worker_body(worker);
+    if (body == NULL || !json_put(body, "max", json_integer(max)) ||
+        !json_put(body, "wait_ms", json_integer(wait_ms)) ||
+        !json_put(body, "sequence", json_integer(sequence))) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+static enum status client_claim(struct store *store, const struct store_worker *worker,
+                                uint32_t max, int64_t wait_ms, struct job_lease *leases,
+                                uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    static const char *const keys[] = {"leases", "ttl_ms", NULL};
+    struct http_client *client = client_of(store);
+    struct http_path path;
+    json_t *root = NULL;
+    int64_t ttl = 0;
+    uint32_t found = 0;
+    enum status status = worker_path(&path, worker->worker_id, "/claim", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (wait_ms > HTTP_WAIT_MS_MAX) {
+        wait_ms = HTTP_WAIT_MS_MAX; /* a caller that finds nothing asks again */
+    }
+    if (max > LIMIT_CLAIM_JOBS) {
+        max = LIMIT_CLAIM_JOBS;
+    }
+    struct http_call call = {
+        .method = "POST",
+        .path = path.text,
+        .once = true,
+        .wait_ms = wait_ms > 0 ? wait_ms : 0,
+    };
+    json_t *body =
+        claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
+    status = exchange_json(client, &call, body, true, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    struct json_cursor list = json_cursor_member(&cursor, "leases");
+    status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
+    }
+    if (status == STATUS_OK) {
+        status = wire_list_decode(&wire_lease, &list, leases, max, &found, error);
+    }
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *count = found;
+        *ttl_ms = ttl;
+    }
+    return status;
+}
+
+static json_t *completions_body(const struct job_completion *completions, uint32_t count)
+{
+    json_t *list = json_array();
+    bool good = list != NULL;
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = json_array_append_new(list, job_completion_encode(&completions[i])) == 0;
+    }
+    if (!good) {
+        json_decref(list);
+        return NULL;
+    }
+    return object_of("completions", list);
+}
+
+/* How many of the completions fit into one request; at least one. */
+static uint32_t completions_part(const struct job_completion *completions, uint32_t count)
+{
+    uint64_t outcomes = 0;
+    uint32_t part = 0;
+    while (part < count && part < HTTP_COMPLETIONS_MAX) {
+        outcomes += completions[part].outcome_count;
+        if (part > 0 && outcomes > HTTP_COMPLETION_OUTCOMES_MAX) {
+            break;
+        }
+        part++;
+    }
+    return part;
+}
+
+static enum status client_complete(struct store *store, const struct job_completion *completions,
+                                   uint32_t count, struct store_completion_result *results,
+                                   struct error *error)
+{
+    struct http_path path;
+    path_begin(&path, "/v1/completions");
+    for (uint32_t done = 0; done < count;) {
+        uint32_t part = completions_part(completions + done, count - done);
+        json_t *root = NULL;
+        uint32_t found = 0;
+        enum status status = post_json(client_of(store), "POST", &path,
+                                       completions_body(completions + done, part), &root, error);
+        if (status == STATUS_OK) {
+            status = take_list(path.text, root, "results", &wire_completion_result, results + done,
+                               part, &found, error);
+        }
+        if (status == STATUS_OK && found != part) {
+            status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
+                               part, found);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        done += part;
+    }
+    return STATUS_OK;
+}
+
+static enum status client_worker_gone(struct store *store, const char *worker_id,
+                                      struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = worker_path(&path, worker_id, "/gone", error);
+    if (status == STATUS_OK) {
+        status = post_json(client_of(store), "POST", &path, json_object(), &root, error);
+        json_decref(root);
+    }
+    return status;
+}
+
+static enum status client_worker_leases(struct store *store, const char *worker_id,
+                                        int64_t after_id, struct job_lease *leases, uint32_t max,
+                                        uint32_t *count, struct error *error)
+{
+    struct http_client *client = client_of(store);
+    struct http_path path;
+    enum status status = worker_path(&path, worker_id, "/leases", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_PAGE_MAX) {
+        max = HTTP_PAGE_MAX;
+    }
+    path_add_query_i64(&path, "after", after_id);
+    path_add_query_i64(&path, "max", max);
+    /* No claim sent so far may take effect after this listing. */
+    path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
+    return get_list(client, &path, "leases", &wire_lease, leases, max, count, error);
+}
+
+/* ---- looking ---- */
+
+static enum status suite_path(struct http_path *path, const char *suite_id, const char *verb,
+                              struct error *error)
+{
+    enum status status = check_id("suite", suite_id, LIMIT_ID_BYTES, error);
+    path_begin(path, "/v1/suites/");
+    if (status == STATUS_OK) {
+        path_add_id(path, suite_id);
+        path_add(path, verb);
+    }
+    return status;
+}
+
+static enum status client_suite_status(struct store *store, const char *suite_id,
+                                       struct store_suite_status *out, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    struct store_suite_status scratch = {0};
+    enum status status = suite_path(&path, suite_id, "", error);
+    if (status == STATUS_OK) {
+        status = get_json(client_of(store), &path, &root, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = wire_suite_status.decode(&cursor, &scratch, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                                 uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    if (max > HTTP_LIST_MAX) {
+        max = HTTP_LIST_MAX;
+    }
+    path_begin(&path, "/v1/suites");
+    path_add_query_i64(&path, "max", max);
+    return get_list(client_of(store), &path, "suites", &wire_text_id, ids, max, count, error);
+}
+
+static enum status client_outcomes(struct store *store, const struct store_outcome_filter *filter,
+                                   struct outcome *out, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    if (filter->by_verdict && (unsigned)filter->verdict >= VERDICT_COUNT) {
+        return error_set(error, STATUS_BAD_INPUT, "outcomes: unknown verdict %d",
+                         (int)filter->verdict);
+    }
+    path_begin(&path, "/v1/outcomes");
+    path_add_query_i64(&path, "limit", filter->limit);
+    if (filter->suite_id[0] != '\0') {
+        path_add_query(&path, "suite", filter->suite_id);
+    }
+    if (filter->scenario_id[0] != '\0') {
+        path_add_query(&path, "scenario", filter->scenario_id);
+    }
+    if (filter->job_id != 0) {
+        path_add_query_i64(&path, "job", filter->job_id);
+    }
+    if (filter->outcome_id != 0) {
+        path_add_query_i64(&path, "outcome", filter->outcome_id);
+    }
+    if (filter->by_verdict) {
+        path_add_query(&path, "verdict", verdict_names[filter->verdict]);
+    }
+    if (filter->after_id != 0) {
+        path_add_query_i64(&path, "after", filter->after_id);
+    }
+    return get_list(client_of(store), &path, "outcomes", &wire_outcome, out, filter->limit, count,
+                    error);
+}
+
+static enum status client_job(struct store *store, int64_t job_id, struct store_job *out,
+                              struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)job_id);
+    path_begin(&path, "/v1/jobs/");
+    path_add_id(&path, digits);
+    enum status status = get_json(client_of(store), &path, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct store_job scratch;
+    memset(&scratch, 0, sizeof scratch);
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = wire_job.decode(&cursor, &scratch, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+static enum status client_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
+                                    struct store_job *out, uint32_t max, uint32_t *count,
+                                    struct error *error)
+{
+    struct http_path path;
+    enum status status = suite_path(&path, suite_id, "/dead", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_PAGE_MAX) {
+        max = HTTP_PAGE_MAX;
+    }
+    path_add_query_i64(&path, "after", after_id);
+    path_add_query_i64(&path, "max", max);
+    return get_list(client_of(store), &path, "jobs", &wire_job, out, max, count, error);
+}
+
+static enum status client_ledger(struct store *store, const char *suite_id,
+                                 struct store_ledger_row *rows, uint32_t max, uint32_t *count,
+                                 struct error *error)
+{
+    struct http_path path;
+    enum status status =
+        suite_id != NULL ? check_id("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_LIST_MAX) {
+        max = HTTP_LIST_MAX;
+    }
+    path_begin(&path, "/v1/ledger");
+    path_add_query_i64(&path, "max", max);
+    if (suite_id != NULL) {
+        path_add_query(&path, "suite", suite_id);
+    }
+    return get_list(client_of(store), &path, "rows", &wire_ledger_row, rows, max, count, error);
+}
+
+static enum status price_path(struct http_path *path, const char *pool, const char *device,
+                              struct error *error)
+{
+    enum status status = check_id("pool", pool, LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = check_id("device", device, LIMIT_ID_BYTES, error);
+    }
+    path_begin(path, "/v1/prices/");
+    if (status == STATUS_OK) {
+        path_add_id(path, pool);
+        path_add(path, "/");
+        path_add_id(path, device);
+    }
+    return status;
+}
+
+static enum status client_price_set(struct store *store, const char *pool, const char *device,
+                                    int64_t price_uusd_per_hour, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = price_path(&path, pool, device, error);
+    if (status == STATUS_OK) {
+        status = post_json(client_of(store), "PUT", &path,
+                           object_of("price_uusd_per_hour", json_integer(price_uusd_per_hour)),
+                           &root, error);
+        json_decref(root);
+    }
+    return status;
+}
+
+static enum status client_price_get(struct store *store, const char *pool, const char *device,
+                                    int64_t *price_uusd_per_hour, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = price_path(&path, pool, device, error);
+    if (status == STATUS_OK) {
+        status = get_json(client_of(store), &path, &root, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
+}
+
+static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,
+                                 struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = suite_path(&path, suite_id, "/cancel", error);
+    if (status == STATUS_OK) {
+        status = post_json(client_of(store), "POST", &path, json_object(), &root, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return take_integer(path.text, root, "cancelled", count, error);
+}
+
+/* ---- artifacts ---- */
+
+static enum status client_artifact_put(struct store *store, const void *data, size_t bytes,
+                                       char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct http_path path;
+    char name[SHA256_HEX_BYTES];
+    if (bytes > LIMIT_ARTIFACT_BYTES) {
+        return error_set(error, STATUS_LIMIT, "artifact: expected at most %d bytes, found %zu",
+                         LIMIT_ARTIFACT_BYTES, bytes);
+    }
+    sha256_hex(data, bytes, name);
+    path_begin(&path, "/v1/artifacts/");
+    path_add_id(&path, name);
+    enum status status = put_bytes(client_of(store), &path, data, bytes, error);
+    if (status == STATUS_OK) {
+        memcpy(hash, name, sizeof name);
+    }
+    return status;
+}
+
+static enum status client_artifact_get(struct store *store, const char *hash, void **data,
+                                       size_t *bytes, struct error *error)
+{
+    struct http_path path;
+    char found[SHA256_HEX_BYTES];
+    char *body = NULL;
+    size_t body_bytes = 0;
+    enum status status = check_id("artifact hash", hash, SHA256_HEX_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    path_begin(&path, "/v1/artifacts/");
+    path_add_id(&path, hash);
+    status = get_bytes(client_of(store), &path, LIMIT_ARTIFACT_BYTES, &body, &body_bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    sha256_hex(body, body_bytes, found);
+    if (strcmp(found, hash) != 0) {
+        free(body);
+        return error_set(error, STATUS_IO, "artifact %s: expected these bytes' hash, found %s",
+                         hash, found);
+    }
+    *data = body;
+    *bytes = body_bytes;
+    return STATUS_OK;
+}
+
+/* ---- opening ---- */
+
+static void client_close(struct store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    struct http_client *client = client_of(store);
+    http_transport_destroy(client->transport);
+    free(client);
+}
+
+static const struct store_ops client_ops = {
+    .name = "http",
+    .close = client_close,
+    .scenario_put = client_scenario_put,
+    .scenario_get = client_scenario_get,
+    .submit = client_submit,
+    .heartbeat = client_heartbeat,
+    .claim = client_claim,
+    .complete = client_complete,
+    .worker_gone = client_worker_gone,
+    .worker_leases = client_worker_leases,
+    .suite_status = client_suite_status,
+    .suites = client_suites,
+    .outcomes = client_outcomes,
+    .job = client_job,
+    .dead_jobs = client_dead_jobs,
+    .ledger = client_ledger,
+    .price_set = client_price_set,
+    .price_get = client_price_get,
+    .cancel = client_cancel,
+    .artifact_put = client_artifact_put,
+    .artifact_get = client_artifact_get,
+};
+
+enum status http_client_open(const char *url, const struct store_config *config, struct store **out,
+                             struct error *error)
+{
+    const struct clock *clock =
+        config != NULL && config->clock != NULL ? config->clock : clock_system();
+    struct http_client *client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
+    }
+    enum status status = http_transport_create(url, &client->transport, error);
+    if (status != STATUS_OK) {
+        free(client);
+        return status;
+    }
+    client->store.ops = &client_ops;
+    atomic_init(&client->claim_sequence, clock_now_ns(clock));
+    *out = &client->store;
+    return STATUS_OK;
+}
+
+enum status http_client_ping(struct store *store, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    path_begin(&path, "/v1/health");
+    enum status status = get_json(client_of(store), &path, &root, error);
+    json_decref(root);
+    return status;
+}

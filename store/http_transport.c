@@ -1,0 +1,366 @@
+/*
+ * HTTP transport over libcurl. See http_transport.h.
+ *
+ * A Unix socket's path may be longer than the 107 bytes that sun_path holds. So the transport keeps
+ * a descriptor of the socket file and connects to /proc/self/fd/N, which names the same file; the
+ * descriptor is refreshed in place before each call, because every owner makes a new file, and its
+ * number stays, because curl finds connections to reuse by that path.
+ */
+#include "store/http_transport.h"
+
+#include "base/check.h"
+#include "schemas/limits.h"
+#include "store/http_wire.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { IDLE_HANDLES_MAX = 64, IDLE_CONNECTION_S = 60, URL_BYTES = 4096 };
+
+struct http_transport {
+    char *unix_path; /* NULL: TCP */
+    int unix_fd;     /* of the socket file, -1: not seen yet; guarded by the mutex */
+    char base_url[LIMIT_SPEC_BYTES];
+    pthread_mutex_t mutex;
+    CURL *idle[IDLE_HANDLES_MAX];
+    size_t idle_count;
+};
+
+/* ---- connecting ---- */
+
+/* Lets the descriptor stand for the file that is there now. */
+static enum status refresh_unix(struct http_transport *transport, char *path, size_t capacity,
+                                struct error *error)
+{
+    int fd = open(transport->unix_path, O_PATH | O_CLOEXEC);
+    if (fd < 0) {
+        return error_set(error, HTTP_UNREACHED, "%s: %s", transport->unix_path, strerror(errno));
+    }
+    pthread_mutex_lock(&transport->mutex);
+    if (transport->unix_fd < 0) {
+        transport->unix_fd = fd;
+        fd = -1;
+    } else {
+        /* Should this fail, the old file stands: connecting fails, and the call is repeated. */
+        (void)dup3(fd, transport->unix_fd, O_CLOEXEC);
+    }
+    snprintf(path, capacity, "/proc/self/fd/%d", transport->unix_fd);
+    pthread_mutex_unlock(&transport->mutex);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return STATUS_OK;
+}
+
+/* ---- handles ---- */
+
+static void init_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+enum status http_transport_create(const char *url, struct http_transport **out, struct error *error)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_curl);
+    struct http_transport *transport = calloc(1, sizeof *transport);
+    if (transport == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
+    }
+    pthread_mutex_init(&transport->mutex, NULL);
+    transport->unix_fd = -1;
+    enum status status = STATUS_OK;
+    if (strncmp(url, "unix:", 5) == 0) {
+        transport->unix_path = strdup(url + 5);
+        if (transport->unix_path == NULL) {
+            status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
+            goto fail;
+        }
+        snprintf(transport->base_url, sizeof transport->base_url, "http://127.0.0.1");
+    } else {
+        size_t bytes = strlen(url);
+        while (bytes > 0 && url[bytes - 1] == '/') {
+            bytes--;
+        }
+        if (bytes >= sizeof transport->base_url) {
+            status = error_set(error, STATUS_LIMIT, "store URL: expected at most %zu bytes",
+                               sizeof transport->base_url - 1);
+            goto fail;
+        }
+        memcpy(transport->base_url, url, bytes);
+    }
+    *out = transport;
+    return STATUS_OK;
+fail:
+    http_transport_destroy(transport);
+    return status;
+}
+
+void http_transport_destroy(struct http_transport *transport)
+{
+    if (transport == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < transport->idle_count; i++) {
+        curl_easy_cleanup(transport->idle[i]);
+    }
+    if (transport->unix_fd >= 0) {
+        close(transport->unix_fd);
+    }
+    pthread_mutex_destroy(&transport->mutex);
+    free(transport->unix_path);
+    free(transport);
+}
+
+static CURL *handle_take(struct http_transport *transport)
+{
+    CURL *handle = NULL;
+    pthread_mutex_lock(&transport->mutex);
+    if (transport->idle_count > 0) {
+        handle = transport->idle[--transport->idle_count];
+    }
+    pthread_mutex_unlock(&transport->mutex);
+    return handle != NULL ? handle : curl_easy_init();
+}
+
+static void handle_give(struct http_transport *transport, CURL *handle)
+{
+    curl_easy_reset(handle); /* forgets options, keeps the connection */
+    pthread_mutex_lock(&transport->mutex);
+    if (transport->idle_count < IDLE_HANDLES_MAX) {
+        transport->idle[transport->idle_count++] = handle;
+        handle = NULL;
+    }
+    pthread_mutex_unlock(&transport->mutex);
+    if (handle != NULL) {
+        curl_easy_cleanup(handle);
+    }
+}
+
+/* ---- one call ---- */
+
+struct exchange {
+    struct http_call *call;
+    size_t body_sent;
+    char *reply;
+    size_t reply_bytes;
+    size_t reply_capacity;
+    enum status refused; /* why the reply was not taken */
+};
+
+static size_t take_reply(char *data, size_t size, size_t count, void *context)
+{
+    struct exchange *exchange = context;
+    size_t bytes = size * count;
+    if (bytes > exchange->call->reply_max - exchange->reply_bytes) {
+        exchange->refused = STATUS_LIMIT;
+        return 0;
+    }
+    size_t need = exchange->reply_bytes + bytes + 1;
+    if (need > exchange->reply_capacity) {
+        size_t capacity = exchange->reply_capacity * 2 > need ? exchange->reply_capacity * 2 : need;
+        char *grown = realloc(exchange->reply, capacity);
+        if (grown == NULL) {
+            exchange->refused = STATUS_NO_MEMORY;
+            return 0;
+        }
+        exchange->reply = grown;
+        exchange->reply_capacity = capacity;
+    }
+    memcpy(exchange->reply + exchange->reply_bytes, data, bytes);
+    exchange->reply_bytes += bytes;
+    exchange->reply[exchange->reply_bytes] = '\0';
+    return bytes;
+}
+
+/* Body of a call that must not be sent twice: curl silently repeats a request whose reused
+ * connection dies, but cannot rewind a body that it was given piece by piece. */
+static size_t give_body(char *out, size_t size, size_t count, void *context)
+{
+    struct exchange *exchange = context;
+    size_t bytes = exchange->call->body_bytes - exchange->body_sent;
+    if (bytes > size * count) {
+        bytes = size * count;
+    }
+    memcpy(out, (const char *)exchange->call->body + exchange->body_sent, bytes);
+    exchange->body_sent += bytes;
+    return bytes;
+}
+
+static void set_options(CURL *handle, struct exchange *exchange, const char *unix_path,
+                        struct curl_slist *headers, const char *url, char *reason)
+{
+    struct http_call *call = exchange->call;
+    int64_t bytes = (int64_t)call->body_bytes;
+    int64_t limit_ms = HTTP_REQUEST_MS + call->wait_ms + bytes / HTTP_BYTES_PER_MS_MIN;
+    curl_easy_setopt(handle, CURLOPT_URL, url);
+    curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
+    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
+    curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
+    curl_easy_setopt(handle, CURLOPT_MAXCONNECTS, 1L);
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_reply);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, exchange);
+    if (call->reply_max > HTTP_JSON_BYTES_MAX) {
+        /* A large download may take long, as long as it moves. */
+        curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_BYTES_PER_MS_MIN);
+        curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)(HTTP_REQUEST_MS / 1000));
+    } else {
+        curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)limit_ms);
+    }
+    if (unix_path[0] != '\0') {
+        curl_easy_setopt(handle, CURLOPT_PROXY, "");
+        curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, unix_path);
+    }
+    if (call->body == NULL) {
+        if (strcmp(call->method, "GET") != 0) {
+            curl_easy_setopt(handle, CURLOPT_POST, 1L);
+            curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, 0L);
+            curl_easy_setopt(handle, CURLOPT_POSTFIELDS, "");
+        }
+    } else {
+        curl_easy_setopt(handle, CURLOPT_POST, 1L);
+        curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
+        if (call->once) {
+            curl_easy_setopt(handle, CURLOPT_READFUNCTION, give_body);
+            curl_easy_setopt(handle, CURLOPT_READDATA, exchange);
+        } else {
+            curl_easy_setopt(handle, CURLOPT_POSTFIELDS, call->body);
+        }
+    }
+    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, call->method);
+}
+
+/* OpenSSL writes without MSG_NOSIGNAL, so a peer that is gone would raise SIGPIPE; it is held back
+ * in this thread alone, because the process's signal handling is not ours. */
+static CURLcode perform_without_sigpipe(CURL *handle)
+{
+    sigset_t pipe_set;
+    sigset_t pending;
+    sigset_t before;
+    struct timespec now = {0};
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    sigpending(&pending);
+    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+    CURLcode result = curl_easy_perform(handle);
+    if (!was_pending) {
+        while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR) {
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+static enum status judge(const struct http_transport *transport, CURL *handle, CURLcode result,
+                         const struct exchange *exchange, const char *reason, struct error *error)
+{
+    const char *place = transport->unix_path != NULL ? transport->unix_path : transport->base_url;
+    const char *text = reason[0] != '\0' ? reason : curl_easy_strerror(result);
+    enum status status = HTTP_LOST;
+    if (exchange->refused == STATUS_LIMIT) {
+        return error_set(error, STATUS_LIMIT, "%s: %s: expected a reply of at most %zu bytes",
+                         place, exchange->call->path, exchange->call->reply_max);
+    }
+    if (exchange->refused != STATUS_OK) {
+        return error_set(error, exchange->refused, "%s: out of memory for the reply", place);
+    }
+    switch (result) {
+    case CURLE_OUT_OF_MEMORY:
+        status = STATUS_NO_MEMORY;
+        break;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        status = STATUS_USAGE;
+        break;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CONNECT_ERROR:
+        status = STATUS_STORE;
+        break;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+        status = HTTP_UNREACHED;
+        break;
+    default:
+        break;
+    }
+    long reason_number = 0;
+    curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &reason_number);
+    if (transport->unix_path != NULL && result == CURLE_COULDNT_CONNECT && reason_number != 0) {
+        text = strerror((int)reason_number); /* curl's own names a port that there is not */
+    }
+    return error_set(error, status, "%s: %s", place, text);
+}
+
+enum status http_transport_call(struct http_transport *transport, struct http_call *call,
+                                struct error *error)
+{
+    char url[URL_BYTES];
+    char reason[CURL_ERROR_SIZE] = "";
+    char unix_path[32] = "";
+    struct exchange exchange = {.call = call};
+    enum status status = STATUS_NO_MEMORY;
+    struct curl_slist *headers =
+        curl_slist_append(NULL, call->json ? "Content-Type: application/json"
+                                           : "Content-Type: application/octet-stream");
+    struct curl_slist *more = curl_slist_append(headers, "Expect:");
+    CURL *handle = handle_take(transport);
+    if (handle == NULL || headers == NULL || more == NULL) {
+        error_set(error, status, "out of memory for a request");
+        goto done;
+    }
+    if (snprintf(url, sizeof url, "%s%s", transport->base_url, call->path) >= (int)sizeof url) {
+        status = error_set(error, STATUS_LIMIT, "request URL: expected at most %zu bytes",
+                           sizeof url - 1);
+        goto done;
+    }
+    if (transport->unix_path != NULL) {
+        status = refresh_unix(transport, unix_path, sizeof unix_path, error);
+        if (status != STATUS_OK) {
+            goto done;
+        }
+        status = STATUS_NO_MEMORY;
+    }
+    set_options(handle, &exchange, unix_path, headers, url, reason);
+    CURLcode result = perform_without_sigpipe(handle);
+    if (result != CURLE_OK) {
+        status = judge(transport, handle, result, &exchange, reason, error);
+        goto done;
+    }
+    long code = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &code);
+    if (exchange.reply == NULL) {
+        exchange.reply = calloc(1, 1);
+        if (exchange.reply == NULL) {
+            error_set(error, status, "out of memory for a reply");
+            goto done;
+        }
+    }
+    call->code = (int)code;
+    call->reply = exchange.reply;
+    call->reply_bytes = exchange.reply_bytes;
+    exchange.reply = NULL;
+    status = STATUS_OK;
+done:
+    free(exchange.reply);
+    curl_slist_free_all(headers);
+    if (handle != NULL) {
+        handle_give(transport, handle);
+    }
+    return status;
+}

@@ -1,0 +1,43 @@
+/*
+ * HTTP transport: one request, one reply, over TCP or a Unix socket, with libcurl. Knows nothing of
+ * the store; retrying is the caller's business (store/link.c), but the transport says whether a
+ * failed request can have been executed.
+ *
+ * Connections are kept alive in a pool of curl handles; a handle serves one thread at a time.
+ * Thread-safe. Private to the store room.
+ */
+#ifndef SWERVE_STORE_HTTP_TRANSPORT_H
+#define SWERVE_STORE_HTTP_TRANSPORT_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_transport;
+
+struct http_call {
+    const char *method;
+    const char *path; /* "/v1/..", percent-coded, with the query */
+    const void *body; /* NULL: none */
+    size_t body_bytes;
+    bool json;          /* content type of the body: JSON, else bytes */
+    bool once;          /* never sent twice behind the caller's back (claims) */
+    int64_t wait_ms;    /* how long the server may hold the reply back (long polls) */
+    size_t reply_max;   /* longer replies are STATUS_LIMIT */
+    int code;           /* out: HTTP code */
+    char *reply;        /* out: malloc'ed, terminated, owned by the caller */
+    size_t reply_bytes; /* out */
+};
+
+/* url: "unix:PATH", or "http://host:port", "https://.." without a path. Does not connect. */
+enum status http_transport_create(const char *url, struct http_transport **out,
+                                  struct error *error);
+void http_transport_destroy(struct http_transport *transport); /* accepts NULL */
+
+/* OK: a whole reply arrived, whatever its code. HTTP_UNREACHED, HTTP_LOST: see http_wire.h. */
+enum status http_transport_call(struct http_transport *transport, struct http_call *call,
+                                struct error *error);
+
+#endif

@@ -1,0 +1,366 @@
+/*
+ * Codecs of outcomes and jobs.
+ *
+ * Goal: what is written reads back exactly, whatever the record holds (NaN, infinities, 64-bit
+ * seeds, ill-formed text), and anything else than what is written is refused.
+ * Method: random records through encode, text, parse, decode, compared member by member; then every
+ * member of a good object is removed, retyped and renamed in turn, and each variant must fail.
+ */
+#include "base/check.h"
+#include "base/rng.h"
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "schemas/outcome_json.h"
+#include "tests/harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state;
+
+static uint64_t draw(void)
+{
+    return rng_mix(++state);
+}
+
+static double draw_double(void)
+{
+    switch (draw() % 8) {
+    case 0:
+        return NAN;
+    case 1:
+        return INFINITY;
+    case 2:
+        return -INFINITY;
+    case 3:
+        return draw() % 2 == 0 ? 0.0 : -0.0;
+    case 4:
+        return 4.9406564584124654e-324 * (double)(draw() % 1000);
+    case 5:
+        return (double)(int64_t)draw();
+    default: {
+        double value = 0;
+        do {
+            uint64_t bits = draw();
+            memcpy(&value, &bits, sizeof value);
+        } while (!isfinite(value));
+        return value;
+    }
+    }
+}
+
+/* Random well-formed text with multi-byte characters and controls, filling up to capacity - 1. */
+static void draw_text(char *out, size_t capacity)
+{
+    static const char *const pieces[] = {"a",    "Z", "9", "\"", "\\", "\n", "\x01",
+                                         "\x7f", "é", "€", "𝄞",  " ",  "/"};
+    size_t limit = draw() % capacity;
+    size_t used = 0;
+    for (;;) {
+        const char *piece = pieces[draw() % COUNT_OF(pieces)];
+        if (used + strlen(piece) > limit) {
+            break;
+        }
+        memcpy(out + used, piece, strlen(piece));
+        used += strlen(piece);
+    }
+    memset(out + used, 0, capacity - used);
+}
+
+#define DRAW_TEXT(member) draw_text(member, sizeof(member))
+
+static void draw_outcome(struct outcome *out)
+{
+    memset(out, 0, sizeof *out);
+    out->id = (int64_t)draw();
+    out->job_id = (int64_t)draw();
+    out->epoch = (int64_t)draw();
+    DRAW_TEXT(out->suite_id);
+    DRAW_TEXT(out->scenario_id);
+    DRAW_TEXT(out->scenario_hash);
+    DRAW_TEXT(out->branch_id);
+    DRAW_TEXT(out->planner);
+    DRAW_TEXT(out->planner_hash);
+    out->tier = (enum tier)(draw() % TIER_COUNT);
+    DRAW_TEXT(out->pool);
+    DRAW_TEXT(out->model_hash);
+    DRAW_TEXT(out->sampler);
+    DRAW_TEXT(out->backend);
+    DRAW_TEXT(out->revision);
+    out->seed = draw() >> (draw() % 64);
+    out->verdict = (enum verdict)(draw() % VERDICT_COUNT);
+    out->reasons = (uint32_t)draw() & ((1u << REASON_BIT_COUNT) - 1);
+    double *numbers = &out->metrics.no_at_fault_collision;
+    for (size_t i = 0; &numbers[i] <= &out->metrics.jerk_max_mps3; i++) {
+        numbers[i] = draw_double();
+    }
+    out->metrics.intervention_count = (uint32_t)draw();
+    out->metrics.collision_count = (uint32_t)draw();
+    out->metrics.collision_tick = draw() % 2 == 0 ? UINT32_MAX : (uint32_t)draw();
+    out->metrics.collision_agent = (int32_t)draw();
+    out->metrics.collision_kind = (enum collision_kind)(draw() % COLLISION_KIND_COUNT);
+    out->metrics.at_fault = draw() % 2 == 0;
+    out->metrics.goal_reached = draw() % 2 == 0;
+    out->ticks = (uint32_t)draw();
+    out->prefix_ticks = (uint32_t)draw();
+    out->metres_mm = (int64_t)draw();
+    out->device_ns = (int64_t)draw();
+    DRAW_TEXT(out->trace_hash);
+    DRAW_TEXT(out->artifact_hash);
+    for (size_t i = 0; i < COUNT_OF(out->slice); i++) {
+        DRAW_TEXT(out->slice[i]);
+    }
+    out->safety_critical = draw() % 2 == 0;
+    DRAW_TEXT(out->error);
+}
+
+static void draw_spec(struct job_spec *out)
+{
+    memset(out, 0, sizeof *out);
+    DRAW_TEXT(out->key);
+    DRAW_TEXT(out->suite_id);
+    DRAW_TEXT(out->scenario_id);
+    DRAW_TEXT(out->scenario_hash);
+    DRAW_TEXT(out->planner);
+    DRAW_TEXT(out->planner_hash);
+    DRAW_TEXT(out->pool);
+    out->tier = (enum tier)(draw() % TIER_COUNT);
+    DRAW_TEXT(out->model_hash);
+    DRAW_TEXT(out->sampler);
+    DRAW_TEXT(out->backend);
+    DRAW_TEXT(out->revision);
+    out->seed = draw();
+    out->priority = (int32_t)draw();
+    out->rollout_count = (uint32_t)draw();
+    out->attempts_max = (uint32_t)draw();
+    out->parent_job_id = (int64_t)draw();
+    DRAW_TEXT(out->prefix_key);
+}
+
+/* Through text and back; the encoder's reference is consumed. */
+static json_t *through_text(json_t *value)
+{
+    struct error error;
+    json_t *root = NULL;
+    EXPECT(value != NULL);
+    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(value);
+    EXPECT(text != NULL);
+    EXPECT_OK(json_read_text("test", text, strlen(text), &root, &error), error);
+    free(text);
+    return root;
+}
+
+/* NaN payloads are not kept: any NaN is as good as another. */
+static void normalise_nan(struct outcome *outcome)
+{
+    double *numbers = &outcome->metrics.no_at_fault_collision;
+    for (size_t i = 0; &numbers[i] <= &outcome->metrics.jerk_max_mps3; i++) {
+        numbers[i] = isnan(numbers[i]) ? NAN : numbers[i];
+    }
+}
+
+static void outcomes_read_back_exactly(void)
+{
+    static struct outcome in;
+    static struct outcome out;
+    struct error error;
+    for (int round = 0; round < 1500; round++) {
+        draw_outcome(&in);
+        json_t *root = through_text(outcome_encode(&in));
+        struct json_cursor cursor = json_cursor_root("test", root);
+        memset(&out, 0, sizeof out);
+        EXPECT_OK(outcome_decode(&cursor, &out, &error), error);
+        json_decref(root);
+        normalise_nan(&in);
+        normalise_nan(&out);
+        EXPECT(memcmp(&in, &out, sizeof in) == 0);
+    }
+}
+
+static void jobs_read_back_exactly(void)
+{
+    static struct job_spec common;
+    static struct job_lease in;
+    static struct job_lease out;
+    static struct outcome outcomes[3];
+    static struct job_completion completion_in;
+    struct error error;
+    for (int round = 0; round < 1500; round++) {
+        memset(&in, 0, sizeof in);
+        memset(&out, 0, sizeof out);
+        in.job_id = (int64_t)draw();
+        in.epoch = (int64_t)draw();
+        in.attempt = (uint32_t)draw();
+        draw_spec(&in.spec);
+        json_t *root = through_text(job_lease_encode(&in));
+        struct json_cursor cursor = json_cursor_root("test", root);
+        EXPECT_OK(job_lease_decode(&cursor, &out, &error), error);
+        json_decref(root);
+        EXPECT(memcmp(&in, &out, sizeof in) == 0);
+
+        /* Against a common record that shares some members. */
+        draw_spec(&common);
+        common.tier = in.spec.tier;
+        common.seed = in.spec.seed;
+        memcpy(common.planner, in.spec.planner, sizeof common.planner);
+        root = through_text(job_spec_encode(&in.spec, &common));
+        EXPECT(json_object_get(root, "planner") == NULL);
+        cursor = json_cursor_root("test", root);
+        memset(&out.spec, 0, sizeof out.spec);
+        EXPECT_OK(job_spec_decode(&cursor, &common, &out.spec, &error), error);
+        json_decref(root);
+        EXPECT(memcmp(&in.spec, &out.spec, sizeof in.spec) == 0);
+
+        completion_in = (struct job_completion){
+            .job_id = in.job_id,
+            .epoch = in.epoch,
+            .kind = (enum completion_kind)(draw() % COMPLETION_KIND_COUNT),
+            .escalate_tier = (enum tier)(draw() % TIER_COUNT),
+            .device_ns = (int64_t)draw(),
+            .outcome_count = (uint32_t)(draw() % 3),
+            .outcomes = outcomes,
+        };
+        DRAW_TEXT(completion_in.worker_id);
+        DRAW_TEXT(completion_in.error);
+        for (uint32_t i = 0; i < completion_in.outcome_count; i++) {
+            draw_outcome(&outcomes[i]);
+            normalise_nan(&outcomes[i]);
+        }
+        struct job_completion completion_out;
+        struct outcome *list = NULL;
+        root = through_text(job_completion_encode(&completion_in));
+        cursor = json_cursor_root("test", root);
+        EXPECT_OK(job_completion_decode(&cursor, &completion_out, &list, &error), error);
+        json_decref(root);
+        EXPECT_INT(completion_out.outcome_count, completion_in.outcome_count);
+        EXPECT(completion_out.outcomes == list);
+        EXPECT_INT(completion_out.kind, completion_in.kind);
+        EXPECT_INT(completion_out.device_ns, completion_in.device_ns);
+        EXPECT_TEXT(completion_out.error, completion_in.error);
+        EXPECT_TEXT(completion_out.worker_id, completion_in.worker_id);
+        for (uint32_t i = 0; i < completion_out.outcome_count; i++) {
+            normalise_nan(&list[i]);
+            EXPECT(memcmp(&list[i], &outcomes[i], sizeof list[i]) == 0);
+        }
+        free(list);
+    }
+}
+
+/* Text from outside, random bytes: the result is JSON, never longer than the member, and every
+ * well-formed character is still there. */
+static void ill_formed_text_is_made_well_formed(void)
+{
+    static struct outcome in;
+    static struct outcome out;
+    struct error error;
+    static const struct {
+        const char *bytes;
+        const char *expected;
+    } cases[] = {
+        {"ok \xff end", "ok ? end"},
+        {"\xc0\xaf", "??"},           /* overlong */
+        {"\xed\xa0\x80", "???"},      /* surrogate */
+        {"\xf4\x90\x80\x80", "????"}, /* above U+10FFFF */
+        {"cut \xe2\x82", "cut ??"},   /* cut in the middle */
+        {"\xe2\x82\xac\x80", "\xe2\x82\xac?"},
+        {"\xf0\x9d\x84\x9e", "\xf0\x9d\x84\x9e"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        json_t *text = json_text_new(cases[i].bytes, 64);
+        EXPECT(text != NULL);
+        EXPECT_TEXT(json_string_value(text), cases[i].expected);
+        json_decref(text);
+    }
+    for (int round = 0; round < 1000; round++) {
+        draw_outcome(&in);
+        size_t bytes = draw() % sizeof in.error;
+        for (size_t i = 0; i < sizeof in.error; i++) {
+            in.error[i] = i < bytes ? (char)(1 + draw() % 255) : '\0';
+        }
+        json_t *root = through_text(outcome_encode(&in));
+        struct json_cursor cursor = json_cursor_root("test", root);
+        EXPECT_OK(outcome_decode(&cursor, &out, &error), error);
+        json_decref(root);
+        EXPECT_INT(strlen(out.error), bytes);
+        for (size_t i = 0; i < bytes; i++) {
+            EXPECT(out.error[i] == in.error[i] || out.error[i] == '?');
+            EXPECT(in.error[i] < 0 || out.error[i] == in.error[i]);
+        }
+    }
+}
+
+static void expect_refused(json_t *root, const char *key)
+{
+    struct error error = {.text = ""};
+    struct outcome out;
+    struct json_cursor cursor = json_cursor_root("test", root);
+    out.id = 77;
+    enum status status = outcome_decode(&cursor, &out, &error);
+    if (status != STATUS_BAD_INPUT && status != STATUS_LIMIT) {
+        TEST_FAIL("a wrong \"%s\" gave %s", key, status_name(status));
+    }
+    EXPECT_CONTAINS(error.text, key);
+    EXPECT_INT(out.id, 77);
+}
+
+static void anything_else_is_refused(void)
+{
+    static struct outcome in;
+    state = 11;
+    draw_outcome(&in);
+    json_t *good = outcome_encode(&in);
+    EXPECT(good != NULL);
+    const char *key;
+    json_t *value;
+    json_object_foreach (good, key, value) {
+        json_t *bad = json_deep_copy(good);
+        json_object_del(bad, key); /* missing */
+        expect_refused(bad, key);
+        json_object_set_new(bad, key, json_true()); /* another type */
+        if (strcmp(key, "safety_critical") != 0) {
+            expect_refused(bad, key);
+        }
+        json_decref(bad);
+    }
+    json_t *bad = json_deep_copy(good);
+    json_object_set_new(bad, "surplus", json_true());
+    expect_refused(bad, "surplus");
+    json_decref(bad);
+
+    static const struct {
+        const char *key;
+        const char *value;
+    } wrong[] = {
+        {"seed", "-1"},
+        {"seed", "\"18446744073709551616\""},
+        {"seed", "\"0x1\""},
+        {"seed", "\"\""},
+        {"seed", "\" 1\""},
+        {"ticks", "4294967296"},
+        {"ticks", "-1"},
+        {"ticks", "1.0"},
+        {"tier", "\"cloud\""},
+        {"tier", "1"},
+        {"verdict", "\"PASS\""},
+        {"reasons", "[\"luck\"]"},
+        {"reasons", "[\"ttc\",\"ttc\"]"},
+        {"slices", "{}"},
+        {"metrics", "{}"},
+        {"id", "9223372036854775808.0"},
+        {"pool", "\"0123456789012345678901234567890123456789012345678901234567890123\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        bad = json_deep_copy(good);
+        json_object_set_new(bad, wrong[i].key, json_loads(wrong[i].value, JSON_DECODE_ANY, NULL));
+        expect_refused(bad, wrong[i].key);
+        json_decref(bad);
+    }
+    json_decref(good);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(outcomes_read_back_exactly), TEST(jobs_read_back_exactly),
+                    TEST(ill_formed_text_is_made_well_formed), TEST(anything_else_is_refused));
+}
