@@ -17,8 +17,13 @@
 enum {
     RUNS_MAX = 512,
     CLUSTERS_MAX = 64,
-    CELL_MIN = 24,    /* weaker returns are ignored */
-    MASS_SOLID = 110, /* summed coverage that no single stray return reaches */
+    CELL_MIN = 24,     /* weaker returns are ignored */
+    MASS_SOLID = 250,  /* summed coverage of about one full cell */
+    MASS_MEDIUM = 110, /* more than any single stray return has */
+    EVIDENCE_SOLID = 15,
+    EVIDENCE_MEDIUM = 10,
+    EVIDENCE_WEAK = 3,
+    EVIDENCE_ENOUGH = 30,
     MISSED_FRAMES_MAX = 5,
 };
 
@@ -360,7 +365,9 @@ static void track_take(struct perception_track *track, const struct cluster *clu
     track->box = cluster->box;
     track->x_centroid_m = cluster->x_sum / mass;
     track->y_centroid_m = cluster->y_sum / mass;
-    track->mass = cluster->mass;
+    track->evidence += cluster->mass >= MASS_SOLID    ? EVIDENCE_SOLID
+                       : cluster->mass >= MASS_MEDIUM ? EVIDENCE_MEDIUM
+                                                      : EVIDENCE_WEAK;
     track->missed = 0;
     track->at = cluster->at;
     if (cluster->projected_mass > 0) {
@@ -477,7 +484,7 @@ void perception_reset(struct perception *perception)
 
 bool perception_trusted(const struct perception_track *track)
 {
-    return track->live && track->age >= (track->mass >= MASS_SOLID ? 2u : 6u);
+    return track->live && track->evidence >= EVIDENCE_ENOUGH;
 }
 
 /* A point of the standing frame in ego's. */
