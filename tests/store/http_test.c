@@ -182,7 +182,7 @@ static void every_call_arrives(void)
     EXPECT_OK(ops->outcomes(store, &filter, out, &count, &error), error);
     EXPECT_INT(count, 0);
     filter.limit = 0;
-    EXPECT_INT(ops->outcomes(store, &filter, out, &count, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(ops->outcomes(store, &filter, out, &count, &error), STATUS_LIMIT);
 
     struct store_suite_status status;
     EXPECT_OK(ops->suite_status(store, suite, &status, &error), error);
@@ -284,14 +284,14 @@ static void bad_requests_get_sentences(void)
         {"POST", "/v1/completions", "{\"completions\":\"\xff\"}", 400, "expected JSON"},
         {"POST", "/v1/completions", deep, 413, "nested"},
         {"POST", "/v1/workers/w/claim",
-         "{\"pool\":\"p\",\"device\":\"d\",\"max\":257,\"sequence\":1}", 400, "$.max"},
+         "{\"pool\":\"p\",\"device\":\"d\",\"max\":257,\"sequence\":1}", 413, "$.max"},
         {"POST", "/v1/workers/w/claim",
          "{\"pool\":\"p\",\"device\":\"d\",\"max\":1,\"wait_ms\":1e9}", 400, "$.wait_ms"},
         {"GET", "/v1/jobs/x", "", 400, "job: expected an integer"},
         {"GET", "/v1/jobs/99999999999999999999", "", 400, "job: expected an integer"},
         {"GET", "/v1/jobs/%zz", "", 400, "%XX"},
         {"GET", "/v1/jobs/%00", "", 400, "%XX"},
-        {"GET", "/v1/outcomes?limit=1001", "", 400, "limit"},
+        {"GET", "/v1/outcomes?limit=1001", "", 413, "limit"},
         {"GET", "/v1/outcomes?limit=1&limit=2", "", 400, "repeated"},
         {"GET", "/v1/outcomes?colour=red", "", 400, "colour"},
         {"GET", "/v1/outcomes?verdict=maybe", "", 400, "verdict"},
