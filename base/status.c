@@ -86,7 +86,8 @@ enum status error_prefix(struct error *error, const char *format, ...)
     int used = vsnprintf(prefixed, sizeof prefixed, format, args);
     va_end(args);
     if (used >= 0 && (size_t)used < sizeof prefixed) {
-        snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %s", error->text);
+        int wrote = snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %s", error->text);
+        CHECK(wrote >= 0); /* a longer text is cut, which is what the contract says */
     }
     memcpy(error->text, prefixed, sizeof prefixed);
     return error->status;

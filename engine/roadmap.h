@@ -51,7 +51,9 @@ struct pose roadmap_lane_pose(const struct roadmap *roadmap, int32_t lane, doubl
 double roadmap_lane_width_m(const struct roadmap *roadmap, int32_t lane, double s_m);
 
 /* Route: the concatenated centre lines of a lane sequence; a neighbour step changes lane with a 40
- * m blend. Extended 200 m along successors (first one) or straight past its end. */
+ * m blend (on the first lane it begins just ahead of `start`). s = 0 is the beginning of the first
+ * lane. Extended 200 m along successors (first one), and straight past its ends: poses and
+ * projections exist there too, but route_length_m() counts the given lanes alone. */
 struct route;
 
 enum status route_create(const struct roadmap *roadmap, const uint32_t *lanes, uint32_t count,

@@ -7,20 +7,23 @@
 #include "schemas/limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PATH_TEXT_BYTES = 384 };
 
-/* Nesting is checked on the raw text first, because jansson's own limit is far above ours and the
- * decoders behind it must never see deeper input. */
-static enum status check_depth(const char *file, const char *text, size_t bytes,
-                               struct error *error)
+/* Nesting and the number of containers are checked on the raw text first: jansson's own limit of
+ * depth is far above ours, and each pair of brackets costs it a hundred bytes or more. */
+static enum status check_structure(const char *file, const char *text, size_t bytes,
+                                   struct error *error)
 {
     int depth = 0;
+    size_t containers = 0;
     size_t line = 1;
     bool in_text = false;
     for (size_t i = 0; i < bytes; i++) {
@@ -37,6 +40,11 @@ static enum status check_depth(const char *file, const char *text, size_t bytes,
         } else if (c == '"') {
             in_text = true;
         } else if (c == '[' || c == '{') {
+            if (++containers > LIMIT_JSON_CONTAINERS) {
+                return error_set(error, STATUS_LIMIT,
+                                 "%s: line %zu: expected at most %d objects and arrays, found more",
+                                 file, line, LIMIT_JSON_CONTAINERS);
+            }
             if (++depth > LIMIT_JSON_DEPTH) {
                 return error_set(error, STATUS_LIMIT,
                                  "%s: line %zu: expected at most %d nested levels, found more",
@@ -53,7 +61,7 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
                            struct error *error)
 {
     json_error_t json_error;
-    enum status status = check_depth(file, text, bytes, error);
+    enum status status = check_structure(file, text, bytes, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -72,8 +80,13 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
 
 enum status json_read_file(const char *path, size_t limit_bytes, json_t **root, struct error *error)
 {
-    FILE *stream = fopen(path, "rb");
+    /* Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *stream = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
     if (stream == NULL) {
+        if (descriptor >= 0) {
+            close(descriptor);
+        }
         return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
                          "%s: cannot open: %s", path, strerror(errno));
     }
@@ -154,7 +167,7 @@ static enum status fail_va(const struct json_cursor *cursor, enum status status,
                            struct error *error, const char *format, va_list args)
 {
     char path[PATH_TEXT_BYTES];
-    struct error local;
+    struct error local = {0};
     struct error *target = error != NULL ? error : &local;
     write_path(cursor, path, sizeof path);
     error_setv(target, status, format, args);

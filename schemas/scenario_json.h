@@ -17,8 +17,18 @@
 enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
                             struct scenario *out, struct error *error);
 
+/* A map alone, as in a map file. */
+enum status map_decode(const char *file, const json_t *root, struct arena *arena, struct map *out,
+                       struct error *error);
+
+/* An identifier, as documents spell them (schemas/scenario.md). */
+enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],
+                               struct error *error);
+
 /* A new reference that decodes to an equal record; NULL when memory runs out. */
 json_t *scenario_encode(const struct scenario *scenario);
+
+enum { SENSOR_KIND_COUNT = 4 }; /* bits of enum sensor_mask */
 
 extern const char *const lane_kind_names[LANE_KIND_COUNT];
 extern const char *const marking_names[MARKING_COUNT];
@@ -30,6 +40,7 @@ extern const char *const weather_names[WEATHER_COUNT];
 extern const char *const light_names[LIGHT_COUNT];
 extern const char *const slice_names[SLICE_KIND_COUNT];
 extern const char *const intervention_names[INTERVENE_COUNT];
+extern const char *const sensor_names[SENSOR_KIND_COUNT]; /* by bit */
 extern const char *const question_names[QUESTION_COUNT];
 
 #endif

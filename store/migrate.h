@@ -8,16 +8,12 @@
 #ifndef SWERVE_STORE_MIGRATE_H
 #define SWERVE_STORE_MIGRATE_H
 
+#include "base/embedded.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "store/sqlite_db.h"
 
 #include <stddef.h>
-
-struct embedded_text {
-    const char *name; /* file name */
-    const char *text;
-};
 
 /* schemas/sql in order, built in. */
 extern const struct embedded_text store_migrations[];

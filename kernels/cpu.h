@@ -1,0 +1,24 @@
+/*
+ * CPU flags: which instruction sets the kernels may use on this machine.
+ *
+ * Every kernel family fills its table from a flag word that its caller passes in, so a test or a
+ * benchmark masks an instruction set away by clearing a bit; there is no global to set.
+ */
+#ifndef SWERVE_KERNELS_CPU_H
+#define SWERVE_KERNELS_CPU_H
+
+#include <stdint.h>
+
+enum cpu_flag {
+    CPU_FLAG_AVX2 = 1,
+    CPU_FLAG_AVX512 = 2, /* F, BW, DQ and VL together */
+    CPU_FLAG_ALL = 3,
+};
+
+/* What the processor and the operating system support: a set of enum cpu_flag. */
+uint32_t cpu_flags_detect(void);
+
+/* "avx512", "avx2" or "c": the widest set in `flags`, for benchmark and doctor output. */
+const char *cpu_flags_name(uint32_t flags);
+
+#endif

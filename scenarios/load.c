@@ -1,0 +1,135 @@
+/*
+ * Loading: one file or one canonical text to a concrete, validated scenario document.
+ */
+#include "scenarios/resolve.h"
+#include "scenarios/scenarios.h"
+#include "schemas/scenario_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void scenario_destroy(struct scenario_document *document)
+{
+    if (document != NULL) {
+        arena_finish(&document->arena);
+        free(document);
+    }
+}
+
+/* Canonical text and its hash; the text moves into the document's arena. */
+static enum status seal(const char *name, struct scenario_document *document, struct error *error)
+{
+    json_t *json = scenario_encode(&document->scenario);
+    char *text = json != NULL ? json_canonical_text(json) : NULL;
+    json_decref(json);
+    if (text == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", name);
+    }
+    document->canonical_bytes = strlen(text);
+    document->canonical = arena_copy_text(&document->arena, text, document->canonical_bytes);
+    free(text);
+    if (document->canonical == NULL) {
+        return error_set(error, STATUS_LIMIT,
+                         "%s: expected a scenario of at most %zu bytes in memory, found more", name,
+                         document->arena.limit_bytes);
+    }
+    sha256_hex(document->canonical, document->canonical_bytes, document->hash);
+    return STATUS_OK;
+}
+
+enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
+                                     struct scenario_document **out, struct error *error)
+{
+    struct scenario_document *document = calloc(1, sizeof *document);
+    if (document == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", name);
+    }
+    arena_init(&document->arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status =
+        scenario_decode(name, resolved, &document->arena, &document->scenario, error);
+    if (status == STATUS_OK) {
+        status = scenario_route_complete(name, &document->scenario, &document->arena, error);
+    }
+    if (status == STATUS_OK) {
+        status = scenario_validate_parts(name, &document->scenario, lanes_checked, error);
+    }
+    if (status == STATUS_OK) {
+        status = seal(name, document, error);
+    }
+    if (status != STATUS_OK) {
+        scenario_destroy(document);
+        return status;
+    }
+    *out = document;
+    return STATUS_OK;
+}
+
+enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
+                           const char *id, struct map_cache *cache, struct scenario_document **out,
+                           struct error *error)
+{
+    struct scenario_document *document = NULL;
+    json_t *resolved;
+    bool map_checked;
+    TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, error));
+    enum status status =
+        scenario_document_create(written->file, resolved, map_checked, &document, error);
+    json_decref(resolved);
+    if (status == STATUS_OK) {
+        /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
+        status = parameters_check_used(written, symbols, error);
+    }
+    if (status != STATUS_OK) {
+        scenario_destroy(document);
+        return status;
+    }
+    *out = document;
+    return STATUS_OK;
+}
+
+enum status scenario_load_written(const struct json_cursor *written,
+                                  const struct json_cursor *overrides,
+                                  struct scenario_document **out, struct error *error)
+{
+    struct symbol_table symbols;
+    struct map_cache cache = {0};
+    TRY(parameters_evaluate(written, overrides, &symbols, error));
+    enum status status = scenario_build(written, &symbols, NULL, &cache, out, error);
+    map_cache_finish(&cache);
+    return status;
+}
+
+enum status scenario_load_file(const char *path, const char *overrides,
+                               struct scenario_document **out, struct error *error)
+{
+    json_t *root = NULL;
+    json_t *values = NULL;
+    enum status status = json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, error);
+    if (status == STATUS_OK && overrides != NULL) {
+        status = json_read_text("overrides", overrides, strlen(overrides), &values, error);
+    }
+    if (status == STATUS_OK) {
+        struct json_cursor written = json_cursor_root(path, root);
+        struct json_cursor cursor = json_cursor_root("overrides", values);
+        status = scenario_load_written(&written, values != NULL ? &cursor : NULL, out, error);
+    }
+    json_decref(values);
+    json_decref(root);
+    return status;
+}
+
+enum status scenario_load_text(const char *name, const char *text, size_t bytes,
+                               struct scenario_document **out, struct error *error)
+{
+    json_t *root = NULL;
+    if (bytes > LIMIT_SCENARIO_ARENA_BYTES) {
+        return error_set(error, STATUS_LIMIT, "%s: expected at most %d bytes, found %zu", name,
+                         LIMIT_SCENARIO_ARENA_BYTES, bytes);
+    }
+    enum status status = json_read_text(name, text, bytes, &root, error);
+    if (status == STATUS_OK) {
+        status = scenario_document_create(name, root, false, out, error);
+    }
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,253 @@
+/*
+ * Resolving a document: parameters substituted, map inlined, places computed. See resolve.h.
+ */
+#include "scenarios/resolve.h"
+
+#include "scenarios/scenarios.h"
+#include "schemas/scenario_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAP_SEARCH_LEVELS = 3 }; /* the document's directory and the two above it */
+
+static json_t *mutable(const json_t *value)
+{
+    return (json_t *)(uintptr_t)value;
+}
+
+static enum status no_memory(const struct json_cursor *cursor, struct error *error)
+{
+    return json_fail_status(cursor, STATUS_NO_MEMORY, error, "out of memory");
+}
+
+/* ---- file names ---- */
+
+enum status file_reference_check(const struct json_cursor *cursor, char out[LIMIT_SPEC_BYTES],
+                                 struct error *error)
+{
+    char text[LIMIT_SPEC_BYTES];
+    TRY(json_value_text(cursor, text, sizeof text, error));
+    bool climbs = false;
+    for (const char *step = text; step != NULL && !climbs;) {
+        const char *slash = strchr(step, '/');
+        size_t bytes = slash != NULL ? (size_t)(slash - step) : strlen(step);
+        climbs = bytes == 2 && memcmp(step, "..", 2) == 0;
+        step = slash != NULL ? slash + 1 : NULL;
+    }
+    if (text[0] == '\0' || text[0] == '/' || climbs) {
+        return json_fail(cursor, error,
+                         "expected a relative file name without \"..\", found \"%s\"", text);
+    }
+    memcpy(out, text, sizeof text);
+    return STATUS_OK;
+}
+
+enum status file_path_join(const char *path, int up_count, const char *name,
+                           char out[LIMIT_PATH_BYTES], struct error *error)
+{
+    const char *slash = strrchr(path, '/');
+    size_t used = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    size_t bytes = strlen(name);
+    if (used + 3 * (size_t)up_count + bytes >= LIMIT_PATH_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "%.512s: expected a path of at most %d bytes, found a "
+                         "longer one",
+                         path, LIMIT_PATH_BYTES - 1);
+    }
+    memcpy(out, path, used);
+    for (int i = 0; i < up_count; i++, used += 3) {
+        memcpy(out + used, "../", 3);
+    }
+    memcpy(out + used, name, bytes + 1);
+    return STATUS_OK;
+}
+
+/* ---- maps ---- */
+
+void map_cache_finish(struct map_cache *cache)
+{
+    while (cache->files != NULL) {
+        struct map_file *file = cache->files;
+        cache->files = file->next;
+        json_decref(file->map);
+        lane_table_finish(&file->lanes);
+        free(file->path);
+        free(file);
+    }
+}
+
+/* Puts the short forms of a map in full; `lanes` is to be finished also on failure. */
+static enum status complete_map(const struct json_cursor *map, struct lane_table *lanes,
+                                struct error *error)
+{
+    if (!json_is_object(map->value)) {
+        return json_fail(map, error, "expected an object, a map");
+    }
+    json_object_del(mutable(map->value), "$schema");
+    TRY(lane_table_build(map, lanes, error));
+    return lane_table_resolve_bands(map, lanes, error);
+}
+
+/* Form and geometry of a map file, once, so that errors name that file. */
+static enum status check_map_file(const struct map_file *file, struct error *error)
+{
+    struct arena arena;
+    struct map map;
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status = map_decode(file->path, file->map, &arena, &map, error);
+    if (status == STATUS_OK) {
+        status = map_validate(file->path, "$", &map, true, error);
+    }
+    arena_finish(&arena);
+    return status;
+}
+
+static enum status read_map_file(struct map_file *file, struct error *error)
+{
+    struct symbol_table none = {0};
+    TRY(json_read_file(file->path, LIMIT_DOCUMENT_BYTES, &file->map, error));
+    TRY(parameters_substitute(file->path, file->map, false, &none, error));
+    struct json_cursor map = json_cursor_root(file->path, file->map);
+    TRY(complete_map(&map, &file->lanes, error));
+    return check_map_file(file, error);
+}
+
+static enum status find_map_file(const struct json_cursor *reference, char path[LIMIT_PATH_BYTES],
+                                 struct stat *info, struct error *error)
+{
+    char name[LIMIT_SPEC_BYTES];
+    TRY(file_reference_check(reference, name, error));
+    for (int up = 0; up < MAP_SEARCH_LEVELS; up++) {
+        TRY(file_path_join(reference->file, up, name, path, error));
+        if (stat(path, info) == 0) {
+            return STATUS_OK;
+        }
+    }
+    return json_fail_status(reference, STATUS_NOT_FOUND, error,
+                            "expected a map file in the document's directory or the two above it, "
+                            "found no \"%s\"",
+                            name);
+}
+
+/* Files are told apart by inode: documents of several directories share one map. */
+static enum status cached_map(const struct json_cursor *reference, struct map_cache *cache,
+                              const struct map_file **out, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    struct stat info;
+    TRY(find_map_file(reference, path, &info, error));
+    for (const struct map_file *file = cache->files; file != NULL; file = file->next) {
+        if (file->device == info.st_dev && file->inode == info.st_ino) {
+            *out = file;
+            return STATUS_OK;
+        }
+    }
+    struct map_file *file = calloc(1, sizeof *file);
+    if (file == NULL) {
+        return no_memory(reference, error);
+    }
+    file->device = info.st_dev;
+    file->inode = info.st_ino;
+    file->path = strdup(path);
+    enum status status =
+        file->path == NULL ? no_memory(reference, error) : read_map_file(file, error);
+    if (status != STATUS_OK) {
+        struct map_cache failed = {.files = file};
+        map_cache_finish(&failed);
+        return status;
+    }
+    file->next = cache->files;
+    cache->files = file;
+    *out = file;
+    return STATUS_OK;
+}
+
+/* The file's map with the document's own areas in front, so that an error about one of them names
+ * its place in the document. */
+static enum status merge_map(const struct json_cursor *map, const struct map_file *file,
+                             struct error *error)
+{
+    static const char *const lists[] = {"drivable", "crosswalks", "surfaces"};
+    json_t *object = mutable(map->value);
+    json_object_del(object, "file");
+    for (size_t i = 0; i < 3; i++) {
+        json_t *own = json_object_get(object, lists[i]);
+        json_t *base = json_object_get(file->map, lists[i]);
+        if (own != NULL && base != NULL && json_array_extend(own, base) != 0) {
+            struct json_cursor member = json_cursor_member(map, lists[i]);
+            return json_fail(&member, error, "expected an array of polygons or surfaces");
+        }
+    }
+    if (json_object_update_missing(object, file->map) != 0) {
+        return no_memory(map, error);
+    }
+    return STATUS_OK;
+}
+
+static enum status resolve_map_reference(const struct json_cursor *map, struct map_cache *cache,
+                                         const struct map_file **file, struct error *error)
+{
+    static const char *const keys[] = {"file", "drivable", "crosswalks", "surfaces", NULL};
+    struct json_cursor reference = json_cursor_member(map, "file");
+    struct lane_table borrowed;
+    TRY(json_object_begin(map, keys, error));
+    TRY(cached_map(&reference, cache, file, error));
+    borrowed = (*file)->lanes; /* only its count of made points is written to */
+    borrowed.points_made = 0;
+    TRY(lane_table_resolve_bands(map, &borrowed, error));
+    return merge_map(map, *file, error);
+}
+
+/* ---- the document ---- */
+
+static enum status resolve_in_place(const struct json_cursor *top, struct map_cache *cache,
+                                    bool *map_checked, struct error *error)
+{
+    struct json_cursor map = json_cursor_member(top, "map");
+    if (json_object_get(map.value, "file") != NULL) {
+        const struct map_file *file;
+        TRY(resolve_map_reference(&map, cache, &file, error));
+        *map_checked = true;
+        return scenario_place(top, &file->lanes, error);
+    }
+    struct lane_table lanes = {0};
+    enum status status = complete_map(&map, &lanes, error);
+    if (status == STATUS_OK) {
+        status = scenario_place(top, &lanes, error);
+    }
+    lane_table_finish(&lanes);
+    *map_checked = false;
+    return status;
+}
+
+enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
+                             const char *id, struct map_cache *cache, json_t **resolved,
+                             bool *map_checked, struct error *error)
+{
+    if (!json_is_object(written->value)) {
+        return json_fail(written, error, "expected an object, a scenario");
+    }
+    json_t *root = json_deep_copy(written->value);
+    if (root == NULL) {
+        return no_memory(written, error);
+    }
+    struct json_cursor top = json_cursor_root(written->file, root);
+    json_object_del(root, "$schema");
+    json_object_del(root, "parameters");
+    enum status status = parameters_substitute(written->file, root, true, symbols, error);
+    if (status == STATUS_OK && id != NULL &&
+        json_object_set_new(root, "id", json_string(id)) != 0) {
+        status = no_memory(written, error);
+    }
+    if (status == STATUS_OK) {
+        status = resolve_in_place(&top, cache, map_checked, error);
+    }
+    if (status != STATUS_OK) {
+        json_decref(root);
+        return status;
+    }
+    *resolved = root;
+    return STATUS_OK;
+}

@@ -1,0 +1,184 @@
+/*
+ * Resolving, private to scenarios: from a document as it was written (parameters, expressions, map
+ * files, places on lanes) to the resolved document that schemas/scenario_json.h decodes.
+ *
+ *   parameters_evaluate -> symbols -> scenario_resolve (substitute, inline the map, place) -> JSON
+ *
+ * Invariant: the written document is never changed, so that a suite resolves it many times; map
+ * files are parsed and checked once per cache and shared by reference.
+ */
+#ifndef SWERVE_SCENARIOS_RESOLVE_H
+#define SWERVE_SCENARIOS_RESOLVE_H
+
+#include "base/arena.h"
+#include "scenarios/expression.h"
+#include "scenarios/scenarios.h"
+#include "schemas/json_read.h"
+
+#include <sys/stat.h>
+
+/* Returns early with a failed status; only where nothing has to be released. */
+#define TRY(call)                        \
+    do {                                 \
+        enum status try_status = (call); \
+        if (try_status != STATUS_OK) {   \
+            return try_status;           \
+        }                                \
+    } while (0)
+
+/* ---- parameters.c ---- */
+
+/* Values of a scenario's "parameters", replaced by those of `overrides` (a JSON object, or NULL).
+ * Every override must name a parameter and hold a number or text; errors about one stand at its
+ * cursor. The table borrows from both documents. */
+enum status parameters_evaluate(const struct json_cursor *scenario,
+                                const struct json_cursor *overrides, struct symbol_table *out,
+                                struct error *error);
+
+/* One override alone: names a parameter, holds a number or text. */
+enum status parameters_check_override(const struct json_cursor *scenario,
+                                      const struct json_cursor *value, struct error *error);
+
+/* Every parameter has been asked for; the first that has not is an error. */
+enum status parameters_check_used(const struct json_cursor *scenario,
+                                  const struct symbol_table *table, struct error *error);
+
+/* Replaces, everywhere below `root`, each text that starts with "=" by its value. With `texts`,
+ * the members title, source and prompt of the root are templates instead. Changes root. */
+enum status parameters_substitute(const char *file, json_t *root, bool texts,
+                                  struct symbol_table *table, struct error *error);
+
+/* Writes the text with {name} replaced by values into out; a text that does not fit is
+ * STATUS_LIMIT. *replaced (may be NULL) says whether there was any. */
+enum status parameters_fill_template(const struct json_cursor *cursor, const char *text,
+                                     struct symbol_table *table, char *out, size_t capacity,
+                                     bool *replaced, struct error *error);
+
+/* A value as ids and templates show it: a word, or a number with at most 6 significant digits. */
+void parameters_format(const struct symbol *symbol, char *out, size_t capacity);
+
+/* ---- lane_table.c ---- */
+
+/* A lane's centre line, for placing things on it. */
+struct lane_shape {
+    const char *id; /* in the table's arena */
+    uint32_t point_count;
+    struct vec2 *points;
+    double *s_m; /* [point_count], arc length up to each point */
+    double speed_limit_mps;
+};
+
+/* Lanes by id. */
+struct lane_table {
+    struct arena arena;
+    uint32_t count;
+    struct lane_shape *shapes; /* in document order until lane_table_sort */
+    const struct lane_shape **sorted;
+    uint32_t points_made; /* by sugar, bounded by LIMIT_MAP_POINTS */
+};
+
+/* Reads every lane of the map and replaces centre lines given as segments or beside another lane
+ * by their points (changes the map). The table is to be finished also on failure. */
+enum status lane_table_build(const struct json_cursor *map, struct lane_table *out,
+                             struct error *error);
+void lane_table_finish(struct lane_table *table); /* accepts a zeroed one */
+const struct lane_shape *lane_table_find(const struct lane_table *table, const char *id);
+
+/* Pose at s_m along the lane, shifted left by offset_m. */
+struct pose lane_shape_pose(const struct lane_shape *shape, double s_m, double offset_m);
+
+/* Replaces bands along lanes by polygons in drivable, crosswalks and surfaces of `map`. */
+enum status lane_table_resolve_bands(const struct json_cursor *map, struct lane_table *table,
+                                     struct error *error);
+
+/* ---- place.c ---- */
+
+/* Replaces places on lanes by coordinates in ego, goal, agents and paths, and fills in the desired
+ * speed of an IDM agent that stands on a named lane. Changes the scenario. */
+enum status scenario_place(const struct json_cursor *scenario, const struct lane_table *lanes,
+                           struct error *error);
+
+/* ---- resolve.c ---- */
+
+struct map_file {
+    struct map_file *next;
+    char *path;
+    dev_t device;
+    ino_t inode;
+    json_t *map; /* resolved; shared, never changed */
+    struct lane_table lanes;
+};
+
+struct map_cache {
+    struct map_file *files;
+};
+
+void map_cache_finish(struct map_cache *cache); /* accepts a zeroed one */
+
+/* The resolved document of `written`, with `id` in place of its own unless NULL. *map_checked: the
+ * map's lanes come unchanged from a file whose geometry has been validated. */
+enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
+                             const char *id, struct map_cache *cache, json_t **resolved,
+                             bool *map_checked, struct error *error);
+
+/* A reference to another file: relative, without "..", not empty. */
+enum status file_reference_check(const struct json_cursor *cursor, char out[LIMIT_SPEC_BYTES],
+                                 struct error *error);
+
+/* Joins the directory of `path` with up_count times ".." and `name` into out. */
+enum status file_path_join(const char *path, int up_count, const char *name,
+                           char out[LIMIT_PATH_BYTES], struct error *error);
+
+/* ---- route_search.c ---- */
+
+/* The driving, shoulder or cycle lane that contains the pose, the one whose direction agrees best,
+ * driving lanes first; widened by margin_m to both sides. -1: none. */
+int32_t map_locate(const struct map *map, struct pose pose, double margin_m);
+
+/* Finds ego's route when it has none: to the goal, or straight on. */
+enum status scenario_route_complete(const char *name, struct scenario *scenario,
+                                    struct arena *arena, struct error *error);
+
+/* ---- validate.c, validate_map.c ---- */
+
+/* polyline_self_intersects() for a polyline or, closed, a polygon of count <= LIMIT_LANE_POINTS. */
+bool points_self_intersect(const struct vec2 *points, uint32_t count, bool closed, uint32_t *first,
+                           uint32_t *second);
+
+/* Lanes' and polygons' geometry and links; `lanes_too` false: polygons only. */
+enum status map_validate(const char *name, const char *path, const struct map *map, bool lanes_too,
+                         struct error *error);
+
+/* scenario_validate, with the map's lanes taken as checked. */
+enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
+                                    bool lanes_checked, struct error *error);
+
+/* ---- load.c ---- */
+
+/* Decodes, completes, validates and hashes a resolved document. */
+enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
+                                     struct scenario_document **out, struct error *error);
+
+/* Resolve, create, and see that every parameter was asked for. */
+enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
+                           const char *id, struct map_cache *cache, struct scenario_document **out,
+                           struct error *error);
+
+/* A parsed document as it was written, with overrides (or NULL) for its parameters. */
+enum status scenario_load_written(const struct json_cursor *written,
+                                  const struct json_cursor *overrides,
+                                  struct scenario_document **out, struct error *error);
+
+/* ---- expand.c ---- */
+
+/* Called once per concrete scenario; takes ownership of the document, on failure too. */
+typedef enum status expand_sink(void *context, struct scenario_document *document,
+                                struct error *error);
+
+/* The concrete scenarios of one suite entry (cursor of the entry; scenario: the parsed file), in
+ * grid order. */
+enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
+                         struct map_cache *cache, expand_sink *sink, void *context,
+                         struct error *error);
+
+#endif

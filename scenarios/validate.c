@@ -1,0 +1,285 @@
+/*
+ * Scenario validation: what a well-formed document must mean. Overlaps at the start, routes that
+ * the lanes do not allow, agents whose behaviour cannot be carried out.
+ *
+ * Invariant: cost is bounded by the published limits (agents squared, lanes times agents).
+ */
+#include "base/check.h"
+#include "base/dmath.h"
+#include "scenarios/resolve.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double TOUCH_M = 0.01;           /* boxes may touch */
+static const double START_MARGIN_M = 0.5;     /* a start this far outside a lane counts as in it */
+static const double ROUTE_START_MAX_M = 15.0; /* from a route's first lane */
+static const double LOG_START_MAX_M = 0.5;
+
+struct validation {
+    const char *name;
+    const struct scenario *scenario;
+    struct error *error;
+};
+
+/* "name: path: text". */
+static enum status __attribute__((format(printf, 3, 4)))
+fail(const struct validation *v, const char *path, const char *format, ...)
+{
+    struct error local = {0};
+    struct error *error = v->error != NULL ? v->error : &local;
+    va_list args;
+    va_start(args, format);
+    error_setv(error, STATUS_BAD_INPUT, format, args);
+    va_end(args);
+    return error_prefix(error, "%s: %s", v->name, path);
+}
+
+/* ---- routes ---- */
+
+static bool route_step_legal(const struct map *map, uint32_t from, uint32_t to)
+{
+    const struct lane *lane = &map->lanes[from];
+    bool beside = (lane->left == (int32_t)to && !lane->left_opposite) ||
+                  (lane->right == (int32_t)to && !lane->right_opposite);
+    for (uint32_t i = 0; i < lane->successor_count && !beside; i++) {
+        beside = lane->successors[i] == to;
+    }
+    return beside;
+}
+
+static enum status check_route(const struct validation *v, const char *owner, const uint32_t *route,
+                               uint32_t count, struct pose start)
+{
+    const struct map *map = &v->scenario->map;
+    const struct lane *first = &map->lanes[route[0]];
+    char path[96];
+    snprintf(path, sizeof path, "%s.route[0]", owner);
+    struct vec2 point = {start.x_m, start.y_m};
+    struct polyline_projection p = polyline_project(first->centre_line, first->point_count, point);
+    if (p.distance_m > ROUTE_START_MAX_M) {
+        return fail(v, path,
+                    "expected a route that begins within %g m of the start, found lane "
+                    "\"%s\" %g m away",
+                    ROUTE_START_MAX_M, first->id, p.distance_m);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lane *lane = &map->lanes[route[i]];
+        snprintf(path, sizeof path, "%s.route[%u]", owner, i);
+        if (lane->kind == LANE_SIDEWALK) {
+            return fail(v, path, "expected a lane for vehicles, found sidewalk \"%s\"", lane->id);
+        }
+        if (i > 0 && !route_step_legal(map, route[i - 1], route[i])) {
+            return fail(v, path,
+                        "expected a successor or same-direction neighbour of \"%s\", found \"%s\"",
+                        map->lanes[route[i - 1]].id, lane->id);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- ego ---- */
+
+static bool on_drivable(const struct map *map, struct pose pose)
+{
+    struct vec2 point = {pose.x_m, pose.y_m};
+    for (uint32_t i = 0; i < map->drivable_count; i++) {
+        const struct polygon *area = &map->drivable[i];
+        if (polygon_contains(area->points, area->point_count, point)) {
+            return true;
+        }
+    }
+    return map_locate(map, pose, START_MARGIN_M) >= 0;
+}
+
+static enum status check_ego(const struct validation *v)
+{
+    const struct scenario *scenario = v->scenario;
+    const struct ego *ego = &scenario->ego;
+    if (!on_drivable(&scenario->map, ego->pose)) {
+        return fail(v, "$.ego.pose",
+                    "expected a place in a lane or drivable area, found (%g, %g) outside",
+                    ego->pose.x_m, ego->pose.y_m);
+    }
+    if (ego->wheelbase_m > ego->length_m) {
+        return fail(v, "$.ego.wheelbase_m", "expected at most the length of %g m, found %g",
+                    ego->length_m, ego->wheelbase_m);
+    }
+    if (ego->route_count == 0) {
+        return fail(v, "$.ego.route", "expected a route, found none");
+    }
+    if (scenario->criteria.reach_goal && !ego->has_goal) {
+        return fail(v, "$.criteria.reach_goal", "expected a goal ($.ego.goal), found none");
+    }
+    return check_route(v, "$.ego", ego->route, ego->route_count, ego->pose);
+}
+
+/* ---- agents ---- */
+
+/* The agent may appear at this manoeuvre: it is not there already. */
+static bool may_appear(const struct agent *agent, uint32_t manoeuvre)
+{
+    bool there = !agent->hidden;
+    for (uint32_t i = 0; i < manoeuvre; i++) {
+        if (agent->manoeuvres[i].kind == MANOEUVRE_APPEAR) {
+            there = true;
+        } else if (agent->manoeuvres[i].kind == MANOEUVRE_VANISH) {
+            there = false;
+        }
+    }
+    return !there;
+}
+
+static enum status check_manoeuvres(const struct validation *v, const char *owner,
+                                    const struct agent *agent)
+{
+    char path[96];
+    for (uint32_t i = 0; i < agent->manoeuvre_count; i++) {
+        const struct manoeuvre *manoeuvre = &agent->manoeuvres[i];
+        if (manoeuvre->kind == MANOEUVRE_APPEAR && !may_appear(agent, i)) {
+            snprintf(path, sizeof path, "%s.manoeuvres[%u].do", owner, i);
+            return fail(v, path,
+                        "agent \"%s\": expected \"hidden\": true or a \"vanish\" before "
+                        "\"appear\", found an agent that is there already",
+                        agent->id);
+        }
+        if (manoeuvre->kind == MANOEUVRE_PATH) {
+            for (uint32_t k = 1; k < manoeuvre->path_count; k++) {
+                struct vec2 a = manoeuvre->path[k - 1];
+                struct vec2 b = manoeuvre->path[k];
+                if (fabs(a.x_m - b.x_m) + fabs(a.y_m - b.y_m) < 1e-3) {
+                    snprintf(path, sizeof path, "%s.manoeuvres[%u].path[%u]", owner, i, k);
+                    return fail(v, path,
+                                "agent \"%s\": expected points at least 1 mm apart, found "
+                                "the same point again",
+                                agent->id);
+                }
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_agent(const struct validation *v, uint32_t index)
+{
+    const struct agent *agent = &v->scenario->agents[index];
+    char owner[48];
+    char path[96];
+    snprintf(owner, sizeof owner, "$.agents[%u]", index);
+    snprintf(path, sizeof path, "%s.pose", owner);
+    if (agent->behaviour == BEHAVIOUR_IDM &&
+        map_locate(&v->scenario->map, agent->pose, START_MARGIN_M) < 0) {
+        return fail(v, path,
+                    "agent \"%s\": expected a place in a lane, because its behaviour is "
+                    "\"idm\", found (%g, %g) outside",
+                    agent->id, agent->pose.x_m, agent->pose.y_m);
+    }
+    if (agent->trajectory.point_count > 0 && agent->trajectory.points[0].t_s == 0) {
+        const struct trajectory_point *first = &agent->trajectory.points[0];
+        double x = first->x_m - agent->pose.x_m;
+        double y = first->y_m - agent->pose.y_m;
+        if (sqrt(x * x + y * y) > LOG_START_MAX_M) {
+            return fail(v, path,
+                        "agent \"%s\": expected the place where its trajectory begins "
+                        "(%g, %g), found (%g, %g)",
+                        agent->id, first->x_m, first->y_m, agent->pose.x_m, agent->pose.y_m);
+        }
+    }
+    if (agent->route_count > 0) {
+        TRY(check_route(v, owner, agent->route, agent->route_count, agent->pose));
+    }
+    return check_manoeuvres(v, owner, agent);
+}
+
+/* ---- overlaps ---- */
+
+/* Whether the agent is there at the very start. */
+static bool starts_present(const struct agent *agent)
+{
+    return !agent->hidden &&
+           (agent->trajectory.point_count == 0 || agent->trajectory.points[0].t_s <= 0);
+}
+
+static struct box shrunk_box(struct pose pose, double length_m, double width_m)
+{
+    return box_make(pose, dmath_max(length_m - TOUCH_M, TOUCH_M),
+                    dmath_max(width_m - TOUCH_M, TOUCH_M));
+}
+
+/* Recorded agents may overlap one another (measured boxes do); nothing else may. */
+static enum status check_overlaps(const struct validation *v)
+{
+    const struct scenario *scenario = v->scenario;
+    const struct ego *ego = &scenario->ego;
+    struct box boxes[LIMIT_AGENTS];
+    struct box ego_box = shrunk_box(ego->pose, ego->length_m, ego->width_m);
+    char path[48];
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        const struct agent *agent = &scenario->agents[i];
+        boxes[i] = shrunk_box(agent->pose, agent->length_m, agent->width_m);
+        snprintf(path, sizeof path, "$.agents[%u]", i);
+        if (!starts_present(agent)) {
+            continue;
+        }
+        if (box_overlap(&ego_box, &boxes[i])) {
+            return fail(v, path, "expected agents apart at the start, found \"%s\" overlapping ego",
+                        agent->id);
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            const struct agent *other = &scenario->agents[j];
+            bool recorded =
+                agent->behaviour == BEHAVIOUR_REPLAY && other->behaviour == BEHAVIOUR_REPLAY;
+            if (!recorded && starts_present(other) && box_overlap(&boxes[i], &boxes[j])) {
+                return fail(v, path,
+                            "expected agents apart at the start, found \"%s\" overlapping \"%s\"",
+                            agent->id, other->id);
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- branches ---- */
+
+static enum status check_branches(const struct validation *v)
+{
+    const struct scenario *scenario = v->scenario;
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        const struct branch *branch = &scenario->branches[b];
+        for (uint32_t i = 0; i < branch->intervention_count; i++) {
+            const struct intervention *it = &branch->interventions[i];
+            bool moves_agent =
+                it->kind == INTERVENE_AGENT_BRAKE || it->kind == INTERVENE_AGENT_CUT_IN;
+            if (moves_agent && scenario->agents[it->agent].behaviour == BEHAVIOUR_STATIC) {
+                char path[96];
+                snprintf(path, sizeof path, "$.branches[%u].interventions[%u].agent", b, i);
+                return fail(v, path,
+                            "expected an agent that moves, found \"%s\", whose behaviour "
+                            "is \"static\"",
+                            scenario->agents[it->agent].id);
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
+                                    bool lanes_checked, struct error *error)
+{
+    const struct validation v = {.name = name, .scenario = scenario, .error = error};
+    CHECK(scenario->agent_count <= LIMIT_AGENTS);
+    TRY(map_validate(name, "$.map", &scenario->map, !lanes_checked, error));
+    TRY(check_ego(&v));
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        TRY(check_agent(&v, i));
+    }
+    TRY(check_overlaps(&v));
+    return check_branches(&v);
+}
+
+enum status scenario_validate(const char *name, const struct scenario *scenario,
+                              struct error *error)
+{
+    return scenario_validate_parts(name, scenario, false, error);
+}

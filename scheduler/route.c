@@ -1,0 +1,80 @@
+/*
+ * Routing: the cheapest tier that can answer. Prices differ by orders of magnitude (replay 0.0001,
+ * object 0.001, student 0.25, teacher 36 dollars a mile), so the choice needs no arithmetic.
+ */
+#include "scheduler/route.h"
+
+#include <stdio.h>
+
+/* The first agent that moves without a log, or NULL: the replay world can run the scenario. */
+static const struct agent *agent_without_log(const struct scenario *scenario)
+{
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        const struct agent *agent = &scenario->agents[i];
+        if (agent->behaviour != BEHAVIOUR_STATIC && agent->trajectory.point_count == 0) {
+            return agent;
+        }
+    }
+    return NULL;
+}
+
+static struct route_decision decide(enum tier tier, bool degraded)
+{
+    struct route_decision decision = {.tier = tier, .degraded = degraded};
+    snprintf(decision.pool, sizeof decision.pool, "%s", tier == TIER_TEACHER ? "teacher" : "bulk");
+    return decision;
+}
+
+static struct route_decision decide_auto(const struct scenario *scenario,
+                                         const struct route_policy *policy)
+{
+    switch (scenario->question) {
+    case QUESTION_REGRESSION:
+        return decide(agent_without_log(scenario) == NULL ? TIER_REPLAY : TIER_OBJECT, false);
+    case QUESTION_PERCEPTION:
+        return decide(policy->student_available ? TIER_STUDENT : TIER_OBJECT,
+                      !policy->student_available);
+    default:
+        return decide(TIER_OBJECT, false);
+    }
+}
+
+enum status route_scenario(const struct scenario *scenario, const struct route_policy *policy,
+                           struct route_decision *out, struct error *error)
+{
+    const struct agent *unlogged;
+    switch (policy->choice) {
+    case WORLD_REPLAY:
+        unlogged = agent_without_log(scenario);
+        if (unlogged != NULL) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "scenario %s: the replay world needs a log of every moving agent, "
+                             "found none for agent \"%s\"",
+                             scenario->id, unlogged->id);
+        }
+        *out = decide(TIER_REPLAY, false);
+        return STATUS_OK;
+    case WORLD_OBJECT:
+        *out = decide(TIER_OBJECT, scenario->question == QUESTION_PERCEPTION);
+        return STATUS_OK;
+    case WORLD_STUDENT:
+        if (!policy->student_available) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "scenario %s: the student world needs a promoted model, found none",
+                             scenario->id);
+        }
+        *out = decide(TIER_STUDENT, false);
+        return STATUS_OK;
+    case WORLD_TEACHER:
+        if (!policy->teacher_available) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "scenario %s: the teacher world needs a model, found none",
+                             scenario->id);
+        }
+        *out = decide(TIER_TEACHER, false);
+        return STATUS_OK;
+    default:
+        *out = decide_auto(scenario, policy);
+        return STATUS_OK;
+    }
+}

@@ -1,0 +1,233 @@
+/*
+ * Scenario encoding: map, agents and branches. See scenario_encode.c.
+ */
+#include "schemas/scenario_parts.h"
+
+static json_t *encode_width(struct json_builder *builder, const struct lane *lane)
+{
+    bool same = true;
+    for (uint32_t i = 1; i < lane->point_count; i++) {
+        same = same && lane->width_m[i] == lane->width_m[0];
+    }
+    if (same) {
+        return json_real(lane->width_m[0]);
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < lane->point_count; i++) {
+        build_element(builder, list, json_real(lane->width_m[i]));
+    }
+    return list;
+}
+
+static json_t *encode_neighbour(const struct map *map, int32_t lane)
+{
+    return lane < 0 ? json_null() : json_string(map->lanes[lane].id);
+}
+
+static json_t *encode_lane(struct json_builder *builder, const struct map *map,
+                           const struct lane *lane)
+{
+    json_t *object = json_object();
+    build_member(builder, object, "id", json_string(lane->id));
+    build_member(builder, object, "kind", json_string(lane_kind_names[lane->kind]));
+    build_member(builder, object, "centre_line",
+                 encode_points(builder, lane->point_count, lane->centre_line));
+    build_member(builder, object, "width_m", encode_width(builder, lane));
+    build_member(builder, object, "speed_limit_mps", json_real(lane->speed_limit_mps));
+    build_member(builder, object, "left", encode_neighbour(map, lane->left));
+    build_member(builder, object, "right", encode_neighbour(map, lane->right));
+    build_member(builder, object, "left_opposite", json_boolean(lane->left_opposite));
+    build_member(builder, object, "right_opposite", json_boolean(lane->right_opposite));
+    build_member(builder, object, "successors",
+                 encode_lane_ids(builder, map, lane->successor_count, lane->successors));
+    build_member(builder, object, "left_marking", json_string(marking_names[lane->left_marking]));
+    build_member(builder, object, "right_marking", json_string(marking_names[lane->right_marking]));
+    build_member(builder, object, "intersection", json_boolean(lane->intersection));
+    return object;
+}
+
+static json_t *encode_polygons(struct json_builder *builder, uint32_t count,
+                               const struct polygon *polygons)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        build_element(builder, list,
+                      encode_points(builder, polygons[i].point_count, polygons[i].points));
+    }
+    return list;
+}
+
+json_t *encode_map(struct json_builder *builder, const struct map *map)
+{
+    json_t *object = json_object();
+    json_t *lanes = json_array();
+    json_t *surfaces = json_array();
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        build_element(builder, lanes, encode_lane(builder, map, &map->lanes[i]));
+    }
+    for (uint32_t i = 0; i < map->surface_count; i++) {
+        const struct surface *surface = &map->surfaces[i];
+        json_t *entry = json_object();
+        build_member(builder, entry, "kind", json_string(surface->kind));
+        build_member(builder, entry, "friction", json_real(surface->friction));
+        build_member(builder, entry, "area",
+                     encode_points(builder, surface->area.point_count, surface->area.points));
+        build_element(builder, surfaces, entry);
+    }
+    if (map->id[0] != '\0') {
+        build_member(builder, object, "id", json_string(map->id));
+    }
+    build_member(builder, object, "lanes", lanes);
+    build_member(builder, object, "drivable",
+                 encode_polygons(builder, map->drivable_count, map->drivable));
+    build_member(builder, object, "crosswalks",
+                 encode_polygons(builder, map->crosswalk_count, map->crosswalks));
+    build_member(builder, object, "surfaces", surfaces);
+    return object;
+}
+
+/* ---- agents ---- */
+
+static json_t *encode_idm(struct json_builder *builder, const struct idm *idm)
+{
+    json_t *object = json_object();
+    build_member(builder, object, "desired_speed_mps", json_real(idm->desired_speed_mps));
+    build_member(builder, object, "time_headway_s", json_real(idm->time_headway_s));
+    build_member(builder, object, "min_gap_m", json_real(idm->min_gap_m));
+    build_member(builder, object, "accel_max_mps2", json_real(idm->accel_max_mps2));
+    build_member(builder, object, "decel_comfort_mps2", json_real(idm->decel_comfort_mps2));
+    build_member(builder, object, "politeness", json_real(idm->politeness));
+    build_member(builder, object, "lane_changes", json_boolean(idm->lane_changes));
+    build_member(builder, object, "sees_ego", json_boolean(idm->sees_ego));
+    return object;
+}
+
+static json_t *encode_manoeuvre(struct json_builder *builder, const struct manoeuvre *manoeuvre)
+{
+    json_t *object = json_object();
+    build_member(builder, object, "when", json_string(trigger_names[manoeuvre->trigger.kind]));
+    build_member(builder, object, "value", json_real(manoeuvre->trigger.value));
+    build_member(builder, object, "do", json_string(manoeuvre_names[manoeuvre->kind]));
+    if (manoeuvre->kind == MANOEUVRE_SPEED || manoeuvre->kind == MANOEUVRE_PATH) {
+        build_member(builder, object, "speed_mps", json_real(manoeuvre->speed_mps));
+        build_member(builder, object, "rate_mps2", json_real(manoeuvre->rate_mps2));
+    }
+    if (manoeuvre->kind == MANOEUVRE_LANE_CHANGE) {
+        build_member(builder, object, "offset_m", json_real(manoeuvre->offset_m));
+        build_member(builder, object, "duration_s", json_real(manoeuvre->duration_s));
+    }
+    if (manoeuvre->kind == MANOEUVRE_PATH) {
+        build_member(builder, object, "path",
+                     encode_points(builder, manoeuvre->path_count, manoeuvre->path));
+    }
+    return object;
+}
+
+json_t *encode_agent(struct json_builder *builder, const struct map *map, const struct agent *agent)
+{
+    json_t *object = json_object();
+    build_member(builder, object, "id", json_string(agent->id));
+    build_member(builder, object, "kind", json_string(agent_kind_names[agent->kind]));
+    build_member(builder, object, "length_m", json_real(agent->length_m));
+    build_member(builder, object, "width_m", json_real(agent->width_m));
+    build_member(builder, object, "height_m", json_real(agent->height_m));
+    build_member(builder, object, "pose", encode_pose(builder, agent->pose));
+    build_member(builder, object, "speed_mps", json_real(agent->speed_mps));
+    build_member(builder, object, "hidden", json_boolean(agent->hidden));
+    build_member(builder, object, "low", json_boolean(agent->low));
+    build_member(builder, object, "behaviour", json_string(behaviour_names[agent->behaviour]));
+    if (agent->behaviour == BEHAVIOUR_IDM || agent->behaviour == BEHAVIOUR_REPLAY) {
+        build_member(builder, object, "idm", encode_idm(builder, &agent->idm));
+    }
+    if (agent->trajectory.point_count > 0) {
+        build_member(builder, object, "trajectory", encode_trajectory(builder, &agent->trajectory));
+    }
+    if (agent->manoeuvre_count > 0) {
+        json_t *list = json_array();
+        for (uint32_t i = 0; i < agent->manoeuvre_count; i++) {
+            build_element(builder, list, encode_manoeuvre(builder, &agent->manoeuvres[i]));
+        }
+        build_member(builder, object, "manoeuvres", list);
+    }
+    if (agent->route_count > 0) {
+        build_member(builder, object, "route",
+                     encode_lane_ids(builder, map, agent->route_count, agent->route));
+    }
+    return object;
+}
+
+/* ---- branches ---- */
+
+static json_t *encode_actions(struct json_builder *builder, const struct intervention *intervention)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < intervention->action_count; i++) {
+        const struct action *action = &intervention->actions[i];
+        build_element(builder, list,
+                      encode_point(builder, (struct vec2){action->accel_mps2, action->steer_rad}));
+    }
+    return list;
+}
+
+static json_t *encode_sensors(struct json_builder *builder, uint32_t sensors)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < SENSOR_KIND_COUNT; i++) {
+        if ((sensors & (1u << i)) != 0) {
+            build_element(builder, list, json_string(sensor_names[i]));
+        }
+    }
+    return list;
+}
+
+static json_t *encode_intervention(struct json_builder *builder, const struct scenario *scenario,
+                                   const struct intervention *it)
+{
+    enum intervention_kind kind = it->kind;
+    json_t *object = json_object();
+    build_member(builder, object, "kind", json_string(intervention_names[kind]));
+    build_member(builder, object, "tick", json_integer(it->tick));
+    if (kind == INTERVENE_AGENT_BRAKE || kind == INTERVENE_AGENT_CUT_IN ||
+        kind == INTERVENE_AGENT_APPEAR) {
+        build_member(builder, object, "agent", json_string(scenario->agents[it->agent].id));
+    }
+    if (kind == INTERVENE_EGO_BRAKE || kind == INTERVENE_AGENT_BRAKE) {
+        build_member(builder, object, "decel_mps2", json_real(it->decel_mps2));
+    }
+    if (kind == INTERVENE_EGO_SWERVE) {
+        build_member(builder, object, "offset_m", json_real(it->offset_m));
+    }
+    if (kind == INTERVENE_EGO_SWERVE || kind == INTERVENE_AGENT_CUT_IN ||
+        kind == INTERVENE_STACK_DROPOUT) {
+        build_member(builder, object, "duration_s", json_real(it->duration_s));
+    }
+    if (kind == INTERVENE_EGO_ACTIONS) {
+        build_member(builder, object, "actions", encode_actions(builder, it));
+    }
+    if (kind == INTERVENE_CONDITIONS) {
+        build_member(builder, object, "conditions", encode_conditions(builder, &it->conditions));
+    }
+    if (kind == INTERVENE_STACK_LATENCY) {
+        build_member(builder, object, "latency_ms", json_real(it->latency_ms));
+        build_member(builder, object, "jitter_ms", json_real(it->jitter_ms));
+    }
+    if (kind == INTERVENE_STACK_DROPOUT) {
+        build_member(builder, object, "sensors", encode_sensors(builder, it->sensors));
+    }
+    return object;
+}
+
+json_t *encode_branch(struct json_builder *builder, const struct scenario *scenario,
+                      const struct branch *branch)
+{
+    json_t *object = json_object();
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < branch->intervention_count; i++) {
+        build_element(builder, list,
+                      encode_intervention(builder, scenario, &branch->interventions[i]));
+    }
+    build_member(builder, object, "id", json_string(branch->id));
+    build_member(builder, object, "at_tick", json_integer(branch->at_tick));
+    build_member(builder, object, "interventions", list);
+    return object;
+}

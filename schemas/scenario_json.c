@@ -1,0 +1,448 @@
+/*
+ * Scenario decoding: the whole document, ego, conditions, slices and criteria, and the helpers that
+ * the parts share (scenario_parts.h). Encoding is in scenario_encode.c.
+ *
+ * Invariant: *out is written only when the whole document was right.
+ */
+#include "schemas/scenario_json.h"
+
+#include "base/check.h"
+#include "schemas/scenario_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status decode_slices(const struct json_cursor *cursor, struct scenario *out,
+                                 struct error *error);
+static enum status decode_criteria(const struct json_cursor *cursor, struct criteria *out,
+                                   struct error *error);
+static enum status decode_horizon(const struct json_cursor *root, uint32_t *ticks,
+                                  struct error *error);
+static enum status decode_ego(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                              struct ego *out);
+
+static enum status decode_texts(const struct json_cursor *root, struct scenario *out,
+                                struct error *error)
+{
+    TRY(decode_id(root, "id", true, out->id, error));
+    TRY(json_member_text(root, "title", false, out->title, sizeof out->title, error));
+    TRY(json_member_text(root, "source", false, out->source, sizeof out->source, error));
+    return json_member_text(root, "prompt", false, out->prompt, sizeof out->prompt, error);
+}
+
+enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
+                            struct scenario *out, struct error *error)
+{
+    static const char *const keys[] = {"id",       "title",    "source",     "prompt", "map",
+                                       "ego",      "agents",   "conditions", "slices", "horizon_s",
+                                       "question", "criteria", "branches",   NULL};
+    struct scenario_decoder decoder = {.arena = arena, .error = error};
+    struct scenario scenario = {.question = QUESTION_PLANNING};
+    struct json_cursor top = json_cursor_root(file, root);
+    int question = QUESTION_PLANNING;
+
+    TRY(json_object_begin(&top, keys, error));
+    TRY(decode_texts(&top, &scenario, error));
+    TRY(decode_horizon(&top, &scenario.horizon_ticks, error));
+    TRY(json_member_choice(&top, "question", false, question_names, QUESTION_COUNT, &question,
+                           error));
+    scenario.question = (enum question)question;
+
+    struct json_cursor part = json_cursor_member(&top, "map");
+    TRY(decode_map(&part, &decoder, &scenario.map));
+    part = json_cursor_member(&top, "ego");
+    TRY(decode_ego(&part, &decoder, &scenario.ego));
+    part = json_cursor_member(&top, "agents");
+    TRY(decode_agents(&part, &decoder, &scenario));
+
+    conditions_defaults(WEATHER_CLEAR, &scenario.conditions);
+    part = json_cursor_member(&top, "conditions");
+    if (json_cursor_present(&part)) {
+        struct conditions base = scenario.conditions;
+        TRY(decode_conditions(&part, &base, &scenario.conditions, error));
+    }
+    part = json_cursor_member(&top, "slices");
+    TRY(decode_slices(&part, &scenario, error));
+    part = json_cursor_member(&top, "criteria");
+    TRY(decode_criteria(&part, &scenario.criteria, error));
+    part = json_cursor_member(&top, "branches");
+    TRY(decode_branches(&part, &decoder, &scenario));
+    *out = scenario;
+    return STATUS_OK;
+}
+
+static enum status decode_horizon(const struct json_cursor *root, uint32_t *ticks,
+                                  struct error *error)
+{
+    double horizon_s;
+    TRY(json_member_number(root, "horizon_s", true, 0.1, LIMIT_HORIZON_TICKS / 10.0, &horizon_s,
+                           error));
+    double rounded = floor(horizon_s * 10.0 + 0.5);
+    if (fabs(horizon_s * 10.0 - rounded) > 1e-6) {
+        struct json_cursor member = json_cursor_member(root, "horizon_s");
+        return json_fail(&member, error, "expected a multiple of 0.1 s, found %g", horizon_s);
+    }
+    *ticks = (uint32_t)rounded;
+    return STATUS_OK;
+}
+
+static enum status decode_goal(const struct json_cursor *cursor, struct ego *out,
+                               struct error *error)
+{
+    static const char *const keys[] = {"x_m", "y_m", "radius_m", NULL};
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(json_member_number(cursor, "x_m", true, -1e5, 1e5, &out->goal.x_m, error));
+    TRY(json_member_number(cursor, "y_m", true, -1e5, 1e5, &out->goal.y_m, error));
+    out->goal_radius_m = 5.0;
+    TRY(json_member_number(cursor, "radius_m", false, 0.1, 1000.0, &out->goal_radius_m, error));
+    out->has_goal = true;
+    return STATUS_OK;
+}
+
+static enum status decode_ego(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                              struct ego *out)
+{
+    static const char *const keys[] = {"pose",     "speed_mps",   "length_m", "width_m",
+                                       "height_m", "wheelbase_m", "route",    "goal",
+                                       "log",      NULL};
+    struct error *error = decoder->error;
+    TRY(json_object_begin(cursor, keys, error));
+    *out = (struct ego){.length_m = 4.8, .width_m = 1.9, .height_m = 1.5, .wheelbase_m = 2.8};
+    struct json_cursor part = json_cursor_member(cursor, "pose");
+    TRY(decode_pose(&part, &out->pose, error));
+    TRY(json_member_number(cursor, "speed_mps", false, 0.0, 100.0, &out->speed_mps, error));
+    TRY(json_member_number(cursor, "length_m", false, 0.5, 50.0, &out->length_m, error));
+    TRY(json_member_number(cursor, "width_m", false, 0.3, 10.0, &out->width_m, error));
+    TRY(json_member_number(cursor, "height_m", false, 0.3, 10.0, &out->height_m, error));
+    TRY(json_member_number(cursor, "wheelbase_m", false, 0.3, 40.0, &out->wheelbase_m, error));
+    part = json_cursor_member(cursor, "route");
+    TRY(decode_route(&part, 1, decoder, &out->route_count, &out->route));
+    part = json_cursor_member(cursor, "goal");
+    TRY(decode_goal(&part, out, error));
+    part = json_cursor_member(cursor, "log");
+    return decode_trajectory(&part, decoder, &out->log);
+}
+
+void conditions_defaults(enum weather weather, struct conditions *out)
+{
+    static const double friction[WEATHER_COUNT] = {1.0, 0.7, 0.6, 0.9, 0.35};
+    static const double visibility_m[WEATHER_COUNT] = {200, 120, 80, 50, 80};
+    out->weather = weather;
+    out->friction = friction[weather];
+    out->visibility_m = visibility_m[weather];
+}
+
+enum status decode_conditions(const struct json_cursor *cursor, const struct conditions *base,
+                              struct conditions *out, struct error *error)
+{
+    static const char *const keys[] = {"weather", "light", "friction", "visibility_m", NULL};
+    struct conditions conditions = *base;
+    int weather = -1;
+    int light = (int)base->light;
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(json_member_choice(cursor, "weather", false, weather_names, WEATHER_COUNT, &weather,
+                           error));
+    TRY(json_member_choice(cursor, "light", false, light_names, LIGHT_COUNT, &light, error));
+    if (weather >= 0) {
+        conditions_defaults((enum weather)weather, &conditions);
+    }
+    conditions.light = (enum light)light;
+    struct json_cursor friction = json_cursor_member(cursor, "friction");
+    if (json_cursor_present(&friction)) {
+        TRY(json_value_number(&friction, 1e-3, 1.2, &conditions.friction, error));
+    }
+    TRY(json_member_number(cursor, "visibility_m", false, 1.0, 1000.0, &conditions.visibility_m,
+                           error));
+    *out = conditions;
+    return STATUS_OK;
+}
+
+/* Weather and light are what the conditions say unless the document files it elsewhere. */
+static enum status decode_slices(const struct json_cursor *cursor, struct scenario *out,
+                                 struct error *error)
+{
+    static const char *const keys[] = {
+        "weather", "light", "road", "geography", "actor", "scenario_type", "safety_critical", NULL};
+    struct slices *slices = &out->slices;
+    for (int i = 0; i < SLICE_KIND_COUNT; i++) {
+        strcpy(slices->value[i], "unspecified");
+    }
+    strcpy(slices->value[SLICE_WEATHER], weather_names[out->conditions.weather]);
+    strcpy(slices->value[SLICE_LIGHT], light_names[out->conditions.light]);
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(cursor, keys, error));
+    for (int i = 0; i < SLICE_KIND_COUNT; i++) {
+        TRY(decode_id(cursor, slice_names[i], false, slices->value[i], error));
+    }
+    return json_member_bool(cursor, "safety_critical", false, &slices->safety_critical, error);
+}
+
+static enum status decode_criteria(const struct json_cursor *cursor, struct criteria *out,
+                                   struct error *error)
+{
+    static const char *const keys[] = {"no_at_fault_collision",
+                                       "no_collision",
+                                       "stay_drivable",
+                                       "right_direction",
+                                       "reach_goal",
+                                       "comfortable",
+                                       "min_ttc_s",
+                                       "min_distance_m",
+                                       "impact_speed_max_mps",
+                                       "progress_min",
+                                       "score_min",
+                                       "speed_max_mps",
+                                       "expected_progress_m",
+                                       NULL};
+    *out = (struct criteria){
+        .no_at_fault_collision = true,
+        .stay_drivable = true,
+        .right_direction = true,
+        .min_ttc_s = NAN,
+        .min_distance_m = NAN,
+        .impact_speed_max_mps = NAN,
+        .progress_min = NAN,
+        .score_min = NAN,
+        .speed_max_mps = NAN,
+        .expected_progress_m = NAN,
+    };
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    const struct {
+        bool *value;
+    } flags[] = {{&out->no_at_fault_collision}, {&out->no_collision}, {&out->stay_drivable},
+                 {&out->right_direction},       {&out->reach_goal},   {&out->comfortable}};
+    const struct {
+        double min, max;
+        double *value;
+    } numbers[] = {
+        {0, 3, &out->min_ttc_s},
+        {0, 100, &out->min_distance_m},
+        {0, 200, &out->impact_speed_max_mps},
+        {0, 1, &out->progress_min},
+        {0, 1, &out->score_min},
+        {0, 100, &out->speed_max_mps},
+        {0.1, 1e5, &out->expected_progress_m},
+    };
+    TRY(json_object_begin(cursor, keys, error));
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
+        TRY(json_member_bool(cursor, keys[i], false, flags[i].value, error));
+    }
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        TRY(json_member_number(cursor, keys[COUNT_OF(flags) + i], false, numbers[i].min,
+                               numbers[i].max, numbers[i].value, error));
+    }
+    return STATUS_OK;
+}
+
+/* ---- shared by the parts ---- */
+
+void *decoder_alloc(struct scenario_decoder *decoder, const struct json_cursor *cursor,
+                    size_t count, size_t size)
+{
+    void *memory = arena_alloc(decoder->arena, count, size);
+    if (memory == NULL) {
+        json_fail_status(cursor, STATUS_LIMIT, decoder->error,
+                         "expected a scenario of at most %zu bytes in memory, found more",
+                         decoder->arena->limit_bytes);
+    }
+    return memory;
+}
+
+static bool id_character(char c, bool first)
+{
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 c == '_' || c == '-';
+    return plain || (!first && c != '\0' && strchr("./=,+:", c) != NULL);
+}
+
+enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_ID_BYTES],
+                               struct error *error)
+{
+    char id[LIMIT_ID_BYTES];
+    TRY(json_value_text(cursor, id, sizeof id, error));
+    size_t bytes = strlen(id);
+    for (size_t i = 0; i < bytes; i++) {
+        if (!id_character(id[i], i == 0)) {
+            return json_fail(cursor, error,
+                             "expected an id of letters, digits and _ . / = , + : - (the first one "
+                             "a letter, digit, _ or -), found \"%s\"",
+                             id);
+        }
+    }
+    if (bytes == 0) {
+        return json_fail(cursor, error, "expected an id, found empty text");
+    }
+    memcpy(out, id, sizeof id);
+    return STATUS_OK;
+}
+
+enum status decode_id(const struct json_cursor *object, const char *key, bool required,
+                      char out[LIMIT_ID_BYTES], struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    if (!required && !json_cursor_present(&member)) {
+        return STATUS_OK;
+    }
+    return scenario_decode_id(&member, out, error);
+}
+
+/* By text, then by position, so that of two equal ids the later one is reported. */
+static int compare_entries(const void *a, const void *b)
+{
+    const struct id_entry *left = a;
+    const struct id_entry *right = b;
+    int order = strcmp(left->id, right->id);
+    return order != 0 ? order : (left->index > right->index) - (left->index < right->index);
+}
+
+enum status id_index_build(struct id_index *index, const struct json_cursor *list,
+                           struct scenario_decoder *decoder)
+{
+    qsort(index->entries, index->count, sizeof *index->entries, compare_entries);
+    for (uint32_t i = 0; i + 1 < index->count; i++) {
+        const struct id_entry *a = &index->entries[i];
+        const struct id_entry *b = &index->entries[i + 1];
+        if (strcmp(a->id, b->id) == 0) {
+            struct json_cursor element = json_cursor_element(list, b->index);
+            struct json_cursor member = json_cursor_member(&element, "id");
+            return json_fail(&member, decoder->error,
+                             "expected an id of its own, found \"%s\" as in element %u", b->id,
+                             a->index);
+        }
+    }
+    return STATUS_OK;
+}
+
+static int compare_key(const void *key, const void *entry)
+{
+    return strcmp(key, ((const struct id_entry *)entry)->id);
+}
+
+enum status id_index_find(const struct id_index *index, const struct json_cursor *cursor,
+                          const char *what, uint32_t *out, struct error *error)
+{
+    char id[LIMIT_ID_BYTES];
+    TRY(scenario_decode_id(cursor, id, error));
+    const struct id_entry *entry = NULL;
+    if (index->count > 0) {
+        entry = bsearch(id, index->entries, index->count, sizeof *index->entries, compare_key);
+    }
+    if (entry == NULL) {
+        return json_fail(cursor, error, "expected the id of %s, found \"%s\", which there is not",
+                         what, id);
+    }
+    *out = entry->index;
+    return STATUS_OK;
+}
+
+enum status decode_point(const struct json_cursor *cursor, struct vec2 *out, struct error *error)
+{
+    size_t count;
+    TRY(json_array_begin(cursor, 2, 2, &count, error));
+    struct json_cursor x = json_cursor_element(cursor, 0);
+    struct json_cursor y = json_cursor_element(cursor, 1);
+    TRY(json_value_number(&x, -1e5, 1e5, &out->x_m, error));
+    return json_value_number(&y, -1e5, 1e5, &out->y_m, error);
+}
+
+enum status decode_points(const struct json_cursor *cursor, uint32_t min, uint32_t max,
+                          struct scenario_decoder *decoder, uint32_t *count, struct vec2 **points)
+{
+    size_t found;
+    TRY(json_array_begin(cursor, min, max, &found, decoder->error));
+    struct vec2 *list = decoder_alloc(decoder, cursor, found, sizeof *list);
+    if (list == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < found; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(decode_point(&element, &list[i], decoder->error));
+    }
+    *count = (uint32_t)found;
+    *points = list;
+    return STATUS_OK;
+}
+
+enum status decode_pose(const struct json_cursor *cursor, struct pose *out, struct error *error)
+{
+    static const char *const keys[] = {"x_m", "y_m", "heading_rad", NULL};
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(json_member_number(cursor, "x_m", true, -1e5, 1e5, &out->x_m, error));
+    TRY(json_member_number(cursor, "y_m", true, -1e5, 1e5, &out->y_m, error));
+    return json_member_number(cursor, "heading_rad", true, -1000.0, 1000.0, &out->heading_rad,
+                              error);
+}
+
+static enum status decode_trajectory_point(const struct json_cursor *cursor,
+                                           struct trajectory_point *out, struct error *error)
+{
+    const struct {
+        double min, max;
+        double *value;
+    } columns[] = {{0, 10000, &out->t_s},
+                   {-1e5, 1e5, &out->x_m},
+                   {-1e5, 1e5, &out->y_m},
+                   {-1000, 1000, &out->heading_rad},
+                   {0, 150, &out->speed_mps}};
+    size_t count;
+    TRY(json_array_begin(cursor, COUNT_OF(columns), COUNT_OF(columns), &count, error));
+    for (size_t i = 0; i < COUNT_OF(columns); i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(json_value_number(&element, columns[i].min, columns[i].max, columns[i].value, error));
+    }
+    return STATUS_OK;
+}
+
+enum status decode_trajectory(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                              struct trajectory *out)
+{
+    size_t count;
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(cursor, 2, LIMIT_TRAJECTORY_POINTS, &count, decoder->error));
+    struct trajectory_point *points = decoder_alloc(decoder, cursor, count, sizeof *points);
+    if (points == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(decode_trajectory_point(&element, &points[i], decoder->error));
+        if (i > 0 && points[i].t_s <= points[i - 1].t_s) {
+            struct json_cursor time = json_cursor_element(&element, 0);
+            return json_fail(&time, decoder->error, "expected a time after %g s, found %g",
+                             points[i - 1].t_s, points[i].t_s);
+        }
+    }
+    *out = (struct trajectory){.point_count = (uint32_t)count, .points = points};
+    return STATUS_OK;
+}
+
+enum status decode_route(const struct json_cursor *cursor, uint32_t min,
+                         struct scenario_decoder *decoder, uint32_t *count, uint32_t **route)
+{
+    size_t found;
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(cursor, min, LIMIT_ROUTE_LANES, &found, decoder->error));
+    uint32_t *lanes = decoder_alloc(decoder, cursor, found, sizeof *lanes);
+    if (lanes == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < found; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(id_index_find(&decoder->lanes, &element, "a lane", &lanes[i], decoder->error));
+    }
+    *count = (uint32_t)found;
+    *route = lanes;
+    return STATUS_OK;
+}

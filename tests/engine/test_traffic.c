@@ -1,0 +1,877 @@
+/*
+ * Goal: agents move as their models and scripts say, and logs are followed.
+ * Method: scenarios on small maps run in the object or replay world; closed forms where there are
+ * any (IDM equilibrium, stopping distance), properties (no collisions, order, bounds) elsewhere.
+ */
+#include "base/dmath.h"
+#include "base/rng.h"
+#include "engine/roadmap.h"
+#include "engine/world.h"
+#include "tests/engine/maps.h"
+#include "tests/harness.h"
+
+struct run {
+    struct arena arena;
+    struct scenario scenario;
+    struct stage *stage;
+    const struct world_ops *ops;
+    struct world *world;
+    const struct scene *scene;
+};
+
+static void begin(struct run *run)
+{
+    *run = (struct run){0};
+    arena_init(&run->arena, 1 << 23);
+}
+
+static void start(struct run *run, const struct world_ops *ops, uint64_t seed)
+{
+    struct error error;
+    run->ops = ops;
+    EXPECT_OK(stage_create(&run->scenario, &run->stage, &error), error);
+    EXPECT_OK(ops->open(&(struct world_config){1}, &run->world, &error), error);
+    EXPECT_OK(ops->slot_reset(run->world, 0, run->stage, seed, &error), error);
+    run->scene = ops->slot_scene(run->world, 0);
+}
+
+static void tick(struct run *run, double accel)
+{
+    struct action action = {accel, 0.0};
+    uint8_t active = 1;
+    run->ops->step(run->world, &action, &active);
+}
+
+static void end(struct run *run)
+{
+    run->ops->close(run->world);
+    stage_unref(run->stage);
+    arena_finish(&run->arena);
+}
+
+static struct box body(const struct run *run, uint32_t agent)
+{
+    const struct agent *a = &run->scenario.agents[agent];
+    return box_make(run->scene->agents[agent].pose, a->length_m, a->width_m);
+}
+
+static struct manoeuvre *script(struct run *run, struct agent *agent, uint32_t count)
+{
+    agent->manoeuvres = arena_alloc(&run->arena, count, sizeof *agent->manoeuvres);
+    agent->manoeuvre_count = count;
+    return agent->manoeuvres;
+}
+
+static const struct manoeuvre brake = {.kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 5};
+
+/* Two cars behind one that holds its speed settle at the equilibrium gap. */
+static void idm_settles_at_the_equilibrium_gap(void)
+{
+    for (double speed = 5.0; speed <= 25.0; speed += 10.0) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 1, 9000);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){10, 0, 0}, 0, 0, 3);
+        maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_SCRIPT, (struct pose){300, 0, 0}, speed);
+        for (uint32_t i = 1; i < 3; i++) {
+            struct agent *car = maps_agent(&run.scenario, i, AGENT_CAR, BEHAVIOUR_IDM,
+                                           (struct pose){300 - 80.0 * i, 0, 0}, speed);
+            car->idm.desired_speed_mps = 30.0;
+        }
+        start(&run, &world_object_ops, 0);
+        for (int i = 0; i < 2500; i++) {
+            tick(&run, -1.0);
+        }
+        double ratio = speed / 30.0;
+        double expected = (2.0 + speed * 1.5) / sqrt(1.0 - ratio * ratio * ratio * ratio);
+        for (uint32_t i = 1; i < 3; i++) {
+            double gap = run.scene->agents[i - 1].pose.x_m - run.scene->agents[i].pose.x_m - 4.5;
+            EXPECT_NEAR(gap, expected, 0.02 * expected);
+            EXPECT_NEAR(run.scene->agents[i].speed_mps, speed, 0.05);
+        }
+        end(&run);
+    }
+}
+
+/* A leader that brakes to a stop and leaves again, 15 followers, 60 s: nobody touches anybody. */
+static void idm_platoon_never_collides(void)
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 1, 3000);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){5, 0, 0}, 0, 0, 16);
+        for (uint32_t i = 0; i < 16; i++) {
+            maps_agent(&run.scenario, i, AGENT_CAR, i == 0 ? BEHAVIOUR_SCRIPT : BEHAVIOUR_IDM,
+                       (struct pose){700 - 35.0 * i, 0, 0}, 20);
+            run.scenario.agents[i].idm.desired_speed_mps = 25;
+        }
+        struct manoeuvre *m = script(&run, &run.scenario.agents[0], 2);
+        m[0] = (struct manoeuvre){.trigger = {TRIGGER_TIME, 5},
+                                  .kind = MANOEUVRE_SPEED,
+                                  .speed_mps = 0,
+                                  .rate_mps2 = 4 + (double)seed};
+        m[1] = (struct manoeuvre){.trigger = {TRIGGER_AFTER, 10},
+                                  .kind = MANOEUVRE_SPEED,
+                                  .speed_mps = 20,
+                                  .rate_mps2 = 2};
+        start(&run, &world_object_ops, seed);
+        double slowest[16] = {[1 ... 15] = 99};
+        for (int i = 0; i < 600; i++) {
+            tick(&run, 0.0);
+            for (uint32_t k = 1; k < 16; k++) {
+                const struct agent_state *a = &run.scene->agents[k];
+                double gap = run.scene->agents[k - 1].pose.x_m - a->pose.x_m - 4.5;
+                EXPECT(gap > 0.3);
+                EXPECT(a->speed_mps >= 0.0 && a->accel_mps2 > -9.1);
+                slowest[k] = fmin(slowest[k], a->speed_mps);
+            }
+        }
+        EXPECT(slowest[1] < 0.5 && slowest[5] < 3.0); /* the jam reached the cars behind */
+        EXPECT(run.scene->agents[4].speed_mps > 5.0); /* and they left again */
+        end(&run);
+    }
+}
+
+/* Dense traffic with lane changes around a truck: no overlaps, and some do change. */
+static void mobil_overtakes_without_touching(void)
+{
+    struct run run;
+    begin(&run);
+    maps_motorway(&run.arena, &run.scenario.map, 3, 3000);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){5, 0, 0}, 15, 0, 14);
+    for (uint32_t i = 0; i < 14; i++) {
+        struct agent *car = maps_agent(&run.scenario, i, AGENT_CAR, BEHAVIOUR_IDM,
+                                       (struct pose){60 + 25.0 * i, 3.5 * (i % 3), 0}, 20);
+        car->idm.lane_changes = true;
+        car->idm.desired_speed_mps = 18 + 2.0 * (i % 7);
+    }
+    run.scenario.agents[12].idm.desired_speed_mps = 12; /* the slow ones ahead */
+    run.scenario.agents[13].idm.desired_speed_mps = 12;
+    start(&run, &world_object_ops, 0);
+    uint32_t changed = 0;
+    for (int i = 0; i < 600; i++) {
+        tick(&run, 0.0);
+        for (uint32_t a = 0; a < 14; a++) {
+            struct box box_a = body(&run, a);
+            for (uint32_t b = a + 1; b < 14; b++) {
+                struct box box_b = body(&run, b);
+                EXPECT(!box_overlap(&box_a, &box_b));
+            }
+            changed += fabs(run.scene->agents[a].pose.y_m - 3.5 * (a % 3)) > 3.0;
+        }
+    }
+    EXPECT(changed > 100);
+    for (uint32_t a = 0; a < 14;
+         a++) { /* everybody ends up in the middle of a lane or on the way */
+        EXPECT(run.scene->agents[a].pose.y_m > -0.1 && run.scene->agents[a].pose.y_m < 7.1);
+    }
+    end(&run);
+}
+
+static void idm_stops_for_ego_pedestrian_and_debris(void)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 1, 1000);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){kind == 0 ? 200 : 900, 0, 0}, 0, 0,
+                      2);
+        maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){50, 0, 0}, 15);
+        maps_agent(&run.scenario, 1, kind == 1 ? AGENT_PEDESTRIAN : AGENT_OBJECT, BEHAVIOUR_STATIC,
+                   (struct pose){kind == 0 ? 800 : 200, 0.5, 0}, 0);
+        start(&run, &world_object_ops, 0);
+        for (int i = 0; i < 300; i++) {
+            tick(&run, -1.0);
+        }
+        double front = run.scene->agents[0].pose.x_m + 2.25;
+        double rear = kind == 0 ? 200 - 2.3 : 200 - run.scenario.agents[1].length_m / 2;
+        EXPECT(front < rear);
+        EXPECT_NEAR(rear - front, 2.0, 0.7); /* the minimum gap */
+        EXPECT(run.scene->agents[0].speed_mps < 0.1);
+        end(&run);
+    }
+}
+
+static void distracted_drivers_ignore_ego(void)
+{
+    struct run run;
+    begin(&run);
+    maps_motorway(&run.arena, &run.scenario.map, 1, 1000);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){200, 0, 0}, 0, 0, 1);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){150, 0, 0}, 15)
+        ->idm.sees_ego = false;
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 60; i++) {
+        tick(&run, -1.0);
+    }
+    EXPECT_NEAR(run.scene->agents[0].pose.x_m, 150 + 90, 0.5);
+    end(&run);
+}
+
+static void idm_yields_to_a_crossing_pedestrian(void)
+{
+    struct run run;
+    begin(&run);
+    maps_motorway(&run.arena, &run.scenario.map, 1, 1000);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){900, 0, 0}, 0, 0, 2);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){100, 0, 0}, 13);
+    maps_agent(&run.scenario, 1, AGENT_PEDESTRIAN, BEHAVIOUR_SCRIPT,
+               (struct pose){160, -5, PI_RAD / 2}, 1.4);
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 150; i++) {
+        tick(&run, 0.0);
+        struct box car = body(&run, 0);
+        struct box walker = body(&run, 1);
+        EXPECT(!box_overlap(&car, &walker));
+    }
+    EXPECT(run.scene->agents[1].pose.y_m > 5.0);
+    EXPECT(run.scene->agents[0].pose.x_m > 160.0); /* and went on when the road was clear */
+    end(&run);
+}
+
+/* Two lanes merge into one: the cars on them end up one behind the other. */
+static void merging_lanes_zip(void)
+{
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, 3);
+    maps_straight(&run.arena, &lanes[0], (struct pose){0, 0, 0}, 300, 3.5);
+    maps_points(&run.arena, &lanes[1], 3, 3.5);
+    lanes[1].centre_line[0] = (struct vec2){0, -10};
+    lanes[1].centre_line[1] = (struct vec2){180, -10};
+    lanes[1].centre_line[2] = (struct vec2){300, 0};
+    maps_straight(&run.arena, &lanes[2], (struct pose){300, 0, 0}, 1500, 3.5);
+    maps_successor(&run.arena, &lanes[0], 2);
+    maps_successor(&run.arena, &lanes[1], 2);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){1700, 0, 0}, 20, 2, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        double y = i % 2 == 0 ? 0 : -10;
+        maps_agent(&run.scenario, i, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){150 - 18.0 * i, y, 0},
+                   15);
+    }
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 400; i++) {
+        tick(&run, 0.0);
+        for (uint32_t a = 0; a < 6; a++) {
+            struct box box_a = body(&run, a);
+            for (uint32_t b = a + 1; b < 6; b++) {
+                struct box box_b = body(&run, b);
+                EXPECT(!box_overlap(&box_a, &box_b));
+            }
+        }
+    }
+    for (uint32_t a = 0; a < 6; a++) {
+        EXPECT(run.scene->agents[a].pose.x_m > 320.0);
+        EXPECT_NEAR(run.scene->agents[a].pose.y_m, 0.0, 0.05);
+    }
+    end(&run);
+}
+
+/* Lateral acceleration in a bend stays near the comfortable limit; the car keeps its lane. */
+static void bends_slow_drivers_down(void)
+{
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, 3);
+    maps_straight(&run.arena, &lanes[0], (struct pose){0, 0, 0}, 200, 3.5);
+    maps_arc(&run.arena, &lanes[1], (struct vec2){200, 25}, 25, -PI_RAD / 2, PI_RAD / 2, 60, 3.5);
+    maps_straight(&run.arena, &lanes[2], (struct pose){200, 50, PI_RAD}, 500, 3.5);
+    maps_successor(&run.arena, &lanes[0], 1);
+    maps_successor(&run.arena, &lanes[1], 2);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){-50, 0, 0}, 0, 0, 1);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){20, 0, 0}, 20);
+    start(&run, &world_object_ops, 0);
+    double heading = 0.0;
+    for (int i = 0; i < 400; i++) {
+        tick(&run, 0.0);
+        const struct agent_state *a = &run.scene->agents[0];
+        double yaw_rate = dmath_wrap_angle(a->pose.heading_rad - heading) / 0.1;
+        heading = a->pose.heading_rad;
+        EXPECT(fabs(yaw_rate * a->speed_mps) < 3.8);
+        EXPECT(a->accel_mps2 > -3.0);
+        struct vec2 place = {a->pose.x_m, a->pose.y_m};
+        EXPECT(roadmap_off_drivable_m(stage_roadmap(run.stage), place) == 0.0);
+    }
+    EXPECT(run.scene->agents[0].pose.x_m < 100.0); /* through the bend and on */
+    EXPECT_NEAR(run.scene->agents[0].pose.y_m, 50.0, 0.05);
+    end(&run);
+}
+
+static void wrong_way_drivers_follow_the_lane_backwards(void)
+{
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, 2);
+    maps_arc(&run.arena, &lanes[0], (struct vec2){0, 200}, 200, -PI_RAD / 2, 0, 60, 3.5);
+    maps_straight(&run.arena, &lanes[1], (struct pose){200, 200, PI_RAD / 2}, 300, 3.5);
+    maps_successor(&run.arena, &lanes[0], 1);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){0, 0, 0}, 0, 0, 1);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_SCRIPT,
+               (struct pose){200.5, 350, -PI_RAD / 2}, 20);
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 200; i++) {
+        struct pose before = run.scene->agents[0].pose;
+        tick(&run, 0.0);
+        struct pose after = run.scene->agents[0].pose;
+        EXPECT_NEAR(hypot(after.x_m - before.x_m, after.y_m - before.y_m), 2.0, 0.02);
+        double course = atan2(after.y_m - before.y_m, after.x_m - before.x_m);
+        EXPECT_NEAR(dmath_wrap_angle(course - after.heading_rad), 0.0, 0.02);
+        struct lane_position at;
+        EXPECT(roadmap_locate(stage_roadmap(run.stage), after, &at));
+        EXPECT_NEAR(at.offset_m, -0.5, 0.05);
+    }
+    end(&run);
+}
+
+/* Lanes that lead into each other have no end: a driver goes round for ever, inside its lane. */
+static void roundabouts_never_end(void)
+{
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, 3);
+    struct vec2 center = {0, 0};
+    maps_arc(&run.arena, &lanes[0], center, 20, 0, PI_RAD, 40, 4);
+    maps_arc(&run.arena, &lanes[1], center, 20, PI_RAD, 2 * PI_RAD, 40, 4);
+    maps_straight(&run.arena, &lanes[2], (struct pose){200, 0, 0}, 50, 4);
+    maps_successor(&run.arena, &lanes[0], 1);
+    maps_successor(&run.arena, &lanes[1], 0);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){210, 0, 0}, 0, 2, 1);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){20, 0.01, PI_RAD / 2}, 7);
+    start(&run, &world_object_ops, 0);
+    double turned = 0.0;
+    for (int i = 0; i < 6000; i++) {
+        struct pose before = run.scene->agents[0].pose;
+        tick(&run, 0.0);
+        struct pose after = run.scene->agents[0].pose;
+        EXPECT_NEAR(hypot(after.x_m, after.y_m), 20.0, 0.1);
+        EXPECT_NEAR(hypot(after.x_m - before.x_m, after.y_m - before.y_m), 0.7, 0.02);
+        turned += dmath_wrap_angle(after.heading_rad - before.heading_rad);
+    }
+    EXPECT_NEAR(turned, 6000 * 0.7 / 20, 3.0);
+    end(&run);
+}
+
+/* A winding road of many lanes, longer than one chain: the passage to the next chain shows
+ * neither in the pose nor in how a follower sees its leader. */
+static void long_roads_are_seamless(void)
+{
+    enum { LANES = 90 };
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, LANES);
+    struct pose at = {0, 0, 0};
+    for (uint32_t i = 0; i < LANES; i++) { /* alternating bends of 40 m, R = 100 */
+        double side = i % 4 < 2 ? 1.0 : -1.0;
+        struct vec2 center = {at.x_m - side * 100 * sin(at.heading_rad),
+                              at.y_m + side * 100 * cos(at.heading_rad)};
+        double from = at.heading_rad - side * PI_RAD / 2;
+        maps_arc(&run.arena, &lanes[i], center, 100, from, from + side * 0.4, 21, 3.5);
+        at = (struct pose){center.x_m + 100 * cos(from + side * 0.4),
+                           center.y_m + 100 * sin(from + side * 0.4), at.heading_rad + side * 0.4};
+        if (i + 1 < LANES) {
+            maps_successor(&run.arena, &lanes[i], i + 1);
+        }
+    }
+    maps_scenario(&run.arena, &run.scenario, (struct pose){1, 0, 0}, 0, 0, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct vec2 p = lanes[1 + i].centre_line[10];
+        struct vec2 q = lanes[1 + i].centre_line[11];
+        struct pose pose = {p.x_m, p.y_m, atan2(q.y_m - p.y_m, q.x_m - p.x_m)};
+        maps_agent(&run.scenario, i, AGENT_CAR, BEHAVIOUR_IDM, pose, 15);
+        run.scenario.agents[i].idm.desired_speed_mps = i == 0 ? 20 : 14; /* the first follows */
+    }
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 2200; i++) {
+        struct agent_state before = run.scene->agents[0];
+        tick(&run, 0.0);
+        const struct agent_state *a = &run.scene->agents[0];
+        struct lane_position on;
+        EXPECT(roadmap_locate(stage_roadmap(run.stage), a->pose, &on));
+        EXPECT(fabs(on.offset_m) < 0.05);
+        EXPECT_NEAR(hypot(a->pose.x_m - before.pose.x_m, a->pose.y_m - before.pose.y_m),
+                    0.05 * (a->speed_mps + before.speed_mps), 0.02);
+        EXPECT(fabs(a->accel_mps2 - before.accel_mps2) < 1.0);
+    }
+    EXPECT(fabs(run.scene->agents[0].speed_mps - 14) < 0.2);
+    end(&run);
+}
+
+struct draws {
+    uint64_t seed;
+    uint32_t count;
+};
+
+static double draw(struct draws *draws, double low, double high)
+{
+    return low + (high - low) * rng_uniform(draws->seed, RNG_STREAM_TEST, 1, draws->count++);
+}
+
+static struct pose draw_pose(struct draws *draws)
+{
+    double x = draw(draws, -80, 80);
+    double y = draw(draws, -80, 80);
+    return (struct pose){x, y, draw(draws, -3.1, 3.1)};
+}
+
+static void random_map(struct run *run, struct draws *draws)
+{
+    struct lane *lanes = maps_lanes(&run->arena, &run->scenario.map, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        struct pose pose = draw_pose(draws);
+        double size = draw(draws, 5, 60);
+        double width = draw(draws, 1, 6);
+        if (i % 2 == 0) {
+            maps_straight(&run->arena, &lanes[i], pose, 2 * size, width);
+        } else {
+            maps_arc(&run->arena, &lanes[i], (struct vec2){pose.x_m, pose.y_m}, size, 0,
+                     draw(draws, -6, 6) + 0.1, 30, width);
+        }
+        maps_successor(&run->arena, &lanes[i], (uint32_t)draw(draws, 0, 5.99));
+        lanes[i].left = (int32_t)draw(draws, -1, 5.99);
+    }
+}
+
+static void random_agent(struct run *run, struct draws *draws, uint32_t i)
+{
+    struct pose pose = draw_pose(draws);
+    struct agent *agent =
+        maps_agent(&run->scenario, i, (enum agent_kind)(i % AGENT_KIND_COUNT),
+                   i % 3 == 0 ? BEHAVIOUR_SCRIPT : BEHAVIOUR_IDM, pose, draw(draws, 0, 30));
+    agent->idm.lane_changes = i % 2 == 0;
+    agent->idm.desired_speed_mps = i == 4 ? 0.0 : draw(draws, 0, 40);
+    agent->idm.time_headway_s = draw(draws, 0, 4);
+    agent->idm.min_gap_m = draw(draws, 0, 8);
+    struct manoeuvre *m = script(run, agent, 2);
+    m[0] = (struct manoeuvre){.trigger = {(enum trigger_kind)(i % TRIGGER_COUNT), 3},
+                              .kind = (enum manoeuvre_kind)((i / 2) % MANOEUVRE_COUNT),
+                              .speed_mps = draw(draws, 0, 20),
+                              .rate_mps2 = draw(draws, 0.5, 8),
+                              .offset_m = draw(draws, -4, 4),
+                              .duration_s = draw(draws, 1, 5)};
+    m[0].path_count = 1 + i % 3;
+    m[0].path = arena_alloc(&run->arena, 3, sizeof *m[0].path);
+    for (uint32_t k = 0; k < 3; k++) {
+        m[0].path[k] = (struct vec2){pose.x_m + 10.0 * (k + 1), pose.y_m + draw(draws, -5, 5)};
+    }
+    m[1] = brake;
+    m[1].trigger = (struct trigger){TRIGGER_AFTER, 1.0};
+}
+
+/* Random maps, agents of every kind and behaviour, odd parameters: whatever is accepted moves
+ * continuously and finitely. */
+static void random_scenes_stay_sane(void)
+{
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        struct run run;
+        struct draws draws = {seed, 0};
+        begin(&run);
+        random_map(&run, &draws);
+        maps_scenario(&run.arena, &run.scenario, draw_pose(&draws), 10, 0, 12);
+        for (uint32_t i = 0; i < 12; i++) {
+            random_agent(&run, &draws, i);
+        }
+        start(&run, &world_object_ops, seed);
+        for (int i = 0; i < 200; i++) {
+            struct scene before = *run.scene;
+            tick(&run, 0.5);
+            for (uint32_t k = 0; k < 12; k++) {
+                const struct agent_state *a = &run.scene->agents[k];
+                const struct agent_state *b = &before.agents[k];
+                double moved = hypot(a->pose.x_m - b->pose.x_m, a->pose.y_m - b->pose.y_m);
+                EXPECT(isfinite(a->pose.x_m) && isfinite(a->pose.y_m));
+                EXPECT(a->speed_mps >= 0.0 && a->speed_mps < 60.0);
+                /* A sideways programme of 4 m in 1 s moves 1.875 * 4 m/s at most. */
+                EXPECT(moved <= 0.15 * (fmax(a->speed_mps, b->speed_mps) + 7.5) + 0.06);
+            }
+        }
+        end(&run);
+    }
+}
+
+/* ---- scripts ---- */
+
+static struct agent *one_script(struct run *run, struct pose pose, double speed, double ego_speed)
+{
+    begin(run);
+    maps_motorway(&run->arena, &run->scenario.map, 2, 2000);
+    maps_scenario(&run->arena, &run->scenario, (struct pose){100, 0, 0}, ego_speed, 0, 1);
+    return maps_agent(&run->scenario, 0, AGENT_CAR, BEHAVIOUR_SCRIPT, pose, speed);
+}
+
+/* Runs until the agent is slower than `speed`; returns the tick, or -1. */
+static int tick_of_braking(struct run *run, double speed, int ticks)
+{
+    for (int i = 0; i < ticks; i++) {
+        tick(run, 0.0);
+        if (run->scene->agents[0].speed_mps < speed) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void triggers_fire_when_they_should(void)
+{
+    struct run run;
+    /* time */
+    struct agent *agent = one_script(&run, (struct pose){200, 0, 0}, 10, 10);
+    struct manoeuvre *m = script(&run, agent, 1);
+    m[0] = brake;
+    m[0].trigger = (struct trigger){TRIGGER_TIME, 2.0};
+    start(&run, &world_object_ops, 0);
+    EXPECT_INT(tick_of_braking(&run, 9.99, 100), 20);
+    end(&run);
+    /* ego_distance: boxes 30 m apart; ego gains 10 m/s on a standing car, 200 - 100 - 4.55 m */
+    agent = one_script(&run, (struct pose){200, 0, 0}, 1, 10);
+    m = script(&run, agent, 1);
+    m[0] = brake;
+    m[0].trigger = (struct trigger){TRIGGER_EGO_DISTANCE, 30.0};
+    start(&run, &world_object_ops, 0);
+    double gap = 200 - 100 - (4.5 + 4.6) / 2;
+    EXPECT_NEAR(tick_of_braking(&run, 0.99, 200), (gap - 30.0) / 0.9, 1.01);
+    end(&run);
+    /* ego_tta: bumper to agent, 97.7 m at 10 m/s; 3 s is reached after 6.77 s */
+    agent = one_script(&run, (struct pose){200, 6, -PI_RAD / 2}, 0.0, 10);
+    m = script(&run, agent, 1);
+    m[0] = (struct manoeuvre){
+        .trigger = {TRIGGER_EGO_TTA, 3.0}, .kind = MANOEUVRE_SPEED, .speed_mps = 2, .rate_mps2 = 5};
+    start(&run, &world_object_ops, 0);
+    int fired = -1;
+    for (int i = 0; i < 100 && fired < 0; i++) {
+        tick(&run, 0.0);
+        fired = run.scene->agents[0].speed_mps > 0.0 ? i : -1;
+    }
+    EXPECT_INT(fired, 68);
+    end(&run);
+    /* ego_passed: 5 m behind, at 10 m/s relative */
+    agent = one_script(&run, (struct pose){120, 3.5, 0}, 5, 15);
+    m = script(&run, agent, 1);
+    m[0] = brake;
+    m[0].trigger = (struct trigger){TRIGGER_EGO_PASSED, 5.0};
+    start(&run, &world_object_ops, 0);
+    EXPECT_NEAR(tick_of_braking(&run, 4.99, 100), 25, 1.01);
+    end(&run);
+}
+
+static void after_counts_from_completion(void)
+{
+    struct run run;
+    struct agent *agent = one_script(&run, (struct pose){200, 0, 0}, 10, 10);
+    struct manoeuvre *m = script(&run, agent, 2);
+    m[0] = (struct manoeuvre){.trigger = {TRIGGER_TIME, 1.0},
+                              .kind = MANOEUVRE_LANE_CHANGE,
+                              .offset_m = 3.5,
+                              .duration_s = 3.0};
+    m[1] = brake;
+    m[1].trigger = (struct trigger){TRIGGER_AFTER, 0.5};
+    start(&run, &world_object_ops, 0);
+    double before_y = 0.0;
+    int braked = -1;
+    for (int i = 0; i < 100; i++) {
+        tick(&run, 0.0);
+        const struct agent_state *a = &run.scene->agents[0];
+        EXPECT(a->pose.y_m >= before_y - 1e-9); /* monotone, no overshoot */
+        EXPECT(fabs(a->pose.heading_rad) < 0.25);
+        before_y = a->pose.y_m;
+        if (braked < 0 && a->speed_mps < 9.99) {
+            braked = i;
+        }
+        if (i == 24) {
+            EXPECT_NEAR(a->pose.y_m, 1.75, 0.05); /* the middle of a quintic */
+        }
+    }
+    EXPECT_NEAR(before_y, 3.5, 1e-9);
+    EXPECT_NEAR(braked, 45, 1.01); /* 1.0 + 3.0 + 0.5 s */
+    EXPECT(run.scene->agents[0].speed_mps == 0.0);
+    end(&run);
+}
+
+static void paths_are_followed_and_hidden_agents_appear(void)
+{
+    struct run run;
+    struct agent *agent = one_script(&run, (struct pose){200, -6, PI_RAD / 2}, 0, 10);
+    agent->kind = AGENT_PEDESTRIAN;
+    agent->hidden = true;
+    struct manoeuvre *m = script(&run, agent, 3);
+    m[0] = (struct manoeuvre){.trigger = {TRIGGER_TIME, 1.0}, .kind = MANOEUVRE_APPEAR};
+    m[1] = (struct manoeuvre){.trigger = {TRIGGER_AFTER, 0.0},
+                              .kind = MANOEUVRE_PATH,
+                              .speed_mps = 2,
+                              .rate_mps2 = 2,
+                              .path_count = 3};
+    struct vec2 path[3] = {{200, -6}, {200, 4}, {210, 4}};
+    m[1].path = path;
+    m[2] = (struct manoeuvre){.trigger = {TRIGGER_AFTER, 1.0}, .kind = MANOEUVRE_VANISH};
+    start(&run, &world_object_ops, 0);
+    EXPECT(!run.scene->agents[0].present);
+    int gone = -1;
+    for (int i = 0; i < 200 && gone < 0; i++) {
+        bool was = run.scene->agents[0].present;
+        tick(&run, 0.0);
+        const struct agent_state *a = &run.scene->agents[0];
+        EXPECT_INT(a->present && i < 100, i >= 10 && i < 100);
+        if (a->present) {
+            struct polyline_projection foot =
+                polyline_project(path, 3, (struct vec2){a->pose.x_m, a->pose.y_m});
+            EXPECT(fabs(foot.offset_m) < 0.5 || foot.beyond_end);
+        }
+        gone = was && !a->present ? i : -1;
+    }
+    /* appears at 1.0 s, walks 20 m: 1 s to speed, then 2 m/s: 10.5 s; one second more */
+    EXPECT_NEAR(gone, 10 + 105 + 10, 3.0);
+    end(&run);
+}
+
+static void reversing_and_time_jitter(void)
+{
+    struct run run;
+    struct agent *agent = one_script(&run, (struct pose){200, 0, 0.3}, -2, 0);
+    struct manoeuvre *m = script(&run, agent, 1);
+    m[0] = brake;
+    m[0].trigger = (struct trigger){TRIGGER_TIME, 2.0};
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 20; i++) {
+        tick(&run, 0.0);
+    }
+    EXPECT_NEAR(run.scene->agents[0].pose.x_m, 200 - 4 * cos(0.3), 1e-6);
+    EXPECT_NEAR(run.scene->agents[0].pose.heading_rad, 0.3, 1e-9);
+    for (int i = 0; i < 20; i++) {
+        tick(&run, 0.0);
+    }
+    EXPECT(run.scene->agents[0].speed_mps == 0.0);
+    end(&run);
+    /* Seeds move a timed trigger by at most 0.1 s; seed 0 is nominal. */
+    bool differs = false;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        agent = one_script(&run, (struct pose){200, 0, 0}, 10, 10);
+        m = script(&run, agent, 1);
+        m[0] = brake;
+        m[0].trigger = (struct trigger){TRIGGER_TIME, 2.0};
+        start(&run, &world_object_ops, seed);
+        int fired = tick_of_braking(&run, 9.99, 100);
+        EXPECT(seed == 0 ? fired == 20 : fired >= 19 && fired <= 21);
+        differs = differs || fired != 20;
+        end(&run);
+    }
+    EXPECT(differs);
+}
+
+/* ---- logs ---- */
+
+/* A drive along a gentle S with a stop in the middle, sampled at `step` seconds. */
+static struct trajectory drive(struct arena *arena, double from_s, double step)
+{
+    struct trajectory log = {.point_count = 1 + (uint32_t)(20.0 / step)};
+    log.points = arena_alloc(arena, log.point_count, sizeof *log.points);
+    for (uint32_t i = 0; i < log.point_count; i++) {
+        double t = i * step;
+        /* 10 m/s, braking over 5 s to a stop at t = 8, standing to t = 11, starting again */
+        double v = t < 3 ? 10 : t < 8 ? 10 - 2 * (t - 3) : t < 11 ? 0 : fmin(2 * (t - 11), 12);
+        double x = t < 3    ? 10 * t
+                   : t < 8  ? 30 + 10 * (t - 3) - (t - 3) * (t - 3)
+                   : t < 11 ? 55
+                   : t < 17 ? 55 + (t - 11) * (t - 11)
+                            : 91 + 12 * (t - 17);
+        log.points[i] = (struct trajectory_point){from_s + t, 50 + x, 2 * sin(x / 40),
+                                                  atan2(cos(x / 40) / 20, 1), v};
+    }
+    return log;
+}
+
+static void replay_follows_the_log_exactly(void)
+{
+    static const double steps[3] = {0.1, 0.04, 0.25};
+    for (int k = 0; k < 3; k++) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 2, 500);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){10, 0, 0}, 0, 0, 1);
+        struct agent *agent =
+            maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_REPLAY, (struct pose){50, 0, 0}, 10);
+        agent->trajectory = drive(&run.arena, 1.0, steps[k]);
+        start(&run, &world_replay_ops, 9);
+        for (int i = 1; i <= 250; i++) {
+            tick(&run, 0.0);
+            double t = i * 0.1;
+            const struct agent_state *a = &run.scene->agents[0];
+            EXPECT_INT(a->present, t >= 1.0 - 1e-9 && t <= 21.0 + 1e-9);
+            if (!a->present) {
+                continue;
+            }
+            const struct trajectory *log = &agent->trajectory;
+            uint32_t nearest = (uint32_t)((t - 1.0) / steps[k] + 0.5);
+            const struct trajectory_point *p = &log->points[nearest];
+            double error = hypot(a->pose.x_m - p->x_m, a->pose.y_m - p->y_m);
+            EXPECT(error <= 0.5 * steps[k] * 12.1 + 1e-6);
+            if (k < 1) {
+                EXPECT(error < 1e-9);
+                EXPECT_NEAR(a->speed_mps, p->speed_mps, 1e-9);
+            }
+            EXPECT_NEAR(dmath_wrap_angle(a->pose.heading_rad - p->heading_rad), 0.0, 0.02);
+        }
+        end(&run);
+    }
+}
+
+/* Undisturbed, a reactive agent stays close to its log in space, and in time within a few metres;
+ * after the log it goes on along its lane. */
+static void object_world_follows_the_log_with_idm(void)
+{
+    struct run run;
+    begin(&run);
+    maps_motorway(&run.arena, &run.scenario.map, 2, 500);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){400, 3.5, 0}, 0, 1, 1);
+    struct agent *agent =
+        maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_REPLAY, (struct pose){50, 0, 0}, 10);
+    agent->trajectory = drive(&run.arena, 0.0, 0.1);
+    start(&run, &world_object_ops, 0);
+    double slowest = 10;
+    for (int i = 1; i <= 200; i++) {
+        tick(&run, 0.0);
+        const struct agent_state *a = &run.scene->agents[0];
+        const struct trajectory_point *p = &agent->trajectory.points[i];
+        double x = a->pose.x_m - 50;
+        EXPECT(x > 125 || fabs(a->pose.y_m - 2 * sin(x / 40)) < 0.05);
+        EXPECT_NEAR(a->pose.x_m, p->x_m, 6.0);
+        slowest = fmin(slowest, a->speed_mps);
+    }
+    EXPECT(slowest < 0.3); /* it stopped where the log did */
+    double y = run.scene->agents[0].pose.y_m;
+    for (int i = 0; i < 50; i++) {
+        tick(&run, 0.0);
+    }
+    EXPECT_NEAR(run.scene->agents[0].pose.y_m, y, 0.3);
+    EXPECT_NEAR(run.scene->agents[0].speed_mps, 12.0, 1.0);
+    end(&run);
+}
+
+static void logged_agents_react_in_the_object_world_only(void)
+{
+    for (int object = 0; object < 2; object++) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 1, 500);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){120, 2, 0}, 0, 0, 1);
+        struct agent *agent =
+            maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_REPLAY, (struct pose){50, 0, 0}, 10);
+        agent->trajectory = drive(&run.arena, 0.0, 0.1);
+        start(&run, object ? &world_object_ops : &world_replay_ops, 0);
+        bool touched = false;
+        for (int i = 0; i < 200; i++) {
+            tick(&run, -1.0);
+            struct box ego = box_make(run.scene->ego.pose, 4.6, 1.9);
+            struct box other = body(&run, 0);
+            touched = touched || box_overlap(&ego, &other);
+        }
+        EXPECT(touched == !object);
+        end(&run);
+    }
+}
+
+static void replay_refuses_movers_without_a_log(void)
+{
+    struct run run;
+    begin(&run);
+    maps_motorway(&run.arena, &run.scenario.map, 1, 500);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){120, 0, 0}, 0, 0, 2);
+    maps_agent(&run.scenario, 0, AGENT_OBJECT, BEHAVIOUR_STATIC, (struct pose){50, 0, 0}, 0);
+    maps_agent(&run.scenario, 1, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){50, 0, 0}, 10);
+    struct error error;
+    EXPECT_INT(world_replay_ops.accepts(&run.scenario, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "agent1");
+    run.scenario.agents[1].behaviour = BEHAVIOUR_REPLAY;
+    EXPECT_INT(world_object_ops.accepts(&run.scenario, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "agent1");
+    arena_finish(&run.arena);
+}
+
+/* ---- interventions ---- */
+
+static void braked_agents_stop_within_v2_over_2a(void)
+{
+    for (int replay = 0; replay < 2; replay++) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 1, 900);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){10, 0, 0}, 0, 0, 1);
+        struct agent *agent =
+            maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_REPLAY, (struct pose){50, 0, 0}, 10);
+        agent->trajectory = drive(&run.arena, 0.0, 0.1);
+        start(&run, replay ? &world_replay_ops : &world_object_ops, 0);
+        for (int i = 0; i < 10; i++) {
+            tick(&run, 0.0);
+        }
+        double from = run.scene->agents[0].pose.x_m;
+        double v = run.scene->agents[0].speed_mps;
+        struct intervention stop = {.kind = INTERVENE_AGENT_BRAKE, .agent = 0, .decel_mps2 = 6};
+        struct error error;
+        EXPECT_OK(run.ops->slot_intervene(run.world, 0, &stop, &error), error);
+        for (int i = 0; i < 100; i++) {
+            tick(&run, 0.0);
+        }
+        EXPECT(run.scene->agents[0].speed_mps == 0.0);
+        EXPECT_NEAR(run.scene->agents[0].pose.x_m - from, v * v / 12, 0.05);
+        end(&run);
+    }
+}
+
+static void cut_in_ends_in_egos_lane(void)
+{
+    struct run run;
+    begin(&run);
+    maps_motorway(&run.arena, &run.scenario.map, 3, 2000);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){100, 0.3, 0}, 20, 0, 1);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){115, 3.5, 0}, 20);
+    start(&run, &world_object_ops, 0);
+    struct intervention cut = {.kind = INTERVENE_AGENT_CUT_IN, .agent = 0, .duration_s = 2.0};
+    struct error error;
+    EXPECT_OK(run.ops->slot_intervene(run.world, 0, &cut, &error), error);
+    for (int i = 0; i < 20; i++) {
+        tick(&run, 0.0);
+    }
+    EXPECT_NEAR(run.scene->agents[0].pose.y_m, 0.3, 1e-6);
+    EXPECT_NEAR(run.scene->agents[0].pose.heading_rad, 0.0, 0.01);
+    EXPECT_NEAR(run.scene->agents[0].speed_mps, 20.0, 0.5);
+    end(&run);
+}
+
+/* ---- seeds ---- */
+
+static void seeds_vary_drivers_a_little(void)
+{
+    double speeds[4];
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct run run;
+        begin(&run);
+        maps_motorway(&run.arena, &run.scenario.map, 1, 5000);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){10, 0, 0}, 0, 0, 1);
+        maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){100, 0, 0}, 20);
+        start(&run, &world_object_ops, seed);
+        for (int i = 0; i < 600; i++) {
+            tick(&run, 0.0);
+        }
+        speeds[seed] = run.scene->agents[0].speed_mps;
+        EXPECT_NEAR(speeds[seed], 20.0, 1.0 + 1e-9);
+        end(&run);
+    }
+    EXPECT_NEAR(speeds[0], 20.0, 1e-6);
+    EXPECT(speeds[1] != speeds[2] && speeds[2] != speeds[3]);
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(idm_settles_at_the_equilibrium_gap), TEST(idm_platoon_never_collides),
+        TEST(mobil_overtakes_without_touching), TEST(idm_stops_for_ego_pedestrian_and_debris),
+        TEST(distracted_drivers_ignore_ego), TEST(idm_yields_to_a_crossing_pedestrian),
+        TEST(merging_lanes_zip), TEST(bends_slow_drivers_down),
+        TEST(wrong_way_drivers_follow_the_lane_backwards), TEST(roundabouts_never_end),
+        TEST(long_roads_are_seamless), TEST(random_scenes_stay_sane),
+        TEST(triggers_fire_when_they_should), TEST(after_counts_from_completion),
+        TEST(paths_are_followed_and_hidden_agents_appear), TEST(reversing_and_time_jitter),
+        TEST(replay_follows_the_log_exactly), TEST(object_world_follows_the_log_with_idm),
+        TEST(logged_agents_react_in_the_object_world_only),
+        TEST(replay_refuses_movers_without_a_log), TEST(braked_agents_stop_within_v2_over_2a),
+        TEST(cut_in_ends_in_egos_lane), TEST(seeds_vary_drivers_a_little));
+}

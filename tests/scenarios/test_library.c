@@ -1,0 +1,171 @@
+/*
+ * The shipped library (scenarios/): it loads without a complaint and is as rich as its README says.
+ *
+ * Method: load every suite with the real loader and count over what it expands to. LIBRARY is the
+ * directory, given by the build.
+ */
+#include "scenarios/scenarios.h"
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NAMES_MAX = 256, README_BYTES_MAX = 1 << 20 };
+
+/* A small set of words. */
+struct names {
+    uint32_t count;
+    const char *name[NAMES_MAX];
+};
+
+static bool names_have(const struct names *names, const char *name)
+{
+    for (uint32_t i = 0; i < names->count; i++) {
+        if (strcmp(names->name[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void names_add(struct names *names, const char *name)
+{
+    if (!names_have(names, name) && names->count < NAMES_MAX) {
+        names->name[names->count++] = name;
+    }
+}
+
+static struct suite *load(const char *file)
+{
+    char path[LIMIT_PATH_BYTES];
+    struct error error;
+    struct suite *suite = NULL;
+    snprintf(path, sizeof path, "%s/%s", LIBRARY, file);
+    if (suite_load(path, &suite, &error) != STATUS_OK) {
+        TEST_FAIL("%s", error.text);
+    }
+    return suite;
+}
+
+static void every_suite_loads(void)
+{
+    static const char *const files[] = {"longtail.json",   "ncap.json",  "r157.json",
+                                        "motorway.json",   "rural.json", "urban.json",
+                                        "regression.json", "vru.json",   "smoke.json"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct suite *suite = load(files[i]);
+        EXPECT(suite->entry_count > 0);
+        suite_destroy(suite);
+    }
+}
+
+static void the_demo_suite_is_rich(void)
+{
+    struct suite *suite = load("longtail.json");
+    uint32_t rollouts = 0;
+    uint32_t branched = 0;
+    uint32_t critical = 0;
+    uint32_t questions[QUESTION_COUNT] = {0};
+    struct names slices[SLICE_KIND_COUNT] = {0};
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        rollouts += suite->entries[i].seed_count * (1 + scenario->branch_count);
+        branched += scenario->branch_count >= 2;
+        critical += scenario->slices.safety_critical;
+        questions[scenario->question]++;
+        for (int k = 0; k < SLICE_KIND_COUNT; k++) {
+            EXPECT(strcmp(scenario->slices.value[k], "unspecified") != 0);
+            names_add(&slices[k], scenario->slices.value[k]);
+        }
+        EXPECT(scenario->title[0] != '\0');
+        EXPECT(scenario->source[0] != '\0');
+        EXPECT(scenario->prompt[0] != '\0');
+    }
+    EXPECT(suite->entry_count >= 150);
+    EXPECT(rollouts >= 350);
+    EXPECT(branched >= 60);
+    EXPECT(critical > 0 && critical < suite->entry_count);
+    EXPECT(questions[QUESTION_REGRESSION] >= 10 && questions[QUESTION_PERCEPTION] >= 10);
+    EXPECT(slices[SLICE_SCENARIO_TYPE].count >= 30);
+    EXPECT_INT(slices[SLICE_WEATHER].count, WEATHER_COUNT);
+    EXPECT_INT(slices[SLICE_LIGHT].count, LIGHT_COUNT);
+    static const char *const roads[] = {"motorway",   "urban",   "rural", "junction",
+                                        "roundabout", "parking", "tunnel"};
+    static const char *const places[] = {"europe", "north_america", "asia",
+                                         "africa", "oceania",       "south_america"};
+    for (size_t i = 0; i < sizeof roads / sizeof roads[0]; i++) {
+        EXPECT(names_have(&slices[SLICE_ROAD], roads[i]));
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        EXPECT(names_have(&slices[SLICE_GEOGRAPHY], places[i]));
+    }
+    suite_destroy(suite);
+}
+
+/* Whether a log tells everything that moves in the scenario. */
+static void logged_drives_need_no_driver_model(void)
+{
+    struct suite *suite = load("regression.json");
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        EXPECT_INT(scenario->question, QUESTION_REGRESSION);
+        EXPECT(scenario->ego.log.point_count >= 2);
+        for (uint32_t k = 0; k < scenario->agent_count; k++) {
+            enum behaviour_kind behaviour = scenario->agents[k].behaviour;
+            EXPECT(behaviour == BEHAVIOUR_REPLAY || behaviour == BEHAVIOUR_STATIC);
+        }
+    }
+    suite_destroy(suite);
+}
+
+static void every_kind_of_what_if_is_used(void)
+{
+    struct suite *suite = load("longtail.json");
+    uint32_t used[INTERVENE_COUNT] = {0};
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        for (uint32_t b = 0; b < scenario->branch_count; b++) {
+            for (uint32_t k = 0; k < scenario->branches[b].intervention_count; k++) {
+                used[scenario->branches[b].interventions[k].kind]++;
+            }
+        }
+    }
+    for (int k = 0; k < INTERVENE_COUNT; k++) {
+        if (used[k] == 0) {
+            TEST_FAIL("expected a branch with intervention %d", k);
+        }
+    }
+    suite_destroy(suite);
+}
+
+static void the_readme_names_every_scenario(void)
+{
+    char path[LIMIT_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/README.md", LIBRARY);
+    FILE *file = fopen(path, "rb");
+    EXPECT(file != NULL);
+    char *text = calloc(1, README_BYTES_MAX);
+    EXPECT(text != NULL);
+    size_t bytes = fread(text, 1, README_BYTES_MAX - 1, file);
+    fclose(file);
+    EXPECT(bytes > 0);
+    struct suite *suite = load("longtail.json");
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const char *name = strrchr(suite->entries[i].file, '/');
+        EXPECT(name != NULL);
+        char quoted[LIMIT_PATH_BYTES];
+        snprintf(quoted, sizeof quoted, "`%.*s`", (int)strcspn(name + 1, "."), name + 1);
+        if (strstr(text, quoted) == NULL) {
+            TEST_FAIL("expected %s in README.md", quoted);
+        }
+    }
+    suite_destroy(suite);
+    free(text);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(every_suite_loads), TEST(the_demo_suite_is_rich),
+                    TEST(logged_drives_need_no_driver_model), TEST(every_kind_of_what_if_is_used),
+                    TEST(the_readme_names_every_scenario));
+}

@@ -1,0 +1,89 @@
+/*
+ * Routing. Method: every combination of question, agents with and without logs, available models
+ * and forced choice, against the rule written out as a table.
+ */
+#include "scheduler/route.h"
+#include "tests/harness.h"
+
+static struct trajectory_point log_points[2] = {{.t_s = 0}, {.t_s = 1}};
+
+/* agents: 0 none, 1 one static, 2 static and logged, 3 logged and one without a log. */
+static struct scenario scenario_with(enum question question, int agents, struct agent list[2])
+{
+    memset(list, 0, 2 * sizeof *list);
+    strcpy(list[0].id, "first");
+    strcpy(list[1].id, "second");
+    if (agents >= 2) {
+        list[1].behaviour = BEHAVIOUR_REPLAY;
+        list[1].trajectory = (struct trajectory){2, log_points};
+    }
+    if (agents == 3) {
+        list[0].behaviour = BEHAVIOUR_IDM;
+    }
+    return (struct scenario){.id = "s",
+                             .question = question,
+                             .agent_count = agents > 2 ? 2 : (uint32_t)agents,
+                             .agents = list};
+}
+
+/* Goal: auto takes the cheapest tier that answers, and says when it is not the one wanted. */
+static void auto_takes_the_cheapest(void)
+{
+    for (int question = 0; question < QUESTION_COUNT; question++) {
+        for (int agents = 0; agents < 4; agents++) {
+            for (int student = 0; student < 2; student++) {
+                struct agent list[2];
+                struct scenario s = scenario_with((enum question)question, agents, list);
+                struct route_policy policy = {.choice = WORLD_AUTO,
+                                              .student_available = student == 1};
+                struct route_decision decision;
+                struct error error;
+                EXPECT_OK(route_scenario(&s, &policy, &decision, &error), error);
+                enum tier expected = TIER_OBJECT;
+                if (question == QUESTION_REGRESSION && agents != 3) {
+                    expected = TIER_REPLAY;
+                } else if (question == QUESTION_PERCEPTION && student == 1) {
+                    expected = TIER_STUDENT;
+                }
+                EXPECT_INT(decision.tier, expected);
+                EXPECT_INT(decision.degraded, question == QUESTION_PERCEPTION && student == 0);
+                EXPECT_TEXT(decision.pool, "bulk");
+            }
+        }
+    }
+}
+
+/* Goal: a forced choice is obeyed or refused with a sentence, never replaced. */
+static void forced_choices_are_obeyed_or_refused(void)
+{
+    struct agent list[2];
+    struct route_decision decision;
+    struct error error = {0};
+    struct scenario s = scenario_with(QUESTION_PLANNING, 3, list);
+    struct route_policy policy = {.choice = WORLD_REPLAY};
+    EXPECT_INT(route_scenario(&s, &policy, &decision, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "scenario s: the replay world needs a log");
+    EXPECT_CONTAINS(error.text, "\"first\"");
+    s = scenario_with(QUESTION_PLANNING, 2, list);
+    EXPECT_OK(route_scenario(&s, &policy, &decision, &error), error);
+    EXPECT_INT(decision.tier, TIER_REPLAY);
+    policy.choice = WORLD_OBJECT;
+    EXPECT_OK(route_scenario(&s, &policy, &decision, &error), error);
+    EXPECT(decision.tier == TIER_OBJECT && !decision.degraded);
+    policy.choice = WORLD_STUDENT;
+    EXPECT_INT(route_scenario(&s, &policy, &decision, &error), STATUS_BAD_INPUT);
+    policy.student_available = true;
+    EXPECT_OK(route_scenario(&s, &policy, &decision, &error), error);
+    EXPECT_INT(decision.tier, TIER_STUDENT);
+    policy.choice = WORLD_TEACHER;
+    EXPECT_INT(route_scenario(&s, &policy, &decision, &error), STATUS_BAD_INPUT);
+    policy.teacher_available = true;
+    EXPECT_OK(route_scenario(&s, &policy, &decision, &error), error);
+    EXPECT_INT(decision.tier, TIER_TEACHER);
+    EXPECT_TEXT(decision.pool, "teacher");
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(auto_takes_the_cheapest), TEST(forced_choices_are_obeyed_or_refused));
+}

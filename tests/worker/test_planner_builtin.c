@@ -1,0 +1,233 @@
+/*
+ * Goal: maintain, brake and log do what they promise in closed loop, and every builtin planner's
+ * sessions are independent: alone or in a batch, forked or run again, the bits are the same.
+ * Method: the small world of drive.h; a log recorded from one drive and followed in another.
+ */
+#include "tests/harness.h"
+#include "tests/worker/drive.h"
+
+static struct planner *open_planner(const char *spec, uint32_t sessions)
+{
+    struct planner_config config = {.session_count = sessions};
+    struct planner *planner = NULL;
+    struct error error = {0};
+    EXPECT_OK(planner_open(spec, &config, &planner, &error), error);
+    return planner;
+}
+
+static void begin(struct planner *planner, const struct swerve_episode *episode)
+{
+    struct error error = {0};
+    EXPECT_OK(planner_reset(planner, episode, &error), error);
+}
+
+static void maintain_keeps_speed_and_lane(void)
+{
+    static const double radii[] = {0.0, 80.0, -80.0};
+    struct planner *planner = open_planner("builtin:maintain", 1);
+    for (int i = 0; i < 3; i++) {
+        struct drive *drive = drive_create(9.0, 20.0, radii[i]);
+        struct swerve_episode episode = drive_episode(drive, 0);
+        begin(planner, &episode);
+        drive_run(drive, planner, 200);
+        EXPECT_NEAR(drive->scene.ego.speed_mps, 9.0, 0.05);
+        EXPECT(drive->offset_max_m < 0.3);
+        drive_destroy(drive);
+    }
+    planner_close(planner);
+}
+
+/* v^2 / 2a from 15 m/s at 4 m/s2, plus what the actuator's lag costs. */
+static void brake_stops_in_its_lane(void)
+{
+    struct planner *planner = open_planner("builtin:brake", 1);
+    struct drive *drive = drive_create(15.0, 20.0, 120.0);
+    struct swerve_episode episode = drive_episode(drive, 0);
+    begin(planner, &episode);
+    double s = 0.0;
+    double d;
+    drive_run(drive, planner, 100);
+    drive_locate(drive, drive->scene.ego.pose.x_m, drive->scene.ego.pose.y_m, &s, &d);
+    EXPECT(drive->scene.ego.speed_mps == 0.0);
+    EXPECT_NEAR(s, 15.0 * 15.0 / 8.0 + 15.0 * 0.2, 1.0);
+    EXPECT(drive->offset_max_m < 0.3);
+    EXPECT_NEAR(drive->accel_min_mps2, -4.0, 0.05);
+    drive_destroy(drive);
+    planner_close(planner);
+}
+
+/* A swerving, accelerating and braking motion as a log. */
+static uint32_t make_log(struct swerve_log_point *log, uint32_t count)
+{
+    double x = 0.0;
+    double speed = 8.0;
+    for (uint32_t i = 0; i < count; i++) {
+        double t = 0.2 * i;
+        double y = 1.5 * dmath_sin(0.4 * t);
+        log[i] = (struct swerve_log_point){t, x, y, 0.0, speed};
+        double accel = t < 4.0 ? 1.0 : t < 10.0 ? -1.5 : 0.5;
+        x += speed * 0.2 + 0.5 * accel * 0.04;
+        speed += accel * 0.2;
+    }
+    return count;
+}
+
+static void log_is_followed(void)
+{
+    struct swerve_log_point log[75];
+    struct planner *planner = open_planner("builtin:log", 2);
+    struct drive *drive = drive_create(8.0, 20.0, 0.0);
+    struct swerve_episode episode = drive_episode(drive, 0);
+    episode.log_count = make_log(log, 75);
+    episode.log = log;
+    begin(planner, &episode);
+    memset(log, 0xff, sizeof log); /* the pointer was valid during reset only */
+    struct swerve_log_point again[75];
+    make_log(again, 75);
+    for (uint32_t tick = 0; tick < 140; tick++) {
+        drive_run(drive, planner, 1);
+        double at = (tick + 1) * 0.5;
+        uint32_t i = (uint32_t)at;
+        double t = at - i;
+        double x = again[i].x_m + t * (again[i + 1].x_m - again[i].x_m);
+        double y = again[i].y_m + t * (again[i + 1].y_m - again[i].y_m);
+        EXPECT_NEAR(drive->scene.ego.pose.x_m, x, 1.0);
+        EXPECT_NEAR(drive->scene.ego.pose.y_m, y, 0.5);
+    }
+    /* Past its end: back to the lane at the last speed. */
+    drive_run(drive, planner, 150);
+    EXPECT_NEAR(drive->scene.ego.pose.y_m, 0.0, 0.1);
+    EXPECT_NEAR(drive->scene.ego.speed_mps, again[74].speed_mps, 0.2);
+    drive_destroy(drive);
+    planner_close(planner);
+}
+
+static void log_without_a_log_maintains(void)
+{
+    struct planner *planner = open_planner("builtin:log", 1);
+    struct drive *drive = drive_create(11.0, 20.0, 100.0);
+    struct swerve_episode episode = drive_episode(drive, 0);
+    begin(planner, &episode);
+    drive_run(drive, planner, 150);
+    EXPECT_NEAR(drive->scene.ego.speed_mps, 11.0, 0.05);
+    EXPECT(drive->offset_max_m < 0.3);
+    drive_destroy(drive);
+    planner_close(planner);
+}
+
+/* ---- sessions ---- */
+
+enum { WORLDS = 3, TICKS = 120 };
+
+static struct drive *make_world(int i)
+{
+    struct drive *drive = drive_create(12.0, 15.0, i == 2 ? 150.0 : 0.0);
+    if (i != 2) {
+        drive_add(drive, (struct pose){60.0, 0.0, 0.0}, 4.5, 1.8, i == 0 ? 0.0 : 6.0);
+    }
+    if (i == 1) {
+        struct drive_agent *walker =
+            drive_add(drive, (struct pose){50.0, -6.0, PI_RAD / 2}, 0.5, 0.5, 1.5);
+        walker->event_s = 0.0;
+        drive->scene.conditions.weather = WEATHER_HEAVY_RAIN;
+    }
+    return drive;
+}
+
+static void begin_world(struct planner *planner, const struct drive *drive, uint32_t session)
+{
+    struct swerve_log_point log[75];
+    struct swerve_episode episode = drive_episode(drive, session);
+    episode.log_count = make_log(log, 75);
+    episode.log = log;
+    begin(planner, &episode);
+}
+
+/* Actions of world i driven alone in session 0. */
+static void run_alone(const char *spec, int i, struct swerve_action *actions)
+{
+    struct planner *planner = open_planner(spec, 1);
+    struct drive *drive = make_world(i);
+    begin_world(planner, drive, 0);
+    for (int tick = 0; tick < TICKS; tick++) {
+        struct swerve_observation seen = drive_observe(drive, 0);
+        uint8_t failed;
+        struct error error = {0};
+        EXPECT_OK(planner_act(planner, 1, &seen, &actions[tick], &failed, &error), error);
+        drive_step(drive, actions[tick]);
+    }
+    drive_destroy(drive);
+    planner_close(planner);
+}
+
+/* All worlds at once, sessions in another order, and at half-time each session is forked into
+ * another number that goes on in its place, while the old number starts something else. */
+static void check_spec(const char *spec)
+{
+    static struct swerve_action alone[WORLDS][TICKS];
+    for (int i = 0; i < WORLDS; i++) {
+        run_alone(spec, i, alone[i]);
+    }
+    struct planner *planner = open_planner(spec, 2 * WORLDS);
+    struct drive *drives[WORLDS];
+    uint32_t sessions[WORLDS];
+    struct error error = {0};
+    for (int i = 0; i < WORLDS; i++) {
+        drives[i] = make_world(i);
+        sessions[i] = (uint32_t)(WORLDS - 1 - i);
+        begin_world(planner, drives[i], sessions[i]);
+    }
+    for (int tick = 0; tick < TICKS; tick++) {
+        for (int i = 0; tick == TICKS / 2 && i < WORLDS; i++) {
+            uint32_t to = (uint32_t)(WORLDS + i);
+            EXPECT_OK(planner_fork(planner, sessions[i], to, &error), error);
+            planner_end(planner, sessions[i]);
+            begin_world(planner, drives[(i + 1) % WORLDS], sessions[i]);
+            sessions[i] = to;
+        }
+        struct swerve_observation seen[WORLDS];
+        struct swerve_action actions[WORLDS];
+        uint8_t failed[WORLDS];
+        for (int i = 0; i < WORLDS; i++) {
+            seen[i] = drive_observe(drives[i], sessions[i]);
+        }
+        EXPECT_OK(planner_act(planner, WORLDS, seen, actions, failed, &error), error);
+        for (int i = 0; i < WORLDS; i++) {
+            EXPECT(memcmp(&actions[i], &alone[i][tick], sizeof actions[i]) == 0);
+            drive_step(drives[i], actions[i]);
+        }
+    }
+    for (int i = 0; i < WORLDS; i++) {
+        drive_destroy(drives[i]);
+    }
+    planner_close(planner);
+}
+
+static void reference_sessions_are_independent(void)
+{
+    check_spec("builtin:reference");
+}
+
+static void maintain_sessions_are_independent(void)
+{
+    check_spec("builtin:maintain");
+}
+
+static void brake_sessions_are_independent(void)
+{
+    check_spec("builtin:brake?decel_mps2=1.5");
+}
+
+static void log_sessions_are_independent(void)
+{
+    check_spec("builtin:log");
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(maintain_keeps_speed_and_lane), TEST(brake_stops_in_its_lane),
+                    TEST(log_is_followed), TEST(log_without_a_log_maintains),
+                    TEST(reference_sessions_are_independent),
+                    TEST(maintain_sessions_are_independent), TEST(brake_sessions_are_independent),
+                    TEST(log_sessions_are_independent));
+}

@@ -1,0 +1,459 @@
+/*
+ * The claim loop. One thread simulates and talks to the store between ticks; the lease keeper's
+ * thread renews the lease. Results wait in a small batch so that completions share a commit; cost
+ * is reported as integer nanoseconds and millimetres, never as money.
+ */
+#include "worker/claim_loop.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "worker/lease_keeper.h"
+#include "worker/outcome_build.h"
+#include "worker/runner.h"
+#include "worker/stage_cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RUNNERS_MAX = 8,          /* (tier, planner) pairs kept open */
+    COMPLETION_BATCH = 32,    /* at most this many wait for one commit */
+    COMPLETION_WAIT_MS = 30,  /* .. and no longer than this */
+    CLAIM_IDLE_WAIT_MS = 300, /* long poll while there is nothing to do */
+    REPORT_PERIOD_MS = 200,
+};
+
+struct runner_entry {
+    struct runner *runner; /* NULL: free */
+    enum tier tier;
+    char planner[LIMIT_SPEC_BYTES];
+    uint64_t last_use;
+};
+
+struct loop {
+    const struct claim_loop_config *config;
+    const struct clock *clock;
+    struct lease_keeper *keeper;
+    struct stage_cache *stages;
+    struct runner_entry runners[RUNNERS_MAX];
+    uint64_t uses;
+    struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
+    uint32_t running_count;   /* jobs claimed and not yet reported */
+    struct job_completion pending[COMPLETION_BATCH];
+    uint32_t pending_count;
+    int64_t pending_since_ns;
+    int64_t reported_ns;
+    struct claim_loop_stats stats;
+};
+
+/* ---- reporting ---- */
+
+static void pending_clear(struct loop *loop)
+{
+    for (uint32_t i = 0; i < loop->pending_count; i++) {
+        free((void *)(uintptr_t)loop->pending[i].outcomes);
+    }
+    loop->pending_count = 0;
+}
+
+static enum status flush(struct loop *loop, struct error *error)
+{
+    if (loop->pending_count == 0) {
+        return STATUS_OK;
+    }
+    struct store *store = loop->config->store;
+    struct store_completion_result results[COMPLETION_BATCH];
+    enum status status =
+        store->ops->complete(store, loop->pending, loop->pending_count, results, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < loop->pending_count; i++) {
+        if (results[i].status == STATUS_STALE) {
+            loop->stats.stale++;
+            log_event(loop->config->logger, LOG_WARNING,
+                      "job %lld: the result of epoch %lld came too late; only its cost was kept",
+                      (long long)loop->pending[i].job_id, (long long)loop->pending[i].epoch);
+        }
+    }
+    loop->running_count -= loop->pending_count;
+    pending_clear(loop);
+    return status;
+}
+
+static struct job_completion *pending_add(struct loop *loop, const struct job_lease *lease)
+{
+    CHECK(loop->pending_count < COMPLETION_BATCH);
+    if (loop->pending_count == 0) {
+        loop->pending_since_ns = clock_now_ns(loop->clock);
+    }
+    struct job_completion *completion = &loop->pending[loop->pending_count++];
+    *completion = (struct job_completion){.job_id = lease->job_id, .epoch = lease->epoch};
+    memcpy(completion->worker_id, loop->config->worker.worker_id, sizeof completion->worker_id);
+    return completion;
+}
+
+static void add_costs(struct job_completion *completion, const struct job_run *job)
+{
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        completion->device_ns += job->results[i].device_ns;
+        completion->metres_mm += job->results[i].metres_mm;
+    }
+}
+
+static void fail_completion(struct job_completion *completion, const char *text)
+{
+    completion->kind = COMPLETION_FAILED;
+    completion->outcome_count = 0;
+    snprintf(completion->error, sizeof completion->error, "%s", text);
+}
+
+/* Traces first, then the outcomes that refer to them. */
+static void attach_outcomes(struct loop *loop, struct job_completion *completion,
+                            const struct job_run *job)
+{
+    struct store *store = loop->config->store;
+    struct error error;
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
+    if (outcomes == NULL) {
+        fail_completion(completion, "outcomes: out of memory");
+        return;
+    }
+    enum status status = outcome_pack_traces(job, &data, &bytes, &error);
+    if (status == STATUS_OK) {
+        status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, &error);
+    }
+    free(data);
+    if (status != STATUS_OK) {
+        free(outcomes);
+        fail_completion(completion, error.text);
+        return;
+    }
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        outcome_build(job, i, &outcomes[i]);
+        memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
+               sizeof outcomes[i].artifact_hash);
+    }
+    completion->kind = outcome_any_flagged(job) ? COMPLETION_FLAGGED : COMPLETION_DONE;
+    completion->outcomes = outcomes;
+    completion->outcome_count = job->rollout_count;
+}
+
+/* Turns a job that left its runner into a completion. */
+static void report(struct loop *loop, struct job_run *job)
+{
+    struct job_completion *completion = pending_add(loop, &job->lease);
+    add_costs(completion, job);
+    if (job->cancelled) {
+        completion->kind = COMPLETION_RELEASED;
+    } else if (job->failure != STATUS_OK) {
+        fail_completion(completion, job->error);
+    } else {
+        attach_outcomes(loop, completion, job);
+        loop->stats.jobs++;
+    }
+    struct stage *stage = job->stage;
+    job_run_destroy(job);
+    stage_cache_put(loop->stages, stage);
+}
+
+static enum status collect(struct loop *loop, bool force, struct error *error)
+{
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        struct job_run *job;
+        while (loop->runners[i].runner != NULL &&
+               (job = runner_take(loop->runners[i].runner)) != NULL) {
+            report(loop, job);
+            if (loop->pending_count == COMPLETION_BATCH) {
+                enum status status = flush(loop, error);
+                if (status != STATUS_OK) {
+                    return status;
+                }
+            }
+        }
+    }
+    int64_t waited_ns = clock_now_ns(loop->clock) - loop->pending_since_ns;
+    if (loop->pending_count > 0 && (force || loop->pending_count == loop->running_count ||
+                                    waited_ns > COMPLETION_WAIT_MS * NS_PER_MS)) {
+        return flush(loop, error);
+    }
+    return STATUS_OK;
+}
+
+/* ---- taking work ---- */
+
+static void close_runner(struct loop *loop, struct runner_entry *entry)
+{
+    loop->stats.ticks += runner_stats(entry->runner)->ticks;
+    loop->stats.forks += runner_stats(entry->runner)->forks;
+    runner_destroy(entry->runner);
+    entry->runner = NULL;
+}
+
+/* The runner of a (tier, planner), opened when needed; the least recently used idle one makes room.
+ */
+static enum status get_runner(struct loop *loop, const struct job_spec *spec, struct runner **out,
+                              struct error *error)
+{
+    struct runner_entry *free_entry = NULL;
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        struct runner_entry *entry = &loop->runners[i];
+        if (entry->runner == NULL) {
+            free_entry = entry;
+        } else if (entry->tier == spec->tier && strcmp(entry->planner, spec->planner) == 0) {
+            entry->last_use = ++loop->uses;
+            *out = entry->runner;
+            return STATUS_OK;
+        }
+    }
+    for (uint32_t i = 0; i < RUNNERS_MAX && free_entry == NULL; i++) {
+        if (!runner_busy(loop->runners[i].runner)) {
+            free_entry = &loop->runners[i];
+        }
+    }
+    if (free_entry == NULL) {
+        return error_set(error, STATUS_BUSY, "more than %d planners at once", RUNNERS_MAX);
+    }
+    const struct world_ops *world = world_ops_for_tier(spec->tier);
+    if (world == NULL) {
+        return error_set(error, STATUS_DEVICE, "tier %s: this worker has no such world",
+                         tier_names[spec->tier]);
+    }
+    if (free_entry->runner != NULL) {
+        close_runner(loop, free_entry);
+    }
+    const struct runner_config config = {
+        .world = world,
+        .planner = spec->planner,
+        .planner_config = loop->config->planner_config,
+        .slot_count = loop->config->slot_count,
+        .always_solo = loop->config->solo,
+        .clock = loop->clock,
+        .logger = loop->config->logger,
+    };
+    enum status status = runner_create(&config, &free_entry->runner, error);
+    if (status != STATUS_OK) {
+        free_entry->runner = NULL;
+        return status;
+    }
+    free_entry->tier = spec->tier;
+    snprintf(free_entry->planner, sizeof free_entry->planner, "%s", spec->planner);
+    free_entry->last_use = ++loop->uses;
+    *out = free_entry->runner;
+    return STATUS_OK;
+}
+
+/* Starts one leased job, or reports why it cannot start. */
+static void begin(struct loop *loop, const struct job_lease *lease)
+{
+    struct error error;
+    struct stage *stage = NULL;
+    struct runner *runner = NULL;
+    struct job_run *job = NULL;
+    int64_t start_ns = clock_thread_cpu_ns(loop->clock);
+    enum status status = get_runner(loop, &lease->spec, &runner, &error);
+    if (status == STATUS_BUSY) {
+        pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+        return;
+    }
+    if (status == STATUS_OK) {
+        status = stage_cache_get(loop->stages, loop->config->store, lease->spec.scenario_hash,
+                                 &stage, &error);
+    }
+    if (status == STATUS_OK) {
+        status = job_run_create(lease, stage, &job, &error);
+    }
+    if (status == STATUS_OK) {
+        /* Making the scenario ready is part of what the job costs. */
+        job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
+        status = runner_add(runner, job, ROLLOUT_ALL, &error);
+    }
+    if (status != STATUS_OK) {
+        fail_completion(pending_add(loop, lease), error.text);
+        job_run_destroy(job);
+        if (stage != NULL) {
+            stage_cache_put(loop->stages, stage);
+        }
+    }
+}
+
+static enum status claim(struct loop *loop, bool *nothing, struct error *error)
+{
+    struct store *store = loop->config->store;
+    uint32_t room = loop->config->slot_count - loop->running_count;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    room = room > COMPLETION_BATCH ? COMPLETION_BATCH : room;
+    int64_t wait_ms = loop->running_count == 0 && !loop->config->drain ? CLAIM_IDLE_WAIT_MS : 0;
+    int64_t sent_ns = clock_now_ns(loop->clock);
+    enum status status = store->ops->claim(store, &loop->config->worker, room, wait_ms,
+                                           loop->leases, &count, &ttl_ms, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
+    *nothing = count == 0;
+    for (uint32_t i = 0; i < count; i++) {
+        loop->running_count++;
+        if (loop->pending_count == COMPLETION_BATCH) {
+            status = flush(loop, error);
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+        begin(loop, &loop->leases[i]);
+    }
+    return STATUS_OK;
+}
+
+/* ---- the loop ---- */
+
+static void tell_keeper(struct loop *loop)
+{
+    int64_t now_ns = clock_now_ns(loop->clock);
+    if (now_ns - loop->reported_ns < REPORT_PERIOD_MS * NS_PER_MS) {
+        return;
+    }
+    loop->reported_ns = now_ns;
+    struct runner_progress from[LIMIT_CLAIM_JOBS];
+    struct store_progress to[LIMIT_CLAIM_JOBS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        if (loop->runners[i].runner != NULL) {
+            count +=
+                runner_progress(loop->runners[i].runner, from + count, LIMIT_CLAIM_JOBS - count);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
+                                        from[i].metres_mm};
+    }
+    /* Results on their way to the store are still ours. */
+    for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
+        to[count++] =
+            (struct store_progress){loop->pending[i].job_id, loop->pending[i].epoch,
+                                    loop->pending[i].device_ns, loop->pending[i].metres_mm};
+    }
+    lease_keeper_report(loop->keeper, to, count);
+    int64_t cancelled[LIMIT_CLAIM_JOBS];
+    uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
+    for (uint32_t c = 0; c < cancelled_count; c++) {
+        for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+            if (loop->runners[i].runner != NULL) {
+                runner_cancel(loop->runners[i].runner, cancelled[c]);
+            }
+        }
+    }
+}
+
+static bool tick_all(struct loop *loop)
+{
+    bool busy = false;
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        if (loop->runners[i].runner != NULL && runner_busy(loop->runners[i].runner)) {
+            runner_tick(loop->runners[i].runner);
+            busy = true;
+        }
+    }
+    return busy;
+}
+
+/* Cancels what runs, so that it comes back as released; used to drain and when the lease is lost.
+ */
+static void hand_back(struct loop *loop)
+{
+    struct runner_progress held[LIMIT_CLAIM_JOBS];
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        struct runner *runner = loop->runners[i].runner;
+        if (runner == NULL) {
+            continue;
+        }
+        uint32_t count = runner_progress(runner, held, LIMIT_CLAIM_JOBS);
+        for (uint32_t k = 0; k < count; k++) {
+            runner_cancel(runner, held[k].job_id);
+        }
+        runner_tick(runner);
+    }
+}
+
+static enum status run(struct loop *loop, struct error *error)
+{
+    const struct claim_loop_config *config = loop->config;
+    enum status status = STATUS_OK;
+    bool busy = false;
+    while (status == STATUS_OK && !atomic_load(config->stop)) {
+        bool nothing = true;
+        if (loop->running_count <= config->slot_count / 2) {
+            status = claim(loop, &nothing, error);
+            if (status != STATUS_OK) {
+                break;
+            }
+        }
+        busy = tick_all(loop);
+        status = collect(loop, !busy, error);
+        if (lease_keeper_lost(loop->keeper)) {
+            log_event(config->logger, LOG_WARNING, "lease lost: handing back %u jobs",
+                      loop->running_count);
+            hand_back(loop);
+        }
+        tell_keeper(loop);
+        if (config->drain && nothing && !busy && loop->running_count == 0) {
+            break;
+        }
+    }
+    if (status == STATUS_OK) {
+        hand_back(loop);
+        status = collect(loop, true, error);
+    }
+    return status;
+}
+
+static void loop_finish(struct loop *loop)
+{
+    /* Job runs inside runners hold stages of the cache: take them out first. */
+    hand_back(loop);
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        struct job_run *job;
+        if (loop->runners[i].runner == NULL) {
+            continue;
+        }
+        while ((job = runner_take(loop->runners[i].runner)) != NULL) {
+            struct stage *stage = job->stage;
+            job_run_destroy(job);
+            stage_cache_put(loop->stages, stage);
+        }
+        close_runner(loop, &loop->runners[i]);
+    }
+    pending_clear(loop);
+    lease_keeper_stop(loop->keeper);
+    stage_cache_destroy(loop->stages);
+    free(loop->leases);
+}
+
+enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
+                           struct error *error)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
+    }
+    loop->config = config;
+    loop->clock = clock_system();
+    loop->leases = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->leases);
+    loop->stages = stage_cache_create();
+    enum status status = STATUS_OK;
+    if (loop->leases == NULL || loop->stages == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
+    }
+    if (status == STATUS_OK) {
+        status = lease_keeper_start(config->store, &config->worker, loop->clock, config->logger,
+                                    &loop->keeper, error);
+    }
+    if (status == STATUS_OK) {
+        status = run(loop, error);
+    }
+    loop_finish(loop);
+    *stats = loop->stats;
+    free(loop);
+    return status;
+}

@@ -1,0 +1,38 @@
+/*
+ * Claim loop: the life of a worker process. Claims prefix groups, runs them over static slots,
+ * reports outcomes with artifacts and cost, keeps its lease alive from a second thread, and on
+ * request hands back what it has not finished.
+ */
+#ifndef SWERVE_WORKER_CLAIM_LOOP_H
+#define SWERVE_WORKER_CLAIM_LOOP_H
+
+#include "base/log.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "worker/planner.h"
+
+#include <stdatomic.h>
+
+struct claim_loop_config {
+    struct store *store; /* borrowed */
+    struct store_worker worker;
+    uint32_t slot_count;
+    bool drain; /* return when the pool has nothing left to claim */
+    bool solo;  /* run every branch from tick 0 (checks, benchmarks) */
+    struct planner_config planner_config;
+    const struct logger *logger;
+    const atomic_bool *stop; /* set (by a signal handler): hand back and return */
+};
+
+struct claim_loop_stats {
+    int64_t jobs;
+    int64_t ticks;
+    int64_t forks;
+    int64_t stale; /* completions that were fenced off */
+};
+
+/* Returns OK after a drain or a stop; otherwise what the store said when it was gone for good. */
+enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
+                           struct error *error);
+
+#endif

@@ -1,0 +1,300 @@
+/*
+ * swerve replay: run recorded outcomes again, each alone from tick 0, and compare trace hash and
+ * verdict. Equal hashes mean the same drive to the last bit, however the first one was batched,
+ * forked or retried.
+ */
+#include "worker/cli.h"
+#include "worker/outcome_build.h"
+#include "worker/revision.h"
+#include "worker/runner.h"
+#include "worker/stage_cache.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLAY_PAGE = 100 };
+
+struct replay {
+    struct store *store;
+    struct stage_cache *stages;
+    struct runner *runner;
+    enum tier tier;
+    char planner[LIMIT_SPEC_BYTES];
+    uint32_t slot_count;
+    int64_t deadline_ms;
+    bool json;
+    int64_t same;
+    int64_t different;
+    json_t *results;
+};
+
+static enum status use_runner(struct replay *replay, const struct outcome *outcome,
+                              struct error *error)
+{
+    if (replay->runner != NULL && replay->tier == outcome->tier &&
+        strcmp(replay->planner, outcome->planner) == 0) {
+        return STATUS_OK;
+    }
+    runner_destroy(replay->runner);
+    replay->runner = NULL;
+    const struct world_ops *world = world_ops_for_tier(outcome->tier);
+    if (world == NULL) {
+        return error_set(error, STATUS_DEVICE, "outcome %lld: this build has no %s world",
+                         (long long)outcome->id, tier_names[outcome->tier]);
+    }
+    const struct runner_config config = {
+        .world = world,
+        .planner = outcome->planner,
+        .planner_config = {.tick_deadline_ms = replay->deadline_ms},
+        .slot_count = replay->slot_count,
+        .clock = clock_system(),
+    };
+    enum status status = runner_create(&config, &replay->runner, error);
+    if (status == STATUS_OK) {
+        replay->tier = outcome->tier;
+        snprintf(replay->planner, sizeof replay->planner, "%s", outcome->planner);
+    }
+    return status;
+}
+
+static enum status find_branch(const struct scenario *scenario, const struct outcome *outcome,
+                               int32_t *branch, struct error *error)
+{
+    *branch = ROLLOUT_MAIN;
+    if (outcome->branch_id[0] == '\0') {
+        return STATUS_OK;
+    }
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        if (strcmp(scenario->branches[b].id, outcome->branch_id) == 0) {
+            *branch = (int32_t)b;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_STORE, "outcome %lld: its scenario has no branch \"%s\"",
+                     (long long)outcome->id, outcome->branch_id);
+}
+
+/* Queues one outcome in the runner. */
+static enum status begin(struct replay *replay, const struct outcome *outcome, struct error *error)
+{
+    struct stage *stage = NULL;
+    struct job_run *job = NULL;
+    int32_t branch = ROLLOUT_MAIN;
+    enum status status =
+        stage_cache_get(replay->stages, replay->store, outcome->scenario_hash, &stage, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct job_lease lease = {.job_id = outcome->id};
+    lease.spec.seed = outcome->seed;
+    lease.spec.tier = outcome->tier;
+    status = find_branch(stage_scenario(stage), outcome, &branch, error);
+    if (status == STATUS_OK) {
+        status = job_run_create(&lease, stage, &job, error);
+    }
+    if (status == STATUS_OK) {
+        job->owner = (void *)(uintptr_t)outcome;
+        status = runner_add(replay->runner, job, branch, error);
+    }
+    if (status != STATUS_OK) {
+        job_run_destroy(job);
+        stage_cache_put(replay->stages, stage);
+    }
+    return status;
+}
+
+static void compare(struct replay *replay, const struct outcome *outcome, const struct job_run *job)
+{
+    const struct rollout_result *found = NULL;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].finished) {
+            found = &job->results[i];
+        }
+    }
+    bool same = found != NULL && found->verdict == outcome->verdict &&
+                found->ticks == outcome->ticks && found->reasons == outcome->reasons &&
+                strcmp(found->trace_hash, outcome->trace_hash) == 0;
+    replay->same += same;
+    replay->different += !same;
+    if (replay->json) {
+        json_array_append_new(replay->results,
+                              json_pack("{s:I, s:b, s:s, s:s}", "outcome", (json_int_t)outcome->id,
+                                        "identical", same, "recorded", outcome->trace_hash,
+                                        "replayed", found != NULL ? found->trace_hash : ""));
+        return;
+    }
+    if (same) {
+        return;
+    }
+    printf("outcome %lld: DIFFERENT\n  recorded %s %s %u ticks\n", (long long)outcome->id,
+           outcome->trace_hash, verdict_names[outcome->verdict], outcome->ticks);
+    if (found != NULL) {
+        printf("  replayed %s %s %u ticks\n", found->trace_hash, verdict_names[found->verdict],
+               found->ticks);
+    } else {
+        printf("  the replay broke: %s\n", job->error);
+    }
+    if (strcmp(outcome->revision, revision_hash) != 0) {
+        printf("  recorded by simulation revision %.12s, this is %.12s\n", outcome->revision,
+               revision_hash);
+    }
+}
+
+static void collect(struct replay *replay)
+{
+    struct job_run *job;
+    while ((job = runner_take(replay->runner)) != NULL) {
+        struct stage *stage = job->stage;
+        compare(replay, job->owner, job);
+        job_run_destroy(job);
+        stage_cache_put(replay->stages, stage);
+    }
+}
+
+static void finish_running(struct replay *replay)
+{
+    while (replay->runner != NULL && runner_busy(replay->runner)) {
+        runner_tick(replay->runner);
+        collect(replay);
+    }
+}
+
+/* Runs a page of outcomes, as many at a time as there are slots. */
+static enum status replay_page(struct replay *replay, const struct outcome *outcomes,
+                               uint32_t count, struct error *error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (replay->runner != NULL && (replay->tier != outcomes[i].tier ||
+                                       strcmp(replay->planner, outcomes[i].planner) != 0)) {
+            finish_running(replay);
+        }
+        enum status status = use_runner(replay, &outcomes[i], error);
+        if (status == STATUS_OK) {
+            status = begin(replay, &outcomes[i], error);
+        }
+        if (status != STATUS_OK) {
+            finish_running(replay);
+            return status;
+        }
+        while (runner_free_slots(replay->runner) == 0) {
+            runner_tick(replay->runner);
+            collect(replay);
+        }
+    }
+    finish_running(replay);
+    return STATUS_OK;
+}
+
+static enum status replay_all(struct replay *replay, const char *suite, int64_t outcome_id,
+                              struct error *error)
+{
+    struct store_outcome_filter filter = {.outcome_id = outcome_id, .limit = REPLAY_PAGE};
+    struct outcome *page = calloc(REPLAY_PAGE, sizeof *page);
+    if (page == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "replay: out of memory");
+    }
+    if (suite != NULL) {
+        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite);
+    }
+    enum status status;
+    for (;;) {
+        uint32_t count = 0;
+        status = replay->store->ops->outcomes(replay->store, &filter, page, &count, error);
+        if (status != STATUS_OK || count == 0) {
+            break;
+        }
+        filter.after_id = page[count - 1].id;
+        status = replay_page(replay, page, count, error);
+        if (status != STATUS_OK) {
+            break;
+        }
+    }
+    free(page);
+    if (status == STATUS_OK && outcome_id != 0 && replay->same + replay->different == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
+                         (long long)outcome_id);
+    }
+    return status;
+}
+
+static int finish(struct replay *replay, enum status status, const struct error *error)
+{
+    runner_destroy(replay->runner);
+    stage_cache_destroy(replay->stages);
+    replay->store->ops->close(replay->store);
+    if (status != STATUS_OK) {
+        json_decref(replay->results);
+        return cli_fail(error);
+    }
+    if (replay->json) {
+        int code = cli_print_json(
+            json_pack("{s:I, s:I, s:o}", "identical", (json_int_t)replay->same, "different",
+                      (json_int_t)replay->different, "outcomes", replay->results));
+        return code != 0 ? code : replay->different > 0;
+    }
+    json_decref(replay->results);
+    printf("%lld identical, %lld different\n", (long long)replay->same,
+           (long long)replay->different);
+    return replay->different > 0 ? status_exit_code(STATUS_MISMATCH) : 0;
+}
+
+int command_replay(int argc, char **argv)
+{
+    const char *url = NULL;
+    const char *suite = NULL;
+    bool all = false;
+    int64_t slots = 1;
+    struct replay replay = {.deadline_ms = 1000};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--all", NULL, "every outcome of the store, or of --suite", .flag = &all},
+        {"--suite", "ID", "with --all: only this suite's", .text = &suite},
+        {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
+        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
+         .number = &replay.deadline_ms},
+        {"--json", NULL, "print one JSON object", .flag = &replay.json},
+    };
+    const struct cli_command command = {
+        "replay",
+        "OUTCOME|--all --store URL",
+        "Runs outcomes again and compares.",
+        rows,
+        COUNT_OF(rows),
+        0,
+        1,
+    };
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int64_t id = 0;
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if ((count == 1) == all || slots < 1 || slots > LIMIT_SLOTS) {
+        error_set(&error, STATUS_USAGE, "expected one OUTCOME or --all, and --slots 1 to %d",
+                  LIMIT_SLOTS);
+        return cli_fail(&error);
+    }
+    if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    const struct store_config config = {0};
+    if (store_open(cli_store_url(url), &config, &replay.store, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    replay.slot_count = (uint32_t)slots;
+    replay.results = json_array();
+    replay.stages = stage_cache_create();
+    enum status status = STATUS_OK;
+    if (replay.stages == NULL || replay.results == NULL) {
+        status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
+    } else {
+        status = replay_all(&replay, suite, id, &error);
+    }
+    return finish(&replay, status, &error);
+}

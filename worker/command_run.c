@@ -1,0 +1,341 @@
+/*
+ * swerve run: the main job. Creates the store, submits, runs a pool of worker processes, shows
+ * progress, prints verdicts by slice and cost by tier, writes the report. Running it again resumes:
+ * finished work is found by its key and not repeated.
+ */
+#include "worker/cli.h"
+#include "worker/planner.h"
+#include "worker/pool.h"
+#include "worker/report.h"
+#include "worker/suite_options.h"
+#include "worker/summary.h"
+
+#include "base/check.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { POLL_MS = 20, PROGRESS_MS = 250, STOP_GRACE_MS = 5000 };
+
+struct run_options {
+    struct suite_options suite;
+    const char *store_url;
+    const char *report;
+    const char *gate_rate;
+    int64_t workers;
+    int64_t slots;
+    int64_t planner_deadline_ms;
+    bool json;
+    bool gate;
+    bool verbose;
+};
+
+static atomic_bool interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    atomic_store(&interrupted, true);
+}
+
+/* An exec planner that cannot even start is told to the user now, not job by job. */
+static enum status try_planners(const struct submission *submission, struct error *error)
+{
+    const char *last = "";
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        const char *spec = submission->specs[i].planner;
+        if (strcmp(spec, last) == 0) {
+            continue;
+        }
+        last = spec;
+        struct planner *planner = NULL;
+        const struct planner_config config = {.session_count = 1};
+        enum status status = planner_open(spec, &config, &planner, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        planner_close(planner);
+    }
+    return STATUS_OK;
+}
+
+static int64_t finished_jobs(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_DONE] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_DEAD] +
+           status->jobs[JOB_CANCELLED];
+}
+
+static void show_progress(const struct store_suite_status *status, int64_t elapsed_ns,
+                          int64_t finished_at_start)
+{
+    int64_t done = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        done += status->rollouts[v];
+    }
+    int64_t jobs = finished_jobs(status);
+    int64_t total = jobs + status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED];
+    double elapsed_s = (double)elapsed_ns / (double)NS_PER_S;
+    double rate = (double)(jobs - finished_at_start) / elapsed_s;
+    double judged = (double)(done - status->rollouts[VERDICT_FLAGGED]);
+    char eta[32] = "?";
+    if (rate > 0) {
+        snprintf(eta, sizeof eta, "%.0f s", ceil((double)(total - jobs) / rate));
+    }
+    fprintf(stderr, "\r\033[K%lld/%lld rollouts  pass %.0f%%  %.2f miles  $%.6f  ETA %s",
+            (long long)done, (long long)status->rollouts_total,
+            judged > 0 ? 100.0 * (double)status->rollouts[VERDICT_PASS] / judged : 0.0,
+            (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
+            (double)status->cost_uusd / (double)UUSD_PER_USD, eta);
+}
+
+/* Waits until every job of the suite has ended, keeping the pool alive. */
+static enum status supervise(struct pool *pool, struct store *store, const char *suite_id,
+                             struct error *error)
+{
+    const struct clock *clock = clock_system();
+    bool terminal = isatty(STDERR_FILENO) == 1;
+    int64_t start_ns = clock_now_ns(clock);
+    int64_t shown_ns = 0;
+    int64_t finished = -1;
+    int64_t finished_at_start = 0;
+    for (;;) {
+        struct store_suite_status now;
+        enum status status = store->ops->suite_status(store, suite_id, &now, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        bool progressed = finished_jobs(&now) != finished;
+        if (finished < 0) {
+            finished_at_start = finished_jobs(&now);
+        }
+        finished = finished_jobs(&now);
+        bool over = now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
+        int64_t now_ns = clock_now_ns(clock);
+        if (terminal && (over || now_ns - shown_ns > PROGRESS_MS * NS_PER_MS)) {
+            shown_ns = now_ns;
+            show_progress(&now, now_ns - start_ns + 1, finished_at_start);
+        }
+        if (over) {
+            if (terminal) {
+                fputc('\n', stderr);
+            }
+            return STATUS_OK;
+        }
+        if (atomic_load(&interrupted)) {
+            return error_set(error, STATUS_CANCELLED,
+                             "interrupted; what is finished is kept, run the same command again "
+                             "to go on");
+        }
+        status = pool_watch(pool, store, progressed, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+}
+
+static enum status run_jobs(const struct run_options *options, struct store *store,
+                            const struct submission *submission, struct error *error)
+{
+    const struct pool_config config = {
+        .store_url = cli_store_url(options->store_url),
+        .pool = "bulk",
+        .worker_count = (uint32_t)options->workers,
+        .slot_count = (uint32_t)options->slots,
+        .planner_deadline_ms = options->planner_deadline_ms,
+        .verbose = options->verbose,
+    };
+    struct store_suite_status now;
+    enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
+    if (status != STATUS_OK || now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0) {
+        return status;
+    }
+    static struct pool pool; /* 20 KB that need not be on the stack; run is called once */
+    status = pool_start(&pool, &config, error);
+    if (status == STATUS_OK) {
+        status = supervise(&pool, store, submission->suite_id, error);
+        pool_stop(&pool, STOP_GRACE_MS);
+    }
+    return status;
+}
+
+static void print_failures(const struct summary *summary, FILE *stream)
+{
+    int shown = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PASS || outcome->branch_id[0] != '\0') {
+            continue;
+        }
+        if (shown++ == 0) {
+            fprintf(stream, "\nmain lines that did not pass\n");
+        }
+        if (shown > 40) {
+            continue;
+        }
+        fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
+                verdict_names[outcome->verdict]);
+        for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
+            if (outcome->reasons & (1u << bit)) {
+                fprintf(stream, " %s", reason_names[bit]);
+            }
+        }
+        fputc('\n', stream);
+    }
+    if (shown > 40) {
+        fprintf(stream, "  .. and %d more; see the report\n", shown - 40);
+    }
+}
+
+/* Prints or writes everything that the finished suite has to show. Returns the exit code. */
+static int present(const struct run_options *options, struct store *store,
+                   const struct submission *submission, double wall_s)
+{
+    struct summary summary = {0};
+    struct error error;
+    if (summary_load(store, submission->suite_id, &summary, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    int code = 0;
+    if (options->report != NULL &&
+        report_write(store, submission->suite_id, &summary, options->report, &error) != STATUS_OK) {
+        code = cli_fail(&error);
+    }
+    double rate = summary.total.main_total > 0
+                      ? (double)summary.total.main_passed / (double)summary.total.main_total
+                      : 0.0;
+    double wanted = options->gate_rate != NULL ? strtod(options->gate_rate, NULL) : 1.0;
+    bool gate_met = rate >= wanted && summary.status.jobs[JOB_DEAD] == 0;
+    if (options->json) {
+        json_t *json = summary_json(&summary);
+        if (json != NULL) {
+            json_object_set_new(json, "store", json_string(cli_store_url(options->store_url)));
+            json_object_set_new(json, "suite", json_string(submission->suite_id));
+            json_object_set_new(json, "wall_s", json_real(wall_s));
+            json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
+            json_object_set_new(json, "gate_met", json_boolean(gate_met));
+        }
+        int json_code = cli_print_json(json);
+        code = code != 0 ? code : json_code;
+    } else {
+        summary_print(&summary, stdout);
+        print_failures(&summary, stdout);
+        printf("\nsuite %s in %s, %.1f s\n", submission->suite_id,
+               cli_store_url(options->store_url), wall_s);
+        if (submission->memoised_count > 0) {
+            printf("%u of %u jobs were known already and were not run again\n",
+                   submission->memoised_count, submission->job_count);
+        }
+        if (submission->degraded_count > 0) {
+            printf("%u scenarios ask about perception; without a world model the object world "
+                   "answered them\n",
+                   submission->degraded_count);
+        }
+        if (options->report != NULL && code == 0) {
+            printf("report: %s\n", options->report);
+        }
+    }
+    summary_finish(&summary);
+    if (code == 0 && options->gate && !gate_met) {
+        fprintf(stderr, "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted\n",
+                100 * rate, 100 * wanted);
+        code = status_exit_code(STATUS_MISMATCH);
+    }
+    return code;
+}
+
+static int run(const struct run_options *options, const char *path)
+{
+    const struct clock *clock = clock_system();
+    int64_t start_ns = clock_now_ns(clock);
+    struct error error;
+    struct suite *suite = NULL;
+    struct submission submission = {0};
+    enum status status = suite_options_build(&options->suite, path, &suite, &submission, &error);
+    if (status != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    const struct logger logger = {STDERR_FILENO, options->verbose ? LOG_INFO : LOG_ERROR,
+                                  "swerve run"};
+    const struct store_config store_config = {.logger = &logger};
+    struct store *store = NULL;
+    int code;
+    status = try_planners(&submission, &error);
+    if (status == STATUS_OK) {
+        status = store_open(cli_store_url(options->store_url), &store_config, &store, &error);
+    }
+    if (status == STATUS_OK) {
+        status = submission_send(&submission, store, (uint32_t)options->suite.weight, &error);
+    }
+    if (status == STATUS_OK) {
+        status = run_jobs(options, store, &submission, &error);
+    }
+    if (status == STATUS_OK) {
+        double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;
+        code = present(options, store, &submission, wall_s);
+    } else {
+        code = cli_fail(&error);
+    }
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+    submission_finish(&submission);
+    suite_destroy(suite);
+    return code;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct run_options options = {
+        .suite = SUITE_OPTIONS_DEFAULT,
+        .workers = sysconf(_SC_NPROCESSORS_ONLN),
+        .slots = 16,
+        .planner_deadline_ms = 1000,
+    };
+    const struct cli_option rows[] = {
+        SUITE_OPTION_ROWS(options.suite),
+        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)",
+         .text = &options.store_url},
+        {"--workers", "N", "worker processes (one per core)", .number = &options.workers},
+        {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
+        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
+         .number = &options.planner_deadline_ms},
+        {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
+        {"--json", NULL, "print one JSON object", .flag = &options.json},
+        {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
+        {"--gate-rate", "FRACTION", "with --gate: this fraction suffices",
+         .text = &options.gate_rate},
+        {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
+    };
+    const struct cli_command command = {
+        "run", "SUITE [options]", "Runs a suite in closed loop and reports on it.",
+        rows,  COUNT_OF(rows),    1,
+        1,
+    };
+    const char *path = NULL;
+    uint32_t count;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &path, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (options.workers < 1 || options.workers > POOL_WORKERS_MAX || options.slots < 1 ||
+        options.slots > LIMIT_SLOTS) {
+        error_set(&error, STATUS_USAGE, "expected --workers 1 to %d and --slots 1 to %d",
+                  POOL_WORKERS_MAX, LIMIT_SLOTS);
+        return cli_fail(&error);
+    }
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return run(&options, path);
+}

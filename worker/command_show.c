@@ -1,0 +1,156 @@
+/*
+ * swerve show: one outcome, with its metrics; its trace as JSON (one object per tick, for pandas),
+ * its scenario, or its job.
+ */
+#include "worker/cli.h"
+#include "worker/trace.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "schemas/outcome_json.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct show {
+    const char *store_url;
+    bool trace;
+    bool scenario;
+    struct store *store;
+    struct outcome outcome;
+};
+
+static enum status find_outcome(struct show *show, int64_t id, struct error *error)
+{
+    struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
+    uint32_t count = 0;
+    enum status status =
+        show->store->ops->outcomes(show->store, &filter, &show->outcome, &count, error);
+    if (status == STATUS_OK && count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
+                         (long long)id);
+    }
+    return status;
+}
+
+static enum status print_scenario(struct show *show, struct error *error)
+{
+    char *body = NULL;
+    size_t bytes = 0;
+    enum status status = show->store->ops->scenario_get(show->store, show->outcome.scenario_hash,
+                                                        &body, &bytes, error);
+    if (status == STATUS_OK) {
+        printf("%s\n", body);
+        free(body);
+    }
+    return status;
+}
+
+static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent *agents,
+                         uint32_t agent_count)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < agent_count; i++) {
+        if (agents[i].present) {
+            json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f, s:f}", "agent", (int)i,
+                                                  "x_m", agents[i].x_m, "y_m", agents[i].y_m,
+                                                  "heading_rad", agents[i].heading_rad, "speed_mps",
+                                                  agents[i].speed_mps));
+        }
+    }
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:o}",
+                     "tick", (int)tick->tick, "t_s", tick->tick * TICK_S, "x_m", tick->x_m, "y_m",
+                     tick->y_m, "heading_rad", tick->heading_rad, "speed_mps", tick->speed_mps,
+                     "accel_mps2", tick->accel_mps2, "lat_accel_mps2", tick->lat_accel_mps2,
+                     "yaw_rate_rps", tick->yaw_rate_rps, "steer_rad", tick->steer_rad,
+                     "action_accel_mps2", tick->action_accel_mps2, "action_steer_rad",
+                     tick->action_steer_rad, "guardian", tick->guardian != 0, "sensors_dark",
+                     (int)tick->sensors_dark, "agents", list);
+}
+
+static enum status print_trace(struct show *show, struct error *error)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    struct trace_reader reader = {0};
+    enum status status = show->store->ops->artifact_get(show->store, show->outcome.artifact_hash,
+                                                        &data, &bytes, error);
+    if (status == STATUS_OK) {
+        status = trace_reader_init(&reader, data, bytes, error);
+    }
+    int32_t rollout =
+        status == STATUS_OK ? trace_reader_find(&reader, show->outcome.branch_id) : -1;
+    if (status == STATUS_OK && rollout < 0) {
+        status = error_set(error, STATUS_STORE, "outcome %lld: not in its trace artifact",
+                           (long long)show->outcome.id);
+    }
+    for (uint32_t t = 0; status == STATUS_OK && t <= trace_reader_last_tick(&reader, rollout);
+         t++) {
+        struct trace_tick tick;
+        struct trace_agent agents[LIMIT_AGENTS];
+        if (!trace_reader_tick(&reader, rollout, t, &tick, agents)) {
+            continue;
+        }
+        json_t *json = tick_json(&tick, agents, reader.header.agent_count);
+        if (json == NULL || json_dumpf(json, stdout, JSON_COMPACT) != 0 ||
+            fputc('\n', stdout) == EOF) {
+            status = error_set(error, STATUS_IO, "cannot write to stdout");
+        }
+        json_decref(json);
+    }
+    trace_reader_finish(&reader);
+    free(data);
+    return status;
+}
+
+static enum status show_all(struct show *show, int64_t id, struct error *error)
+{
+    enum status status = find_outcome(show, id, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (show->scenario) {
+        return print_scenario(show, error);
+    }
+    if (show->trace) {
+        return print_trace(show, error);
+    }
+    if (cli_print_json(outcome_encode(&show->outcome)) != 0) {
+        return error_set(error, STATUS_IO, "cannot print outcome %lld", (long long)id);
+    }
+    return STATUS_OK;
+}
+
+int command_show(int argc, char **argv)
+{
+    struct show show = {0};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
+        {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
+        {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
+    };
+    const struct cli_command command = {
+        "show", "OUTCOME --store URL", "One outcome as JSON.", rows, COUNT_OF(rows), 1, 1,
+    };
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    int64_t id = 0;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    const struct store_config config = {0};
+    enum status status = cli_parse_id(argument, &id, &error);
+    if (status == STATUS_OK) {
+        status = store_open(cli_store_url(show.store_url), &config, &show.store, &error);
+    }
+    if (status == STATUS_OK) {
+        status = show_all(&show, id, &error);
+        show.store->ops->close(show.store);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

@@ -1,0 +1,113 @@
+/*
+ * swerve worker: a process that claims and runs jobs until it is told to stop or, with --drain,
+ * until the pool is empty.
+ */
+#include "worker/claim_loop.h"
+#include "worker/cli.h"
+
+#include "base/check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static atomic_bool stop_requested;
+
+static void request_stop(int number)
+{
+    (void)number;
+    atomic_store(&stop_requested, true);
+}
+
+static void install_handlers(void)
+{
+    struct sigaction action = {.sa_handler = request_stop};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+int command_worker(int argc, char **argv)
+{
+    const char *store_url = NULL;
+    const char *pool = "bulk";
+    const char *device = "auto";
+    const char *id = NULL;
+    int64_t slots = 16;
+    int64_t deadline_ms = 1000;
+    bool drain = false;
+    bool solo = false;
+    bool with_parent = false;
+    bool verbose = false;
+    const struct cli_option options[] = {
+        {"--store", "URL", "job store: a path or http(s)://host:port", .text = &store_url},
+        {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &pool},
+        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &slots},
+        {"--drain", NULL, "end when the pool has nothing left", .flag = &drain},
+        {"--device", "NAME", "auto or cpu", .text = &device},
+        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
+         .number = &deadline_ms},
+        {"--id", "NAME", "worker id (unique per process)", .text = &id},
+        {"--solo", NULL, "run every branch from tick 0 instead of forking", .flag = &solo},
+        {"--with-parent", NULL, "end when the parent process ends", .flag = &with_parent},
+        {"--verbose", NULL, "say what is going on", .flag = &verbose},
+    };
+    const struct cli_command command = {
+        "worker", "--store URL [options]", "Claims and runs jobs from a store.",
+        options,  COUNT_OF(options),       0,
+        0,
+    };
+    uint32_t count;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (cli_device(device, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (slots < 1 || slots > LIMIT_SLOTS) {
+        error_set(&error, STATUS_USAGE, "--slots: expected 1 to %d, found %lld", LIMIT_SLOTS,
+                  (long long)slots);
+        return cli_fail(&error);
+    }
+    install_handlers();
+    if (with_parent) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() == 1) {
+            return 0;
+        }
+    }
+    const struct logger logger = {STDERR_FILENO, verbose ? LOG_INFO : LOG_ERROR, "swerve worker"};
+    struct claim_loop_config config = {
+        .slot_count = (uint32_t)slots,
+        .drain = drain,
+        .solo = solo,
+        .planner_config = {.tick_deadline_ms = deadline_ms},
+        .logger = &logger,
+        .stop = &stop_requested,
+    };
+    if (id != NULL) {
+        snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "%s", id);
+    } else {
+        char host[32] = "host";
+        gethostname(host, sizeof host - 1);
+        snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "%s-%d-%lld", host,
+                 (int)getpid(), (long long)(clock_wall_ns(clock_system()) / 1000000));
+    }
+    snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
+    snprintf(config.worker.device, sizeof config.worker.device, "cpu");
+    const struct store_config store_config = {.logger = &logger};
+    if (store_open(cli_store_url(store_url), &store_config, &config.store, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    struct claim_loop_stats stats = {0};
+    enum status status = claim_loop_run(&config, &stats, &error);
+    config.store->ops->close(config.store);
+    log_event(&logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
+              (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
+              (long long)stats.stale);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

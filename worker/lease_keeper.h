@@ -1,0 +1,34 @@
+/*
+ * Lease keeper: one thread that renews the worker's lease, whatever the simulation is doing, and
+ * knows when it is lost. Time to live counts from when a heartbeat was sent, on a clock that runs
+ * through suspend.
+ */
+#ifndef SWERVE_WORKER_LEASE_KEEPER_H
+#define SWERVE_WORKER_LEASE_KEEPER_H
+
+#include "base/clock.h"
+#include "store/store.h"
+
+struct lease_keeper;
+
+/* The store is borrowed. */
+enum status lease_keeper_start(struct store *store, const struct store_worker *worker,
+                               const struct clock *clock, const struct logger *logger,
+                               struct lease_keeper **out, struct error *error);
+void lease_keeper_stop(struct lease_keeper *keeper); /* accepts NULL; joins the thread */
+
+/* What the worker holds now, to be sent with the next heartbeat; at most LIMIT_CLAIM_JOBS entries.
+ */
+void lease_keeper_report(struct lease_keeper *keeper, const struct store_progress *progress,
+                         uint32_t count);
+
+/* The lease was renewed by a claim that was sent at sent_ns. */
+void lease_keeper_renewed(struct lease_keeper *keeper, int64_t sent_ns, int64_t ttl_ms);
+
+/* Whether the lease has run out: what is held may be somebody else's now. */
+bool lease_keeper_lost(struct lease_keeper *keeper);
+
+/* Moves the ids of jobs that were cancelled since the last call into ids[max]; returns how many. */
+uint32_t lease_keeper_cancelled(struct lease_keeper *keeper, int64_t *ids, uint32_t max);
+
+#endif

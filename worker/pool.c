@@ -1,0 +1,149 @@
+/*
+ * Children are this very binary (/proc/self/exe) running `worker`; they are told to end when we
+ * die.
+ */
+#include "worker/pool.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { POOL_DEATHS_MAX = 50 };
+
+static enum status spawn_worker(struct pool *pool, uint32_t index, struct error *error)
+{
+    const struct pool_config *config = &pool->config;
+    struct pool_worker *worker = &pool->workers[index];
+    char slots[16];
+    char deadline[24];
+    snprintf(worker->worker_id, sizeof worker->worker_id, "%s-%d-%u", config->pool, (int)getpid(),
+             pool->spawned++);
+    snprintf(slots, sizeof slots, "%u", config->slot_count);
+    snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
+    const char *argv[] = {"swerve",
+                          "worker",
+                          "--store",
+                          config->store_url,
+                          "--pool",
+                          config->pool,
+                          "--slots",
+                          slots,
+                          "--planner-deadline-ms",
+                          deadline,
+                          "--id",
+                          worker->worker_id,
+                          "--with-parent",
+                          config->verbose ? "--verbose" : NULL,
+                          NULL};
+    pid_t pid;
+    int failure =
+        posix_spawn(&pid, "/proc/self/exe", NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+    if (failure != 0) {
+        worker->pid = 0;
+        return error_set(error, STATUS_IO, "cannot start a worker: %s", strerror(failure));
+    }
+    worker->pid = pid;
+    return STATUS_OK;
+}
+
+enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error)
+{
+    CHECK(config->worker_count <= POOL_WORKERS_MAX);
+    *pool = (struct pool){.config = *config};
+    for (uint32_t i = 0; i < config->worker_count; i++) {
+        enum status status = spawn_worker(pool, i, error);
+        if (status != STATUS_OK) {
+            pool_stop(pool, 0);
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status pool_watch(struct pool *pool, struct store *store, bool progressed, struct error *error)
+{
+    if (progressed) {
+        pool->deaths = 0;
+    }
+    for (uint32_t i = 0; i < pool->config.worker_count; i++) {
+        struct pool_worker *worker = &pool->workers[i];
+        int how = 0;
+        if (worker->pid == 0 || waitpid(worker->pid, &how, WNOHANG) != worker->pid) {
+            continue;
+        }
+        worker->pid = 0;
+        pool->deaths_total++;
+        if (++pool->deaths > POOL_DEATHS_MAX) {
+            if (WIFSIGNALED(how)) {
+                return error_set(error, STATUS_STORE,
+                                 "%u workers died without finishing a job; the last by signal %d",
+                                 pool->deaths, WTERMSIG(how));
+            }
+            return error_set(error, STATUS_STORE,
+                             "%u workers ended without finishing a job; the last with status %d",
+                             pool->deaths, WEXITSTATUS(how));
+        }
+        enum status status = store->ops->worker_gone(store, worker->worker_id, error);
+        if (status == STATUS_OK) {
+            status = spawn_worker(pool, i, error);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static bool any_left(struct pool *pool)
+{
+    bool left = false;
+    for (uint32_t i = 0; i < pool->config.worker_count; i++) {
+        struct pool_worker *worker = &pool->workers[i];
+        if (worker->pid != 0) {
+            if (waitpid(worker->pid, NULL, WNOHANG) == worker->pid) {
+                worker->pid = 0;
+            } else {
+                left = true;
+            }
+        }
+    }
+    return left;
+}
+
+static void signal_all(const struct pool *pool, int number)
+{
+    for (uint32_t i = 0; i < pool->config.worker_count; i++) {
+        if (pool->workers[i].pid != 0) {
+            kill(pool->workers[i].pid, number);
+        }
+    }
+}
+
+void pool_stop(struct pool *pool, int64_t grace_ms)
+{
+    const struct clock *clock = clock_system();
+    int64_t until_ns = clock_now_ns(clock) + grace_ms * NS_PER_MS;
+    signal_all(pool, SIGTERM);
+    while (any_left(pool) && clock_now_ns(clock) < until_ns) {
+        const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+    signal_all(pool, SIGKILL);
+    for (uint32_t i = 0; i < pool->config.worker_count; i++) {
+        if (pool->workers[i].pid != 0) {
+            waitpid(pool->workers[i].pid, NULL, 0);
+            pool->workers[i].pid = 0;
+        }
+    }
+}

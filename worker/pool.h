@@ -1,0 +1,48 @@
+/*
+ * Pool: the worker processes that `run` starts, watches and stops. A child that dies unasked is
+ * reported to the store at once (its jobs are queued again without waiting for the lease) and
+ * replaced.
+ */
+#ifndef SWERVE_WORKER_POOL_H
+#define SWERVE_WORKER_POOL_H
+
+#include "base/log.h"
+#include "store/store.h"
+
+#include <sys/types.h>
+
+enum { POOL_WORKERS_MAX = 256 };
+
+struct pool_config {
+    const char *store_url;
+    const char *pool;
+    uint32_t worker_count;
+    uint32_t slot_count;
+    int64_t planner_deadline_ms;
+    bool verbose;
+};
+
+struct pool_worker {
+    pid_t pid; /* 0: none */
+    char worker_id[LIMIT_ID_BYTES];
+};
+
+struct pool {
+    struct pool_config config;
+    struct pool_worker workers[POOL_WORKERS_MAX];
+    uint32_t spawned; /* numbers worker ids */
+    uint32_t deaths;  /* since the last progress */
+    int64_t deaths_total;
+};
+
+enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error);
+
+/* Reaps and replaces dead children. `progressed` tells that jobs were finished since the last call:
+ * too many deaths without progress are an error (a worker that cannot start). */
+enum status pool_watch(struct pool *pool, struct store *store, bool progressed,
+                       struct error *error);
+
+/* Asks all to hand back and leave, waits, kills those who stay longer than grace_ms. */
+void pool_stop(struct pool *pool, int64_t grace_ms);
+
+#endif

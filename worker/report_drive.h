@@ -1,0 +1,43 @@
+/*
+ * A recorded drive reopened for the report: scenario and trace of one job, and what can be drawn of
+ * them.
+ */
+#ifndef SWERVE_WORKER_REPORT_DRIVE_H
+#define SWERVE_WORKER_REPORT_DRIVE_H
+
+#include "engine/raster.h"
+#include "scenarios/scenarios.h"
+#include "store/store.h"
+#include "worker/report_html.h"
+#include "worker/trace.h"
+
+struct report_drive {
+    char scenario_hash[SHA256_HEX_BYTES]; /* of what is loaded, so that neighbours reuse it */
+    char artifact_hash[SHA256_HEX_BYTES];
+    struct scenario_document *document;
+    struct raster_layers *layers;
+    void *artifact;
+    struct trace_reader reader;
+};
+
+/* Loads what the outcome refers to; what the drive already holds of it is kept. */
+enum status report_drive_open(struct report_drive *drive, struct store *store,
+                              const struct outcome *outcome, struct error *error);
+void report_drive_close(struct report_drive *drive);
+
+/* Rollout index of the outcome in the trace, -1: not recorded. */
+int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
+
+/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera above. */
+void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        uint64_t seed, bool camera, struct html *html);
+
+/* The three camera images at a tick, side by side. */
+void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                          uint64_t seed, struct html *html);
+
+/* Inline SVG of speed over time from first_tick to the end; a thin line marks `mark_tick`. */
+void report_drive_speed(const struct report_drive *drive, int32_t rollout, uint32_t first_tick,
+                        uint32_t end_tick, uint32_t mark_tick, struct html *html);
+
+#endif

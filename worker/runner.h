@@ -1,0 +1,76 @@
+/*
+ * Runner: drives many rollouts through one world and one planner, in lockstep, over static slots.
+ *
+ * Each tick: fork branches that are due, apply interventions, score and check every scene, ask the
+ * planner once for all, record, step the world once for all. Rollouts join and leave between ticks.
+ * A branch that finds no free slot is parked (its world state saved) and goes on when one is free.
+ *
+ * When the planner's instance dies, every rollout it was driving is run again, alone, from tick 0
+ * and with a fresh instance, so that the guilty one and no other ends as planner_error.
+ */
+#ifndef SWERVE_WORKER_RUNNER_H
+#define SWERVE_WORKER_RUNNER_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/world.h"
+#include "worker/planner.h"
+#include "worker/rollout.h"
+
+struct runner;
+
+struct runner_config {
+    const struct world_ops *world;
+    const char *planner;                  /* spec, copied */
+    struct planner_config planner_config; /* session_count is set by the runner */
+    uint32_t slot_count;
+    bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
+    const struct clock *clock;
+    const struct logger *logger; /* may be NULL */
+};
+
+/* Counters since creation. */
+struct runner_stats {
+    int64_t ticks; /* rollout-ticks simulated */
+    int64_t forks;
+    int64_t parks;
+    int64_t planner_restarts;
+};
+
+enum status runner_create(const struct runner_config *config, struct runner **out,
+                          struct error *error);
+void runner_destroy(struct runner *runner); /* accepts NULL; unfinished job runs are destroyed */
+
+/* Queues a job; the runner owns it until runner_take(). `only` >= -1 runs just that rollout
+ * (ROLLOUT_MAIN or a branch, solo) and leaves the others unfinished; ROLLOUT_ALL runs all. */
+enum { ROLLOUT_ALL = -2 };
+enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
+                       struct error *error);
+
+/* How many more jobs can start without waiting. */
+uint32_t runner_free_slots(const struct runner *runner);
+
+/* Whether any rollout is unfinished. */
+bool runner_busy(const struct runner *runner);
+
+/* One tick for every rollout that has a slot. */
+void runner_tick(struct runner *runner);
+
+/* A job with every rollout finished, failed or cancelled; NULL: none now. The caller owns it. */
+struct job_run *runner_take(struct runner *runner);
+
+/* Marks a job: its rollouts stop before the next tick and runner_take() returns it as cancelled. */
+void runner_cancel(struct runner *runner, int64_t job_id);
+
+/* Cost so far of the unfinished jobs, for heartbeats; at most `max` entries, returns how many. */
+struct runner_progress {
+    int64_t job_id;
+    int64_t epoch;
+    int64_t device_ns;
+    int64_t metres_mm;
+};
+uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max);
+
+const struct runner_stats *runner_stats(const struct runner *runner);
+
+#endif

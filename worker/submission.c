@@ -1,0 +1,216 @@
+/*
+ * Building and sending job rows.
+ */
+#include "worker/submission.h"
+
+#include "base/check.h"
+#include "worker/planner.h"
+#include "worker/revision.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUBMIT_BATCH = 1000 };
+
+static void update_text(struct sha256 *hash, const char *text)
+{
+    sha256_update(hash, text, strlen(text) + 1);
+}
+
+/* The result's name: everything an outcome's bits depend on. */
+static void make_key(struct job_spec *spec)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    sha256_init(&hash);
+    update_text(&hash, spec->scenario_hash);
+    update_text(&hash, spec->planner);
+    update_text(&hash, spec->planner_hash);
+    update_text(&hash, tier_names[spec->tier]);
+    update_text(&hash, spec->model_hash);
+    update_text(&hash, spec->sampler);
+    update_text(&hash, spec->backend);
+    update_text(&hash, spec->revision);
+    sha256_update(&hash, &spec->seed, sizeof spec->seed);
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, spec->key);
+}
+
+static uint32_t entry_seed_count(const struct suite_entry *entry,
+                                 const struct submission_options *options)
+{
+    return options->seed_count > 0 ? options->seed_count : entry->seed_count;
+}
+
+static uint32_t entry_planner_count(const struct suite_entry *entry)
+{
+    return entry->planner_count > 0 ? entry->planner_count : 1;
+}
+
+struct planner_hashes {
+    char spec[LIMIT_PLANNERS + 1][LIMIT_SPEC_BYTES];
+    char hash[LIMIT_PLANNERS + 1][SHA256_HEX_BYTES];
+    uint32_t count;
+};
+
+/* Hash of a planner spec, computed once per suite. */
+static enum status planner_hash(struct planner_hashes *cache, const char *spec, const char **hash,
+                                struct error *error)
+{
+    for (uint32_t i = 0; i < cache->count; i++) {
+        if (strcmp(cache->spec[i], spec) == 0) {
+            *hash = cache->hash[i];
+            return STATUS_OK;
+        }
+    }
+    if (cache->count == COUNT_OF(cache->spec) || strlen(spec) >= LIMIT_SPEC_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "planners: expected at most %d specs of at most %d bytes", LIMIT_PLANNERS,
+                         LIMIT_SPEC_BYTES - 1);
+    }
+    enum status status = planner_spec_check(spec, error);
+    if (status == STATUS_OK) {
+        status = planner_identity(spec, cache->hash[cache->count], error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    snprintf(cache->spec[cache->count], sizeof cache->spec[0], "%s", spec);
+    *hash = cache->hash[cache->count++];
+    return STATUS_OK;
+}
+
+static enum status add_entry(struct submission *out, const struct suite_entry *entry,
+                             const struct submission_options *options,
+                             struct planner_hashes *hashes, struct error *error)
+{
+    const struct scenario *scenario = &entry->document->scenario;
+    struct route_decision decision;
+    enum status status = route_scenario(scenario, &options->policy, &decision, error);
+    if (status != STATUS_OK) {
+        return error_prefix(error, "%s", entry->file);
+    }
+    out->degraded_count += decision.degraded;
+    for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
+        const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
+        const char *hash = NULL;
+        status = planner_hash(hashes, planner, &hash, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
+            struct job_spec *spec = &out->specs[out->job_count];
+            *spec = (struct job_spec){
+                .tier = decision.tier,
+                .seed = options->seed_count > 0 ? s : entry->seeds[s],
+                .priority = entry->priority,
+                .rollout_count = 1 + scenario->branch_count,
+                .attempts_max = options->attempts_max,
+            };
+            snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", scenario->id);
+            memcpy(spec->scenario_hash, entry->document->hash, sizeof spec->scenario_hash);
+            memcpy(spec->prefix_key, entry->document->hash, sizeof spec->prefix_key);
+            snprintf(spec->planner, sizeof spec->planner, "%s", planner);
+            memcpy(spec->planner_hash, hash, sizeof spec->planner_hash);
+            snprintf(spec->pool, sizeof spec->pool, "%s", decision.pool);
+            snprintf(spec->backend, sizeof spec->backend, "%s", options->backend);
+            snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
+            make_key(spec);
+            out->documents[out->job_count++] = entry->document;
+            out->rollout_count += spec->rollout_count;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* "<suite>-<8 hex digits of all keys>": the same work has the same id. */
+static void name_suite(struct submission *out, const struct suite *suite)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX_BYTES];
+    sha256_init(&hash);
+    for (uint32_t i = 0; i < out->job_count; i++) {
+        update_text(&hash, out->specs[i].key);
+    }
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, hex);
+    snprintf(out->suite_id, sizeof out->suite_id, "%.*s-%.8s", LIMIT_ID_BYTES - 10, suite->id, hex);
+    for (uint32_t i = 0; i < out->job_count; i++) {
+        memcpy(out->specs[i].suite_id, out->suite_id, sizeof out->suite_id);
+    }
+}
+
+enum status submission_build(const struct suite *suite, const struct submission_options *options,
+                             struct submission *out, struct error *error)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        count += (uint64_t)entry_seed_count(&suite->entries[i], options) *
+                 entry_planner_count(&suite->entries[i]);
+    }
+    if (count == 0 || count > LIMIT_SUITE_JOBS) {
+        return error_set(error, STATUS_LIMIT, "suite %s: expected 1 to %d jobs, found %llu",
+                         suite->id, LIMIT_SUITE_JOBS, (unsigned long long)count);
+    }
+    struct submission built = {0};
+    struct planner_hashes *hashes = calloc(1, sizeof *hashes);
+    built.specs = calloc(count, sizeof *built.specs);
+    built.documents = calloc(count, sizeof *built.documents);
+    enum status status = STATUS_OK;
+    if (hashes == NULL || built.specs == NULL || built.documents == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "suite %s: out of memory for %llu jobs",
+                           suite->id, (unsigned long long)count);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < suite->entry_count; i++) {
+        status = add_entry(&built, &suite->entries[i], options, hashes, error);
+    }
+    free(hashes);
+    if (status != STATUS_OK) {
+        submission_finish(&built);
+        return status;
+    }
+    name_suite(&built, suite);
+    *out = built;
+    return STATUS_OK;
+}
+
+void submission_finish(struct submission *submission)
+{
+    free(submission->specs);
+    free(submission->documents);
+    submission->specs = NULL;
+    submission->documents = NULL;
+}
+
+enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
+                            struct error *error)
+{
+    enum status status = STATUS_OK;
+    const struct scenario_document *last = NULL;
+    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
+        const struct scenario_document *document = submission->documents[i];
+        if (document != last) {
+            status = store->ops->scenario_put(store, document->hash, document->canonical,
+                                              document->canonical_bytes, error);
+            last = document;
+        }
+    }
+    struct store_submit_result *results = calloc(SUBMIT_BATCH, sizeof *results);
+    if (status == STATUS_OK && results == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "submit: out of memory");
+    }
+    submission->memoised_count = 0;
+    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i += SUBMIT_BATCH) {
+        uint32_t left = submission->job_count - i;
+        uint32_t count = left < SUBMIT_BATCH ? left : SUBMIT_BATCH;
+        status = store->ops->submit(store, submission->suite_id, weight, submission->specs + i,
+                                    count, results, error);
+        for (uint32_t k = 0; status == STATUS_OK && k < count; k++) {
+            submission->memoised_count += results[k].memoised;
+        }
+    }
+    free(results);
+    return status;
+}

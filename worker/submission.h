@@ -1,0 +1,42 @@
+/*
+ * Submission: from an expanded suite to job rows in a store. Routes every scenario to a tier, names
+ * every result by its key, and submits idempotently: the same suite, planner and world give the
+ * same suite id and the same keys, so running it again resumes what was left and repeats nothing.
+ */
+#ifndef SWERVE_WORKER_SUBMISSION_H
+#define SWERVE_WORKER_SUBMISSION_H
+
+#include "scenarios/scenarios.h"
+#include "scheduler/route.h"
+#include "store/store.h"
+
+struct submission_options {
+    const char *planner; /* for entries that name none */
+    const char *backend; /* "cpu" */
+    struct route_policy policy;
+    uint32_t seed_count;   /* > 0: seeds 0 .. n-1 instead of the suite's */
+    uint32_t attempts_max; /* per job */
+    uint32_t weight;       /* the suite's share among others, 1..100 */
+};
+
+struct submission {
+    char suite_id[LIMIT_ID_BYTES];
+    uint32_t job_count;
+    struct job_spec *specs; /* [job_count], owned */
+    const struct scenario_document *
+        *documents; /* [job_count], owned array of the suite's documents */
+    int64_t rollout_count;
+    uint32_t degraded_count; /* scenarios answered by a cheaper tier than their question wants */
+    uint32_t memoised_count; /* after sending */
+};
+
+/* Pure but for planner files, whose content is hashed. Fails with everything unsent. */
+enum status submission_build(const struct suite *suite, const struct submission_options *options,
+                             struct submission *out, struct error *error);
+void submission_finish(struct submission *submission);
+
+/* Puts scenario bodies, then submits all jobs. */
+enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
+                            struct error *error);
+
+#endif

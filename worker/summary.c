@@ -1,0 +1,361 @@
+/*
+ * Counting. Rows are few (slice values), so they are found linearly and sorted once.
+ */
+#include "worker/summary.h"
+
+#include "base/units.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUMMARY_PAGE = 200, SUMMARY_LEDGER_ROWS_MAX = 256 };
+
+/* Group order of the tables. */
+static const char *const group_order[] = {"scenario_type",   "road",  "weather",
+                                          "light",           "actor", "geography",
+                                          "safety_critical", "tier",  "planner"};
+
+static int group_rank(const char *group)
+{
+    for (size_t i = 0; i < sizeof group_order / sizeof *group_order; i++) {
+        if (strcmp(group_order[i], group) == 0) {
+            return (int)i;
+        }
+    }
+    return (int)(sizeof group_order / sizeof *group_order);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct summary_row *x = a;
+    const struct summary_row *y = b;
+    int rank = group_rank(x->group) - group_rank(y->group);
+    return rank != 0 ? rank : strcmp(x->value, y->value);
+}
+
+static struct summary_row *find_row(struct summary *summary, uint32_t *capacity, const char *group,
+                                    const char *value)
+{
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        if (strcmp(summary->rows[i].group, group) == 0 &&
+            strcmp(summary->rows[i].value, value) == 0) {
+            return &summary->rows[i];
+        }
+    }
+    if (summary->row_count == *capacity) {
+        uint32_t grown = *capacity == 0 ? 64 : *capacity * 2;
+        struct summary_row *rows = realloc(summary->rows, grown * sizeof *rows);
+        if (rows == NULL) {
+            return NULL;
+        }
+        summary->rows = rows;
+        *capacity = grown;
+    }
+    struct summary_row *row = &summary->rows[summary->row_count++];
+    *row = (struct summary_row){0};
+    snprintf(row->group, sizeof row->group, "%s", group);
+    snprintf(row->value, sizeof row->value, "%s", value);
+    return row;
+}
+
+static void count(struct summary_row *row, const struct outcome *outcome, double usd)
+{
+    row->verdicts[outcome->verdict]++;
+    if (outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED) {
+        row->main_total++;
+        row->main_passed += outcome->verdict == VERDICT_PASS;
+    }
+    row->ticks += outcome->ticks - outcome->prefix_ticks;
+    row->metres_mm += outcome->metres_mm;
+    row->device_ns += outcome->device_ns;
+    row->usd += usd;
+}
+
+static enum status count_outcome(struct summary *summary, uint32_t *capacity,
+                                 const struct outcome *outcome, int64_t price_uusd_per_hour,
+                                 struct error *error)
+{
+    double usd = (double)outcome->device_ns / (double)NS_PER_HOUR * (double)price_uusd_per_hour /
+                 (double)UUSD_PER_USD;
+    count(&summary->total, outcome, usd);
+    summary->prefix_ticks_saved += outcome->prefix_ticks;
+    summary->interventions += outcome->metrics.intervention_count;
+    for (int i = 0; i < SLICE_KIND_COUNT + 3; i++) {
+        const char *group = "tier";
+        const char *value = tier_names[outcome->tier];
+        if (i < SLICE_KIND_COUNT) {
+            group = slice_names[i];
+            value = outcome->slice[i];
+        } else if (i == SLICE_KIND_COUNT) {
+            group = "safety_critical";
+            value = outcome->safety_critical ? "true" : "false";
+        } else if (i == SLICE_KIND_COUNT + 1) {
+            group = "planner";
+            value = outcome->planner;
+        }
+        struct summary_row *row = find_row(summary, capacity, group, value);
+        if (row == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+        }
+        count(row, outcome, usd);
+    }
+    return STATUS_OK;
+}
+
+static enum status load_outcomes(struct store *store, const char *suite_id, struct summary *summary,
+                                 struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = SUMMARY_PAGE};
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id);
+    for (;;) {
+        struct outcome *grown = realloc(
+            summary->outcomes, ((size_t)summary->outcome_count + SUMMARY_PAGE) * sizeof *grown);
+        if (grown == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+        }
+        summary->outcomes = grown;
+        uint32_t found = 0;
+        enum status status = store->ops->outcomes(
+            store, &filter, summary->outcomes + summary->outcome_count, &found, error);
+        if (status != STATUS_OK || found == 0) {
+            return status;
+        }
+        summary->outcome_count += found;
+        filter.after_id = summary->outcomes[summary->outcome_count - 1].id;
+    }
+}
+
+static enum status load_ledger(struct store *store, const char *suite_id, struct summary *summary,
+                               struct error *error)
+{
+    summary->ledger = calloc(SUMMARY_LEDGER_ROWS_MAX, sizeof *summary->ledger);
+    if (summary->ledger == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    return store->ops->ledger(store, suite_id, summary->ledger, SUMMARY_LEDGER_ROWS_MAX,
+                              &summary->ledger_count, error);
+}
+
+enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
+                         struct error *error)
+{
+    struct summary summary = {0};
+    uint32_t capacity = 0;
+    int64_t price_uusd = 0;
+    char pool[LIMIT_ID_BYTES] = "";
+    enum status status = load_outcomes(store, suite_id, &summary, error);
+    if (status == STATUS_OK) {
+        status = load_ledger(store, suite_id, &summary, error);
+    }
+    if (status == STATUS_OK) {
+        status = store->ops->suite_status(store, suite_id, &summary.status, error);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count; i++) {
+        const struct outcome *outcome = &summary.outcomes[i];
+        if (strcmp(pool, outcome->pool) != 0) {
+            const char *device = strncmp(outcome->backend, "cuda", 4) == 0 ? "cuda" : "cpu";
+            snprintf(pool, sizeof pool, "%s", outcome->pool);
+            status = store->ops->price_get(store, pool, device, &price_uusd, error);
+        }
+        if (status == STATUS_OK) {
+            status = count_outcome(&summary, &capacity, outcome, price_uusd, error);
+        }
+    }
+    if (status != STATUS_OK) {
+        summary_finish(&summary);
+        return status;
+    }
+    snprintf(summary.total.group, sizeof summary.total.group, "all");
+    if (summary.row_count > 0) {
+        qsort(summary.rows, summary.row_count, sizeof *summary.rows, compare_rows);
+    }
+    *out = summary;
+    return STATUS_OK;
+}
+
+void summary_finish(struct summary *summary)
+{
+    free(summary->rows);
+    free(summary->outcomes);
+    free(summary->ledger);
+    *summary = (struct summary){0};
+}
+
+void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
+{
+    if (total == 0) {
+        *low = 0.0;
+        *high = 1.0;
+        return;
+    }
+    const double z = 1.959963984540054;
+    double n = (double)total;
+    double p = (double)passed / n;
+    double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
+    double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    *low = centre - half > 0 ? centre - half : 0.0;
+    *high = centre + half < 1 ? centre + half : 1.0;
+}
+
+double summary_miles(const struct summary_row *row)
+{
+    return (double)row->metres_mm / (double)MM_PER_M / M_PER_MILE;
+}
+
+static int64_t rollouts(const struct summary_row *row)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        sum += row->verdicts[v];
+    }
+    return sum;
+}
+
+/* ---- JSON ---- */
+
+static json_t *row_json(const struct summary_row *row)
+{
+    double low;
+    double high;
+    double miles = summary_miles(row);
+    summary_wilson(row->main_passed, row->main_total, &low, &high);
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "rollouts",
+                  (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS],
+                  "failed", (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
+                  (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
+                  (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
+                  (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed,
+                  "pass_rate_low", low, "pass_rate_high", high, "ticks", (json_int_t)row->ticks,
+                  "miles", miles, "usd", row->usd);
+    if (json != NULL && row->main_total > 0) {
+        json_object_set_new(json, "pass_rate",
+                            json_real((double)row->main_passed / (double)row->main_total));
+    }
+    if (json != NULL && miles > 0) {
+        json_object_set_new(json, "usd_per_mile", json_real(row->usd / miles));
+    }
+    return json;
+}
+
+static json_t *ledger_json(const struct summary *summary)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < summary->ledger_count; i++) {
+        const struct store_ledger_row *row = &summary->ledger[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "pool",
+                                              row->pool, "device", row->device, "tier",
+                                              tier_names[row->tier], "end", row->end, "attempts",
+                                              (json_int_t)row->totals.attempts, "device_ns",
+                                              (json_int_t)row->totals.device_ns, "metres_mm",
+                                              (json_int_t)row->totals.metres_mm, "cost_uusd",
+                                              (json_int_t)row->totals.cost_uusd));
+    }
+    return list;
+}
+
+json_t *summary_json(const struct summary *summary)
+{
+    json_t *json = row_json(&summary->total);
+    json_t *by_slice = json_object();
+    json_t *by_tier = json_object();
+    json_t *by_planner = json_object();
+    json_t *ids = json_array();
+    if (json == NULL || by_slice == NULL || by_tier == NULL || by_planner == NULL || ids == NULL) {
+        json_decref(json);
+        json_decref(by_slice);
+        json_decref(by_tier);
+        json_decref(by_planner);
+        json_decref(ids);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(row->group, "tier") == 0) {
+            json_object_set_new(by_tier, row->value, row_json(row));
+        } else if (strcmp(row->group, "planner") == 0) {
+            json_object_set_new(by_planner, row->value, row_json(row));
+        } else {
+            json_t *group = json_object_get(by_slice, row->group);
+            if (group == NULL) {
+                group = json_object();
+                json_object_set_new(by_slice, row->group, group);
+            }
+            json_object_set_new(group, row->value, row_json(row));
+        }
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        json_array_append_new(ids, json_integer((json_int_t)summary->outcomes[i].id));
+    }
+    json_object_set_new(json, "prefix_ticks_saved",
+                        json_integer((json_int_t)summary->prefix_ticks_saved));
+    json_object_set_new(json, "guardian_interventions",
+                        json_integer((json_int_t)summary->interventions));
+    json_object_set_new(json, "dead_jobs",
+                        json_integer((json_int_t)summary->status.jobs[JOB_DEAD]));
+    json_object_set_new(json, "memoised_jobs",
+                        json_integer((json_int_t)summary->status.memoised_jobs));
+    json_object_set_new(json, "billed_usd",
+                        json_real((double)summary->status.cost_uusd / (double)UUSD_PER_USD));
+    json_object_set_new(json, "by_slice", by_slice);
+    json_object_set_new(json, "by_tier", by_tier);
+    json_object_set_new(json, "by_planner", by_planner);
+    json_object_set_new(json, "ledger", ledger_json(summary));
+    json_object_set_new(json, "outcomes", ids);
+    return json;
+}
+
+/* ---- terminal ---- */
+
+static void print_row(const struct summary_row *row, FILE *stream)
+{
+    double low;
+    double high;
+    double miles = summary_miles(row);
+    char rate[32] = "-";
+    char per_mile[32] = "-";
+    if (row->main_total > 0) {
+        summary_wilson(row->main_passed, row->main_total, &low, &high);
+        snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
+                 100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
+    }
+    if (miles > 0) {
+        snprintf(per_mile, sizeof per_mile, "%.6f", row->usd / miles);
+    }
+    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %10s\n", row->value,
+            (long long)rollouts(row), (long long)row->verdicts[VERDICT_PASS],
+            (long long)row->verdicts[VERDICT_FAIL], (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+            (long long)row->verdicts[VERDICT_FLAGGED], rate, miles, per_mile);
+}
+
+static void print_head(const char *group, FILE *stream)
+{
+    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %10s\n", group, "rollouts", "pass",
+            "fail", "error", "flagged", "main line, 95%", "miles", "$/mile");
+}
+
+void summary_print(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            print_head(group, stream);
+        }
+        print_row(row, stream);
+    }
+    print_head("all", stream);
+    struct summary_row total = summary->total;
+    snprintf(total.value, sizeof total.value, "total");
+    print_row(&total, stream);
+    fprintf(stream,
+            "\n%lld ticks simulated, %lld more shared with a branch's main line; guardian "
+            "overrides: %lld; bill: $%.6f\n",
+            (long long)summary->total.ticks, (long long)summary->prefix_ticks_saved,
+            (long long)summary->interventions,
+            (double)summary->status.cost_uusd / (double)UUSD_PER_USD);
+}

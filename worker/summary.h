@@ -1,0 +1,60 @@
+/*
+ * Summary: outcomes counted by slice, tier and planner, with what they cost. What the terminal,
+ * --json and the HTML report show all comes from here, so they cannot disagree.
+ *
+ * Verdict counts cover every rollout. The pass rate with its interval covers main lines only: a
+ * branch answers "what if", it is not another sample of how the planner drives.
+ */
+#ifndef SWERVE_WORKER_SUMMARY_H
+#define SWERVE_WORKER_SUMMARY_H
+
+#include "schemas/outcome.h"
+#include "schemas/scenario.h"
+#include "store/store.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+struct summary_row {
+    char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "planner", "safety_critical" */
+    char value[LIMIT_SPEC_BYTES];
+    int64_t verdicts[VERDICT_COUNT];
+    int64_t main_total; /* main lines that ended in pass, fail or planner_error */
+    int64_t main_passed;
+    int64_t ticks;     /* simulated, shared prefixes once */
+    int64_t metres_mm; /* likewise */
+    int64_t device_ns;
+    double usd; /* device_ns at today's price of its pool; the ledger has the bill */
+};
+
+struct summary {
+    struct summary_row total;
+    uint32_t row_count;
+    struct summary_row *rows; /* owned; grouped, groups in slice order, values sorted */
+    int64_t prefix_ticks_saved;
+    int64_t interventions;
+    uint32_t outcome_count;
+    struct outcome *outcomes; /* owned; ascending id */
+    uint32_t ledger_count;
+    struct store_ledger_row *ledger; /* owned */
+    struct store_suite_status status;
+};
+
+/* Reads every outcome of a suite and counts. */
+enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
+                         struct error *error);
+void summary_finish(struct summary *summary);
+
+/* Wilson score interval (Wilson 1927) at 95%; total 0 gives 0..1. */
+void summary_wilson(int64_t passed, int64_t total, double *low, double *high);
+
+double summary_miles(const struct summary_row *row);
+
+/* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
+ * NULL. */
+json_t *summary_json(const struct summary *summary);
+
+/* Tables for a person, to a stream. */
+void summary_print(const struct summary *summary, FILE *stream);
+
+#endif
