@@ -12,8 +12,9 @@
 
 void http_path_begin(struct http_path *path, const char *text)
 {
-    snprintf(path->text, sizeof path->text, "%s", text);
+    path->text[0] = '\0';
     path->has_query = false;
+    http_path_add(path, text);
 }
 
 void http_path_add(struct http_path *path, const char *text)
