@@ -73,14 +73,15 @@ static void close_face(void *context, struct store *store)
     place->behind = NULL;
 }
 
+/* Arguments: the part of the suite ("queue", "results"), then the role. */
 int main(int argc, char **argv)
 {
     struct place place = {.role = ROLE_HTTP};
-    while (argc == 2 && place.role < ROLE_COUNT && strcmp(argv[1], role_names[place.role]) != 0) {
+    while (argc == 3 && place.role < ROLE_COUNT && strcmp(argv[2], role_names[place.role]) != 0) {
         place.role++;
     }
-    CHECK(argc == 2 && place.role < ROLE_COUNT);
+    CHECK(argc == 3 && place.role < ROLE_COUNT);
     struct conformance_face face = {
-        .name = argv[1], .context = &place, .open = open_face, .close = close_face};
-    return conformance_run(&face);
+        .name = argv[2], .context = &place, .open = open_face, .close = close_face};
+    return conformance_main(2, argv, &face);
 }
