@@ -16,8 +16,9 @@ static const double SHRINK_STEP = 0.05;
 static const double SHRINK_MIN = 0.75;       /* of an agent's size */
 static const double SHRINK_STATIC_MIN = 0.5; /* static boxes are drawn around odd shapes */
 static const double EGO_SHRINK_MIN = 0.9;
-static const double SIZE_MIN_M = 0.1;
-static const double SELF_M = 0.45; /* this near to ego and as fast, it is ego */
+static const double TOUCH_M = 0.009;   /* the loader takes 0.01 */
+static const double SIZE_MIN_M = 0.05; /* of a scenario document */
+static const double SELF_M = 0.45;     /* this near to ego and as fast, it is ego */
 static const double SELF_RAD = 0.3;
 static const double SELF_MPS = 1.5;
 
@@ -26,10 +27,11 @@ static bool present(const struct agent *agent)
     return agent->trajectory.point_count == 0 || agent->trajectory.points[0].t_s <= 0;
 }
 
+/* As large as the agent would be, less what the loader allows boxes to touch. */
 static struct box agent_box(const struct agent *agent, double scale)
 {
-    return box_make(agent->pose, dmath_max(agent->length_m * scale, SIZE_MIN_M),
-                    dmath_max(agent->width_m * scale, SIZE_MIN_M));
+    return box_make(agent->pose, dmath_max(agent->length_m * scale - TOUCH_M, TOUCH_M),
+                    dmath_max(agent->width_m * scale - TOUCH_M, TOUCH_M));
 }
 
 static struct box ego_box(const struct ego *ego, double scale)

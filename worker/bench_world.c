@@ -1,6 +1,7 @@
 /*
- * One synthetic scene for all: a three-lane motorway, 20 IDM drivers around ego, 16 slots. Baselines are
- * what the machine could do at best: a bare loop of the same IDM arithmetic, a memset of the same frame.
+ * One synthetic scene for all: a three-lane motorway, 20 IDM drivers around ego, 16 slots.
+ * Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a memset
+ * of the same frame.
  */
 #include "worker/bench_world.h"
 
@@ -39,16 +40,16 @@ static char *write_scenario(void)
                                  3.5 * i, 3.5 * i, neighbours[i]);
     }
     used += (size_t)snprintf(text + used, capacity - used,
-                             "]},\"ego\":{\"pose\":{\"lane\":\"l1\",\"s_m\":200},\"speed_mps\":28,"
+                             "]},\"ego\":{\"pose\":{\"x_m\":200,\"y_m\":3.5,\"heading_rad\":0},\"speed_mps\":28,"
                              "\"route\":[\"l1\"]},\"horizon_s\":%g,\"agents\":[",
                              BENCH_TICKS * TICK_S);
     for (int i = 0; i < BENCH_AGENTS; i++) {
         used += (size_t)snprintf(
             text + used, capacity - used,
             "%s{\"id\":\"a%d\",\"kind\":\"%s\",\"behaviour\":\"idm\",\"speed_mps\":%d,"
-            "\"pose\":{\"lane\":\"l%d\",\"s_m\":%d}}",
-            i > 0 ? "," : "", i, i % 5 == 0 ? "truck" : "car", 24 + i % 7, i % 3,
-            120 + 45 * (i / 3) + (i % 3 == 1 ? 145 : 10 * (i % 3)));
+            "\"pose\":{\"x_m\":%d,\"y_m\":%g,\"heading_rad\":0}}",
+            i > 0 ? "," : "", i, i % 5 == 0 ? "truck" : "car", 24 + i % 7,
+            120 + 45 * (i / 3) + (i % 3 == 1 ? 145 : 10 * (i % 3)), 3.5 * (i % 3));
     }
     snprintf(text + used, capacity - used, "]}");
     return text;
@@ -80,9 +81,8 @@ static enum status bench_open(struct bench *bench, struct error *error)
     *bench = (struct bench){0};
     char *text = write_scenario();
     enum status status =
-        text == NULL
-            ? error_set(error, STATUS_NO_MEMORY, "bench: out of memory")
-            : scenario_load_text("bench", text, strlen(text), &bench->document, error);
+        text == NULL ? error_set(error, STATUS_NO_MEMORY, "bench: out of memory")
+                     : scenario_load_text("bench", text, strlen(text), &bench->document, error);
     free(text);
     if (status == STATUS_OK) {
         status = stage_create(&bench->document->scenario, &bench->stage, error);
@@ -273,8 +273,8 @@ enum status bench_world(struct bench_result *results, uint32_t *count, struct er
         *count = 0;
         add(results, count, "object.physics", "agent-steps/s/core", samples[PHYSICS],
             "bare IDM formula over arrays", samples[IDM]);
-        add(results, count, "object.bev", "frames/s/core", samples[BEV],
-            "memset of the same frame", samples[FRAME]);
+        add(results, count, "object.bev", "frames/s/core", samples[BEV], "memset of the same frame",
+            samples[FRAME]);
         add(results, count, "object.camera", "images/s/core", samples[CAMERA],
             "memset of the same image", samples[IMAGE]);
         add(results, count, "object.closed_loop", "rollout-ticks/s/core", samples[LOOP],

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,14 @@ static bool check_disk(bool json, json_t *list)
     return good;
 }
 
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
 static bool check_store(bool json, json_t *list)
 {
     char directory[] = "/tmp/swerve-doctor-XXXXXX";
@@ -106,16 +115,10 @@ static bool check_store(bool json, json_t *list)
     } else {
         snprintf(text, sizeof text, "%s", error.text);
     }
-    static const char *const suffixes[] = {"",      "-wal",  "-shm", ".lock",
-                                           ".sock", ".artifacts"};
-    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
-        char name[96];
-        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        if (remove(name) != 0 && errno != ENOENT) {
-            snprintf(text, sizeof text, "cannot remove %s: %s", name, strerror(errno));
-        }
+    if (nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+        snprintf(text, sizeof text, "cannot remove %s: %s", directory, strerror(errno));
+        good = false;
     }
-    rmdir(directory);
     check_line(json, list, "store", good, text);
     return good;
 }

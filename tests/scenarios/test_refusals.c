@@ -252,8 +252,11 @@ static void mutate_below(const json_t *value, const char *place)
     json_t *member;
     size_t index;
     if (strcmp(place, "$") != 0) {
+        /* Containers get every replacement; of a leaf's, every other one, in turn. */
+        bool leaf = !json_is_object(value) && !json_is_array(value);
+        size_t first = leaf ? mutations % 2 : 0;
         try_mutation(place, NULL);
-        for (size_t i = 0; i < sizeof replacements / sizeof replacements[0]; i++) {
+        for (size_t i = first; i < COUNT_OF(replacements); i += leaf ? 2 : 1) {
             try_mutation(place, replacements[i]);
         }
     }
