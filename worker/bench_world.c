@@ -1,6 +1,7 @@
 /*
- * One synthetic scene for all: a three-lane motorway, 20 IDM drivers around ego, 16 slots. Baselines are
- * what the machine could do at best: a bare loop of the same IDM arithmetic, a memset of the same frame.
+ * One synthetic scene for all: a three-lane motorway, 20 IDM drivers around ego, 16 slots.
+ * Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a memset
+ * of the same frame.
  */
 #include "worker/bench_world.h"
 
@@ -80,9 +81,8 @@ static enum status bench_open(struct bench *bench, struct error *error)
     *bench = (struct bench){0};
     char *text = write_scenario();
     enum status status =
-        text == NULL
-            ? error_set(error, STATUS_NO_MEMORY, "bench: out of memory")
-            : scenario_load_text("bench", text, strlen(text), &bench->document, error);
+        text == NULL ? error_set(error, STATUS_NO_MEMORY, "bench: out of memory")
+                     : scenario_load_text("bench", text, strlen(text), &bench->document, error);
     free(text);
     if (status == STATUS_OK) {
         status = stage_create(&bench->document->scenario, &bench->stage, error);
@@ -273,8 +273,8 @@ enum status bench_world(struct bench_result *results, uint32_t *count, struct er
         *count = 0;
         add(results, count, "object.physics", "agent-steps/s/core", samples[PHYSICS],
             "bare IDM formula over arrays", samples[IDM]);
-        add(results, count, "object.bev", "frames/s/core", samples[BEV],
-            "memset of the same frame", samples[FRAME]);
+        add(results, count, "object.bev", "frames/s/core", samples[BEV], "memset of the same frame",
+            samples[FRAME]);
         add(results, count, "object.camera", "images/s/core", samples[CAMERA],
             "memset of the same image", samples[IMAGE]);
         add(results, count, "object.closed_loop", "rollout-ticks/s/core", samples[LOOP],
