@@ -671,8 +671,20 @@ enum status http_client_ping(struct store *store, struct error *error)
 {
     struct http_path path;
     json_t *root = NULL;
+    int64_t api = 0;
     http_path_begin(&path, "/v1/health");
     enum status status = http_get_json(client_of(store)->transport, &path, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
     json_decref(root);
+    if (status == STATUS_OK && api != HTTP_API_VERSION) {
+        return error_set(error, STATUS_STORE,
+                         "the store speaks version %lld of the API, this program version %d: use "
+                         "the same release on both sides",
+                         (long long)api, HTTP_API_VERSION);
+    }
     return status;
 }

@@ -16,7 +16,7 @@ enum status http_handle_health(struct http_exchange *exchange, struct error *err
 {
     if (!http_reply_put(exchange, "ok", json_true()) ||
         !http_reply_put(exchange, "store", json_string(exchange->store->ops->name)) ||
-        !http_reply_put(exchange, "api", json_integer(1))) {
+        !http_reply_put(exchange, "api", json_integer(HTTP_API_VERSION))) {
         return http_no_memory(error);
     }
     return STATUS_OK;

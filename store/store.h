@@ -96,7 +96,7 @@ struct store_job {
 };
 
 struct store_ops {
-    const char *name;                   /* "sqlite", "http" */
+    const char *name;                   /* "sqlite", "shared" (behind store_open) */
     void (*close)(struct store *store); /* accepts NULL; waits for acknowledged work only */
 
     /* ---- submitting ---- */

@@ -874,15 +874,55 @@ static void a_fence_waits_for_running_claims_and_stops_late_ones(void)
     http_gate_finish(&test.gate);
 }
 
-int main(void)
+static const char *openapi_path;
+
+/* Every path of the published description is served, and says so to a method that it has not. */
+static void the_published_paths_are_served(void)
 {
-    return TEST_RUN(
-        TEST(calls_of_workers_arrive), TEST(calls_that_look_arrive),
-        TEST(bodies_of_any_size_arrive), TEST(bad_requests_get_sentences),
-        TEST(oversize_requests_are_refused), TEST(slow_clients_block_nobody),
-        TEST(dawdling_clients_are_cut_off), TEST(tcp_serves_as_well),
-        TEST(three_hundred_workers_share_the_work), TEST(stopping_answers_what_was_begun),
-        TEST(stopping_ends_long_polls), TEST(a_claim_of_a_client_that_left_takes_no_job),
-        TEST(any_lost_answer_changes_nothing), TEST(errors_of_the_store_are_not_repeated),
-        TEST(a_fence_waits_for_running_claims_and_stops_late_ones));
+    static struct stack stack;
+    static char reply[65536];
+    char line[256];
+    int paths = 0;
+    FILE *stream = fopen(openapi_path, "r");
+    EXPECT(stream != NULL);
+    stack_start(&stack);
+    while (fgets(line, sizeof line, stream) != NULL) {
+        char path[256] = "";
+        size_t used = 0;
+        if (strncmp(line, "  /v1/", 6) != 0) {
+            continue;
+        }
+        for (const char *c = line + 2; *c != ':'; c++) {
+            if (*c == '{') {
+                c += strcspn(c, "}");
+                path[used++] = '1';
+            } else {
+                path[used++] = *c;
+            }
+        }
+        int code = support_call(stack.socket_path, "DELETE", path, "", reply, sizeof reply);
+        if (code != 405) {
+            TEST_FAIL("%s: expected 405, found %d", path, code);
+        }
+        paths++;
+    }
+    fclose(stream);
+    EXPECT_INT(paths, 17);
+    stack_stop(&stack);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2); /* where the API is described */
+    openapi_path = argv[1];
+    return TEST_RUN(TEST(calls_of_workers_arrive), TEST(calls_that_look_arrive),
+                    TEST(bodies_of_any_size_arrive), TEST(bad_requests_get_sentences),
+                    TEST(the_published_paths_are_served), TEST(oversize_requests_are_refused),
+                    TEST(slow_clients_block_nobody), TEST(dawdling_clients_are_cut_off),
+                    TEST(tcp_serves_as_well), TEST(three_hundred_workers_share_the_work),
+                    TEST(stopping_answers_what_was_begun), TEST(stopping_ends_long_polls),
+                    TEST(a_claim_of_a_client_that_left_takes_no_job),
+                    TEST(any_lost_answer_changes_nothing),
+                    TEST(errors_of_the_store_are_not_repeated),
+                    TEST(a_fence_waits_for_running_claims_and_stops_late_ones));
 }
