@@ -64,8 +64,10 @@ struct view {
     struct reference_session *session;
     struct frenet frenet; /* this tick's route */
     double speed_mps;
-    double ego_d_m; /* ego's offset from the route */
-    double front_m; /* half a length */
+    double ego_d_m;        /* ego's offset from the route */
+    double path_target_m;  /* offset that ego's path leads to .. */
+    double path_per_reach; /* .. within 1 / this many metres */
+    double front_m;        /* half a length */
     double half_width_m;
     double limit_mps; /* posted here */
 };
@@ -75,11 +77,16 @@ struct view {
 /* Lateral position of ego's path at s: from where ego is now to the offset it is heading for. */
 static double path_offset_m(const struct view *view, double s_m)
 {
-    double target = view->session->offset_target_m;
-    double shift = view->ego_d_m - target;
-    double reach_m = dmath_max(8.0, view->speed_mps * (fabs(shift) / SHIFT_RATE_MPS + 0.8));
-    double u = dmath_clamp(s_m / reach_m, 0.0, 1.0);
-    return target + shift * (1.0 - u) * (1.0 - u) * (1.0 + 2.0 * u);
+    double shift = view->ego_d_m - view->path_target_m;
+    double u = dmath_clamp(s_m * view->path_per_reach, 0.0, 1.0);
+    return view->path_target_m + shift * (1.0 - u) * (1.0 - u) * (1.0 + 2.0 * u);
+}
+
+static void find_path(struct view *view)
+{
+    view->path_target_m = view->session->offset_target_m;
+    double shift_s = fabs(view->ego_d_m - view->path_target_m) / SHIFT_RATE_MPS;
+    view->path_per_reach = 1.0 / dmath_max(8.0, view->speed_mps * (shift_s + 0.8));
 }
 
 /* Whether lateral extent [low, high] at s_low .. s_high touches the strip that ego will sweep. */
@@ -547,7 +554,9 @@ static void decide(struct reference_session *session, const struct reference_par
     frenet_project(&view.frenet, 0.0, 0.0, &foot);
     view.ego_d_m = foot.d_m;
     perception_update(&session->perception, &view.frenet, seen);
+    find_path(&view);
     choose_offset(&view);
+    find_path(&view);
     double road = road_speed_mps(&view, parameters->speed_factor);
     double cautious = dmath_min(view_speed_mps(&view), hiding_speed_mps(&view));
     double wanted = free_accel_mps2(view.speed_mps, dmath_min(road, cautious));

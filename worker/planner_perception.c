@@ -60,14 +60,33 @@ void frenet_make(struct frenet *frenet, const struct swerve_observation *seen)
     frenet->segments[frenet->count - 1].x_high_m = 1e9;
 }
 
-bool frenet_project(const struct frenet *frenet, double x_m, double y_m, struct frenet_point *out)
+/* Segments [first, end) that may hold the foot points of all points with one x. */
+struct candidates {
+    double x_m;
+    uint32_t first, end;
+};
+
+static void find_candidates(const struct frenet *frenet, double x_m, struct candidates *out)
 {
-    double best = 1e300;
+    uint32_t first = frenet->count;
+    uint32_t end = 0;
     for (uint32_t i = 0; i < frenet->count; i++) {
         const struct frenet_segment *segment = &frenet->segments[i];
-        if (x_m < segment->x_low_m || x_m > segment->x_high_m) {
-            continue;
+        if (x_m >= segment->x_low_m && x_m <= segment->x_high_m) {
+            first = i < first ? i : first;
+            end = i + 1;
         }
+    }
+    *out = (struct candidates){x_m, first, end};
+}
+
+static bool project_among(const struct frenet *frenet, const struct candidates *among, double y_m,
+                          struct frenet_point *out)
+{
+    double x_m = among->x_m;
+    double best = 1e300;
+    for (uint32_t i = among->first; i < among->end; i++) {
+        const struct frenet_segment *segment = &frenet->segments[i];
         double px = x_m - segment->x_m;
         double py = y_m - segment->y_m;
         double along = px * segment->ux + py * segment->uy;
@@ -79,13 +98,21 @@ bool frenet_project(const struct frenet *frenet, double x_m, double y_m, struct 
         double squared = across * across + over * over;
         if (squared < best) {
             best = squared;
-            double distance = over == 0.0 ? fabs(across) : sqrt(squared);
-            *out = (struct frenet_point){SWERVE_ROUTE_STEP_M * (double)i + clamped,
-                                         across < 0.0 ? -distance : distance, segment->ux,
-                                         segment->uy};
+            *out = (struct frenet_point){SWERVE_ROUTE_STEP_M * (double)i + clamped, across,
+                                         segment->ux, segment->uy};
         }
     }
+    if (best < 1e300) {
+        out->d_m = out->d_m < 0.0 ? -sqrt(best) : sqrt(best);
+    }
     return best < 1e300;
+}
+
+bool frenet_project(const struct frenet *frenet, double x_m, double y_m, struct frenet_point *out)
+{
+    struct candidates among;
+    find_candidates(frenet, x_m, &among);
+    return project_among(frenet, &among, y_m, out);
 }
 
 bool perception_unseen(const struct swerve_observation *seen, double s_m, double d_m)
@@ -185,6 +212,18 @@ static void scan_row(struct clusters *clusters, const uint8_t *row, uint32_t row
     }
 }
 
+/* Whether a row has any return at all. Most have none. */
+static bool row_empty(const uint8_t *row)
+{
+    uint64_t words[BEV_COLS / 8];
+    uint64_t any = 0;
+    memcpy(words, row, sizeof words);
+    for (uint32_t i = 0; i < BEV_COLS / 8; i++) {
+        any |= words[i];
+    }
+    return any == 0;
+}
+
 static void find_runs(struct clusters *clusters, const uint8_t *occupancy)
 {
     clusters->run_count = 0;
@@ -192,7 +231,9 @@ static void find_runs(struct clusters *clusters, const uint8_t *occupancy)
     uint32_t previous_end = 0;
     for (uint32_t r = 0; r < BEV_ROWS; r++) {
         uint32_t first = clusters->run_count;
-        scan_row(clusters, occupancy + (size_t)r * BEV_COLS, r);
+        if (!row_empty(occupancy + (size_t)r * BEV_COLS)) {
+            scan_row(clusters, occupancy + (size_t)r * BEV_COLS, r);
+        }
         if (previous_end > previous && clusters->runs[previous].row + 1u == r) {
             for (uint32_t i = first; i < clusters->run_count; i++) {
                 run_join(clusters, (uint16_t)i, &previous, previous_end);
@@ -211,38 +252,35 @@ static void stretch(double *low, double *high, double centre, double half, doubl
     *high = dmath_max(*high, centre - half + 2.0 * half * covered);
 }
 
-static void add_cell(struct cluster *cluster, const struct perception *ego,
-                     const struct frenet *frenet, double x_m, double y_m, uint8_t value)
-{
-    double covered = (double)value / 255.0;
-    double half = BEV_CELL_M / 2.0;
-    double turned_half = half * (fabs(ego->ego_cos) + fabs(ego->ego_sin));
-    double x = ego->ego_x_m + ego->ego_cos * x_m - ego->ego_sin * y_m;
-    double y = ego->ego_y_m + ego->ego_sin * x_m + ego->ego_cos * y_m;
-    cluster->mass += value;
-    cluster->x_sum += x * (double)value;
-    cluster->y_sum += y * (double)value;
-    stretch(&cluster->box.x_low_m, &cluster->box.x_high_m, x, turned_half, covered);
-    stretch(&cluster->box.y_low_m, &cluster->box.y_high_m, y, turned_half, covered);
-    struct frenet_point point;
-    if (frenet_project(frenet, x_m, y_m, &point)) {
-        cluster->projected_mass += value;
-        cluster->s_sum += point.s_m * (double)value;
-        cluster->d_sum += point.d_m * (double)value;
-        stretch(&cluster->at.s_low_m, &cluster->at.s_high_m, point.s_m, half, covered);
-        stretch(&cluster->at.d_low_m, &cluster->at.d_high_m, point.d_m, half, covered);
-    }
-}
-
 static void add_cells(struct cluster *cluster, const struct run *run, const uint8_t *occupancy,
-                      const struct perception *ego, const struct frenet *frenet)
+                      const struct perception *ego, const struct frenet *frenet,
+                      const struct candidates *among)
 {
-    double x = BEV_X_MIN_M + ((double)run->row + 0.5) * BEV_CELL_M;
+    const double half = BEV_CELL_M / 2.0;
+    double turned_half = half * (fabs(ego->ego_cos) + fabs(ego->ego_sin));
+    double ahead_m = among->x_m;
     for (uint32_t col = run->first; col < run->end; col++) {
         uint8_t value = occupancy[(size_t)run->row * BEV_COLS + col];
-        if (value >= CELL_MIN) {
-            double y = BEV_Y_MIN_M + ((double)col + 0.5) * BEV_CELL_M;
-            add_cell(cluster, ego, frenet, x, y, value);
+        if (value < CELL_MIN) {
+            continue;
+        }
+        double weight = (double)value;
+        double covered = weight / 255.0;
+        double left_m = BEV_Y_MIN_M + ((double)col + 0.5) * BEV_CELL_M;
+        double x = ego->ego_x_m + ego->ego_cos * ahead_m - ego->ego_sin * left_m;
+        double y = ego->ego_y_m + ego->ego_sin * ahead_m + ego->ego_cos * left_m;
+        cluster->mass += value;
+        cluster->x_sum += x * weight;
+        cluster->y_sum += y * weight;
+        stretch(&cluster->box.x_low_m, &cluster->box.x_high_m, x, turned_half, covered);
+        stretch(&cluster->box.y_low_m, &cluster->box.y_high_m, y, turned_half, covered);
+        struct frenet_point point;
+        if (project_among(frenet, among, left_m, &point)) {
+            cluster->projected_mass += value;
+            cluster->s_sum += point.s_m * weight;
+            cluster->d_sum += point.d_m * weight;
+            stretch(&cluster->at.s_low_m, &cluster->at.s_high_m, point.s_m, half, covered);
+            stretch(&cluster->at.d_low_m, &cluster->at.d_high_m, point.d_m, half, covered);
         }
     }
 }
@@ -254,7 +292,12 @@ static void find_clusters(struct clusters *clusters, const struct swerve_observa
     find_runs(clusters, occupancy);
     uint16_t slots[RUNS_MAX];
     clusters->count = 0;
+    struct candidates among = {.x_m = 0.0};
     for (uint32_t i = 0; i < clusters->run_count; i++) {
+        uint16_t row = clusters->runs[i].row;
+        if (i == 0 || row != clusters->runs[i - 1].row) {
+            find_candidates(frenet, BEV_X_MIN_M + ((double)row + 0.5) * BEV_CELL_M, &among);
+        }
         uint16_t root = run_root(clusters->runs, (uint16_t)i);
         if (root == i) {
             if (clusters->count == CLUSTERS_MAX) {
@@ -266,7 +309,8 @@ static void find_clusters(struct clusters *clusters, const struct swerve_observa
                 (struct cluster){.box = {1e9, -1e9, 1e9, -1e9}, .at = {1e9, -1e9, 1e9, -1e9}};
         }
         if (slots[root] < CLUSTERS_MAX) {
-            add_cells(&clusters->list[slots[root]], &clusters->runs[i], occupancy, ego, frenet);
+            add_cells(&clusters->list[slots[root]], &clusters->runs[i], occupancy, ego, frenet,
+                      &among);
         }
     }
 }
