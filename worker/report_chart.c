@@ -17,7 +17,7 @@
 #define VIEW_ASPECT 2.1 /* width over height */
 #define MARKING_M 0.28  /* drawn width of a lane's edge */
 
-enum { MAP_POINTS_MAX = 6000, BOXES_MAX = 80, SPEED_W = 520, SPEED_H = 130, SPEED_LEFT = 34 };
+enum { MAP_POINTS_MAX = 6000, BOXES_MAX = 80, SPEED_W = 520, SPEED_H = 130, SPEED_LEFT = 46 };
 
 /* World to view: x ahead of where ego set off, y to its right (down on paper). */
 struct view {
@@ -77,8 +77,10 @@ static void fit_view(struct view *view)
 
 static bool segment_seen(const struct view *view, struct vec2 a, struct vec2 b, double margin_m)
 {
-    return fmax(a.x_m, b.x_m) > view->left_m - margin_m && fmin(a.x_m, b.x_m) < view->right_m + margin_m &&
-           fmax(a.y_m, b.y_m) > view->top_m - margin_m && fmin(a.y_m, b.y_m) < view->bottom_m + margin_m;
+    return fmax(a.x_m, b.x_m) > view->left_m - margin_m &&
+           fmin(a.x_m, b.x_m) < view->right_m + margin_m &&
+           fmax(a.y_m, b.y_m) > view->top_m - margin_m &&
+           fmin(a.y_m, b.y_m) < view->bottom_m + margin_m;
 }
 
 /* The part of a polyline that the view shows, as path commands; false: none of it. */
@@ -277,7 +279,7 @@ void report_chart_map(const struct report_drive *drive, const struct report_line
         path(&view, drive, &lines[0], agent, "other", html);
     }
     agents_at_end(&view, drive, &lines[0], agent, html);
-    for (uint32_t i = count; i-- > 0;) {
+    for (uint32_t i = 0; i < count; i++) {
         path(&view, drive, &lines[i], -1, lines[i].style, html);
         if (trace_reader_tick(&drive->reader, lines[i].rollout, lines[i].last_tick, &at, agents)) {
             char style[64];
@@ -338,9 +340,9 @@ static void speed_axes(const struct scale *scale, struct html *html)
         double mps = scale->top_mps * i / 2;
         html_format(html,
                     "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" "
-                    "text-anchor=\"end\">%.1f</text>",
+                    "text-anchor=\"end\">%.1f%s</text>",
                     SPEED_LEFT, speed_y(scale, mps), SPEED_W - 8, SPEED_LEFT - 4,
-                    speed_y(scale, mps) + 3, mps);
+                    speed_y(scale, mps) + 3, mps, i == 2 ? " m/s" : "");
     }
     for (uint32_t t = (scale->first_tick + step - 1) / step * step;
          t <= scale->first_tick + span_ticks + 0.5; t += step) {
@@ -368,7 +370,7 @@ void report_chart_speed(const struct report_drive *drive, const struct report_li
         html_format(html, "<path class=\"mark\" d=\"M%.1f 8V%d\"/>", speed_x(&scale, marks[i]),
                     SPEED_H - 18);
     }
-    for (uint32_t i = count; i-- > 0;) {
+    for (uint32_t i = 0; i < count; i++) {
         /* Long drives need no more points than the chart has pixels. */
         uint32_t step = 1 + (lines[i].last_tick - lines[i].first_tick) / 400;
         html_format(html, "<polyline class=\"%s\" points=\"", lines[i].style);
@@ -381,5 +383,5 @@ void report_chart_speed(const struct report_drive *drive, const struct report_li
         html_text(html, lines[i].name);
         html_raw(html, "</title></polyline>");
     }
-    html_raw(html, "<text x=\"2\" y=\"8\">ego, m/s</text></svg>");
+    html_raw(html, "</svg>");
 }

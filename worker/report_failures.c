@@ -21,7 +21,7 @@ static void triage_row(struct report *report, const struct report_job *job)
 {
     struct html *html = &report->html;
     const struct outcome *outcome = &report->summary->outcomes[job->main];
-    html_raw(html, "<tr><td>");
+    html_raw(html, "<tr><td class=\"wrap\">");
     if (job->failure_card) {
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     }
@@ -33,7 +33,8 @@ static void triage_row(struct report *report, const struct report_job *job)
         html_format(html, "%s at %.1f m/s", collision_kind_names[outcome->metrics.collision_kind],
                     outcome->metrics.impact_speed_mps);
     }
-    html_format(html, "</td><td class=\"n\">%u</td><td>", outcome->metrics.intervention_count);
+    html_format(html, "</td><td class=\"n\">%u</td><td class=\"wrap\">",
+                outcome->metrics.intervention_count);
     if (job->count == 1) {
         html_raw(html, "<span class=\"soft\">no branches</span>");
     } else if (job->rescues == 0) {
@@ -141,8 +142,9 @@ static void branch_links(struct report *report, const struct report_job *job)
             continue;
         }
         if (job->fanout_card) {
-            html_format(html, "<a class=\"chip %s\" href=\"#f%lld\">",
-                        verdict_names[branch->verdict], (long long)branch->job_id);
+            html_format(html, "<a class=\"chip %s\" href=\"#", verdict_names[branch->verdict]);
+            report_anchor(html, job, branch);
+            html_raw(html, "\">");
         } else {
             html_format(html, "<span class=\"chip %s\">", verdict_names[branch->verdict]);
         }

@@ -152,8 +152,9 @@ static void overlay(struct report *report, const struct fanout *fanout)
              "drive ends on the map.</p></div></div>");
 }
 
+/* Up to its fork a branch is its main line, so those frames are not drawn again. */
 static void frames(struct report *report, const struct fanout *fanout,
-                   const struct outcome *outcome)
+                   const struct outcome *outcome, const struct branch *branch)
 {
     struct html *html = &report->html;
     int32_t rollout = report_drive_rollout(&report->drive, outcome);
@@ -168,7 +169,7 @@ static void frames(struct report *report, const struct fanout *fanout,
         if (i > 0 && tick == fanout->columns[i - 1]) {
             continue;
         }
-        if (outcome->branch_id[0] != '\0' && i == 0) {
+        if (branch != NULL && fanout->job->main >= 0 && tick <= branch->at_tick) {
             html_raw(html, "<figure class=\"blank\"><figcaption>as above</figcaption></figure>");
         } else if (ended) {
             html_raw(html, "<figure class=\"blank\"></figure>");
@@ -221,7 +222,7 @@ static void branch_row(struct report *report, const struct fanout *fanout,
     report_command(report, "replay", outcome->id, "");
     html_raw(html, "</p></div>");
     if (drawn) {
-        frames(report, fanout, outcome);
+        frames(report, fanout, outcome, branch);
     }
     html_raw(html, "</div>");
 }

@@ -49,6 +49,15 @@ static void planner_sentences(struct report *report)
     }
 }
 
+/* "NAME in COUNT", the first after *separator, the others after a comma. */
+static void counted_name(struct html *html, const char **separator, const char *name, int64_t count)
+{
+    html_raw(html, *separator);
+    report_plain(html, name);
+    html_format(html, " in %lld", (long long)count);
+    *separator = ", ";
+}
+
 static void reason_sentence(struct report *report)
 {
     struct html *html = &report->html;
@@ -70,14 +79,12 @@ static void reason_sentence(struct report *report)
     const char *separator = ": ";
     for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
         if (reasons[bit] > 0) {
-            html_format(html, "%s%s in %u", separator, reason_names[bit], reasons[bit]);
-            separator = ", ";
+            counted_name(html, &separator, reason_names[bit], reasons[bit]);
         }
     }
     for (int v = VERDICT_PLANNER_ERROR; v < VERDICT_COUNT; v++) {
         if (verdicts[v] > 0) {
-            html_format(html, "%s%s in %u", separator, verdict_names[v], verdicts[v]);
-            separator = ", ";
+            counted_name(html, &separator, verdict_names[v], verdicts[v]);
         }
     }
     html_format(html, "; the guardian would have overridden in %u of them. ", guarded);
@@ -103,8 +110,7 @@ static void rescue_sentence(struct report *report)
     const char *separator = " (";
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         if (kinds[k] > 0) {
-            html_format(html, "%s%s in %u", separator, intervention_names[k], kinds[k]);
-            separator = ", ";
+            counted_name(html, &separator, intervention_names[k], kinds[k]);
         }
     }
     html_raw(html, separator[0] == ',' ? "). " : ". ");
@@ -144,13 +150,42 @@ static void weakest_sentence(struct report *report)
     qsort(rows, count, sizeof(const struct summary_row *), compare_weakness);
     for (uint32_t i = 0; i < count && i < WEAKEST_MAX; i++) {
         html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == count ? " and " : ", ");
-        html_format(html, "%s <b>", rows[i]->group);
+        report_plain(html, rows[i]->group);
+        html_raw(html, " <b>");
         html_text(html, rows[i]->value[0] != '\0' ? rows[i]->value : "(none)");
         html_format(html, "</b> %lld/%lld", (long long)rows[i]->main_passed,
                     (long long)rows[i]->main_total);
     }
     html_raw(html, count > 0 ? ". " : "");
     free(rows);
+}
+
+/* Branches that change the world or the stack while the planner goes on driving: those that it
+ * loses say how close a pass was. Ego interventions replace the planner and say nothing of it. */
+static void fragile_sentence(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct report_kind *kinds = report->plan.kinds;
+    int64_t branches = 0;
+    int64_t broke = 0;
+    for (int k = INTERVENE_AGENT_BRAKE; k < INTERVENE_COUNT; k++) {
+        branches += kinds[k].branches;
+        broke += kinds[k].broke;
+    }
+    if (branches == 0) {
+        return;
+    }
+    html_format(html,
+                "Of %lld branches that change the world or the stack while the planner drives on, "
+                "<b>%lld</b> break%s a passing main line",
+                (long long)branches, (long long)broke, broke == 1 ? "s" : "");
+    const char *separator = " (";
+    for (int k = INTERVENE_AGENT_BRAKE; k < INTERVENE_COUNT; k++) {
+        if (kinds[k].broke > 0) {
+            counted_name(html, &separator, intervention_names[k], kinds[k].broke);
+        }
+    }
+    html_raw(html, broke > 0 ? ")." : ".");
 }
 
 static void write_paragraph(struct report *report)
@@ -168,11 +203,7 @@ static void write_paragraph(struct report *report)
         rescue_sentence(report);
     }
     weakest_sentence(report);
-    if (plan->passes_broken > 0) {
-        html_format(html, "Of %u passing main lines with branches, %u %s in at least one.",
-                    plan->passes_with_branch, plan->passes_broken,
-                    plan->passes_broken == 1 ? "fails" : "fail");
-    }
+    fragile_sentence(report);
     html_raw(html, "</p>");
 }
 

@@ -54,8 +54,6 @@ struct report_plan {
     uint32_t failures;             /* main lines that did not pass */
     uint32_t failures_with_branch; /* of these, with at least one branch that counts */
     uint32_t failures_rescued;     /* of these, with a branch that passes */
-    uint32_t passes_broken;        /* main lines that passed with a branch that does not */
-    uint32_t passes_with_branch;
     uint32_t fanouts;
     uint32_t degraded; /* jobs that ask about perception, answered without a learned world */
     bool truncated;    /* more scenarios than REPORT_SCENARIOS_MAX: kinds are of the first */
@@ -100,6 +98,12 @@ void report_definitions(struct html *html);
 
 /* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..] EXTRA`. */
 void report_command(struct report *report, const char *what, int64_t id, const char *extra);
+
+/* Name of the place where a job with a fanout card shows this outcome. */
+void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome);
+
+/* One of our own names ("at_fault_collision") in prose. */
+void report_plain(struct html *html, const char *name);
 
 /* The planner's last words, if any. */
 void report_planner_error(struct html *html, const struct outcome *outcome);

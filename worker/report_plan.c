@@ -11,7 +11,6 @@ static void count_job(struct report *report, struct report_job *job)
 {
     struct report_plan *plan = &report->plan;
     const struct outcome *outcomes = report->summary->outcomes;
-    uint32_t broken = 0;
     uint32_t counted = 0;
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         if (outcomes[i].branch_id[0] == '\0') {
@@ -28,15 +27,12 @@ static void count_job(struct report *report, struct report_job *job)
             counted++;
             job->changed += outcomes[i].verdict != verdict;
             job->rescues += job->failure && outcomes[i].verdict == VERDICT_PASS;
-            broken += !job->failure && outcomes[i].verdict != VERDICT_PASS;
         }
     }
     plan->mains++;
     plan->failures += job->failure;
     plan->failures_with_branch += job->failure && counted > 0;
     plan->failures_rescued += job->rescues > 0;
-    plan->passes_with_branch += !job->failure && counted > 0;
-    plan->passes_broken += broken > 0;
     plan->fanouts += job->count > 1;
 }
 

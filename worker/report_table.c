@@ -30,12 +30,14 @@ static void table_row(struct report *report, uint32_t index)
     if (main && job->failure_card) {
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     } else if (job->fanout_card) {
-        html_format(html, "<a href=\"#f%lld\">", (long long)outcome->job_id);
+        html_raw(html, "<a href=\"#");
+        report_anchor(html, job, outcome);
+        html_raw(html, "\">");
     }
     html_text(html, outcome->scenario_id);
     html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a></td><td>" : "</td><td>");
     html_text(html, outcome->branch_id);
-    html_raw(html, "</td><td class=\"wrap\">");
+    html_raw(html, "</td><td>");
     report_chips(html, outcome);
     html_format(html, "</td><td>%s</td><td class=\"n\">%llu</td>", tier_names[outcome->tier],
                 (unsigned long long)outcome->seed);

@@ -282,6 +282,24 @@ void report_command(struct report *report, const char *what, int64_t id, const c
     html_format(html, "%s</code> ", extra);
 }
 
+void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome)
+{
+    /* A fanout with more branches than rows does not show every one of them. */
+    if (outcome->branch_id[0] != '\0' && job->count <= REPORT_FANOUT_BRANCHES_MAX) {
+        html_format(html, "o%lld", (long long)outcome->id);
+    } else {
+        html_format(html, "f%lld", (long long)outcome->job_id);
+    }
+}
+
+void report_plain(struct html *html, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        char text[2] = {*name == '_' ? ' ' : *name, '\0'};
+        html_text(html, text);
+    }
+}
+
 void report_planner_error(struct html *html, const struct outcome *outcome)
 {
     if (outcome->error[0] != '\0') {
