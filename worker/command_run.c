@@ -223,7 +223,8 @@ static int present(const struct run_options *options, struct store *store,
     }
     int code = 0;
     if (options->report != NULL &&
-        report_write(store, submission->suite_id, &summary, options->report, &error) != STATUS_OK) {
+        report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
+                     options->report, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
     double rate = summary.total.main_total > 0
