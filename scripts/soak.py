@@ -208,7 +208,7 @@ class Soak:
         self.killer = Killer(self.store, self.options.kill_ms / 1000, self.options.seed)
         self.killer.start()
         jobs = self.options.jobs
-        marks = [(k + self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
+        marks = [(k + 0.8 * self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
                  for k in range(self.options.kills_of_run - 1)]
         process = self.start()
         if self.options.kills_of_run > 0:
