@@ -17,10 +17,12 @@
 #include <string.h>
 
 enum {
-    RUNNERS_MAX = 8,          /* (tier, planner) pairs kept open */
-    COMPLETION_BATCH = 32,    /* at most this many wait for one commit */
-    COMPLETION_WAIT_MS = 30,  /* .. and no longer than this */
-    CLAIM_IDLE_WAIT_MS = 300, /* long poll while there is nothing to do */
+    RUNNERS_MAX = 8,             /* (tier, planner) pairs kept open */
+    JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
+    RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
+    COMPLETION_BATCH = 32,       /* at most this many wait for one commit */
+    COMPLETION_WAIT_MS = 30,     /* .. and no longer than this */
+    CLAIM_IDLE_WAIT_MS = 300,    /* long poll while there is nothing to do */
     REPORT_PERIOD_MS = 200,
 };
 
@@ -44,6 +46,9 @@ struct loop {
     uint32_t pending_count;
     int64_t pending_since_ns;
     int64_t reported_ns;
+    bool runners_full;            /* a job had to be released: no claims until a runner is idle */
+    int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
+    uint32_t retry_count;
     struct claim_loop_stats stats;
 };
 
@@ -79,6 +84,7 @@ static enum status flush(struct loop *loop, struct error *error)
     return status;
 }
 
+/* There must be room: see make_room. */
 static struct job_completion *pending_add(struct loop *loop, const struct job_lease *lease)
 {
     CHECK(loop->pending_count < COMPLETION_BATCH);
@@ -91,6 +97,11 @@ static struct job_completion *pending_add(struct loop *loop, const struct job_le
     return completion;
 }
 
+static enum status make_room(struct loop *loop, struct error *error)
+{
+    return loop->pending_count < COMPLETION_BATCH ? STATUS_OK : flush(loop, error);
+}
+
 static void add_costs(struct job_completion *completion, const struct job_run *job)
 {
     for (uint32_t i = 0; i < job->rollout_count; i++) {
@@ -99,11 +110,28 @@ static void add_costs(struct job_completion *completion, const struct job_run *j
     }
 }
 
-static void fail_completion(struct job_completion *completion, const char *text)
+/* The attempt broke. A drain remembers the job, to see its retries through. */
+static void fail_completion(struct loop *loop, struct job_completion *completion,
+                            const struct job_lease *lease, const char *text)
 {
     completion->kind = COMPLETION_FAILED;
     completion->outcome_count = 0;
+    completion->artifact_hash[0] = '\0';
     snprintf(completion->error, sizeof completion->error, "%s", text);
+    if (lease->attempt < lease->spec.attempts_max && loop->retry_count < RETRIES_MAX) {
+        loop->retries[loop->retry_count++] = lease->job_id;
+    }
+    log_event(loop->config->logger, LOG_WARNING, "job %lld: %s", (long long)lease->job_id, text);
+}
+
+static const char *first_flag(const struct job_run *job)
+{
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].verdict == VERDICT_FLAGGED) {
+            return job->results[i].error;
+        }
+    }
+    return "";
 }
 
 /* Traces first, then the outcomes that refer to them. */
@@ -116,7 +144,7 @@ static void attach_outcomes(struct loop *loop, struct job_completion *completion
     size_t bytes = 0;
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
     if (outcomes == NULL) {
-        fail_completion(completion, "outcomes: out of memory");
+        fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
         return;
     }
     enum status status = outcome_pack_traces(job, &data, &bytes, &error);
@@ -126,7 +154,7 @@ static void attach_outcomes(struct loop *loop, struct job_completion *completion
     free(data);
     if (status != STATUS_OK) {
         free(outcomes);
-        fail_completion(completion, error.text);
+        fail_completion(loop, completion, &job->lease, error.text);
         return;
     }
     for (uint32_t i = 0; i < job->rollout_count; i++) {
@@ -134,7 +162,11 @@ static void attach_outcomes(struct loop *loop, struct job_completion *completion
         memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
                sizeof outcomes[i].artifact_hash);
     }
-    completion->kind = outcome_any_flagged(job) ? COMPLETION_FLAGGED : COMPLETION_DONE;
+    completion->kind = COMPLETION_DONE;
+    if (outcome_any_flagged(job)) {
+        completion->kind = COMPLETION_FLAGGED;
+        snprintf(completion->error, sizeof completion->error, "%s", first_flag(job));
+    }
     completion->outcomes = outcomes;
     completion->outcome_count = job->rollout_count;
 }
@@ -147,7 +179,7 @@ static void report(struct loop *loop, struct job_run *job)
     if (job->cancelled) {
         completion->kind = COMPLETION_RELEASED;
     } else if (job->failure != STATUS_OK) {
-        fail_completion(completion, job->error);
+        fail_completion(loop, completion, &job->lease, job->error);
     } else {
         attach_outcomes(loop, completion, job);
         loop->stats.jobs++;
@@ -164,11 +196,10 @@ static enum status collect(struct loop *loop, bool force, struct error *error)
         while (loop->runners[i].runner != NULL &&
                (job = runner_take(loop->runners[i].runner)) != NULL) {
             report(loop, job);
-            if (loop->pending_count == COMPLETION_BATCH) {
-                enum status status = flush(loop, error);
-                if (status != STATUS_OK) {
-                    return status;
-                }
+            /* Room for the next one, here or in claim(). */
+            enum status status = make_room(loop, error);
+            if (status != STATUS_OK) {
+                return status;
             }
         }
     }
@@ -206,9 +237,12 @@ static enum status get_runner(struct loop *loop, const struct job_spec *spec, st
             return STATUS_OK;
         }
     }
-    for (uint32_t i = 0; i < RUNNERS_MAX && free_entry == NULL; i++) {
-        if (!runner_busy(loop->runners[i].runner)) {
-            free_entry = &loop->runners[i];
+    bool unused = free_entry != NULL;
+    for (uint32_t i = 0; i < RUNNERS_MAX && !unused; i++) {
+        struct runner_entry *entry = &loop->runners[i];
+        if (!runner_busy(entry->runner) &&
+            (free_entry == NULL || entry->last_use < free_entry->last_use)) {
+            free_entry = entry;
         }
     }
     if (free_entry == NULL) {
@@ -254,6 +288,7 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     enum status status = get_runner(loop, &lease->spec, &runner, &error);
     if (status == STATUS_BUSY) {
         pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+        loop->runners_full = true;
         return;
     }
     if (status == STATUS_OK) {
@@ -269,7 +304,7 @@ static void begin(struct loop *loop, const struct job_lease *lease)
         status = runner_add(runner, job, ROLLOUT_ALL, &error);
     }
     if (status != STATUS_OK) {
-        fail_completion(pending_add(loop, lease), error.text);
+        fail_completion(loop, pending_add(loop, lease), lease, error.text);
         job_run_destroy(job);
         if (stage != NULL) {
             stage_cache_put(loop->stages, stage);
@@ -277,14 +312,29 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     }
 }
 
+static uint32_t jobs_max(const struct loop *loop)
+{
+    return loop->config->slot_count < JOBS_MAX ? loop->config->slot_count : JOBS_MAX;
+}
+
+/* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */
+static bool wants_jobs(struct loop *loop)
+{
+    for (uint32_t i = 0; i < RUNNERS_MAX && loop->runners_full; i++) {
+        loop->runners_full = runner_busy(loop->runners[i].runner);
+    }
+    return !loop->runners_full && loop->running_count <= jobs_max(loop) / 2;
+}
+
 static enum status claim(struct loop *loop, bool *nothing, struct error *error)
 {
     struct store *store = loop->config->store;
-    uint32_t room = loop->config->slot_count - loop->running_count;
+    uint32_t room = jobs_max(loop) - loop->running_count;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     room = room > COMPLETION_BATCH ? COMPLETION_BATCH : room;
-    int64_t wait_ms = loop->running_count == 0 && !loop->config->drain ? CLAIM_IDLE_WAIT_MS : 0;
+    bool wait = loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0);
+    int64_t wait_ms = wait ? CLAIM_IDLE_WAIT_MS : 0;
     int64_t sent_ns = clock_now_ns(loop->clock);
     enum status status = store->ops->claim(store, &loop->config->worker, room, wait_ms,
                                            loop->leases, &count, &ttl_ms, error);
@@ -295,15 +345,13 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     *nothing = count == 0;
     for (uint32_t i = 0; i < count; i++) {
         loop->running_count++;
-        if (loop->pending_count == COMPLETION_BATCH) {
-            status = flush(loop, error);
-            if (status != STATUS_OK) {
-                return status;
-            }
+        status = make_room(loop, error);
+        if (status != STATUS_OK) {
+            return status;
         }
         begin(loop, &loop->leases[i]);
     }
-    return STATUS_OK;
+    return make_room(loop, error);
 }
 
 /* ---- the loop ---- */
@@ -362,18 +410,31 @@ static bool tick_all(struct loop *loop)
  */
 static void hand_back(struct loop *loop)
 {
-    struct runner_progress held[LIMIT_CLAIM_JOBS];
     for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-        struct runner *runner = loop->runners[i].runner;
-        if (runner == NULL) {
-            continue;
+        if (loop->runners[i].runner != NULL) {
+            runner_cancel_all(loop->runners[i].runner);
         }
-        uint32_t count = runner_progress(runner, held, LIMIT_CLAIM_JOBS);
-        for (uint32_t k = 0; k < count; k++) {
-            runner_cancel(runner, held[k].job_id);
-        }
-        runner_tick(runner);
     }
+}
+
+/* Whether a job that failed here is still queued for another try, which a drain waits for. */
+static enum status retries_left(struct loop *loop, bool *left, struct error *error)
+{
+    struct store *store = loop->config->store;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < loop->retry_count; i++) {
+        struct store_job job;
+        enum status status = store->ops->job(store, loop->retries[i], &job, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (job.state == JOB_QUEUED) {
+            loop->retries[kept++] = loop->retries[i];
+        }
+    }
+    loop->retry_count = kept;
+    *left = kept > 0;
+    return STATUS_OK;
 }
 
 static enum status run(struct loop *loop, struct error *error)
@@ -383,7 +444,7 @@ static enum status run(struct loop *loop, struct error *error)
     bool busy = false;
     while (status == STATUS_OK && !atomic_load(config->stop)) {
         bool nothing = true;
-        if (loop->running_count <= config->slot_count / 2) {
+        if (wants_jobs(loop)) {
             status = claim(loop, &nothing, error);
             if (status != STATUS_OK) {
                 break;
@@ -397,8 +458,12 @@ static enum status run(struct loop *loop, struct error *error)
             hand_back(loop);
         }
         tell_keeper(loop);
-        if (config->drain && nothing && !busy && loop->running_count == 0) {
-            break;
+        if (status == STATUS_OK && config->drain && nothing && !busy && loop->running_count == 0) {
+            bool left = false;
+            status = retries_left(loop, &left, error);
+            if (!left) {
+                break;
+            }
         }
     }
     if (status == STATUS_OK) {

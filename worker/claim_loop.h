@@ -17,7 +17,7 @@ struct claim_loop_config {
     struct store *store; /* borrowed */
     struct store_worker worker;
     uint32_t slot_count;
-    bool drain; /* return when the pool has nothing left to claim */
+    bool drain; /* return when the pool has nothing left to claim, own retries included */
     bool solo;  /* run every branch from tick 0 (checks, benchmarks) */
     struct planner_config planner_config;
     const struct logger *logger;

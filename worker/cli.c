@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print_usage(const struct cli_command *command, FILE *stream)
 {
@@ -148,6 +149,16 @@ const char *cli_store_url(const char *given)
     }
     const char *environment = getenv("SWERVE_STORE");
     return environment != NULL && environment[0] != '\0' ? environment : "swerve.db";
+}
+
+enum status cli_store_open(const char *given, struct store **store, struct error *error)
+{
+    const char *url = cli_store_url(given);
+    const struct store_config config = {0};
+    if (strchr(url, ':') == NULL && access(url, F_OK) != 0) {
+        return error_set(error, STATUS_STORE, "store %s: %s", url, strerror(errno));
+    }
+    return store_open(url, &config, store, error);
 }
 
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error)

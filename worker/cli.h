@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "scheduler/route.h"
+#include "store/store.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -49,6 +50,10 @@ int cli_print_json(json_t *json);
 
 /* The store URL given, or SWERVE_STORE, or "swerve.db". */
 const char *cli_store_url(const char *given);
+
+/* Opens the store for a command that only asks or orders: a path that does not exist is an error,
+ * so that a mistyped one does not become an empty store. */
+enum status cli_store_open(const char *given, struct store **store, struct error *error);
 
 /* Name of --world to a choice. */
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error);

@@ -283,8 +283,7 @@ int command_replay(int argc, char **argv)
     if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    const struct store_config config = {0};
-    if (store_open(cli_store_url(url), &config, &replay.store, &error) != STATUS_OK) {
+    if (cli_store_open(url, &replay.store, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     replay.slot_count = (uint32_t)slots;

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@ struct run_options {
     struct suite_options suite;
     const char *store_url;
     const char *report;
-    const char *gate_rate;
+    const char *gate_rate_text;
+    double gate_rate;
     int64_t workers;
     int64_t slots;
     int64_t planner_deadline_ms;
@@ -44,16 +46,32 @@ static void on_interrupt(int number)
     atomic_store(&interrupted, true);
 }
 
+/* Whether one of the first `count` jobs has this planner. A suite's jobs name few planners. */
+static bool tried(const struct submission *submission, uint32_t count, const char **specs,
+                  uint32_t *spec_count)
+{
+    const char *spec = submission->specs[count].planner;
+    for (uint32_t i = 0; i < *spec_count; i++) {
+        if (strcmp(specs[i], spec) == 0) {
+            return true;
+        }
+    }
+    if (*spec_count <= LIMIT_PLANNERS) {
+        specs[(*spec_count)++] = spec;
+    }
+    return false;
+}
+
 /* An exec planner that cannot even start is told to the user now, not job by job. */
 static enum status try_planners(const struct submission *submission, struct error *error)
 {
-    const char *last = "";
+    const char *specs[LIMIT_PLANNERS + 1];
+    uint32_t spec_count = 0;
     for (uint32_t i = 0; i < submission->job_count; i++) {
-        const char *spec = submission->specs[i].planner;
-        if (strcmp(spec, last) == 0) {
+        if (tried(submission, i, specs, &spec_count)) {
             continue;
         }
-        last = spec;
+        const char *spec = submission->specs[i].planner;
         struct planner *planner = NULL;
         const struct planner_config config = {.session_count = 1};
         enum status status = planner_open(spec, &config, &planner, error);
@@ -208,14 +226,16 @@ static int present(const struct run_options *options, struct store *store,
     }
     int code = 0;
     if (options->report != NULL &&
-        report_write(store, submission->suite_id, &summary, options->report, &error) != STATUS_OK) {
+        report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
+                     options->report, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
     double rate = summary.total.main_total > 0
                       ? (double)summary.total.main_passed / (double)summary.total.main_total
                       : 0.0;
-    double wanted = options->gate_rate != NULL ? strtod(options->gate_rate, NULL) : 1.0;
-    bool gate_met = rate >= wanted && summary.status.jobs[JOB_DEAD] == 0;
+    double wanted = options->gate_rate;
+    int64_t unanswered = summary.status.jobs[JOB_DEAD] + summary.status.jobs[JOB_CANCELLED];
+    bool gate_met = rate >= wanted && unanswered == 0;
     if (options->json) {
         json_t *json = summary_json(&summary);
         if (json != NULL) {
@@ -247,8 +267,10 @@ static int present(const struct run_options *options, struct store *store,
     }
     summary_finish(&summary);
     if (code == 0 && options->gate && !gate_met) {
-        fprintf(stderr, "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted\n",
-                100 * rate, 100 * wanted);
+        fprintf(stderr,
+                "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted; %lld jobs "
+                "without an answer\n",
+                100 * rate, 100 * wanted, (long long)unanswered);
         code = status_exit_code(STATUS_MISMATCH);
     }
     return code;
@@ -301,6 +323,7 @@ int command_run(int argc, char **argv)
         .workers = sysconf(_SC_NPROCESSORS_ONLN),
         .slots = 16,
         .planner_deadline_ms = 1000,
+        .gate_rate = 1.0,
     };
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options.suite),
@@ -313,8 +336,8 @@ int command_run(int argc, char **argv)
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
-        {"--gate-rate", "FRACTION", "with --gate: this fraction suffices",
-         .text = &options.gate_rate},
+        {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes",
+         .text = &options.gate_rate_text},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
     const struct cli_command command = {
@@ -335,6 +358,17 @@ int command_run(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "expected --workers 1 to %d and --slots 1 to %d",
                   POOL_WORKERS_MAX, LIMIT_SLOTS);
         return cli_fail(&error);
+    }
+    if (options.gate_rate_text != NULL) {
+        char *end;
+        options.gate_rate = strtod(options.gate_rate_text, &end);
+        if (end == options.gate_rate_text || *end != '\0' ||
+            !(options.gate_rate >= 0.0 && options.gate_rate <= 1.0)) {
+            error_set(&error, STATUS_USAGE, "--gate-rate: expected 0 to 1, found \"%s\"",
+                      options.gate_rate_text);
+            return cli_fail(&error);
+        }
+        options.gate = true;
     }
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);

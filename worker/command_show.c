@@ -143,10 +143,9 @@ int command_show(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    const struct store_config config = {0};
     enum status status = cli_parse_id(argument, &id, &error);
     if (status == STATUS_OK) {
-        status = store_open(cli_store_url(show.store_url), &config, &show.store, &error);
+        status = cli_store_open(show.store_url, &show.store, &error);
     }
     if (status == STATUS_OK) {
         status = show_all(&show, id, &error);

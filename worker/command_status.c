@@ -27,13 +27,6 @@ struct suite_query {
         "--json", NULL, "print one JSON object", .flag = &(query).json                           \
     }
 
-static enum status open_store(const struct suite_query *query, struct store **store,
-                              struct error *error)
-{
-    const struct store_config config = {0};
-    return store_open(cli_store_url(query->store_url), &config, store, error);
-}
-
 /* The suite asked for, or the newest one of the store. */
 static enum status pick_suite(const struct suite_query *query, struct store *store,
                               char id[LIMIT_ID_BYTES], struct error *error)
@@ -126,12 +119,15 @@ static enum status print_report(const struct suite_query *query, struct store *s
         status = summary_load(store, id, &summary, error);
     }
     if (status == STATUS_OK && query->report != NULL) {
-        status = report_write(store, id, &summary, query->report, error);
+        status = report_write(store, cli_store_url(query->store_url), id, &summary, query->report,
+                              error);
     }
     if (status == STATUS_OK && query->json) {
         json_t *json = summary_json(&summary);
-        json_object_set_new(json, "suite", json_string(id));
-        json_object_set_new(json, "store", json_string(cli_store_url(query->store_url)));
+        if (json != NULL) {
+            json_object_set_new(json, "suite", json_string(id));
+            json_object_set_new(json, "store", json_string(cli_store_url(query->store_url)));
+        }
         if (cli_print_json(json) != 0) {
             status = error_set(error, STATUS_IO, "cannot print");
         }
@@ -168,7 +164,7 @@ static int with_store(const struct suite_query *query,
 {
     struct error error;
     struct store *store = NULL;
-    enum status status = open_store(query, &store, &error);
+    enum status status = cli_store_open(query->store_url, &store, &error);
     if (status == STATUS_OK) {
         status = act(query, store, &error);
         store->ops->close(store);

@@ -27,7 +27,8 @@ static bool ego_finite(const struct ego_state *ego)
 static bool agent_finite(const struct agent_state *agent)
 {
     return isfinite(agent->pose.x_m) && isfinite(agent->pose.y_m) &&
-           isfinite(agent->pose.heading_rad) && isfinite(agent->speed_mps);
+           isfinite(agent->pose.heading_rad) && isfinite(agent->speed_mps) &&
+           isfinite(agent->accel_mps2);
 }
 
 static double step_m(double x0_m, double y0_m, double x1_m, double y1_m)
@@ -69,7 +70,8 @@ static bool check_motion(const struct health *health, const struct scene *scene,
 
 bool health_update(struct health *health, const struct scene *scene, struct health_verdict *out)
 {
-    if (!ego_finite(&scene->ego)) {
+    if (!ego_finite(&scene->ego) || !isfinite(scene->conditions.friction) ||
+        !isfinite(scene->conditions.visibility_m)) {
         *out = (struct health_verdict){HEALTH_NOT_FINITE, scene->tick, -1, NAN, 0.0};
         return false;
     }

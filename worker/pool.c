@@ -27,8 +27,8 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     struct pool_worker *worker = &pool->workers[index];
     char slots[16];
     char deadline[24];
-    snprintf(worker->worker_id, sizeof worker->worker_id, "%s-%d-%u", config->pool, (int)getpid(),
-             pool->spawned++);
+    snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
+             (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
     snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
     const char *argv[] = {"swerve",
@@ -60,7 +60,10 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
 enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error)
 {
     CHECK(config->worker_count <= POOL_WORKERS_MAX);
-    *pool = (struct pool){.config = *config};
+    *pool = (struct pool){
+        .config = *config,
+        .started_ms = clock_wall_ns(clock_system()) / NS_PER_MS,
+    };
     for (uint32_t i = 0; i < config->worker_count; i++) {
         enum status status = spawn_worker(pool, i, error);
         if (status != STATUS_OK) {

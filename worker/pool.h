@@ -30,8 +30,11 @@ struct pool_worker {
 struct pool {
     struct pool_config config;
     struct pool_worker workers[POOL_WORKERS_MAX];
-    uint32_t spawned; /* numbers worker ids */
-    uint32_t deaths;  /* since the last progress */
+    /* Worker ids hold our pid, this and a number: in a container the pid alone would come back, and
+     * a dead worker's lease with it. */
+    int64_t started_ms;
+    uint32_t spawned;
+    uint32_t deaths; /* since the last progress */
     int64_t deaths_total;
 };
 

@@ -271,6 +271,15 @@ void rollout_observe(struct rollout *rollout, const struct world *world, const s
     }
 }
 
+void rollout_charge(struct rollout *rollout)
+{
+    struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
+    result->device_ns += rollout->device_ns;
+    result->metres_mm += (int64_t)floor(rollout->distance_m * (double)MM_PER_M + 0.5);
+    rollout->device_ns = 0;
+    rollout->distance_m = 0.0;
+}
+
 static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks)
 {
     struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
@@ -279,8 +288,7 @@ static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks
     result->ticks = ticks;
     result->prefix_ticks = rollout->prefix_ticks;
     result->parent = rollout->branch != ROLLOUT_MAIN && !rollout->solo ? 0 : -1;
-    result->device_ns += rollout->device_ns;
-    result->metres_mm += (int64_t)floor(rollout->distance_m * (double)MM_PER_M + 0.5);
+    rollout_charge(rollout);
     trace_hash_hex(&rollout->trace, result->trace_hash);
     trace_finish(&result->trace);
     result->trace = rollout->trace;
@@ -307,10 +315,20 @@ void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_v
     result->verdict = VERDICT_FLAGGED;
     result->reasons = 0;
     result->health = *health;
+    char where[32] = "ego";
+    if (health->agent >= 0) {
+        snprintf(where, sizeof where, "agent %d", health->agent);
+    }
+    if (health->check == HEALTH_NOT_FINITE) {
+        snprintf(result->error, sizeof result->error,
+                 "health: not_finite at tick %u, %s: its state has a NaN or an infinity",
+                 health->tick, where);
+        return;
+    }
     snprintf(result->error, sizeof result->error,
-             "health: %s at tick %u, %s %d: found %g, at most %g expected",
-             health_check_names[health->check], health->tick, health->agent < 0 ? "ego" : "agent",
-             health->agent, health->value, health->threshold);
+             "health: %s at tick %u, %s: found %g, expected at most %g",
+             health_check_names[health->check], health->tick, where, health->value,
+             health->threshold);
 }
 
 void rollout_result_share(struct job_run *job, int32_t branch)

@@ -109,6 +109,9 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
                      uint32_t wants, struct swerve_observation *out);
 
+/* Moves device time and metres so far into the job's result: the rollout ends or is dropped. */
+void rollout_charge(struct rollout *rollout);
+
 /* Ends the rollout: fills its job's result from score and trace. `error` "" unless PLANNER_ERROR.
  */
 void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error);

@@ -3,10 +3,12 @@
  *
  * Each tick: fork branches that are due, apply interventions, score and check every scene, ask the
  * planner once for all, record, step the world once for all. Rollouts join and leave between ticks.
- * A branch that finds no free slot is parked (its world state saved) and goes on when one is free.
+ * A branch that finds no free slot is parked (its world state saved) and goes on when one is free;
+ * the past that a main line and its branches share is simulated once.
  *
- * When the planner's instance dies, every rollout it was driving is run again, alone, from tick 0
- * and with a fresh instance, so that the guilty one and no other ends as planner_error.
+ * When the planner's instance dies, every rollout it was driving is run again, alone and from tick
+ * 0, until the one during which it dies again is found: that one and no other ends as
+ * planner_error. A fresh instance is opened after every death.
  */
 #ifndef SWERVE_WORKER_RUNNER_H
 #define SWERVE_WORKER_RUNNER_H
@@ -61,6 +63,9 @@ struct job_run *runner_take(struct runner *runner);
 
 /* Marks a job: its rollouts stop before the next tick and runner_take() returns it as cancelled. */
 void runner_cancel(struct runner *runner, int64_t job_id);
+
+/* Stops every job at once; runner_take() returns them as cancelled. */
+void runner_cancel_all(struct runner *runner);
 
 /* Cost so far of the unfinished jobs, for heartbeats; at most `max` entries, returns how many. */
 struct runner_progress {

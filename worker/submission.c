@@ -6,12 +6,13 @@
 #include "base/check.h"
 #include "worker/planner.h"
 #include "worker/revision.h"
+#include "worker/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBMIT_BATCH = 1000 };
+enum { SUBMIT_BATCH = 1000, ROUNDS_MAX = 9999 };
 
 static void update_text(struct sha256 *hash, const char *text)
 {
@@ -81,6 +82,21 @@ static enum status planner_hash(struct planner_hashes *cache, const char *spec, 
     return STATUS_OK;
 }
 
+/* What a job records at most must fit an artifact, or it would be simulated in vain. */
+static enum status check_trace_bytes(const struct suite_entry *entry, struct error *error)
+{
+    const struct scenario *scenario = &entry->document->scenario;
+    uint64_t bytes = trace_artifact_bytes_max(scenario);
+    if (bytes <= LIMIT_ARTIFACT_BYTES) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_LIMIT,
+                     "%s: scenario %s: its trace may take %llu MiB (ticks x rollouts x agents), "
+                     "expected at most %d; use a shorter horizon or fewer branches",
+                     entry->file, scenario->id, (unsigned long long)(bytes >> 20),
+                     LIMIT_ARTIFACT_BYTES >> 20);
+}
+
 static enum status add_entry(struct submission *out, const struct suite_entry *entry,
                              const struct submission_options *options,
                              struct planner_hashes *hashes, struct error *error)
@@ -90,6 +106,10 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     enum status status = route_scenario(scenario, &options->policy, &decision, error);
     if (status != STATUS_OK) {
         return error_prefix(error, "%s", entry->file);
+    }
+    status = check_trace_bytes(entry, error);
+    if (status != STATUS_OK) {
+        return status;
     }
     out->degraded_count += decision.degraded;
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
@@ -124,9 +144,18 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     return STATUS_OK;
 }
 
+static void set_suite_id(struct submission *out, const char *id)
+{
+    snprintf(out->suite_id, sizeof out->suite_id, "%s", id);
+    for (uint32_t i = 0; i < out->job_count; i++) {
+        memcpy(out->specs[i].suite_id, out->suite_id, sizeof out->suite_id);
+    }
+}
+
 /* "<suite>-<8 hex digits of all keys>": the same work has the same id. */
 static void name_suite(struct submission *out, const struct suite *suite)
 {
+    char id[LIMIT_ID_BYTES];
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
     char hex[SHA256_HEX_BYTES];
@@ -136,10 +165,36 @@ static void name_suite(struct submission *out, const struct suite *suite)
     }
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);
-    snprintf(out->suite_id, sizeof out->suite_id, "%.*s-%.8s", LIMIT_ID_BYTES - 10, suite->id, hex);
-    for (uint32_t i = 0; i < out->job_count; i++) {
-        memcpy(out->specs[i].suite_id, out->suite_id, sizeof out->suite_id);
+    snprintf(id, sizeof id, "%.*s-%.8s", LIMIT_ID_BYTES - 16, suite->id, hex);
+    set_suite_id(out, id);
+}
+
+/* Jobs that ended without an answer (dead, cancelled) stay as they are in their suite. So asking
+ * again makes a suite of its own, "<id>-2", ..: finished results are taken over, the rest is run.
+ */
+static enum status name_round(struct submission *submission, struct store *store,
+                              struct error *error)
+{
+    char first[LIMIT_ID_BYTES];
+    memcpy(first, submission->suite_id, sizeof first);
+    for (uint32_t round = 2; round <= ROUNDS_MAX; round++) {
+        struct store_suite_status now;
+        enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
+        if (status == STATUS_NOT_FOUND) {
+            return STATUS_OK;
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (now.jobs[JOB_DEAD] + now.jobs[JOB_CANCELLED] == 0 ||
+            now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0) {
+            return STATUS_OK;
+        }
+        char id[LIMIT_ID_BYTES];
+        snprintf(id, sizeof id, "%.*s-%u", LIMIT_ID_BYTES - 6, first, round);
+        set_suite_id(submission, id);
     }
+    return STATUS_OK;
 }
 
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
@@ -187,7 +242,7 @@ void submission_finish(struct submission *submission)
 enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
                             struct error *error)
 {
-    enum status status = STATUS_OK;
+    enum status status = name_round(submission, store, error);
     const struct scenario_document *last = NULL;
     for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
         const struct scenario_document *document = submission->documents[i];

@@ -35,7 +35,8 @@ enum status submission_build(const struct suite *suite, const struct submission_
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);
 
-/* Puts scenario bodies, then submits all jobs. */
+/* Puts scenario bodies, then submits all jobs. When the suite is in the store already and ended
+ * with dead or cancelled jobs, it gets a new id ("<id>-2", ..) so that those are run again. */
 enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
                             struct error *error);
 

@@ -164,6 +164,16 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     return STATUS_OK;
 }
 
+uint64_t trace_artifact_bytes_max(const struct scenario *scenario)
+{
+    /* Each from tick 0: a branch whose session cannot be forked records its prefix too. */
+    uint64_t rollouts = 1 + (uint64_t)scenario->branch_count;
+    uint64_t ticks = (uint64_t)scenario->horizon_ticks + 1;
+    return sizeof(struct trace_file_header) +
+           rollouts *
+               (sizeof(struct trace_rollout_header) + ticks * tick_bytes(scenario->agent_count));
+}
+
 uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes)
 {
     /* Four independent multiply-xor lanes keep the multiplier busy; the tail is hashed bytewise. */
@@ -192,6 +202,45 @@ uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes)
 
 /* ---- reading ---- */
 
+/* First tick after the last one of a rollout and those it forked from. Parents are before it. */
+static uint32_t end_tick(const struct trace_reader *reader, int32_t rollout)
+{
+    while (rollout >= 0 && reader->rollouts[rollout].header.tick_count == 0) {
+        rollout = reader->rollouts[rollout].header.parent;
+    }
+    if (rollout < 0) {
+        return 0;
+    }
+    const struct trace_rollout_header *header = &reader->rollouts[rollout].header;
+    return header->first_tick + header->tick_count;
+}
+
+/* Ticks follow one another, and the first one follows what the parent has. */
+static enum status check_ticks(const struct trace_reader *reader, uint32_t index,
+                               struct error *error)
+{
+    const struct trace_rollout_view *view = &reader->rollouts[index];
+    uint32_t first = view->header.first_tick;
+    if (view->header.tick_count == 0) {
+        return STATUS_OK;
+    }
+    if (first > LIMIT_HORIZON_TICKS || first > end_tick(reader, view->header.parent)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "trace: rollout %u: begins at tick %u, its parent ends before", index,
+                         first);
+    }
+    for (uint32_t i = 0; i < view->header.tick_count; i++) {
+        uint32_t tick;
+        memcpy(&tick, view->ticks + i * tick_bytes(reader->header.agent_count), sizeof tick);
+        if (tick != first + i) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "trace: rollout %u: expected tick %u, found %u", index, first + i,
+                             tick);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status read_rollout(struct trace_reader *reader, uint32_t index, const uint8_t *data,
                                 size_t bytes, size_t *used, struct error *error)
 {
@@ -215,7 +264,7 @@ static enum status read_rollout(struct trace_reader *reader, uint32_t index, con
     }
     view->ticks = data + *used;
     *used += need;
-    return STATUS_OK;
+    return check_ticks(reader, index, error);
 }
 
 enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, size_t bytes,
@@ -246,6 +295,11 @@ enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, 
             trace_reader_finish(reader);
             return status;
         }
+    }
+    if (used != bytes) {
+        trace_reader_finish(reader);
+        return error_set(error, STATUS_BAD_INPUT, "trace: %zu bytes after the last rollout",
+                         bytes - used);
     }
     return STATUS_OK;
 }

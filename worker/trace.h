@@ -53,6 +53,9 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
                        const int32_t *parents, uint32_t count, uint8_t **data, size_t *bytes,
                        struct error *error);
 
+/* The most that a job of this scenario can record, all branches included. */
+uint64_t trace_artifact_bytes_max(const struct scenario *scenario);
+
 /* Order-sensitive 64-bit digest of an observation buffer (not cryptographic). */
 uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes);
 

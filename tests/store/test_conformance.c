@@ -34,7 +34,7 @@ static void close_sqlite(void *context, struct store *store)
     store->ops->close(store);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct place place = {.directory = "/tmp/swerve-conformance-XXXXXX"};
     struct conformance_face face = {
@@ -45,7 +45,7 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed = conformance_run(&face);
+    int failed = conformance_main(argc, argv, &face);
     snprintf(command, sizeof command, "rm -rf '%s'", place.directory);
     return system(command) == 0 ? failed : 1;
 }
