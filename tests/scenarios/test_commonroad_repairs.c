@@ -603,7 +603,7 @@ static void edit(char *data, size_t *bytes, size_t capacity, uint64_t seed, uint
         }
         data[at] = (char)('0' + (int)uniform(seed, round, 7, 0, 9.99));
     } else if (kind < 2.5) {
-        data[at] = (char)uniform(seed, round, 6, 0, 255.9);
+        data[at] = (char)(uint8_t)uniform(seed, round, 6, 0, 255.9);
     } else if (kind < 3) {
         memmove(data + at, data + at + length, *bytes - at - length);
         *bytes -= length;
