@@ -266,11 +266,7 @@ static enum status read_file(struct import *import, const char *xml, size_t byte
 enum status import_commonroad(const char *name, const char *xml, size_t bytes, char ***texts,
                               size_t *count, struct error *error)
 {
-<<<<<<< HEAD
-    struct error local = {.text = ""};
-=======
     struct error local = {0};
->>>>>>> room/importer
     struct arena arena;
     struct import import = {.context = {.name = name, .error = error != NULL ? error : &local}};
     char **made = NULL;

@@ -97,11 +97,7 @@ const char *const cr_tag_names[CR_TAG_COUNT] = {
 enum status cr_fail(const struct cr_context *context, const struct xml_element *element,
                     enum status status, const char *format, ...)
 {
-<<<<<<< HEAD
-    struct error local = {.text = ""};
-=======
     struct error local = {0};
->>>>>>> room/importer
     struct error *error = context->error != NULL ? context->error : &local;
     va_list args;
     va_start(args, format);

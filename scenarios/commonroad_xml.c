@@ -39,11 +39,7 @@ refuse(struct builder *builder, enum status status, const char *format, ...)
     if (builder->status != STATUS_OK) {
         return;
     }
-<<<<<<< HEAD
-    struct error local = {.text = ""};
-=======
     struct error local = {0};
->>>>>>> room/importer
     struct error *error = builder->error != NULL ? builder->error : &local;
     va_list args;
     va_start(args, format);
