@@ -32,28 +32,32 @@ static double half_width_at(const struct road_segment *segment, double along)
     return segment->half_width0_m + t * (segment->half_width1_m - segment->half_width0_m);
 }
 
-/* Whether the trapezoid or the disc at its end covers the point; *distance is to the centre line.
- */
-static bool segment_contains(const struct road_segment *segment, struct local at, double *distance)
+/* Which part of a segment covers a point. A disc reaches into the next segment or lane, so its
+ * claim is weaker than a trapezoid's. */
+enum cover { COVER_NONE = 0, COVER_JOINT, COVER_TRAPEZOID };
+
+/* *distance is to the centre line. */
+static enum cover segment_covers(const struct road_segment *segment, struct local at,
+                                 double *distance)
 {
     double across = fabs(at.across);
     if (at.along >= 0.0 && at.along <= segment->length_m) {
         *distance = across;
-        return across <= half_width_at(segment, at.along);
+        return across <= half_width_at(segment, at.along) ? COVER_TRAPEZOID : COVER_NONE;
     }
     if (at.along > segment->length_m && segment->joint_m > 0.0) {
         double past = at.along - segment->length_m;
         *distance = sqrt(past * past + across * across);
-        return *distance <= segment->joint_m;
+        return *distance <= segment->joint_m ? COVER_JOINT : COVER_NONE;
     }
-    return false;
+    return COVER_NONE;
 }
 
 /* Distance to trapezoid and joint disc, 0 inside. */
 static double segment_outside_m(const struct road_segment *segment, struct local at)
 {
     double unused;
-    if (segment_contains(segment, at, &unused)) {
+    if (segment_covers(segment, at, &unused) != COVER_NONE) {
         return 0.0;
     }
     struct vec2 point = {at.along, fabs(at.across)};
@@ -125,6 +129,7 @@ bool roadmap_locate(const struct roadmap *roadmap, struct pose pose, struct lane
     struct vec2 point = {pose.x_m, pose.y_m};
     struct lane_position best = {.lane = -1};
     bool best_driving = false;
+    enum cover best_cover = COVER_NONE;
     double best_center_m = INFINITY;
     uint32_t item;
     uint32_t end;
@@ -136,7 +141,8 @@ bool roadmap_locate(const struct roadmap *roadmap, struct pose pose, struct lane
         const struct road_segment *segment = &roadmap->segments[id];
         struct local at = to_local(segment, point);
         double center_m;
-        if (!segment_contains(segment, at, &center_m)) {
+        enum cover cover = segment_covers(segment, at, &center_m);
+        if (cover == COVER_NONE) {
             continue;
         }
         bool driving = roadmap->map->lanes[segment->lane].kind == LANE_DRIVING;
@@ -144,10 +150,14 @@ bool roadmap_locate(const struct roadmap *roadmap, struct pose pose, struct lane
         double error_rad =
             dmath_wrap_angle(pose.heading_rad - road_segment_heading(segment, along));
         bool better;
-        if (segment->lane == best.lane) {
+        if (best.lane < 0) {
+            better = true;
+        } else if (driving != best_driving) {
+            better = driving;
+        } else if (cover != best_cover) {
+            better = cover > best_cover;
+        } else if (segment->lane == best.lane) {
             better = center_m < best_center_m; /* where two trapezoids of a bend overlap */
-        } else if (best.lane < 0 || driving != best_driving) {
-            better = best.lane < 0 || driving;
         } else {
             better = fabs(error_rad) < fabs(best.heading_error_rad);
         }
@@ -160,6 +170,7 @@ bool roadmap_locate(const struct roadmap *roadmap, struct pose pose, struct lane
                 .width_m = 2.0 * half_width_at(segment, along),
             };
             best_driving = driving;
+            best_cover = cover;
             best_center_m = center_m;
         }
     }
@@ -172,8 +183,9 @@ static bool lane_is_drivable(const struct lane *lane)
     return lane->kind != LANE_SIDEWALK;
 }
 
-uint32_t roadmap_lanes_at(const struct roadmap *roadmap, struct vec2 point, int32_t *lanes,
-                          uint32_t max)
+/* Lanes that cover the point at least so well. */
+static uint32_t lanes_covering(const struct roadmap *roadmap, struct vec2 point, enum cover least,
+                               int32_t *lanes, uint32_t max)
 {
     uint32_t count = 0;
     uint32_t item;
@@ -188,11 +200,18 @@ uint32_t roadmap_lanes_at(const struct roadmap *roadmap, struct vec2 point, int3
         double unused;
         if ((count == 0 || lanes[count - 1] != segment->lane) &&
             lane_is_drivable(&roadmap->map->lanes[segment->lane]) &&
-            segment_contains(segment, to_local(segment, point), &unused)) {
+            segment_covers(segment, to_local(segment, point), &unused) >= least) {
             lanes[count++] = segment->lane;
         }
     }
     return count;
+}
+
+uint32_t roadmap_lanes_at(const struct roadmap *roadmap, struct vec2 point, int32_t *lanes,
+                          uint32_t max)
+{
+    uint32_t count = lanes_covering(roadmap, point, COVER_TRAPEZOID, lanes, max);
+    return count > 0 ? count : lanes_covering(roadmap, point, COVER_JOINT, lanes, max);
 }
 
 /* Distance from the point to one item of the grid. */

@@ -45,16 +45,22 @@ void traffic_change_track(const struct traffic_plan *plan, struct agent_motion *
                           const struct agent_state *state, int32_t track, double s_guess_m)
 {
     struct vec2 point = {state->pose.x_m, state->pose.y_m};
-    struct track_position at = track_project_near(plan->tracks[track], point, s_guess_m);
-    double along = motion->ux * at.ux + motion->uy * at.uy;
-    double heading = track_at(plan->tracks[track], at.s_m).heading_rad;
-    motion->direction = along < 0.0 ? -1 : 1;
+    double s_m = track_project_near(plan->tracks[track], point, s_guess_m).s_m;
+    struct track_pose at = track_at(plan->tracks[track], s_m);
+    double dx = point.x_m - at.x_m;
+    double dy = point.y_m - at.y_m;
+    /* Interpolated tangents are shorter than 1 at corners: the offset is in their measure. */
+    double offset_m = (at.ux * dy - at.uy * dx) / (at.ux * at.ux + at.uy * at.uy);
+    double heading = at.heading_rad;
+    motion->direction = motion->ux * at.ux + motion->uy * at.uy < 0.0 ? -1 : 1;
     if (motion->direction < 0) {
         heading += PI_RAD;
     }
     motion->track = track;
-    motion->s_m = at.s_m;
-    motion->offset_m = at.offset_m;
+    motion->s_m = s_m;
+    motion->offset_m = offset_m;
+    motion->gap_x_m = dx + at.uy * offset_m;
+    motion->gap_y_m = dy - at.ux * offset_m;
     motion->shift_duration_s = 0.0;
     motion->heading_error_rad = dmath_wrap_angle(state->pose.heading_rad - heading);
 }
@@ -264,6 +270,41 @@ static double advance_shift(struct agent_motion *motion, double speed_mps)
     return span_m * quintic_slope(u) / motion->shift_duration_s * pace;
 }
 
+/* What a change of track left over disappears at half the agent's speed. */
+static void close_gap(struct agent_motion *motion, double speed_mps)
+{
+    double gap_m = sqrt(motion->gap_x_m * motion->gap_x_m + motion->gap_y_m * motion->gap_y_m);
+    double step_m = 0.5 * fabs(speed_mps) * TICK_S;
+    double kept = gap_m > step_m ? (gap_m - step_m) / gap_m : 0.0;
+    motion->gap_x_m *= kept;
+    motion->gap_y_m *= kept;
+}
+
+/* The position that (s, offset) give. A body far beside a sharp corner of its track would be flung
+ * around it: what exceeds a plausible way for this tick is left as a gap. */
+static void place(struct agent_motion *motion, struct agent_state *state,
+                  const struct track_pose *at, double speed_mps, double fastest_mps)
+{
+    if (motion->gap_x_m != 0.0 || motion->gap_y_m != 0.0) {
+        close_gap(motion, speed_mps);
+    }
+    double x_m = at->x_m - at->uy * motion->offset_m + motion->gap_x_m;
+    double y_m = at->y_m + at->ux * motion->offset_m + motion->gap_y_m;
+    double dx = x_m - state->pose.x_m;
+    double dy = y_m - state->pose.y_m;
+    double limit_m = 1.5 * TICK_S * fastest_mps + 0.05;
+    double way2 = dx * dx + dy * dy;
+    if (way2 > limit_m * limit_m) {
+        double excess = 1.0 - limit_m / sqrt(way2);
+        motion->gap_x_m -= excess * dx;
+        motion->gap_y_m -= excess * dy;
+        x_m -= excess * dx;
+        y_m -= excess * dy;
+    }
+    state->pose.x_m = x_m;
+    state->pose.y_m = y_m;
+}
+
 /* An agent near the end of its chain moves on to the chain of the lane it is in. */
 static void reanchor(const struct traffic_plan *plan, struct agent_motion *motion)
 {
@@ -304,11 +345,12 @@ static void integrate(const struct traffic_plan *plan, double accel_mps2,
         double curvature =
             (track->samples[sample + 1].heading_rad - track->samples[sample].heading_rad) *
             track->inverse_step;
-        stretch = 1.0 / dmath_max(1.0 - curvature * motion->offset_m, 0.3);
+        stretch = 1.0 / dmath_max(fabs(1.0 - curvature * motion->offset_m), 0.3);
     }
     double turn_rad = 0.0;
+    double rate = 0.0;
     if (motion->shift_duration_s > 0.0) {
-        double rate = advance_shift(motion, v1);
+        rate = advance_shift(motion, v1);
         turn_rad = fabs(v1) > 0.1 ? dmath_atan2(rate * motion->direction, fabs(v1)) : 0.0;
         turn_rad = v1 < 0.0 ? -turn_rad : turn_rad;
         travelled_m *= dmath_cos(turn_rad);
@@ -325,8 +367,7 @@ static void integrate(const struct traffic_plan *plan, double accel_mps2,
     turn_rad += motion->heading_error_rad;
 
     struct track_pose at = track_at(plan->tracks[motion->track], motion->s_m);
-    state->pose.x_m = at.x_m - at.uy * motion->offset_m;
-    state->pose.y_m = at.y_m + at.ux * motion->offset_m;
+    place(motion, state, &at, v1, dmath_max(fabs(v), fabs(v1)) + fabs(rate));
     motion->ux = motion->direction * at.ux;
     motion->uy = motion->direction * at.uy;
     double heading = motion->direction < 0 ? at.heading_rad + PI_RAD : at.heading_rad;

@@ -110,7 +110,9 @@ struct agent_motion {
     double shift_elapsed_s;
     double shift_duration_s;  /* 0: none running */
     double heading_error_rad; /* heading minus the track's, dying out */
-    double target_speed_mps;  /* script: reached at rate_mps2 */
+    double gap_x_m; /* pose minus what (s, offset) give, after a change of track; dying out */
+    double gap_y_m;
+    double target_speed_mps; /* script: reached at rate_mps2 */
     double rate_mps2;
     double brake_mps2;   /* > 0: brakes at this rate and stays stopped */
     double completed_s;  /* when the latest manoeuvre completed; NAN: still running */

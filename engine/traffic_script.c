@@ -15,7 +15,8 @@
 #define TIME_JITTER_S 0.1
 #define RATE_MIN_MPS2 0.01
 #define BRAKE_MIN_MPS2 0.1
-#define PATH_JOIN_S 1.5 /* time to slide from where the agent is onto the path it is given */
+#define PATH_JOIN_MIN_S 1.5 /* to slide from where the agent is onto the path it is given */
+#define PATH_JOIN_PACE_MIN_MPS 1.0
 #define CUT_IN_MIN_S 0.5
 #define TIME_EPSILON_S 1e-9
 
@@ -102,7 +103,10 @@ static void start_manoeuvre(const struct traffic_plan *plan, uint32_t self,
             motion->direction = 1;
             motion->heading_error_rad = dmath_wrap_angle(state->pose.heading_rad - heading);
             if (motion->offset_m != 0.0) {
-                traffic_shift(motion, 0.0, PATH_JOIN_S);
+                /* A quintic's fastest moment is 1.875 times its mean: stay below half the speed. */
+                double pace_mps = 0.5 * dmath_max(fabs(state->speed_mps), PATH_JOIN_PACE_MIN_MPS);
+                double needed_s = 1.875 * fabs(motion->offset_m) / pace_mps;
+                traffic_shift(motion, 0.0, dmath_max(PATH_JOIN_MIN_S, needed_s));
             }
         }
         break;

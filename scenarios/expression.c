@@ -65,7 +65,7 @@ bool symbol_name_valid(const char *name)
     while (is_name_part(name[bytes])) {
         bytes++;
     }
-    return name[bytes] == '\0' && bytes < LIMIT_ID_BYTES;
+    return bytes < LIMIT_ID_BYTES && name[bytes] == '\0';
 }
 
 struct symbol *symbol_find(struct symbol_table *table, const char *name, size_t name_bytes)

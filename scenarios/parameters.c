@@ -322,7 +322,7 @@ enum status parameters_substitute(const char *file, json_t *root, bool texts,
     struct walk_frame frames[LIMIT_JSON_DEPTH + 1];
     uint32_t substitutions = 0;
     int depth = 0;
-    struct error local;
+    struct error local = {0};
     struct error *target = error != NULL ? error : &local;
     frames[0] = (struct walk_frame){.cursor = json_cursor_root(file, root)};
     while (depth >= 0) {

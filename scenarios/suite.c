@@ -558,7 +558,7 @@ static void hash_suite(struct suite *suite)
 
 enum status suite_load(const char *path, struct suite **out, struct error *error)
 {
-    struct error local;
+    struct error local = {0};
     struct loading loading = {.error = error != NULL ? error : &local};
     enum status status = STATUS_OK;
     loading.owner = calloc(1, sizeof *loading.owner);

@@ -27,7 +27,7 @@ struct validation {
 static enum status __attribute__((format(printf, 3, 4)))
 fail(const struct validation *v, const char *path, const char *format, ...)
 {
-    struct error local;
+    struct error local = {0};
     struct error *error = v->error != NULL ? v->error : &local;
     va_list args;
     va_start(args, format);

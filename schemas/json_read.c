@@ -167,7 +167,7 @@ static enum status fail_va(const struct json_cursor *cursor, enum status status,
                            struct error *error, const char *format, va_list args)
 {
     char path[PATH_TEXT_BYTES];
-    struct error local;
+    struct error local = {0};
     struct error *target = error != NULL ? error : &local;
     write_path(cursor, path, sizeof path);
     error_setv(target, status, format, args);

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "schemas/json_record.h"
-#include "schemas/scenario.h"
+#include "schemas/scenario_json.h"
 
 #include <string.h>
 
@@ -69,11 +69,6 @@ static const struct json_field outcome_fields[] = {
 };
 
 static const char *const outcome_extra_keys[] = {"reasons", "metrics", "slices", NULL};
-
-/* By enum slice_kind. */
-static const char *const slice_keys[SLICE_KIND_COUNT + 1] = {
-    "weather", "light", "road", "geography", "actor", "scenario_type", NULL,
-};
 
 _Static_assert(SLICE_KIND_COUNT == COUNT_OF(((struct outcome *)0)->slice), "slices of an outcome");
 
@@ -139,7 +134,7 @@ static json_t *encode_slices(const struct outcome *outcome)
 {
     json_t *object = json_object();
     for (size_t i = 0; object != NULL && i < SLICE_KIND_COUNT; i++) {
-        if (!json_put(object, slice_keys[i],
+        if (!json_put(object, slice_names[i],
                       json_text_new(outcome->slice[i], sizeof outcome->slice[i]))) {
             json_decref(object);
             return NULL;
@@ -151,9 +146,13 @@ static json_t *encode_slices(const struct outcome *outcome)
 static enum status decode_slices(const struct json_cursor *cursor, struct outcome *out,
                                  struct error *error)
 {
-    enum status status = json_object_begin(cursor, slice_keys, error);
+    const char *keys[SLICE_KIND_COUNT + 1] = {NULL};
+    for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
+        keys[i] = slice_names[i];
+    }
+    enum status status = json_object_begin(cursor, keys, error);
     for (size_t i = 0; status == STATUS_OK && i < SLICE_KIND_COUNT; i++) {
-        status = json_member_text(cursor, slice_keys[i], true, out->slice[i], sizeof out->slice[i],
+        status = json_member_text(cursor, slice_names[i], true, out->slice[i], sizeof out->slice[i],
                                   error);
     }
     return status;

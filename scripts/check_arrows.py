@@ -26,7 +26,7 @@ GUARDED = {
     "libpq-fe.h": ["store/postgres_db.c"],
     "expat.h": ["scenarios/commonroad_xml.c"],
     "microhttpd.h": ["store/http_server.c"],
-    "curl/curl.h": ["store/http_client.c"],
+    "curl/curl.h": ["store/http_transport.c"],
 }
 # The engine builds with libc alone: of schemas it may use data records, not the JSON codecs.
 ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome|trace|job|planner)\.h")

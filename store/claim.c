@@ -430,9 +430,10 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     if (status != STATUS_OK) {
         return status;
     }
-    if (max < 1 || max > LIMIT_CLAIM_JOBS || wait_ms < 0) {
-        return error_set(error, STATUS_LIMIT, "a claim is for 1 to %d jobs", LIMIT_CLAIM_JOBS);
+    if (max < 1 || wait_ms < 0) {
+        return error_set(error, STATUS_BAD_INPUT, "a claim is for at least one job");
     }
+    call.max = max < LIMIT_CLAIM_JOBS ? max : LIMIT_CLAIM_JOBS;
     wait_ms = wait_ms < 24 * 3600 * 1000 ? wait_ms : 24 * 3600 * 1000;
     int64_t deadline_ns = monotonic_ns() + wait_ms * NS_PER_MS;
     status = sqlite_store_enter(store, error);

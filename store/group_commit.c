@@ -274,6 +274,30 @@ static void writer_wake(struct group_commit *group, size_t count)
     pthread_mutex_unlock(&group->mutex);
 }
 
+/* A stretch in which the writer listens to nobody, by the store's clock and by the machine's: they
+ * differ where time is simulated, and then the smaller one counts. */
+struct stretch {
+    int64_t start_ns;
+    int64_t start_real_ns;
+};
+
+static struct stretch stretch_begin(const struct group_commit *group)
+{
+    return (struct stretch){.start_ns = clock_now_ns(group->clock),
+                            .start_real_ns = clock_now_ns(clock_system())};
+}
+
+static void stretch_end(struct group_commit *group, const struct stretch *stretch)
+{
+    int64_t ns = clock_now_ns(group->clock) - stretch->start_ns;
+    int64_t real_ns = clock_now_ns(clock_system()) - stretch->start_real_ns;
+    int64_t stalled_ns = ns < real_ns ? ns : real_ns;
+
+    if (stalled_ns > STALL_NS) {
+        group->hooks.stalled(group->hooks.context, stalled_ns);
+    }
+}
+
 static void *writer_main(void *context)
 {
     struct group_commit *group = context;
@@ -281,20 +305,19 @@ static void *writer_main(void *context)
 
     while (!stop) {
         size_t count = writer_take(group, &stop);
-        int64_t start_ns = clock_now_ns(group->clock);
+        struct stretch working = stretch_begin(group);
         if (!stop) {
             writer_sweep(group);
         }
         if (count > 0) {
             writer_run_group(group, count);
             group->hooks.committed(group->hooks.context);
-            writer_wake(group, count);
         }
+        stretch_end(group, &working);
+        writer_wake(group, count);
+        struct stretch copying = stretch_begin(group);
         writer_checkpoint(group);
-        int64_t stalled_ns = clock_now_ns(group->clock) - start_ns;
-        if (stalled_ns > STALL_NS) {
-            group->hooks.stalled(group->hooks.context, stalled_ns);
-        }
+        stretch_end(group, &copying);
     }
     return NULL;
 }
@@ -347,21 +370,27 @@ void group_commit_destroy(struct group_commit *group)
     free(group);
 }
 
+/* Queues the operation and waits for its end; so it may live on its caller's stack. */
+static void run_and_wait(struct group_commit *group, struct operation *operation)
+{
+    pthread_mutex_lock(&group->mutex);
+    CHECK(!group->stop);
+    *group->tail = operation;
+    group->tail = &operation->next;
+    pthread_cond_signal(&group->work);
+    while (!operation->finished) {
+        pthread_cond_wait(&operation->wake, &group->mutex);
+    }
+    pthread_mutex_unlock(&group->mutex);
+}
+
 enum status group_commit_run(struct group_commit *group, group_operation run, void *context,
                              struct error *error)
 {
     struct operation operation = {.run = run, .context = context};
 
     pthread_cond_init(&operation.wake, NULL);
-    pthread_mutex_lock(&group->mutex);
-    CHECK(!group->stop);
-    *group->tail = &operation;
-    group->tail = &operation.next;
-    pthread_cond_signal(&group->work);
-    while (!operation.finished) {
-        pthread_cond_wait(&operation.wake, &group->mutex);
-    }
-    pthread_mutex_unlock(&group->mutex);
+    run_and_wait(group, &operation);
     pthread_cond_destroy(&operation.wake);
     if (operation.status != STATUS_OK && error != NULL) {
         *error = operation.error;

@@ -7,11 +7,9 @@
  */
 #include "store/http_client.h"
 
-#include "base/check.h"
 #include "schemas/job_json.h"
 #include "schemas/json_record.h"
-#include "store/http_transport.h"
-#include "store/http_wire.h"
+#include "store/http_call.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,240 +29,38 @@ static struct http_client *client_of(struct store *store)
     return (struct http_client *)store;
 }
 
-/* ---- paths ---- */
-
-struct http_path {
-    char text[1536]; /* fits every path of this file: identifiers are bounded */
-    bool has_query;
-};
-
-static void path_begin(struct http_path *path, const char *text)
-{
-    snprintf(path->text, sizeof path->text, "%s", text);
-    path->has_query = false;
-}
-
-static void path_add(struct http_path *path, const char *text)
-{
-    size_t used = strlen(path->text);
-    CHECK(used + strlen(text) < sizeof path->text);
-    strcpy(path->text + used, text);
-}
-
-static void path_add_id(struct http_path *path, const char *id)
-{
-    CHECK(http_percent_encode(id, path->text, sizeof path->text));
-}
-
-static void path_add_query(struct http_path *path, const char *key, const char *value)
-{
-    path_add(path, path->has_query ? "&" : "?");
-    path_add(path, key);
-    path_add(path, "=");
-    path_add_id(path, value);
-    path->has_query = true;
-}
-
-static void path_add_query_i64(struct http_path *path, const char *key, int64_t value)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%lld", (long long)value);
-    path_add_query(path, key, digits);
-}
-
-/* Identifiers come from callers, and may be longer than any identifier that the store knows. */
-static enum status check_id(const char *what, const char *id, size_t capacity, struct error *error)
-{
-    if (strnlen(id, capacity) == capacity) {
-        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
-    }
-    return STATUS_OK;
-}
-
-/* ---- one exchange ---- */
-
-/* Sends the call; a code other than 200 becomes the status that the server named. A server that
- * cannot answer now (503) did nothing. */
-static enum status perform(struct http_client *client, struct http_call *call, struct error *error)
-{
-    enum status status = http_transport_call(client->transport, call, error);
-    if (status != STATUS_OK || call->code == 200) {
-        return status;
-    }
-    char what[LIMIT_TEXT_BYTES];
-    snprintf(what, sizeof what, "%s %.200s", call->method, call->path);
-    status = http_error_decode(what, call->code, call->reply, call->reply_bytes, error);
-    free(call->reply);
-    call->reply = NULL;
-    if (call->code == 503) {
-        return HTTP_UNREACHED;
-    }
-    /* Gateways answer so on behalf of a server that they lost. */
-    return (call->code == 502 || call->code == 504) && status == STATUS_STORE ? HTTP_LOST : status;
-}
-
-/* JSON both ways. `body` is taken over and may be NULL when has_body is false. *root is the
- * caller's. */
-static enum status exchange_json(struct http_client *client, struct http_call *call, json_t *body,
-                                 bool has_body, json_t **root, struct error *error)
-{
-    char *text = NULL;
-    if (has_body) {
-        text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-        json_decref(body);
-        if (text == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory for a request",
-                             call->path);
-        }
-        call->body = text;
-        call->body_bytes = strlen(text);
-        if (call->body_bytes > HTTP_JSON_BYTES_MAX) {
-            free(text);
-            return error_set(error, STATUS_LIMIT,
-                             "%s: expected a request of at most %d bytes, found %zu", call->path,
-                             HTTP_JSON_BYTES_MAX, call->body_bytes);
-        }
-    }
-    call->json = true;
-    call->reply_max = HTTP_JSON_BYTES_MAX;
-    enum status status = perform(client, call, error);
-    free(text);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = json_read_text(call->path, call->reply, call->reply_bytes, root, error);
-    free(call->reply);
-    return status;
-}
-
-static enum status get_json(struct http_client *client, const struct http_path *path, json_t **root,
-                            struct error *error)
-{
-    struct http_call call = {.method = "GET", .path = path->text};
-    return exchange_json(client, &call, NULL, false, root, error);
-}
-
-static enum status post_json(struct http_client *client, const char *method,
-                             const struct http_path *path, json_t *body, json_t **root,
-                             struct error *error)
-{
-    struct http_call call = {.method = method, .path = path->text};
-    return exchange_json(client, &call, body, true, root, error);
-}
-
-static enum status put_bytes(struct http_client *client, const struct http_path *path,
-                             const void *data, size_t bytes, struct error *error)
-{
-    struct http_call call = {
-        .method = "PUT",
-        .path = path->text,
-        .body = data,
-        .body_bytes = bytes,
-        .reply_max = HTTP_JSON_BYTES_MAX,
-    };
-    enum status status = perform(client, &call, error);
-    if (status == STATUS_OK) {
-        free(call.reply);
-    }
-    return status;
-}
-
-static enum status get_bytes(struct http_client *client, const struct http_path *path, size_t max,
-                             char **data, size_t *bytes, struct error *error)
-{
-    struct http_call call = {.method = "GET", .path = path->text, .reply_max = max};
-    enum status status = perform(client, &call, error);
-    if (status == STATUS_OK) {
-        *data = call.reply;
-        *bytes = call.reply_bytes;
-    }
-    return status;
-}
-
-/* The one list of a reply {"name": [..]}, consuming root. */
-static enum status take_list(const char *path, json_t *root, const char *name,
-                             const struct wire_codec *codec, void *records, size_t max,
-                             uint32_t *count, struct error *error)
-{
-    struct json_cursor cursor = json_cursor_root(path, root);
-    const char *const keys[] = {name, NULL};
-    enum status status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        struct json_cursor list = json_cursor_member(&cursor, name);
-        status = wire_list_decode(codec, &list, records, max, count, error);
-    }
-    json_decref(root);
-    return status;
-}
-
-/* The one integer of a reply {"name": n}, consuming root. */
-static enum status take_integer(const char *path, json_t *root, const char *name, int64_t *out,
-                                struct error *error)
-{
-    struct json_cursor cursor = json_cursor_root(path, root);
-    const char *const keys[] = {name, NULL};
-    enum status status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, name, true, INT64_MIN, INT64_MAX, out, error);
-    }
-    json_decref(root);
-    return status;
-}
-
-static enum status get_list(struct http_client *client, const struct http_path *path,
-                            const char *name, const struct wire_codec *codec, void *records,
-                            size_t max, uint32_t *count, struct error *error)
-{
-    json_t *root = NULL;
-    enum status status = get_json(client, path, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    return take_list(path->text, root, name, codec, records, max, count, error);
-}
-
-/* A new object {name: value}, taking over value; NULL when memory runs out or value is NULL. */
-static json_t *object_of(const char *name, json_t *value)
-{
-    json_t *object = json_object();
-    if (object == NULL || !json_put(object, name, value)) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
 /* ---- submitting ---- */
 
 static enum status client_scenario_put(struct store *store, const char *hash, const char *body,
                                        size_t bytes, struct error *error)
 {
     struct http_path path;
-    enum status status = check_id("scenario hash", hash, SHA256_HEX_BYTES, error);
+    enum status status = http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error);
     if (status != STATUS_OK) {
         return status;
     }
-    path_begin(&path, "/v1/scenarios/");
-    path_add_id(&path, hash);
-    return put_bytes(client_of(store), &path, body, bytes, error);
+    http_path_begin(&path, "/v1/scenarios/");
+    http_path_add_id(&path, hash);
+    return http_put_bytes(client_of(store)->transport, &path, body, bytes, error);
 }
 
 static enum status client_scenario_get(struct store *store, const char *hash, char **body,
                                        size_t *bytes, struct error *error)
 {
     struct http_path path;
-    enum status status = check_id("scenario hash", hash, SHA256_HEX_BYTES, error);
+    enum status status = http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error);
     if (status != STATUS_OK) {
         return status;
     }
-    path_begin(&path, "/v1/scenarios/");
-    path_add_id(&path, hash);
-    return get_bytes(client_of(store), &path, LIMIT_DOCUMENT_BYTES, body, bytes, error);
+    http_path_begin(&path, "/v1/scenarios/");
+    http_path_add_id(&path, hash);
+    return http_get_bytes(client_of(store)->transport, &path, LIMIT_DOCUMENT_BYTES, body, bytes,
+                          error);
 }
 
 static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32_t count)
 {
-    json_t *body = object_of("weight", json_integer(weight));
+    json_t *body = http_object_of("weight", json_integer(weight));
     json_t *jobs = json_array();
     bool good = body != NULL && jobs != NULL &&
                 (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
@@ -287,13 +83,13 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
                                  struct store_submit_result *results, struct error *error)
 {
     struct http_path path;
-    enum status status = check_id("suite", suite_id, LIMIT_ID_BYTES, error);
+    enum status status = http_id_check("suite", suite_id, LIMIT_ID_BYTES, error);
     if (status != STATUS_OK) {
         return status;
     }
-    path_begin(&path, "/v1/suites/");
-    path_add_id(&path, suite_id);
-    path_add(&path, "/jobs");
+    http_path_begin(&path, "/v1/suites/");
+    http_path_add_id(&path, suite_id);
+    http_path_add(&path, "/jobs");
     for (uint32_t done = 0; done < count || (done == 0 && count == 0);) {
         uint32_t part = count - done;
         if (part > HTTP_SUBMIT_JOBS_MAX) {
@@ -301,11 +97,11 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
         }
         json_t *root = NULL;
         uint32_t found = 0;
-        status = post_json(client_of(store), "POST", &path, submit_body(weight, specs + done, part),
-                           &root, error);
+        status = http_send_json(client_of(store)->transport, "POST", &path,
+                                submit_body(weight, specs + done, part), &root, error);
         if (status == STATUS_OK) {
-            status = take_list(path.text, root, "results", &wire_submit_result, results + done,
-                               part, &found, error);
+            status = http_take_list(path.text, root, "results", &wire_submit_result, results + done,
+                                    part, &found, error);
         }
         if (status == STATUS_OK && found != part) {
             status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
@@ -321,14 +117,22 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
 
 /* ---- working ---- */
 
+static enum status worker_check(const struct store_worker *worker, struct error *error)
+{
+    enum status status = http_id_check("pool", worker->pool, sizeof worker->pool, error);
+    return status == STATUS_OK
+               ? http_id_check("device", worker->device, sizeof worker->device, error)
+               : status;
+}
+
 static enum status worker_path(struct http_path *path, const char *worker_id, const char *verb,
                                struct error *error)
 {
-    enum status status = check_id("worker", worker_id, LIMIT_ID_BYTES, error);
-    path_begin(path, "/v1/workers/");
+    enum status status = http_id_check("worker", worker_id, LIMIT_ID_BYTES, error);
+    http_path_begin(path, "/v1/workers/");
     if (status == STATUS_OK) {
-        path_add_id(path, worker_id);
-        path_add(path, verb);
+        http_path_add_id(path, worker_id);
+        http_path_add(path, verb);
     }
     return status;
 }
@@ -356,6 +160,9 @@ static enum status client_heartbeat(struct store *store, const struct store_work
     uint32_t found = 0;
     uint32_t listed = progress != NULL ? count : 0;
     enum status status = worker_path(&path, worker->worker_id, "/heartbeat", error);
+    if (status == STATUS_OK) {
+        status = worker_check(worker, error);
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -365,7 +172,7 @@ static enum status client_heartbeat(struct store *store, const struct store_work
         json_decref(body);
         body = NULL;
     }
-    status = post_json(client_of(store), "POST", &path, body, &root, error);
+    status = http_send_json(client_of(store)->transport, "POST", &path, body, &root, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -412,6 +219,9 @@ static enum status client_claim(struct store *store, const struct store_worker *
     int64_t ttl = 0;
     uint32_t found = 0;
     enum status status = worker_path(&path, worker->worker_id, "/claim", error);
+    if (status == STATUS_OK) {
+        status = worker_check(worker, error);
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -419,7 +229,8 @@ static enum status client_claim(struct store *store, const struct store_worker *
         wait_ms = HTTP_WAIT_MS_MAX; /* a caller that finds nothing asks again */
     }
     if (max > LIMIT_CLAIM_JOBS) {
-        max = LIMIT_CLAIM_JOBS;
+        return error_set(error, STATUS_LIMIT, "a claim takes at most %d jobs, not %u",
+                         LIMIT_CLAIM_JOBS, max);
     }
     struct http_call call = {
         .method = "POST",
@@ -429,7 +240,7 @@ static enum status client_claim(struct store *store, const struct store_worker *
     };
     json_t *body =
         claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
-    status = exchange_json(client, &call, body, true, &root, error);
+    status = http_exchange_json(client->transport, &call, body, true, &root, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -461,7 +272,7 @@ static json_t *completions_body(const struct job_completion *completions, uint32
         json_decref(list);
         return NULL;
     }
-    return object_of("completions", list);
+    return http_object_of("completions", list);
 }
 
 /* How many of the completions fit into one request; at least one. */
@@ -484,16 +295,17 @@ static enum status client_complete(struct store *store, const struct job_complet
                                    struct error *error)
 {
     struct http_path path;
-    path_begin(&path, "/v1/completions");
+    http_path_begin(&path, "/v1/completions");
     for (uint32_t done = 0; done < count;) {
         uint32_t part = completions_part(completions + done, count - done);
         json_t *root = NULL;
         uint32_t found = 0;
-        enum status status = post_json(client_of(store), "POST", &path,
-                                       completions_body(completions + done, part), &root, error);
+        enum status status =
+            http_send_json(client_of(store)->transport, "POST", &path,
+                           completions_body(completions + done, part), &root, error);
         if (status == STATUS_OK) {
-            status = take_list(path.text, root, "results", &wire_completion_result, results + done,
-                               part, &found, error);
+            status = http_take_list(path.text, root, "results", &wire_completion_result,
+                                    results + done, part, &found, error);
         }
         if (status == STATUS_OK && found != part) {
             status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
@@ -514,7 +326,8 @@ static enum status client_worker_gone(struct store *store, const char *worker_id
     json_t *root = NULL;
     enum status status = worker_path(&path, worker_id, "/gone", error);
     if (status == STATUS_OK) {
-        status = post_json(client_of(store), "POST", &path, json_object(), &root, error);
+        status =
+            http_send_json(client_of(store)->transport, "POST", &path, json_object(), &root, error);
         json_decref(root);
     }
     return status;
@@ -533,11 +346,12 @@ static enum status client_worker_leases(struct store *store, const char *worker_
     if (max > HTTP_PAGE_MAX) {
         max = HTTP_PAGE_MAX;
     }
-    path_add_query_i64(&path, "after", after_id);
-    path_add_query_i64(&path, "max", max);
+    http_path_add_query_i64(&path, "after", after_id);
+    http_path_add_query_i64(&path, "max", max);
     /* No claim sent so far may take effect after this listing. */
-    path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
-    return get_list(client, &path, "leases", &wire_lease, leases, max, count, error);
+    http_path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
+    return http_get_list(client->transport, &path, "leases", &wire_lease, leases, max, count,
+                         error);
 }
 
 /* ---- looking ---- */
@@ -545,11 +359,11 @@ static enum status client_worker_leases(struct store *store, const char *worker_
 static enum status suite_path(struct http_path *path, const char *suite_id, const char *verb,
                               struct error *error)
 {
-    enum status status = check_id("suite", suite_id, LIMIT_ID_BYTES, error);
-    path_begin(path, "/v1/suites/");
+    enum status status = http_id_check("suite", suite_id, LIMIT_ID_BYTES, error);
+    http_path_begin(path, "/v1/suites/");
     if (status == STATUS_OK) {
-        path_add_id(path, suite_id);
-        path_add(path, verb);
+        http_path_add_id(path, suite_id);
+        http_path_add(path, verb);
     }
     return status;
 }
@@ -562,7 +376,7 @@ static enum status client_suite_status(struct store *store, const char *suite_id
     struct store_suite_status scratch = {0};
     enum status status = suite_path(&path, suite_id, "", error);
     if (status == STATUS_OK) {
-        status = get_json(client_of(store), &path, &root, error);
+        status = http_get_json(client_of(store)->transport, &path, &root, error);
     }
     if (status != STATUS_OK) {
         return status;
@@ -583,9 +397,10 @@ static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES
     if (max > HTTP_LIST_MAX) {
         max = HTTP_LIST_MAX;
     }
-    path_begin(&path, "/v1/suites");
-    path_add_query_i64(&path, "max", max);
-    return get_list(client_of(store), &path, "suites", &wire_text_id, ids, max, count, error);
+    http_path_begin(&path, "/v1/suites");
+    http_path_add_query_i64(&path, "max", max);
+    return http_get_list(client_of(store)->transport, &path, "suites", &wire_text_id, ids, max,
+                         count, error);
 }
 
 static enum status client_outcomes(struct store *store, const struct store_outcome_filter *filter,
@@ -596,28 +411,28 @@ static enum status client_outcomes(struct store *store, const struct store_outco
         return error_set(error, STATUS_BAD_INPUT, "outcomes: unknown verdict %d",
                          (int)filter->verdict);
     }
-    path_begin(&path, "/v1/outcomes");
-    path_add_query_i64(&path, "limit", filter->limit);
+    http_path_begin(&path, "/v1/outcomes");
+    http_path_add_query_i64(&path, "limit", filter->limit);
     if (filter->suite_id[0] != '\0') {
-        path_add_query(&path, "suite", filter->suite_id);
+        http_path_add_query(&path, "suite", filter->suite_id);
     }
     if (filter->scenario_id[0] != '\0') {
-        path_add_query(&path, "scenario", filter->scenario_id);
+        http_path_add_query(&path, "scenario", filter->scenario_id);
     }
     if (filter->job_id != 0) {
-        path_add_query_i64(&path, "job", filter->job_id);
+        http_path_add_query_i64(&path, "job", filter->job_id);
     }
     if (filter->outcome_id != 0) {
-        path_add_query_i64(&path, "outcome", filter->outcome_id);
+        http_path_add_query_i64(&path, "outcome", filter->outcome_id);
     }
     if (filter->by_verdict) {
-        path_add_query(&path, "verdict", verdict_names[filter->verdict]);
+        http_path_add_query(&path, "verdict", verdict_names[filter->verdict]);
     }
     if (filter->after_id != 0) {
-        path_add_query_i64(&path, "after", filter->after_id);
+        http_path_add_query_i64(&path, "after", filter->after_id);
     }
-    return get_list(client_of(store), &path, "outcomes", &wire_outcome, out, filter->limit, count,
-                    error);
+    return http_get_list(client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
+                         filter->limit, count, error);
 }
 
 static enum status client_job(struct store *store, int64_t job_id, struct store_job *out,
@@ -627,9 +442,9 @@ static enum status client_job(struct store *store, int64_t job_id, struct store_
     json_t *root = NULL;
     char digits[24];
     snprintf(digits, sizeof digits, "%lld", (long long)job_id);
-    path_begin(&path, "/v1/jobs/");
-    path_add_id(&path, digits);
-    enum status status = get_json(client_of(store), &path, &root, error);
+    http_path_begin(&path, "/v1/jobs/");
+    http_path_add_id(&path, digits);
+    enum status status = http_get_json(client_of(store)->transport, &path, &root, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -656,9 +471,10 @@ static enum status client_dead_jobs(struct store *store, const char *suite_id, i
     if (max > HTTP_PAGE_MAX) {
         max = HTTP_PAGE_MAX;
     }
-    path_add_query_i64(&path, "after", after_id);
-    path_add_query_i64(&path, "max", max);
-    return get_list(client_of(store), &path, "jobs", &wire_job, out, max, count, error);
+    http_path_add_query_i64(&path, "after", after_id);
+    http_path_add_query_i64(&path, "max", max);
+    return http_get_list(client_of(store)->transport, &path, "jobs", &wire_job, out, max, count,
+                         error);
 }
 
 static enum status client_ledger(struct store *store, const char *suite_id,
@@ -667,33 +483,34 @@ static enum status client_ledger(struct store *store, const char *suite_id,
 {
     struct http_path path;
     enum status status =
-        suite_id != NULL ? check_id("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK;
+        suite_id != NULL ? http_id_check("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK;
     if (status != STATUS_OK) {
         return status;
     }
     if (max > HTTP_LIST_MAX) {
         max = HTTP_LIST_MAX;
     }
-    path_begin(&path, "/v1/ledger");
-    path_add_query_i64(&path, "max", max);
+    http_path_begin(&path, "/v1/ledger");
+    http_path_add_query_i64(&path, "max", max);
     if (suite_id != NULL) {
-        path_add_query(&path, "suite", suite_id);
+        http_path_add_query(&path, "suite", suite_id);
     }
-    return get_list(client_of(store), &path, "rows", &wire_ledger_row, rows, max, count, error);
+    return http_get_list(client_of(store)->transport, &path, "rows", &wire_ledger_row, rows, max,
+                         count, error);
 }
 
 static enum status price_path(struct http_path *path, const char *pool, const char *device,
                               struct error *error)
 {
-    enum status status = check_id("pool", pool, LIMIT_ID_BYTES, error);
+    enum status status = http_id_check("pool", pool, LIMIT_ID_BYTES, error);
     if (status == STATUS_OK) {
-        status = check_id("device", device, LIMIT_ID_BYTES, error);
+        status = http_id_check("device", device, LIMIT_ID_BYTES, error);
     }
-    path_begin(path, "/v1/prices/");
+    http_path_begin(path, "/v1/prices/");
     if (status == STATUS_OK) {
-        path_add_id(path, pool);
-        path_add(path, "/");
-        path_add_id(path, device);
+        http_path_add_id(path, pool);
+        http_path_add(path, "/");
+        http_path_add_id(path, device);
     }
     return status;
 }
@@ -705,9 +522,9 @@ static enum status client_price_set(struct store *store, const char *pool, const
     json_t *root = NULL;
     enum status status = price_path(&path, pool, device, error);
     if (status == STATUS_OK) {
-        status = post_json(client_of(store), "PUT", &path,
-                           object_of("price_uusd_per_hour", json_integer(price_uusd_per_hour)),
-                           &root, error);
+        status = http_send_json(
+            client_of(store)->transport, "PUT", &path,
+            http_object_of("price_uusd_per_hour", json_integer(price_uusd_per_hour)), &root, error);
         json_decref(root);
     }
     return status;
@@ -720,12 +537,12 @@ static enum status client_price_get(struct store *store, const char *pool, const
     json_t *root = NULL;
     enum status status = price_path(&path, pool, device, error);
     if (status == STATUS_OK) {
-        status = get_json(client_of(store), &path, &root, error);
+        status = http_get_json(client_of(store)->transport, &path, &root, error);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    return take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
+    return http_take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
 }
 
 static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,
@@ -735,12 +552,13 @@ static enum status client_cancel(struct store *store, const char *suite_id, int6
     json_t *root = NULL;
     enum status status = suite_path(&path, suite_id, "/cancel", error);
     if (status == STATUS_OK) {
-        status = post_json(client_of(store), "POST", &path, json_object(), &root, error);
+        status =
+            http_send_json(client_of(store)->transport, "POST", &path, json_object(), &root, error);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    return take_integer(path.text, root, "cancelled", count, error);
+    return http_take_integer(path.text, root, "cancelled", count, error);
 }
 
 /* ---- artifacts ---- */
@@ -755,9 +573,9 @@ static enum status client_artifact_put(struct store *store, const void *data, si
                          LIMIT_ARTIFACT_BYTES, bytes);
     }
     sha256_hex(data, bytes, name);
-    path_begin(&path, "/v1/artifacts/");
-    path_add_id(&path, name);
-    enum status status = put_bytes(client_of(store), &path, data, bytes, error);
+    http_path_begin(&path, "/v1/artifacts/");
+    http_path_add_id(&path, name);
+    enum status status = http_put_bytes(client_of(store)->transport, &path, data, bytes, error);
     if (status == STATUS_OK) {
         memcpy(hash, name, sizeof name);
     }
@@ -771,13 +589,14 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
     char found[SHA256_HEX_BYTES];
     char *body = NULL;
     size_t body_bytes = 0;
-    enum status status = check_id("artifact hash", hash, SHA256_HEX_BYTES, error);
+    enum status status = http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error);
     if (status != STATUS_OK) {
         return status;
     }
-    path_begin(&path, "/v1/artifacts/");
-    path_add_id(&path, hash);
-    status = get_bytes(client_of(store), &path, LIMIT_ARTIFACT_BYTES, &body, &body_bytes, error);
+    http_path_begin(&path, "/v1/artifacts/");
+    http_path_add_id(&path, hash);
+    status = http_get_bytes(client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
+                            &body_bytes, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -852,8 +671,20 @@ enum status http_client_ping(struct store *store, struct error *error)
 {
     struct http_path path;
     json_t *root = NULL;
-    path_begin(&path, "/v1/health");
-    enum status status = get_json(client_of(store), &path, &root, error);
+    int64_t api = 0;
+    http_path_begin(&path, "/v1/health");
+    enum status status = http_get_json(client_of(store)->transport, &path, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
     json_decref(root);
+    if (status == STATUS_OK && api != HTTP_API_VERSION) {
+        return error_set(error, STATUS_STORE,
+                         "the store speaks version %lld of the API, this program version %d: use "
+                         "the same release on both sides",
+                         (long long)api, HTTP_API_VERSION);
+    }
     return status;
 }

@@ -10,6 +10,8 @@
  * Invariant: every connection is on the server's list from its first to its last moment, and its
  * descriptor is only shut down (never closed) by others, under the server's mutex.
  */
+#include "store/http_server.h"
+
 #include "store/http_routes.h"
 #include "store/http_wire.h"
 
@@ -29,11 +31,16 @@
 #include <unistd.h>
 
 enum {
-    WATCH_MS = 500,
-    DRAIN_MS = 5000,           /* grace for clients that are sending or taking bytes */
     STACK_BYTES = 1 << 20,     /* per connection, virtual */
     DESCRIPTORS_RESERVED = 96, /* left to the rest of the process */
     DISCARD_FACTOR = 4,        /* larger refused bodies are cut off instead of read */
+};
+
+static const struct http_server_times usual_times = {
+    .idle_ms = HTTP_IDLE_MS,
+    .request_ms = HTTP_REQUEST_MS,
+    .watch_ms = 500,
+    .drain_ms = 5000,
 };
 
 enum phase { PHASE_IDLE = 0, PHASE_RECEIVING, PHASE_HANDLING, PHASE_REPLYING };
@@ -62,6 +69,7 @@ struct request {
 
 struct store_server {
     struct http_context context;
+    struct http_server_times times;
     struct http_gate gate;
     const struct logger *logger;
     struct MHD_Daemon *daemon;
@@ -107,7 +115,7 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **s
         }
         connection->server = server;
         connection->fd = info->connect_fd;
-        connection->deadline_ns = now_ns() + HTTP_REQUEST_MS * NS_PER_MS;
+        connection->deadline_ns = now_ns() + server->times.request_ms * NS_PER_MS;
         pthread_mutex_lock(&server->mutex);
         connection->next = server->connections;
         connection->link = &server->connections;
@@ -165,12 +173,12 @@ static bool rule_unhandled(const struct connection *connection, int64_t time_ns)
     return connection->phase != PHASE_HANDLING;
 }
 
-/* Waits on the server's condition for at most WATCH_MS, mutex held. */
+/* Waits on the server's condition for at most the watch time, mutex held. */
 static void wait_changed(struct store_server *server)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + WATCH_MS * NS_PER_MS;
+    int64_t ns = until.tv_nsec + server->times.watch_ms * NS_PER_MS;
     until.tv_sec += ns / NS_PER_S;
     until.tv_nsec = ns % NS_PER_S;
     pthread_cond_timedwait(&server->changed, &server->mutex, &until);
@@ -184,7 +192,7 @@ static void *watch(void *context)
     while (!server->watch_ends) {
         if (now_ns() >= next_ns) {
             shut_connections(server, rule_late);
-            next_ns = now_ns() + WATCH_MS * NS_PER_MS;
+            next_ns = now_ns() + server->times.watch_ms * NS_PER_MS;
         }
         wait_changed(server);
     }
@@ -213,7 +221,7 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *handl
         error_set(&request->error, STATUS_LIMIT, "URI: expected at most %zu bytes",
                   sizeof request->uri - 1);
     }
-    set_phase(connection, PHASE_RECEIVING, HTTP_REQUEST_MS);
+    set_phase(connection, PHASE_RECEIVING, connection->server->times.request_ms);
     return request;
 }
 
@@ -241,7 +249,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
         release_body(request);
         free(request);
         *request_context = NULL;
-        set_phase(connection, PHASE_IDLE, HTTP_IDLE_MS);
+        set_phase(connection, PHASE_IDLE, connection->server->times.idle_ms);
     }
 }
 
@@ -263,7 +271,8 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     set_phase(request->connection, PHASE_REPLYING,
-              HTTP_REQUEST_MS + (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
+              request->connection->server->times.request_ms +
+                  (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
     enum MHD_Result result = MHD_queue_response(handle, (unsigned)reply->code, response);
     MHD_destroy_response(response);
     return result;
@@ -304,7 +313,8 @@ static enum MHD_Result begin_request(struct MHD_Connection *handle, struct reque
     }
     uint64_t expect = declared < LIMIT_ARTIFACT_BYTES ? declared : LIMIT_ARTIFACT_BYTES;
     set_phase(request->connection, PHASE_RECEIVING,
-              HTTP_REQUEST_MS + (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
+              request->connection->server->times.request_ms +
+                  (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
     return MHD_YES;
 }
 
@@ -470,9 +480,9 @@ static void destroy(struct store_server *server)
     free(server);
 }
 
-enum status store_server_start(struct store *store, int listen_fd,
-                               const struct store_config *config, struct store_server **out,
-                               struct error *error)
+enum status http_server_start(struct store *store, int listen_fd, const struct store_config *config,
+                              const struct http_server_times *times, struct store_server **out,
+                              struct error *error)
 {
     struct store_server *server = calloc(1, sizeof *server);
     if (server == NULL) {
@@ -487,6 +497,7 @@ enum status store_server_start(struct store *store, int listen_fd,
     pthread_mutex_init(&server->mutex, NULL);
     http_gate_init(&server->gate);
     server->logger = config != NULL ? config->logger : NULL;
+    server->times = *times;
     server->listen_fd = listen_fd;
     server->context = (struct http_context){
         .store = store,
@@ -504,11 +515,18 @@ enum status store_server_start(struct store *store, int listen_fd,
     return STATUS_OK;
 }
 
+enum status store_server_start(struct store *store, int listen_fd,
+                               const struct store_config *config, struct store_server **out,
+                               struct error *error)
+{
+    return http_server_start(store, listen_fd, config, &usual_times, out, error);
+}
+
 /* Until no request is in progress; clients that only hold the connection, or do not keep moving,
  * do not hold up the end. */
 static void drain(struct store_server *server)
 {
-    int64_t grace_ns = now_ns() + DRAIN_MS * NS_PER_MS;
+    int64_t grace_ns = now_ns() + server->times.drain_ms * NS_PER_MS;
     pthread_mutex_lock(&server->mutex);
     for (;;) {
         bool patient = now_ns() < grace_ns;

@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 enum {
+    HTTP_API_VERSION = 1,
     HTTP_CONNECTIONS_MAX = 1024,
     HTTP_HEADER_BYTES_MAX = 32 << 10,
     HTTP_URI_BYTES_MAX = 2048,

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { END_CHUNK = 64 }; /* jobs whose ids are read at once */
+enum {
+    END_CHUNK = 64,      /* jobs whose ids are read at once */
+    PROGRESS_MAX = 4096, /* jobs of one heartbeat */
+};
 
 /* ---- leases in memory ---- */
 
@@ -362,6 +365,9 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
 
     if (status != STATUS_OK) {
         return status;
+    }
+    if (count > PROGRESS_MAX) {
+        return error_set(error, STATUS_LIMIT, "a heartbeat reports at most %d jobs", PROGRESS_MAX);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (progress[i].device_ns < 0 || progress[i].device_ns > LEDGER_ATTEMPT_NS_MAX ||

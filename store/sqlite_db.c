@@ -18,7 +18,8 @@
 
 enum {
     WAL_KEPT_BYTES = 64 << 20, /* a log that grew larger is cut back when it is reset */
-    CACHE_KIB = 32768,
+    WRITER_CACHE_KIB = 32768,
+    READER_CACHE_KIB = 8192,
 };
 
 struct sqlite_db {
@@ -166,7 +167,8 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sq
     }
     if (code == SQLITE_OK) {
         char cache[64];
-        snprintf(cache, sizeof cache, "PRAGMA cache_size = -%d", CACHE_KIB);
+        snprintf(cache, sizeof cache, "PRAGMA cache_size = -%d",
+                 mode == SQLITE_DB_WRITER ? WRITER_CACHE_KIB : READER_CACHE_KIB);
         code = sqlite3_exec(db->handle, cache, NULL, NULL, NULL);
     }
     if (code != SQLITE_OK) {

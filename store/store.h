@@ -6,7 +6,8 @@
  * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
  * belong to workers (one heartbeat row each) and only decide when a job may be claimed again.
  * Every mutating call is atomic and durable (synchronous=FULL) when it returns OK, and may be
- * repeated: submit by key, complete by (job, epoch).
+ * repeated: submit by key, complete by (job, epoch). After a failure the contents of result arrays
+ * are undefined.
  *
  * Thread-safe: any thread may call any function of one store.
  */
@@ -55,12 +56,12 @@ struct store_suite_status {
     int64_t jobs[JOB_STATE_COUNT];
     int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
     int64_t rollouts[VERDICT_COUNT];
-    int64_t ticks;
+    int64_t ticks; /* simulated for results that count; the shared prefix once */
     int64_t prefix_ticks_saved;
-    int64_t metres_mm;
-    int64_t device_ns;
-    int64_t cost_uusd;
-    int64_t memoised_jobs;
+    int64_t metres_mm;     /* of results that count */
+    int64_t device_ns;     /* of every attempt, whatever came of it */
+    int64_t cost_uusd;     /* likewise */
+    int64_t memoised_jobs; /* results taken over from other suites, at no cost */
 };
 
 /* Empty or zero members do not filter. */
@@ -95,7 +96,7 @@ struct store_job {
 };
 
 struct store_ops {
-    const char *name;                   /* "sqlite", "http" */
+    const char *name;                   /* "sqlite", "shared" (behind store_open) */
     void (*close)(struct store *store); /* accepts NULL; waits for acknowledged work only */
 
     /* ---- submitting ---- */
@@ -113,8 +114,9 @@ struct store_ops {
 
     /* ---- working ---- */
     /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
-     * sent; never a timestamp. progress[count] may be NULL. Cancelled jobs among those in progress
-     * are listed in cancelled[] (capacity `count`). */
+     * sent; never a timestamp. progress[count] may be NULL. Jobs among those in progress whose
+     * result cannot count any more (cancelled, or claimed again by another worker) are listed in
+     * cancelled[] (capacity `count`). */
     enum status (*heartbeat)(struct store *store, const struct store_worker *worker,
                              const struct store_progress *progress, uint32_t count,
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
@@ -126,7 +128,10 @@ struct store_ops {
                          int64_t wait_ms, struct job_lease *leases, uint32_t *count,
                          int64_t *ttl_ms, struct error *error);
     /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
-     * accepted completion answers OK again and changes nothing. */
+     * accepted completion answers OK again and changes nothing. A completion counts as long as
+     * nobody has claimed the job since, even when the lease has ended meanwhile. DONE brings one
+     * outcome per rollout. An artifact or a number of outcomes that contradicts the store fails
+     * the whole call (CONFLICT), nothing is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
                             uint32_t count, struct store_completion_result *results,
                             struct error *error);
@@ -144,7 +149,8 @@ struct store_ops {
     /* Ids of known suites, newest first; ids[max]. */
     enum status (*suites)(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
                           uint32_t *count, struct error *error);
-    /* Ascending id; *count <= filter->limit. */
+    /* Ascending id; *count <= filter->limit. A suite's outcomes include those that it took over
+     * from another, with their own id and epoch, but under the asking suite and its job. */
     enum status (*outcomes)(struct store *store, const struct store_outcome_filter *filter,
                             struct outcome *out, uint32_t *count, struct error *error);
     enum status (*job)(struct store *store, int64_t job_id, struct store_job *out,
@@ -156,7 +162,8 @@ struct store_ops {
     /* suite_id NULL: all. rows[max]. */
     enum status (*ledger)(struct store *store, const char *suite_id, struct store_ledger_row *rows,
                           uint32_t max, uint32_t *count, struct error *error);
-    /* Price in micro-dollars per device-hour for (pool, device). */
+    /* Price in micro-dollars per device-hour for (pool, device), for attempts that end from now on;
+     * pool "" is the price of every pool without one of its own. */
     enum status (*price_set)(struct store *store, const char *pool, const char *device,
                              int64_t price_uusd_per_hour, struct error *error);
     enum status (*price_get)(struct store *store, const char *pool, const char *device,

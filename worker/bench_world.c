@@ -1,15 +1,17 @@
 /*
- * One synthetic scene for all: a three-lane motorway, 20 IDM drivers around ego, 16 slots. Baselines are
- * what the machine could do at best: a bare loop of the same IDM arithmetic, a memset of the same frame.
+ * One synthetic scene for all (engine/bench.h): a three-lane motorway, 20 IDM drivers, 16 slots.
+ * Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a memset
+ * of the same frame.
  */
 #include "worker/bench_world.h"
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "engine/bench.h"
 #include "engine/raster.h"
 #include "engine/world.h"
-#include "scenarios/scenarios.h"
 #include "worker/runner.h"
 
 #include <math.h>
@@ -17,51 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BENCH_AGENTS = 20, BENCH_SLOTS = 16, BENCH_TICKS = 300, BENCH_FRAMES = 2000 };
-
-static const char lane_format[] =
-    "%s{\"id\":\"l%d\",\"centre_line\":[[0,%g],[4000,%g]],\"width_m\":3.5,\"speed_limit_mps\":36"
-    "%s}";
-
-/* The scene as a scenario document. */
-static char *write_scenario(void)
-{
-    static const char *const neighbours[] = {
-        ",\"left\":\"l1\"", ",\"left\":\"l2\",\"right\":\"l0\"", ",\"right\":\"l1\""};
-    size_t capacity = 16384;
-    char *text = malloc(capacity);
-    if (text == NULL) {
-        return NULL;
-    }
-    size_t used = (size_t)snprintf(text, capacity, "{\"id\":\"bench\",\"map\":{\"lanes\":[");
-    for (int i = 0; i < 3; i++) {
-        used += (size_t)snprintf(text + used, capacity - used, lane_format, i > 0 ? "," : "", i,
-                                 3.5 * i, 3.5 * i, neighbours[i]);
-    }
-    used += (size_t)snprintf(text + used, capacity - used,
-                             "]},\"ego\":{\"pose\":{\"lane\":\"l1\",\"s_m\":200},\"speed_mps\":28,"
-                             "\"route\":[\"l1\"]},\"horizon_s\":%g,\"agents\":[",
-                             BENCH_TICKS * TICK_S);
-    for (int i = 0; i < BENCH_AGENTS; i++) {
-        used += (size_t)snprintf(
-            text + used, capacity - used,
-            "%s{\"id\":\"a%d\",\"kind\":\"%s\",\"behaviour\":\"idm\",\"speed_mps\":%d,"
-            "\"pose\":{\"lane\":\"l%d\",\"s_m\":%d}}",
-            i > 0 ? "," : "", i, i % 5 == 0 ? "truck" : "car", 24 + i % 7, i % 3,
-            120 + 45 * (i / 3) + (i % 3 == 1 ? 145 : 10 * (i % 3)));
-    }
-    snprintf(text + used, capacity - used, "]}");
-    return text;
-}
+enum {
+    BENCH_AGENTS = 20 /* of the scene in engine/bench.c */,
+    BENCH_SLOTS = 16,
+    BENCH_TICKS = 300,
+    BENCH_FRAMES = 2000
+};
 
 struct bench {
-    struct scenario_document *document;
+    struct arena arena;
+    struct scenario scenario;
     struct stage *stage;
     struct raster_layers *layers;
     struct world *world;
     uint8_t *frame;
-    struct action *actions;
-    uint8_t *active;
 };
 
 static void bench_close(struct bench *bench)
@@ -69,41 +40,31 @@ static void bench_close(struct bench *bench)
     world_object_ops.close(bench->world);
     raster_layers_destroy(bench->layers);
     stage_unref(bench->stage);
-    scenario_destroy(bench->document);
+    arena_finish(&bench->arena);
     free(bench->frame);
-    free(bench->actions);
-    free(bench->active);
 }
 
 static enum status bench_open(struct bench *bench, struct error *error)
 {
     *bench = (struct bench){0};
-    char *text = write_scenario();
-    enum status status =
-        text == NULL
-            ? error_set(error, STATUS_NO_MEMORY, "bench: out of memory")
-            : scenario_load_text("bench", text, strlen(text), &bench->document, error);
-    free(text);
+    arena_init(&bench->arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status = engine_bench_scenario(&bench->arena, &bench->scenario, error);
     if (status == STATUS_OK) {
-        status = stage_create(&bench->document->scenario, &bench->stage, error);
+        status = stage_create(&bench->scenario, &bench->stage, error);
     }
     if (status == STATUS_OK) {
-        status = raster_layers_create(&bench->document->scenario.map, &bench->layers, error);
+        status = raster_layers_create(&bench->scenario.map, &bench->layers, error);
     }
-    const struct world_config config = {.slot_count = BENCH_SLOTS};
+    const struct world_config config = {.slot_count = 1};
     if (status == STATUS_OK) {
         status = world_object_ops.open(&config, &bench->world, error);
     }
     bench->frame = malloc(BEV_BYTES);
-    bench->actions = calloc(BENCH_SLOTS, sizeof *bench->actions);
-    bench->active = calloc(BENCH_SLOTS, sizeof *bench->active);
-    if (status == STATUS_OK &&
-        (bench->frame == NULL || bench->actions == NULL || bench->active == NULL)) {
+    if (status == STATUS_OK && bench->frame == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
     }
-    for (uint32_t i = 0; status == STATUS_OK && i < BENCH_SLOTS; i++) {
-        status = world_object_ops.slot_reset(bench->world, i, bench->stage, i, error);
-        bench->active[i] = 1;
+    if (status == STATUS_OK) {
+        status = world_object_ops.slot_reset(bench->world, 0, bench->stage, 0, error);
     }
     if (status != STATUS_OK) {
         bench_close(bench);
@@ -122,18 +83,16 @@ static int64_t now_ns(void)
 }
 
 /* Agent-steps per second of the object world's step(). */
-static double physics_rate(struct bench *bench)
+static enum status physics_rate(struct bench *bench, double *rate, struct error *error)
 {
-    struct error error;
-    for (uint32_t i = 0; i < BENCH_SLOTS; i++) {
-        world_object_ops.slot_release(bench->world, i);
-        CHECK(world_object_ops.slot_reset(bench->world, i, bench->stage, i, &error) == STATUS_OK);
+    int64_t steps = 0;
+    int64_t ns = 0;
+    enum status status = engine_bench_physics(bench->stage, BENCH_SLOTS, BENCH_TICKS,
+                                              clock_system(), &steps, &ns, error);
+    if (status == STATUS_OK) {
+        *rate = (double)steps * (double)NS_PER_S / (double)ns;
     }
-    int64_t start_ns = now_ns();
-    for (int t = 0; t < BENCH_TICKS; t++) {
-        world_object_ops.step(bench->world, bench->actions, bench->active);
-    }
-    return (double)BENCH_TICKS * BENCH_SLOTS * BENCH_AGENTS / elapsed_s(start_ns);
+    return status;
 }
 
 /* The bare IDM formula over arrays: no lanes, no neighbours, no boxes. */
@@ -168,7 +127,7 @@ static double bev_rate(struct bench *bench)
     const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
     int64_t start_ns = now_ns();
     for (int i = 0; i < BENCH_FRAMES; i++) {
-        raster_bev(bench->layers, &bench->document->scenario, scene, 0, bench->frame);
+        raster_bev(bench->layers, &bench->scenario, scene, 0, bench->frame);
     }
     return BENCH_FRAMES / elapsed_s(start_ns);
 }
@@ -178,8 +137,7 @@ static double camera_rate(struct bench *bench)
     const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
     int64_t start_ns = now_ns();
     for (int i = 0; i < BENCH_FRAMES / 10; i++) {
-        raster_camera(bench->layers, &bench->document->scenario, scene, 0, CAMERA_FRONT,
-                      bench->frame);
+        raster_camera(bench->layers, &bench->scenario, scene, 0, CAMERA_FRONT, bench->frame);
     }
     return BENCH_FRAMES / 10 / elapsed_s(start_ns);
 }
@@ -261,20 +219,22 @@ enum status bench_world(struct bench_result *results, uint32_t *count, struct er
         return status;
     }
     for (int i = 0; status == STATUS_OK && i < BENCH_REPEATS; i++) {
-        samples[PHYSICS][i] = physics_rate(&bench);
+        status = physics_rate(&bench, &samples[PHYSICS][i], error);
         samples[IDM][i] = bare_idm_rate();
         samples[BEV][i] = bev_rate(&bench);
         samples[FRAME][i] = memset_rate(&bench, BEV_BYTES);
         samples[CAMERA][i] = camera_rate(&bench);
         samples[IMAGE][i] = memset_rate(&bench, CAMERA_BYTES);
-        status = loop_rate(&bench, &samples[LOOP][i], error);
+        if (status == STATUS_OK) {
+            status = loop_rate(&bench, &samples[LOOP][i], error);
+        }
     }
     if (status == STATUS_OK) {
         *count = 0;
         add(results, count, "object.physics", "agent-steps/s/core", samples[PHYSICS],
             "bare IDM formula over arrays", samples[IDM]);
-        add(results, count, "object.bev", "frames/s/core", samples[BEV],
-            "memset of the same frame", samples[FRAME]);
+        add(results, count, "object.bev", "frames/s/core", samples[BEV], "memset of the same frame",
+            samples[FRAME]);
         add(results, count, "object.camera", "images/s/core", samples[CAMERA],
             "memset of the same image", samples[IMAGE]);
         add(results, count, "object.closed_loop", "rollout-ticks/s/core", samples[LOOP],

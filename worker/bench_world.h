@@ -1,6 +1,7 @@
 /*
- * Benchmarks of the object world on one core: physics alone, frames alone, and the closed loop of physics,
- * BEV grid, reference planner and scoring. Each beside a baseline of the same run, alternated, medians.
+ * Benchmarks of the object world on one core: physics alone, frames alone, and the closed loop of
+ * physics, BEV grid, reference planner and scoring. Each beside a baseline of the same run,
+ * alternated, medians.
  */
 #ifndef SWERVE_WORKER_BENCH_WORLD_H
 #define SWERVE_WORKER_BENCH_WORLD_H

@@ -76,8 +76,9 @@ int command_bench(int argc, char **argv)
         {"--jobs", "N", "store: jobs per repetition (4000)", .number = &jobs},
     };
     const struct cli_command command = {
-        "bench", "world|store [options]", "Measures against baselines of the same run.", rows,
-        COUNT_OF(rows), 1, 1,
+        "bench", "world|store [options]", "Measures against baselines of the same run.",
+        rows,    COUNT_OF(rows),          1,
+        1,
     };
     const char *what = NULL;
     uint32_t count = 0;
@@ -94,8 +95,8 @@ int command_bench(int argc, char **argv)
     } else if (strcmp(what, "store") == 0) {
         status = bench_store(directory, (uint32_t)jobs, results, &count, &error);
     } else {
-        status = error_set(&error, STATUS_USAGE, "bench: expected world or store, found \"%s\"",
-                           what);
+        status =
+            error_set(&error, STATUS_USAGE, "bench: expected world or store, found \"%s\"", what);
     }
     if (status != STATUS_OK) {
         return cli_fail(&error);

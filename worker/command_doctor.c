@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +57,8 @@ static int64_t fsync_p50_ns(const char *directory)
 static void check_line(bool json, json_t *list, const char *what, bool good, const char *text)
 {
     if (json) {
-        json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "check", what, "ok", good,
-                                              "text", text));
+        json_array_append_new(
+            list, json_pack("{s:s, s:b, s:s}", "check", what, "ok", good, "text", text));
     } else {
         printf("%-4s %-10s %s\n", good ? "ok" : "BAD", what, text);
     }
@@ -85,6 +86,14 @@ static bool check_disk(bool json, json_t *list)
     return good;
 }
 
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
 static bool check_store(bool json, json_t *list)
 {
     char directory[] = "/tmp/swerve-doctor-XXXXXX";
@@ -106,16 +115,10 @@ static bool check_store(bool json, json_t *list)
     } else {
         snprintf(text, sizeof text, "%s", error.text);
     }
-    static const char *const suffixes[] = {"",      "-wal",  "-shm", ".lock",
-                                           ".sock", ".artifacts"};
-    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
-        char name[96];
-        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        if (remove(name) != 0 && errno != ENOENT) {
-            snprintf(text, sizeof text, "cannot remove %s: %s", name, strerror(errno));
-        }
+    if (nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+        snprintf(text, sizeof text, "cannot remove %s: %s", directory, strerror(errno));
+        good = false;
     }
-    rmdir(directory);
     check_line(json, list, "store", good, text);
     return good;
 }
@@ -140,8 +143,7 @@ int command_doctor(int argc, char **argv)
     snprintf(text, sizeof text, "%s, simulation revision %.12s", SWERVE_VERSION, revision_hash);
     check_line(json, list, "swerve", true, text);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    double memory_gb =
-        (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
+    double memory_gb = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
     snprintf(text, sizeof text, "%ld cores, %.0f GB memory%s%s", cores, memory_gb,
              __builtin_cpu_supports("avx2") ? ", AVX2" : "",
              __builtin_cpu_supports("avx512f") ? ", AVX-512" : "");

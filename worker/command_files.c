@@ -156,6 +156,45 @@ struct imported {
     size_t count;
 };
 
+static bool has_id(const struct imported *all, size_t count, const char *id)
+{
+    for (size_t i = 0; i < count; i++) {
+        json_t *document = json_loads(all->texts[i], 0, NULL);
+        bool same = strcmp(json_string_value(json_object_get(document, "id")), id) == 0;
+        json_decref(document);
+        if (same) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ids must be unique in a suite, but public files repeat theirs: the second becomes ID-2, and so
+ * on. */
+static enum status make_id_unique(struct imported *all, size_t index, struct error *error)
+{
+    json_t *document = json_loads(all->texts[index], 0, NULL);
+    char base[LIMIT_ID_BYTES];
+    char id[LIMIT_ID_BYTES];
+    snprintf(base, sizeof base, "%s", json_string_value(json_object_get(document, "id")));
+    memcpy(id, base, sizeof id);
+    for (int number = 2; has_id(all, index, id); number++) {
+        snprintf(id, sizeof id, "%.50s-%d", base, number);
+    }
+    if (strcmp(id, base) != 0) {
+        json_object_set_new(document, "id", json_string(id));
+        char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        if (text == NULL) {
+            json_decref(document);
+            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", id);
+        }
+        free(all->texts[index]);
+        all->texts[index] = text;
+    }
+    json_decref(document);
+    return STATUS_OK;
+}
+
 static enum status import_file(const char *path, struct imported *all, struct error *error)
 {
     char *xml = NULL;
@@ -221,6 +260,9 @@ int command_import(int argc, char **argv)
     enum status status = STATUS_OK;
     for (uint32_t i = 1; status == STATUS_OK && i < count; i++) {
         status = import_file(arguments[i], &all, &error);
+    }
+    for (size_t i = 1; status == STATUS_OK && i < all.count; i++) {
+        status = make_id_unique(&all, i, &error);
     }
     if (status == STATUS_OK) {
         status = write_scenarios(out, all.texts, all.count, &error);

@@ -150,7 +150,10 @@ static enum status supervise(struct pool *pool, struct store *store, const char 
                              "interrupted; what is finished is kept, run the same command again "
                              "to go on");
         }
-        status = pool_watch(pool, store, progressed, error);
+        /* With nothing queued the workers could not have finished anything: what is left may be
+         * leased to somebody who vanished with an earlier run, and comes back in its time. */
+        bool idle = now.jobs[JOB_QUEUED] == 0;
+        status = pool_watch(pool, store, progressed || idle, error);
         if (status != STATUS_OK) {
             return status;
         }
@@ -223,7 +226,8 @@ static int present(const struct run_options *options, struct store *store,
     }
     int code = 0;
     if (options->report != NULL &&
-        report_write(store, submission->suite_id, &summary, options->report, &error) != STATUS_OK) {
+        report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
+                     options->report, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
     double rate = summary.total.main_total > 0

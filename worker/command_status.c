@@ -119,7 +119,8 @@ static enum status print_report(const struct suite_query *query, struct store *s
         status = summary_load(store, id, &summary, error);
     }
     if (status == STATUS_OK && query->report != NULL) {
-        status = report_write(store, id, &summary, query->report, error);
+        status = report_write(store, cli_store_url(query->store_url), id, &summary, query->report,
+                              error);
     }
     if (status == STATUS_OK && query->json) {
         json_t *json = summary_json(&summary);

@@ -62,9 +62,12 @@ struct reference {
 struct view {
     const struct swerve_observation *seen;
     struct reference_session *session;
+    struct frenet frenet; /* this tick's route */
     double speed_mps;
-    double ego_d_m; /* ego's offset from the route */
-    double front_m; /* half a length */
+    double ego_d_m;        /* ego's offset from the route */
+    double path_target_m;  /* offset that ego's path leads to .. */
+    double path_per_reach; /* .. within 1 / this many metres */
+    double front_m;        /* half a length */
     double half_width_m;
     double limit_mps; /* posted here */
 };
@@ -74,23 +77,16 @@ struct view {
 /* Lateral position of ego's path at s: from where ego is now to the offset it is heading for. */
 static double path_offset_m(const struct view *view, double s_m)
 {
-    double target = view->session->offset_target_m;
-    double shift = view->ego_d_m - target;
-    double reach_m = dmath_max(8.0, view->speed_mps * (fabs(shift) / SHIFT_RATE_MPS + 0.8));
-    double u = dmath_clamp(s_m / reach_m, 0.0, 1.0);
-    return target + shift * (1.0 - u) * (1.0 - u) * (1.0 + 2.0 * u);
+    double shift = view->ego_d_m - view->path_target_m;
+    double u = dmath_clamp(s_m * view->path_per_reach, 0.0, 1.0);
+    return view->path_target_m + shift * (1.0 - u) * (1.0 - u) * (1.0 + 2.0 * u);
 }
 
-/* Where a track is, s from ego's centre. */
-struct extent {
-    double s_low_m, s_high_m, d_low_m, d_high_m;
-};
-
-static struct extent extent_of(const struct view *view, const struct perception_track *track)
+static void find_path(struct view *view)
 {
-    double ego_s = view->session->perception.ego_s_m;
-    return (struct extent){track->s_low_m - ego_s, track->s_high_m - ego_s, track->d_low_m,
-                           track->d_high_m};
+    view->path_target_m = view->session->offset_target_m;
+    double shift_s = fabs(view->ego_d_m - view->path_target_m) / SHIFT_RATE_MPS;
+    view->path_per_reach = 1.0 / dmath_max(8.0, view->speed_mps * (shift_s + 0.8));
 }
 
 /* Whether lateral extent [low, high] at s_low .. s_high touches the strip that ego will sweep. */
@@ -152,7 +148,7 @@ static bool hidden_by_traffic(const struct view *view, double s_m)
     double d_m = path_offset_m(view, s_m);
     for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
         const struct perception_track *track = &view->session->perception.tracks[i];
-        struct extent extent = extent_of(view, track);
+        struct perception_extent extent = track->at;
         if (!perception_trusted(track) || extent.s_high_m < view->front_m || extent.s_low_m > s_m) {
             continue;
         }
@@ -204,7 +200,7 @@ static double hiding_speed_mps(const struct view *view)
             fabs(track->d_mps) > 0.4) {
             continue;
         }
-        struct extent extent = extent_of(view, track);
+        struct perception_extent extent = track->at;
         double path = path_offset_m(view, extent.s_low_m);
         bool left = extent.d_low_m > path;
         double aside_m =
@@ -286,29 +282,59 @@ static double certain_mps(double d_mps)
     return d_mps > 0.25 ? d_mps - 0.15 : d_mps < -0.25 ? d_mps + 0.15 : 0.0;
 }
 
-/* When, at present speeds, ego and the object would first be in the same place; < 0: not within
- * the look-ahead. *clear_s is when the object has left the path again. */
-static double meeting_s(const struct view *view, const struct perception_track *track,
-                        double *clear_s)
+/* Where and when ego and an object would be in the same place at present speeds. */
+struct meeting {
+    bool expected;
+    double at_s;
+    double clear_s; /* when it has left ego's path again */
+    double s_m;     /* where it is first in the way */
+};
+
+/* Near the route, speeds along and across it are kept, so traffic follows the bends of its road;
+ * elsewhere an object goes straight on. */
+static bool extent_after(const struct view *view, const struct perception_track *track, double t_s,
+                         struct perception_extent *out)
 {
-    struct extent at = extent_of(view, track);
-    double d_mps = certain_mps(track->d_mps);
+    if (!track->near_route) {
+        return perception_extent_after(&view->session->perception, &view->frenet, track,
+                                       track->vx_mps, track->vy_mps, t_s, out);
+    }
+    double d_m = certain_mps(track->d_mps) * t_s;
+    double s_m = track->s_mps * t_s;
+    *out = (struct perception_extent){track->at.s_low_m + s_m, track->at.s_high_m + s_m,
+                                      track->at.d_low_m + d_m, track->at.d_high_m + d_m};
+    return true;
+}
+
+static struct meeting find_meeting(const struct view *view, const struct perception_track *track)
+{
+    struct meeting meeting = {.clear_s = LOOK_AHEAD_S + 1.0, .s_m = 1e9};
+    double speed = sqrt(track->vx_mps * track->vx_mps + track->vy_mps * track->vy_mps);
+    if (track->near_route ? certain_mps(track->d_mps) == 0.0 : speed < 0.5) {
+        return meeting;
+    }
     double horizon_s = dmath_min(LOOK_AHEAD_S, 0.6 * (double)track->age);
-    double meeting = -1.0;
-    *clear_s = LOOK_AHEAD_S + 1.0;
+    bool was_in_path = false;
     for (double t = 0.0; t <= LOOK_AHEAD_S; t += 0.2) {
-        double s_low = at.s_low_m + track->s_mps * t;
-        double s_high = at.s_high_m + track->s_mps * t;
-        bool in_path = touches_path(view, s_low, s_high, at.d_low_m + d_mps * t,
-                                    at.d_high_m + d_mps * t, PATH_MARGIN_M + 0.1 + 0.1 * t);
-        double ego = view->speed_mps * t;
-        if (meeting >= 0.0 && !in_path) {
-            *clear_s = t;
+        struct perception_extent then;
+        bool known = extent_after(view, track, t, &then);
+        bool in_path = known && then.s_high_m > -view->front_m &&
+                       touches_path(view, then.s_low_m, then.s_high_m, then.d_low_m, then.d_high_m,
+                                    PATH_MARGIN_M + 0.1 + 0.1 * t);
+        if (meeting.expected && was_in_path && !in_path) {
+            meeting.clear_s = t;
             break;
         }
-        if (meeting < 0.0 && t <= horizon_s && in_path && s_low < ego + view->front_m + 0.8 &&
-            s_high > ego - view->front_m - 0.8) {
-            meeting = t;
+        was_in_path = in_path;
+        if (!in_path) {
+            continue;
+        }
+        meeting.s_m = dmath_min(meeting.s_m, then.s_low_m);
+        double ego_m = view->speed_mps * t;
+        if (!meeting.expected && t <= horizon_s && then.s_low_m < ego_m + view->front_m + 0.8 &&
+            then.s_high_m > ego_m - view->front_m - 0.8) {
+            meeting.expected = true;
+            meeting.at_s = t;
         }
     }
     return meeting;
@@ -318,29 +344,29 @@ static double meeting_s(const struct view *view, const struct perception_track *
 static struct demand yield(const struct view *view, struct perception_track *track)
 {
     const struct demand nothing = {NONE_MPS2, 0.0};
-    struct extent at = extent_of(view, track);
-    if (at.s_high_m < -view->front_m || certain_mps(track->d_mps) == 0.0) {
-        track->conflict_ticks = 0;
-        return nothing;
+    struct meeting meeting = {.expected = false};
+    if (track->at.s_high_m > -view->front_m) {
+        meeting = find_meeting(view, track);
     }
-    double clear_s;
-    double meeting = meeting_s(view, track, &clear_s);
-    if (meeting < 0.0) {
+    if (!meeting.expected) {
         track->conflict_ticks = 0;
         return nothing;
     }
     track->conflict_ticks++;
-    if (track->conflict_ticks < 2 && meeting > 1.0) {
+    if (track->conflict_ticks < 2 && meeting.at_s > 1.0) {
         return nothing;
     }
     double speed = view->speed_mps;
-    double gap_m = at.s_low_m - view->front_m;
+    /* What moves along the road is followed; what crosses is waited for where it crosses. */
+    bool along = fabs(track->d_mps) < 0.5 * fabs(track->s_mps);
+    double gap_m = (along ? track->at.s_low_m : meeting.s_m) - view->front_m;
     double room_m = dmath_max(gap_m - STOP_MARGIN_M, 0.25);
-    double required = following_decel_mps2(speed, gap_m, track->s_mps, 0.0);
+    double required = following_decel_mps2(speed, gap_m, along ? track->s_mps : 0.0, 0.0);
     if (gap_m < 0.0) {
         required = dmath_min(required, 3.0); /* beside us: make room */
-    } else if (clear_s <= LOOK_AHEAD_S && clear_s * speed < 2.0 * room_m) {
+    } else if (meeting.clear_s <= LOOK_AHEAD_S && meeting.clear_s * speed < 2.0 * room_m) {
         /* It is enough to arrive after it has gone: room = v t - a t^2 / 2. */
+        double clear_s = meeting.clear_s;
         double later = 2.0 * (speed * clear_s - room_m) / (clear_s * clear_s);
         required = dmath_min(required, dmath_max(later, 0.0));
     }
@@ -351,7 +377,7 @@ static struct demand yield(const struct view *view, struct perception_track *tra
 static struct demand object_demand(const struct view *view, struct perception_track *track,
                                    double headway_s)
 {
-    struct extent at = extent_of(view, track);
+    struct perception_extent at = track->at;
     bool ahead = at.s_high_m > view->front_m;
     if (ahead &&
         touches_path(view, at.s_low_m, at.s_high_m, at.d_low_m, at.d_high_m, PATH_MARGIN_M)) {
@@ -390,7 +416,7 @@ static bool strip_free(const struct view *view, double offset_m, double until_m,
         if (!track->live || !perception_trusted(track)) {
             continue;
         }
-        struct extent at = extent_of(view, track);
+        struct perception_extent at = track->at;
         double closing_mps = track->s_mps - view->speed_mps;
         bool beside = at.s_low_m < view->front_m + 4.0;
         double d_low = at.d_low_m + dmath_min(0.0, 2.0 * certain_mps(track->d_mps));
@@ -415,7 +441,7 @@ static const struct perception_track *find_blocker(const struct view *view)
     double half = view->half_width_m + PATH_MARGIN_M;
     for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
         const struct perception_track *track = &view->session->perception.tracks[i];
-        struct extent at = extent_of(view, track);
+        struct perception_extent at = track->at;
         bool standing =
             track->live && track->age >= 8 && fabs(track->s_mps) < 0.6 && fabs(track->d_mps) < 0.3;
         if (standing && at.s_high_m > -view->front_m - 3.0 && at.s_low_m < nearest_m &&
@@ -438,7 +464,7 @@ static void choose_offset(const struct view *view)
         }
         return;
     }
-    struct extent at = extent_of(view, blocker);
+    struct perception_extent at = blocker->at;
     double index =
         dmath_clamp(at.s_low_m / SWERVE_ROUTE_STEP_M, 0.0, (double)(view->seen->route_count - 1));
     const struct swerve_route_point *there = &view->seen->route[(uint32_t)index];
@@ -513,19 +539,24 @@ static void decide(struct reference_session *session, const struct reference_par
         action->steer_rad = 0.0;
         return;
     }
-    perception_update(&session->perception, seen);
     struct view view = {
         .seen = seen,
         .session = session,
         .speed_mps = dmath_max(seen->speed_mps, 0.0),
-        .ego_d_m = perception_ego_offset_m(seen),
         .front_m = 0.5 * session->length_m,
         .half_width_m = 0.5 * session->width_m,
         .limit_mps = (double)seen->route[0].speed_limit_mps > 0.0
                          ? (double)seen->route[0].speed_limit_mps
                          : LIMIT_UNPOSTED_MPS,
     };
+    frenet_make(&view.frenet, seen);
+    struct frenet_point foot = {.d_m = 0.0};
+    frenet_project(&view.frenet, 0.0, 0.0, &foot);
+    view.ego_d_m = foot.d_m;
+    perception_update(&session->perception, &view.frenet, seen);
+    find_path(&view);
     choose_offset(&view);
+    find_path(&view);
     double road = road_speed_mps(&view, parameters->speed_factor);
     double cautious = dmath_min(view_speed_mps(&view), hiding_speed_mps(&view));
     double wanted = free_accel_mps2(view.speed_mps, dmath_min(road, cautious));

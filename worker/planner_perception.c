@@ -17,33 +17,26 @@
 enum {
     RUNS_MAX = 512,
     CLUSTERS_MAX = 64,
-    CELL_MIN = 24,    /* weaker returns are ignored */
-    MASS_SOLID = 150, /* summed coverage that no single stray return reaches */
+    CELL_MIN = 24,     /* weaker returns are ignored */
+    MASS_SOLID = 250,  /* summed coverage of about one full cell */
+    MASS_MEDIUM = 110, /* more than any single stray return has */
+    EVIDENCE_SOLID = 15,
+    EVIDENCE_MEDIUM = 10,
+    EVIDENCE_WEAK = 3,
+    EVIDENCE_ENOUGH = 30,
     MISSED_FRAMES_MAX = 5,
 };
 
-#define GATE_S_M 2.0
-#define GATE_D_M 1.5
-#define GATE_NEW_S_M 4.0 /* a track seen once has no speed yet: up to 40 m/s in a tick */
+#define GATE_M 2.0
+#define GATE_NEW_M 4.0 /* a track seen once has no speed yet: up to 40 m/s in a tick */
 #define CENTROID_EXTENT_M 2.4
 #define STEADY_EXTENT_M 0.25
+#define NEAR_ROUTE_M 8.0
 #define SPEED_MAX_MPS 70.0
 
-/* ---- route as segments ---- */
+/* ---- route ---- */
 
-struct segment {
-    double x_m, y_m; /* start */
-    double ux, uy;   /* direction */
-    double length_m;
-    double x_low_m, x_high_m; /* rows of the grid for which it can hold the foot point */
-};
-
-struct frenet {
-    uint32_t count;
-    struct segment segments[SWERVE_ROUTE_POINTS];
-};
-
-static void frenet_make(struct frenet *frenet, const struct swerve_observation *seen)
+void frenet_make(struct frenet *frenet, const struct swerve_observation *seen)
 {
     frenet->count = 0;
     for (uint32_t i = 0; i + 1 < seen->route_count && i + 1 < SWERVE_ROUTE_POINTS; i++) {
@@ -51,34 +44,49 @@ static void frenet_make(struct frenet *frenet, const struct swerve_observation *
         double y = (double)seen->route[i].y_m;
         double dx = (double)seen->route[i + 1].x_m - x;
         double dy = (double)seen->route[i + 1].y_m - y;
-        double length = sqrt(dx * dx + dy * dy);
-        length = dmath_max(length, 1e-6);
-        /* A foot point lies at most 24 m aside (the grid's half width) from its cell. */
+        double length = dmath_max(sqrt(dx * dx + dy * dy), 1e-6);
+        /* A foot point lies at most the grid's half width aside from its cell. */
         double reach = 2.0 - BEV_Y_MIN_M * fabs(dy) / length;
-        struct segment *segment = &frenet->segments[frenet->count++];
-        *segment = (struct segment){x,
-                                    y,
-                                    dx / length,
-                                    dy / length,
-                                    length,
-                                    dmath_min(x, x + dx) - reach,
-                                    dmath_max(x, x + dx) + reach};
+        frenet->segments[frenet->count++] = (struct frenet_segment){x,
+                                                                    y,
+                                                                    dx / length,
+                                                                    dy / length,
+                                                                    length,
+                                                                    dmath_min(x, x + dx) - reach,
+                                                                    dmath_max(x, x + dx) + reach};
     }
     /* The ends go straight on. */
     frenet->segments[0].x_low_m = -1e9;
     frenet->segments[frenet->count - 1].x_high_m = 1e9;
 }
 
-/* Frenet coordinates of a point in ego's frame, s from the foot point. */
-static void frenet_project(const struct frenet *frenet, double x_m, double y_m, double *s_m,
-                           double *d_m)
+/* Segments [first, end) that may hold the foot points of all points with one x. */
+struct candidates {
+    double x_m;
+    uint32_t first, end;
+};
+
+static void find_candidates(const struct frenet *frenet, double x_m, struct candidates *out)
 {
-    double best = 1e300;
+    uint32_t first = frenet->count;
+    uint32_t end = 0;
     for (uint32_t i = 0; i < frenet->count; i++) {
-        const struct segment *segment = &frenet->segments[i];
-        if (x_m < segment->x_low_m || x_m > segment->x_high_m) {
-            continue;
+        const struct frenet_segment *segment = &frenet->segments[i];
+        if (x_m >= segment->x_low_m && x_m <= segment->x_high_m) {
+            first = i < first ? i : first;
+            end = i + 1;
         }
+    }
+    *out = (struct candidates){x_m, first, end};
+}
+
+static bool project_among(const struct frenet *frenet, const struct candidates *among, double y_m,
+                          struct frenet_point *out)
+{
+    double x_m = among->x_m;
+    double best = 1e300;
+    for (uint32_t i = among->first; i < among->end; i++) {
+        const struct frenet_segment *segment = &frenet->segments[i];
         double px = x_m - segment->x_m;
         double py = y_m - segment->y_m;
         double along = px * segment->ux + py * segment->uy;
@@ -90,19 +98,21 @@ static void frenet_project(const struct frenet *frenet, double x_m, double y_m, 
         double squared = across * across + over * over;
         if (squared < best) {
             best = squared;
-            *s_m = SWERVE_ROUTE_STEP_M * (double)i + clamped;
-            *d_m = over == 0.0 ? across : across < 0.0 ? -sqrt(squared) : sqrt(squared);
+            *out = (struct frenet_point){SWERVE_ROUTE_STEP_M * (double)i + clamped, across,
+                                         segment->ux, segment->uy};
         }
     }
+    if (best < 1e300) {
+        out->d_m = out->d_m < 0.0 ? -sqrt(best) : sqrt(best);
+    }
+    return best < 1e300;
 }
 
-double perception_ego_offset_m(const struct swerve_observation *seen)
+bool frenet_project(const struct frenet *frenet, double x_m, double y_m, struct frenet_point *out)
 {
-    const struct swerve_route_point *from = &seen->route[0];
-    double dx = (double)from[1].x_m - (double)from->x_m;
-    double dy = (double)from[1].y_m - (double)from->y_m;
-    double length = dmath_max(sqrt(dx * dx + dy * dy), 1e-6);
-    return (dy * (double)from->x_m - dx * (double)from->y_m) / length;
+    struct candidates among;
+    find_candidates(frenet, x_m, &among);
+    return project_among(frenet, &among, y_m, out);
 }
 
 bool perception_unseen(const struct swerve_observation *seen, double s_m, double d_m)
@@ -128,8 +138,11 @@ struct run {
 
 struct cluster {
     uint32_t mass;
-    double s_sum, d_sum;                         /* weighted by coverage */
-    double s_low_m, s_high_m, d_low_m, d_high_m; /* edges; s from the foot point */
+    double x_sum, y_sum; /* standing frame, weighted by coverage */
+    double s_sum, d_sum; /* along the route */
+    uint32_t projected_mass;
+    struct perception_box box;
+    struct perception_extent at;
     bool taken;
 };
 
@@ -199,6 +212,18 @@ static void scan_row(struct clusters *clusters, const uint8_t *row, uint32_t row
     }
 }
 
+/* Whether a row has any return at all. Most have none. */
+static bool row_empty(const uint8_t *row)
+{
+    uint64_t words[BEV_COLS / 8];
+    uint64_t any = 0;
+    memcpy(words, row, sizeof words);
+    for (uint32_t i = 0; i < BEV_COLS / 8; i++) {
+        any |= words[i];
+    }
+    return any == 0;
+}
+
 static void find_runs(struct clusters *clusters, const uint8_t *occupancy)
 {
     clusters->run_count = 0;
@@ -206,7 +231,9 @@ static void find_runs(struct clusters *clusters, const uint8_t *occupancy)
     uint32_t previous_end = 0;
     for (uint32_t r = 0; r < BEV_ROWS; r++) {
         uint32_t first = clusters->run_count;
-        scan_row(clusters, occupancy + (size_t)r * BEV_COLS, r);
+        if (!row_empty(occupancy + (size_t)r * BEV_COLS)) {
+            scan_row(clusters, occupancy + (size_t)r * BEV_COLS, r);
+        }
         if (previous_end > previous && clusters->runs[previous].row + 1u == r) {
             for (uint32_t i = first; i < clusters->run_count; i++) {
                 run_join(clusters, (uint16_t)i, &previous, previous_end);
@@ -217,40 +244,60 @@ static void find_runs(struct clusters *clusters, const uint8_t *occupancy)
     }
 }
 
-/* Adds a run's cells to its cluster. The edge of a cell that is covered to a part c lies c of a
- * cell before its far side; the smallest such edge is that of the object. */
-static void add_cells(struct cluster *cluster, const struct run *run, const uint8_t *occupancy,
-                      const struct frenet *frenet)
+/* The edge of a cell that is covered to a part c lies c of the cell before its far side; the
+ * smallest such edge of all cells is that of the object. `half` is half a cell along the axis. */
+static void stretch(double *low, double *high, double centre, double half, double covered)
 {
-    double x = BEV_X_MIN_M + ((double)run->row + 0.5) * BEV_CELL_M;
+    *low = dmath_min(*low, centre + half - 2.0 * half * covered);
+    *high = dmath_max(*high, centre - half + 2.0 * half * covered);
+}
+
+static void add_cells(struct cluster *cluster, const struct run *run, const uint8_t *occupancy,
+                      const struct perception *ego, const struct frenet *frenet,
+                      const struct candidates *among)
+{
+    const double half = BEV_CELL_M / 2.0;
+    double turned_half = half * (fabs(ego->ego_cos) + fabs(ego->ego_sin));
+    double ahead_m = among->x_m;
     for (uint32_t col = run->first; col < run->end; col++) {
         uint8_t value = occupancy[(size_t)run->row * BEV_COLS + col];
         if (value < CELL_MIN) {
             continue;
         }
-        double s = 0.0;
-        double d = 0.0;
-        frenet_project(frenet, x, BEV_Y_MIN_M + ((double)col + 0.5) * BEV_CELL_M, &s, &d);
-        double covered_m = BEV_CELL_M / 255.0 * (double)value;
-        double half_m = BEV_CELL_M / 2.0;
+        double weight = (double)value;
+        double covered = weight / 255.0;
+        double left_m = BEV_Y_MIN_M + ((double)col + 0.5) * BEV_CELL_M;
+        double x = ego->ego_x_m + ego->ego_cos * ahead_m - ego->ego_sin * left_m;
+        double y = ego->ego_y_m + ego->ego_sin * ahead_m + ego->ego_cos * left_m;
         cluster->mass += value;
-        cluster->s_sum += s * (double)value;
-        cluster->d_sum += d * (double)value;
-        cluster->s_low_m = dmath_min(cluster->s_low_m, s + half_m - covered_m);
-        cluster->s_high_m = dmath_max(cluster->s_high_m, s - half_m + covered_m);
-        cluster->d_low_m = dmath_min(cluster->d_low_m, d + half_m - covered_m);
-        cluster->d_high_m = dmath_max(cluster->d_high_m, d - half_m + covered_m);
+        cluster->x_sum += x * weight;
+        cluster->y_sum += y * weight;
+        stretch(&cluster->box.x_low_m, &cluster->box.x_high_m, x, turned_half, covered);
+        stretch(&cluster->box.y_low_m, &cluster->box.y_high_m, y, turned_half, covered);
+        struct frenet_point point;
+        if (project_among(frenet, among, left_m, &point)) {
+            cluster->projected_mass += value;
+            cluster->s_sum += point.s_m * weight;
+            cluster->d_sum += point.d_m * weight;
+            stretch(&cluster->at.s_low_m, &cluster->at.s_high_m, point.s_m, half, covered);
+            stretch(&cluster->at.d_low_m, &cluster->at.d_high_m, point.d_m, half, covered);
+        }
     }
 }
 
 static void find_clusters(struct clusters *clusters, const struct swerve_observation *seen,
-                          const struct frenet *frenet)
+                          const struct perception *ego, const struct frenet *frenet)
 {
     const uint8_t *occupancy = seen->bev + (size_t)BEV_OCCUPANCY * BEV_CELLS;
     find_runs(clusters, occupancy);
     uint16_t slots[RUNS_MAX];
     clusters->count = 0;
+    struct candidates among = {.x_m = 0.0};
     for (uint32_t i = 0; i < clusters->run_count; i++) {
+        uint16_t row = clusters->runs[i].row;
+        if (i == 0 || row != clusters->runs[i - 1].row) {
+            find_candidates(frenet, BEV_X_MIN_M + ((double)row + 0.5) * BEV_CELL_M, &among);
+        }
         uint16_t root = run_root(clusters->runs, (uint16_t)i);
         if (root == i) {
             if (clusters->count == CLUSTERS_MAX) {
@@ -258,150 +305,182 @@ static void find_clusters(struct clusters *clusters, const struct swerve_observa
                 continue;
             }
             slots[i] = (uint16_t)clusters->count++;
-            clusters->list[slots[i]] = (struct cluster){
-                .s_low_m = 1e9, .s_high_m = -1e9, .d_low_m = 1e9, .d_high_m = -1e9};
+            clusters->list[slots[i]] =
+                (struct cluster){.box = {1e9, -1e9, 1e9, -1e9}, .at = {1e9, -1e9, 1e9, -1e9}};
         }
         if (slots[root] < CLUSTERS_MAX) {
-            add_cells(&clusters->list[slots[root]], &clusters->runs[i], occupancy, frenet);
+            add_cells(&clusters->list[slots[root]], &clusters->runs[i], occupancy, ego, frenet,
+                      &among);
         }
     }
 }
 
 /* ---- tracks ---- */
 
-/* What of a shape is followed from one frame to the next. */
+/* What of a shape is followed from one frame to the next, along one axis. */
 enum feature { FEATURE_CENTROID = 0, FEATURE_LOW, FEATURE_HIGH };
 
-static double cluster_s(const struct cluster *cluster, double ego_s_m, enum feature feature)
+/* One axis of a shape. */
+struct span {
+    double centroid, low, high;
+};
+
+static double span_pick(struct span span, enum feature feature)
 {
-    double s = feature == FEATURE_LOW    ? cluster->s_low_m
-               : feature == FEATURE_HIGH ? cluster->s_high_m
-                                         : cluster->s_sum / (double)cluster->mass;
-    return s + ego_s_m;
+    return feature == FEATURE_LOW ? span.low : feature == FEATURE_HIGH ? span.high : span.centroid;
 }
 
-static double cluster_d(const struct cluster *cluster, enum feature feature)
+/* How far a shape moved along two axes. The centroid is the finest measure, but moves by itself
+ * when more or less of an object comes into view: then, and for large shapes, the edges that face
+ * `towards` are followed, which are seen as long as the object is. */
+static void measure(const struct span before[2], const struct span after[2],
+                    const double towards[2], double moved[2])
 {
-    return feature == FEATURE_LOW    ? cluster->d_low_m
-           : feature == FEATURE_HIGH ? cluster->d_high_m
-                                     : cluster->d_sum / (double)cluster->mass;
+    bool steady = true;
+    for (int axis = 0; axis < 2; axis++) {
+        double extent = after[axis].high - after[axis].low;
+        steady = steady && extent <= CENTROID_EXTENT_M &&
+                 fabs(extent - (before[axis].high - before[axis].low)) < STEADY_EXTENT_M;
+    }
+    for (int axis = 0; axis < 2; axis++) {
+        enum feature feature = steady                                  ? FEATURE_CENTROID
+                               : after[axis].centroid >= towards[axis] ? FEATURE_LOW
+                                                                       : FEATURE_HIGH;
+        moved[axis] = span_pick(after[axis], feature) - span_pick(before[axis], feature);
+    }
 }
 
-static double track_s(const struct perception_track *track, enum feature feature)
+static void measure_standing(const struct perception *ego, const struct perception_track *track,
+                             const struct cluster *cluster, double moved[2])
 {
-    return feature == FEATURE_LOW    ? track->s_low_m
-           : feature == FEATURE_HIGH ? track->s_high_m
-                                     : track->s_centroid_m;
+    const struct perception_box *old = &track->box;
+    const struct perception_box *now = &cluster->box;
+    double mass = (double)cluster->mass;
+    const struct span before[2] = {{track->x_centroid_m, old->x_low_m, old->x_high_m},
+                                   {track->y_centroid_m, old->y_low_m, old->y_high_m}};
+    const struct span after[2] = {{cluster->x_sum / mass, now->x_low_m, now->x_high_m},
+                                  {cluster->y_sum / mass, now->y_low_m, now->y_high_m}};
+    const double towards[2] = {ego->ego_x_m, ego->ego_y_m};
+    measure(before, after, towards, moved);
 }
 
-static double track_d(const struct perception_track *track, enum feature feature)
+static void measure_along(const struct perception_track *track, const struct cluster *cluster,
+                          double moved[2])
 {
-    return feature == FEATURE_LOW    ? track->d_low_m
-           : feature == FEATURE_HIGH ? track->d_high_m
-                                     : track->d_centroid_m;
+    const struct perception_extent *old = &track->at;
+    const struct perception_extent *now = &cluster->at;
+    double mass = (double)cluster->projected_mass;
+    const struct span before[2] = {{track->s_centroid_m, old->s_low_m, old->s_high_m},
+                                   {track->d_centroid_m, old->d_low_m, old->d_high_m}};
+    const struct span after[2] = {{cluster->s_sum / mass, now->s_low_m, now->s_high_m},
+                                  {cluster->d_sum / mass, now->d_low_m, now->d_high_m}};
+    const double towards[2] = {0.0, 0.0};
+    measure(before, after, towards, moved);
 }
 
-/* The centroid is the finest measure, but moves by itself when more or less of an object comes into
- * view: then, and for long shapes, the edge that faces ego (s) or the route (d) is followed. */
-static bool shape_steady(const struct perception_track *track, const struct cluster *cluster)
+struct gains {
+    double alpha;
+    double beta_per_s;
+};
+
+/* While a track is young the gains are those of the least-squares line through its points
+ * (Bar-Shalom, Li, Kirubarajan, "Estimation with Applications to Tracking and Navigation", 2001),
+ * then constant. */
+static struct gains gains_at(uint32_t age, double dt_s)
 {
-    double s_extent_m = cluster->s_high_m - cluster->s_low_m;
-    double d_extent_m = cluster->d_high_m - cluster->d_low_m;
-    return s_extent_m <= CENTROID_EXTENT_M && d_extent_m <= CENTROID_EXTENT_M &&
-           fabs(s_extent_m - (track->s_high_m - track->s_low_m)) < STEADY_EXTENT_M &&
-           fabs(d_extent_m - (track->d_high_m - track->d_low_m)) < STEADY_EXTENT_M;
+    double k = (double)(age + 1);
+    return (struct gains){dmath_max(2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)), 0.6),
+                          dmath_max(6.0 / (k * (k + 1.0)), 0.3) / dt_s};
 }
 
-static enum feature choose_s(const struct perception_track *track, const struct cluster *cluster)
+/* Alpha-beta step along one axis. What is filtered is whichever feature this frame offers:
+ * positions are kept as residuals, so a change of feature moves neither position nor speed. */
+static void filter_axis(struct gains gains, double moved_m, double *residual_m, double *speed_mps)
 {
-    return shape_steady(track, cluster) ? FEATURE_CENTROID
-           : cluster->s_sum >= 0.0      ? FEATURE_LOW
-                                        : FEATURE_HIGH;
+    double error_m = moved_m - *residual_m;
+    *residual_m = (gains.alpha - 1.0) * error_m;
+    *speed_mps =
+        dmath_clamp(*speed_mps + gains.beta_per_s * error_m, -SPEED_MAX_MPS, SPEED_MAX_MPS);
 }
 
-static enum feature choose_d(const struct perception_track *track, const struct cluster *cluster)
+static void track_take(struct perception_track *track, const struct cluster *cluster)
 {
-    return shape_steady(track, cluster) ? FEATURE_CENTROID
-           : cluster->d_sum >= 0.0      ? FEATURE_LOW
-                                        : FEATURE_HIGH;
+    double mass = (double)cluster->mass;
+    track->box = cluster->box;
+    track->x_centroid_m = cluster->x_sum / mass;
+    track->y_centroid_m = cluster->y_sum / mass;
+    track->evidence += cluster->mass >= MASS_SOLID    ? EVIDENCE_SOLID
+                       : cluster->mass >= MASS_MEDIUM ? EVIDENCE_MEDIUM
+                                                      : EVIDENCE_WEAK;
+    track->missed = 0;
+    track->at = cluster->at;
+    if (cluster->projected_mass > 0) {
+        track->s_centroid_m = cluster->s_sum / (double)cluster->projected_mass;
+        track->d_centroid_m = cluster->d_sum / (double)cluster->projected_mass;
+    }
 }
 
-static void track_take(struct perception_track *track, const struct cluster *cluster,
-                       double ego_s_m)
+static void track_correct(const struct perception *ego, struct perception_track *track,
+                          const struct cluster *cluster, double dt_s)
 {
-    track->s_low_m = cluster->s_low_m + ego_s_m;
-    track->s_high_m = cluster->s_high_m + ego_s_m;
-    track->d_low_m = cluster->d_low_m;
-    track->d_high_m = cluster->d_high_m;
-    track->s_centroid_m = cluster_s(cluster, ego_s_m, FEATURE_CENTROID);
-    track->d_centroid_m = cluster_d(cluster, FEATURE_CENTROID);
-    track->mass = cluster->mass;
-}
-
-static void track_start(struct perception_track *track, const struct cluster *cluster,
-                        double ego_s_m)
-{
-    *track = (struct perception_track){.live = true, .age = 1};
-    track_take(track, cluster, ego_s_m);
-}
-
-/* Alpha-beta step. While a track is young the gains are those of the least-squares line through its
- * points (Bar-Shalom, Li, Kirubarajan, "Estimation with Applications to Tracking and Navigation",
- * 2001), then constant. What is filtered is the feature chosen for this frame: positions are kept
- * as residuals, so changing the feature moves neither position nor speed. */
-static void track_correct(struct perception_track *track, const struct cluster *cluster,
-                          double ego_s_m, double dt_s)
-{
-    double k = (double)(track->age + 1);
-    double alpha = dmath_max(2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)), 0.6);
-    double beta = dmath_max(6.0 / (k * (k + 1.0)), 0.3);
-    enum feature s_feature = choose_s(track, cluster);
-    enum feature d_feature = choose_d(track, cluster);
-    double s_error =
-        cluster_s(cluster, ego_s_m, s_feature) - track_s(track, s_feature) - track->s_residual_m;
-    double d_error =
-        cluster_d(cluster, d_feature) - track_d(track, d_feature) - track->d_residual_m;
-    double before_mps = track->s_mps;
-    track->s_residual_m = (alpha - 1.0) * s_error;
-    track->d_residual_m = (alpha - 1.0) * d_error;
-    track->s_mps = dmath_clamp(track->s_mps + beta * s_error / dt_s, -SPEED_MAX_MPS, SPEED_MAX_MPS);
-    track->d_mps = dmath_clamp(track->d_mps + beta * d_error / dt_s, -SPEED_MAX_MPS, SPEED_MAX_MPS);
-    if (track->age >= 4) {
-        double accel = dmath_clamp((track->s_mps - before_mps) / dt_s, -12.0, 12.0);
-        track->s_mps2 += 0.25 * (accel - track->s_mps2);
+    struct gains gains = gains_at(track->age, dt_s);
+    double moved[2];
+    measure_standing(ego, track, cluster, moved);
+    filter_axis(gains, moved[0], &track->x_residual_m, &track->vx_mps);
+    filter_axis(gains, moved[1], &track->y_residual_m, &track->vy_mps);
+    if (track->near_route && cluster->projected_mass > 0) {
+        double before_mps = track->s_mps;
+        measure_along(track, cluster, moved);
+        filter_axis(gains, moved[0], &track->s_residual_m, &track->s_mps);
+        filter_axis(gains, moved[1], &track->d_residual_m, &track->d_mps);
+        if (track->age >= 4) {
+            double accel = dmath_clamp((track->s_mps - before_mps) / dt_s, -12.0, 12.0);
+            track->s_mps2 += 0.25 * (accel - track->s_mps2);
+        }
     }
     track->age++;
-    track->missed = 0;
-    track_take(track, cluster, ego_s_m);
+    track_take(track, cluster);
 }
 
-static void track_predict(struct perception_track *track, double dt_s)
+static void track_predict(struct perception_track *track, double ego_progress_m)
 {
-    double ds = track->s_mps * dt_s;
-    double dd = track->d_mps * dt_s;
-    track->s_centroid_m += ds;
-    track->s_low_m += ds;
-    track->s_high_m += ds;
-    track->d_centroid_m += dd;
-    track->d_low_m += dd;
-    track->d_high_m += dd;
+    double dx_m = track->vx_mps * TICK_S;
+    double dy_m = track->vy_mps * TICK_S;
+    track->x_centroid_m += dx_m;
+    track->box.x_low_m += dx_m;
+    track->box.x_high_m += dx_m;
+    track->y_centroid_m += dy_m;
+    track->box.y_low_m += dy_m;
+    track->box.y_high_m += dy_m;
+    double ds_m = track->s_mps * TICK_S - ego_progress_m;
+    double dd_m = track->d_mps * TICK_S;
+    track->s_centroid_m += ds_m;
+    track->at.s_low_m += ds_m;
+    track->at.s_high_m += ds_m;
+    track->d_centroid_m += dd_m;
+    track->at.d_low_m += dd_m;
+    track->at.d_high_m += dd_m;
 }
 
 /* The nearest free cluster inside the track's gate, or NULL. */
-static struct cluster *find_match(const struct perception_track *track, struct clusters *clusters,
-                                  double ego_s_m)
+static struct cluster *find_match(const struct perception *ego,
+                                  const struct perception_track *track, struct clusters *clusters)
 {
-    double gate_s = track->age == 1 ? GATE_NEW_S_M : GATE_S_M;
+    double gate_m = track->age == 1 ? GATE_NEW_M : GATE_M;
     struct cluster *best = NULL;
     double best_cost = 1e300;
     for (uint32_t i = 0; i < clusters->count; i++) {
         struct cluster *cluster = &clusters->list[i];
-        enum feature s_feature = choose_s(track, cluster);
-        enum feature d_feature = choose_d(track, cluster);
-        double ds = fabs(cluster_s(cluster, ego_s_m, s_feature) - track_s(track, s_feature));
-        double dd = fabs(cluster_d(cluster, d_feature) - track_d(track, d_feature));
-        double cost = ds + dd;
-        if (!cluster->taken && ds <= gate_s && dd <= GATE_D_M && cost < best_cost) {
+        if (cluster->taken || cluster->box.x_low_m > track->box.x_high_m + gate_m ||
+            cluster->box.x_high_m < track->box.x_low_m - gate_m ||
+            cluster->box.y_low_m > track->box.y_high_m + gate_m ||
+            cluster->box.y_high_m < track->box.y_low_m - gate_m) {
+            continue;
+        }
+        double moved[2];
+        measure_standing(ego, track, cluster, moved);
+        double cost = moved[0] * moved[0] + moved[1] * moved[1];
+        if (cost <= gate_m * gate_m && cost < best_cost) {
             best = cluster;
             best_cost = cost;
         }
@@ -419,10 +498,10 @@ static void match_tracks(struct perception *perception, struct clusters *cluster
             if (!track->live || (track->age == 1) != (newcomers == 1)) {
                 continue;
             }
-            struct cluster *match = find_match(track, clusters, perception->ego_s_m);
+            struct cluster *match = find_match(perception, track, clusters);
             if (match != NULL) {
                 match->taken = true;
-                track_correct(track, match, perception->ego_s_m, dt_s);
+                track_correct(perception, track, match, dt_s);
             } else if (track->age < 3 || ++track->missed > MISSED_FRAMES_MAX) {
                 track->live = false;
             }
@@ -434,7 +513,8 @@ static void match_tracks(struct perception *perception, struct clusters *cluster
             slot++;
         }
         if (slot < PERCEPTION_TRACKS && !clusters->list[i].taken) {
-            track_start(&perception->tracks[slot], &clusters->list[i], perception->ego_s_m);
+            perception->tracks[slot] = (struct perception_track){.live = true, .age = 1};
+            track_take(&perception->tracks[slot], &clusters->list[i]);
         }
     }
 }
@@ -448,53 +528,124 @@ void perception_reset(struct perception *perception)
 
 bool perception_trusted(const struct perception_track *track)
 {
-    return track->live && track->age >= (track->mass >= MASS_SOLID ? 2u : 6u);
+    return track->live && track->evidence >= EVIDENCE_ENOUGH;
 }
 
-/* Ego's progress along the route since the last update. */
-static double progress_m(const struct perception *perception, const struct swerve_observation *seen)
+/* A point of the standing frame in ego's. */
+static void to_ego(const struct perception *perception, double x_m, double y_m, double *ahead_m,
+                   double *left_m)
 {
-    double dx = seen->x_m - perception->x_m;
-    double dy = seen->y_m - perception->y_m;
-    double sine;
-    double cosine;
-    dmath_sincos(seen->heading_rad, &sine, &cosine);
-    double ahead = cosine * dx + sine * dy;
-    double left = cosine * dy - sine * dx;
-    double rx = (double)seen->route[1].x_m - (double)seen->route[0].x_m;
-    double ry = (double)seen->route[1].y_m - (double)seen->route[0].y_m;
-    double length = dmath_max(sqrt(rx * rx + ry * ry), 1e-6);
-    return (ahead * rx + left * ry) / length;
+    double dx = x_m - perception->ego_x_m;
+    double dy = y_m - perception->ego_y_m;
+    *ahead_m = perception->ego_cos * dx + perception->ego_sin * dy;
+    *left_m = perception->ego_cos * dy - perception->ego_sin * dx;
 }
 
-void perception_update(struct perception *perception, const struct swerve_observation *seen)
+bool perception_extent_after(const struct perception *perception, const struct frenet *frenet,
+                             const struct perception_track *track, double vx_mps, double vy_mps,
+                             double t_s, struct perception_extent *out)
+{
+    double ahead_m;
+    double left_m;
+    struct frenet_point point;
+    to_ego(perception, 0.5 * (track->box.x_low_m + track->box.x_high_m) + vx_mps * t_s,
+           0.5 * (track->box.y_low_m + track->box.y_high_m) + vy_mps * t_s, &ahead_m, &left_m);
+    if (!frenet_project(frenet, ahead_m, left_m, &point)) {
+        return false;
+    }
+    /* The route's direction there, in the standing frame, turns the box. */
+    double ux = perception->ego_cos * point.ux - perception->ego_sin * point.uy;
+    double uy = perception->ego_sin * point.ux + perception->ego_cos * point.uy;
+    double half_x = 0.5 * (track->box.x_high_m - track->box.x_low_m);
+    double half_y = 0.5 * (track->box.y_high_m - track->box.y_low_m);
+    double half_s = half_x * fabs(ux) + half_y * fabs(uy);
+    double half_d = half_x * fabs(uy) + half_y * fabs(ux);
+    *out = (struct perception_extent){point.s_m - half_s, point.s_m + half_s, point.d_m - half_d,
+                                      point.d_m + half_d};
+    return true;
+}
+
+/* Brings a track's description along the route up to date. Near the route it has a filter of its
+ * own; elsewhere, and when it comes near, it is what the standing frame says. */
+static void describe(const struct perception *perception, const struct frenet *frenet,
+                     struct perception_track *track, bool fresh)
+{
+    double ahead_m;
+    double left_m;
+    struct frenet_point point;
+    to_ego(perception, track->x_centroid_m, track->y_centroid_m, &ahead_m, &left_m);
+    if (!frenet_project(frenet, ahead_m, left_m, &point)) {
+        track->near_route = false;
+        track->at = (struct perception_extent){1e6, 1e6, 1e6, 1e6};
+        return;
+    }
+    if (!track->near_route) {
+        double ux = perception->ego_cos * point.ux - perception->ego_sin * point.uy;
+        double uy = perception->ego_sin * point.ux + perception->ego_cos * point.uy;
+        track->s_mps = track->vx_mps * ux + track->vy_mps * uy;
+        track->d_mps = track->vy_mps * ux - track->vx_mps * uy;
+        track->s_residual_m = track->x_residual_m * ux + track->y_residual_m * uy;
+        track->d_residual_m = track->y_residual_m * ux - track->x_residual_m * uy;
+        track->s_mps2 = 0.0;
+        if (!fresh || track->missed > 0) {
+            perception_extent_after(perception, frenet, track, 0.0, 0.0, 0.0, &track->at);
+            track->s_centroid_m = point.s_m;
+            track->d_centroid_m = point.d_m;
+        }
+    }
+    track->near_route = fabs(point.d_m) < (track->near_route ? NEAR_ROUTE_M + 2.0 : NEAR_ROUTE_M);
+}
+
+/* Ego's pose in the standing frame. */
+static void take_odometry(struct perception *perception, const struct frenet *frenet,
+                          const struct swerve_observation *seen)
+{
+    if (!perception->started) {
+        perception->origin_x_m = seen->x_m;
+        perception->origin_y_m = seen->y_m;
+        perception->origin_heading_rad = seen->heading_rad;
+    }
+    double c;
+    double s;
+    dmath_sincos(perception->origin_heading_rad, &s, &c);
+    double dx = seen->x_m - perception->origin_x_m;
+    double dy = seen->y_m - perception->origin_y_m;
+    double x_m = c * dx + s * dy;
+    double y_m = c * dy - s * dx;
+    dmath_sincos(seen->heading_rad - perception->origin_heading_rad, &s, &c);
+    /* The route's direction at the foot point, in the standing frame. */
+    double ux = c * frenet->segments[0].ux - s * frenet->segments[0].uy;
+    double uy = s * frenet->segments[0].ux + c * frenet->segments[0].uy;
+    perception->progress_m = (x_m - perception->ego_x_m) * ux + (y_m - perception->ego_y_m) * uy;
+    perception->ego_x_m = x_m;
+    perception->ego_y_m = y_m;
+    perception->ego_cos = c;
+    perception->ego_sin = s;
+}
+
+void perception_update(struct perception *perception, const struct frenet *frenet,
+                       const struct swerve_observation *seen)
 {
     bool fresh =
         seen->bev != NULL && (!perception->started || seen->bev_time_ns > perception->bev_time_ns);
-    if (perception->started) {
-        perception->ego_s_m += progress_m(perception, seen);
-    }
-    perception->x_m = seen->x_m;
-    perception->y_m = seen->y_m;
-    if (perception->started) {
-        for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
-            if (perception->tracks[i].live) {
-                track_predict(&perception->tracks[i], TICK_S);
-            }
+    take_odometry(perception, frenet, seen);
+    for (uint32_t i = 0; perception->started && i < PERCEPTION_TRACKS; i++) {
+        if (perception->tracks[i].live) {
+            track_predict(&perception->tracks[i], perception->progress_m);
         }
     }
-    perception->started = true;
-    if (!fresh) {
-        return;
+    if (fresh) {
+        /* After a dark spell the filter's error has built up over several ticks. */
+        double dt_s = (double)(seen->bev_time_ns - perception->bev_time_ns) * 1e-9;
+        struct clusters clusters;
+        find_clusters(&clusters, seen, perception, frenet);
+        match_tracks(perception, &clusters, dmath_max(dt_s, TICK_S));
+        perception->bev_time_ns = seen->bev_time_ns;
     }
-    /* After a dark spell the filter's error has built up over several ticks. */
-    double dt_s = (double)(seen->bev_time_ns - perception->bev_time_ns) * 1e-9;
-    dt_s = dmath_max(dt_s, TICK_S);
-    perception->bev_time_ns = seen->bev_time_ns;
-    perception->frames++;
-    struct frenet frenet;
-    frenet_make(&frenet, seen);
-    struct clusters clusters;
-    find_clusters(&clusters, seen, &frenet);
-    match_tracks(perception, &clusters, dt_s);
+    perception->started = true;
+    for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
+        if (perception->tracks[i].live) {
+            describe(perception, frenet, &perception->tracks[i], fresh);
+        }
+    }
 }

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "engine/picture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@ enum {
     /* The part of the grid worth printing: 12 m behind to 52 m ahead of ego. */
     SHOWN_ROWS = 128,
     SHOWN_FIRST_ROW = BEV_ROWS - SHOWN_ROWS - 8,
-    SPEED_WIDTH = 220,
-    SPEED_HEIGHT = 44,
+    /* Display size when the style sheet does not stretch it. */
+    SHOWN_WIDTH = BEV_COLS * 3 / 2,
 };
 
 static void drop_trace(struct report_drive *drive)
@@ -86,7 +87,9 @@ enum status report_drive_open(struct report_drive *drive, struct store *store,
         drop_trace(drive);
         status = load_scenario(drive, store, outcome->scenario_hash, error);
     }
-    if (status == STATUS_OK && strcmp(drive->artifact_hash, outcome->artifact_hash) != 0) {
+    if (outcome->artifact_hash[0] == '\0') {
+        drop_trace(drive);
+    } else if (status == STATUS_OK && strcmp(drive->artifact_hash, outcome->artifact_hash) != 0) {
         status = load_trace(drive, store, outcome->artifact_hash, error);
     }
     return status;
@@ -100,7 +103,61 @@ void report_drive_close(struct report_drive *drive)
 
 int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome)
 {
+    if (drive->artifact == NULL) {
+        return -1;
+    }
     return trace_reader_find(&drive->reader, outcome->branch_id);
+}
+
+/* Where ego came closest to any present agent, centre to centre. */
+static void closest_approach(const struct report_drive *drive, int32_t rollout, uint32_t last,
+                             struct report_moment *moment)
+{
+    struct trace_agent agents[LIMIT_AGENTS];
+    struct trace_tick at;
+    double best_m2 = INFINITY;
+    for (uint32_t t = 0; t <= last; t++) {
+        if (!trace_reader_tick(&drive->reader, rollout, t, &at, agents)) {
+            continue;
+        }
+        for (uint32_t i = 0; i < drive->reader.header.agent_count; i++) {
+            double x_m = agents[i].x_m - at.x_m;
+            double y_m = agents[i].y_m - at.y_m;
+            double m2 = x_m * x_m + y_m * y_m;
+            if (agents[i].present && m2 < best_m2) {
+                best_m2 = m2;
+                moment->tick = t;
+                moment->agent = (int32_t)i;
+            }
+        }
+    }
+}
+
+struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
+                                         const struct outcome *outcome)
+{
+    struct trace_agent agents[LIMIT_AGENTS];
+    struct trace_tick at;
+    uint32_t last = trace_reader_last_tick(&drive->reader, rollout);
+    struct report_moment moment = {.tick = last, .agent = -1, .guardian_tick = UINT32_MAX};
+    if (outcome->metrics.collision_tick <= last) {
+        moment.tick = outcome->metrics.collision_tick;
+        moment.agent = outcome->metrics.collision_agent;
+    } else {
+        closest_approach(drive, rollout, last, &moment);
+        if (!(outcome->reasons & (REASON_DISTANCE | REASON_TTC))) {
+            moment.tick = last;
+        }
+    }
+    if (moment.agent >= (int32_t)drive->reader.header.agent_count) {
+        moment.agent = -1;
+    }
+    for (uint32_t t = 0; t <= moment.tick && moment.guardian_tick == UINT32_MAX; t++) {
+        if (trace_reader_tick(&drive->reader, rollout, t, &at, agents) && at.guardian) {
+            moment.guardian_tick = t;
+        }
+    }
+    return moment;
 }
 
 static void draw_bev(const struct report_drive *drive, const struct scene *scene, uint64_t seed,
@@ -114,7 +171,7 @@ static void draw_bev(const struct report_drive *drive, const struct scene *scene
         raster_bev(drive->layers, &drive->document->scenario, scene, seed, bev);
         picture_bev(bev, 1, rgb);
         html_picture(html, rgb + (size_t)SHOWN_FIRST_ROW * BEV_COLS * 3, BEV_COLS, SHOWN_ROWS,
-                     BEV_COLS * 3 / 2, "bird's-eye view, ego looking up");
+                     SHOWN_WIDTH, "bird's-eye view, ego looking up");
     }
     free(bev);
     free(rgb);
@@ -137,13 +194,13 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
     if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, &at)) {
         return;
     }
-    html_raw(html, "<figure>");
+    html_raw(html, at.guardian ? "<figure class=\"guardian\">" : "<figure>");
     if (camera) {
-        draw_camera(drive, &scene, seed, CAMERA_FRONT, BEV_COLS * 3 / 2, "front camera", html);
+        draw_camera(drive, &scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);
     }
     draw_bev(drive, &scene, seed, html);
-    html_format(html, "<figcaption>%.1f s &middot; %.1f m/s%s</figcaption></figure>", tick * TICK_S,
-                scene.ego.speed_mps, at.guardian ? " &middot; <b class=\"warn\">guardian</b>" : "");
+    html_format(html, "<figcaption>%.1f s &middot; %.1f m/s</figcaption></figure>", tick * TICK_S,
+                scene.ego.speed_mps);
 }
 
 void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
@@ -159,33 +216,4 @@ void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uin
         draw_camera(drive, &scene, seed, (enum camera_index)i, CAMERA_COLS * 2, names[i], html);
     }
     html_raw(html, "</div>");
-}
-
-void report_drive_speed(const struct report_drive *drive, int32_t rollout, uint32_t first_tick,
-                        uint32_t end_tick, uint32_t mark_tick, struct html *html)
-{
-    struct trace_agent agents[LIMIT_AGENTS];
-    struct trace_tick at;
-    double top_mps = 1.0;
-    for (uint32_t t = first_tick; t <= end_tick; t++) {
-        if (trace_reader_tick(&drive->reader, rollout, t, &at, agents) && at.speed_mps > top_mps) {
-            top_mps = at.speed_mps;
-        }
-    }
-    double span = end_tick > first_tick ? (double)(end_tick - first_tick) : 1.0;
-    html_format(html, "<svg class=\"speed\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">",
-                SPEED_WIDTH, SPEED_HEIGHT, SPEED_WIDTH, SPEED_HEIGHT);
-    if (mark_tick > first_tick && mark_tick <= end_tick) {
-        double x = (mark_tick - first_tick) / span * SPEED_WIDTH;
-        html_format(html, "<line class=\"mark\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%d\"/>", x, x,
-                    SPEED_HEIGHT);
-    }
-    html_raw(html, "<polyline points=\"");
-    for (uint32_t t = first_tick; t <= end_tick; t++) {
-        if (trace_reader_tick(&drive->reader, rollout, t, &at, agents)) {
-            html_format(html, "%.1f,%.1f ", (t - first_tick) / span * SPEED_WIDTH,
-                        SPEED_HEIGHT - 2 - at.speed_mps / top_mps * (SPEED_HEIGHT - 14));
-        }
-    }
-    html_format(html, "\"/><text x=\"2\" y=\"9\">%.0f m/s</text></svg>", top_mps);
 }

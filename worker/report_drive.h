@@ -28,16 +28,22 @@ void report_drive_close(struct report_drive *drive);
 /* Rollout index of the outcome in the trace, -1: not recorded. */
 int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
 
-/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera above. */
+/* When it was decided and against whom. */
+struct report_moment {
+    uint32_t tick;          /* first contact, closest approach, or the end */
+    int32_t agent;          /* touched or closest, -1: none */
+    uint32_t guardian_tick; /* first override up to then, UINT32_MAX: none */
+};
+struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
+                                         const struct outcome *outcome);
+
+/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
+ * above; class "guardian" where the guardian would have overridden. */
 void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                         uint64_t seed, bool camera, struct html *html);
 
 /* The three camera images at a tick, side by side. */
 void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                           uint64_t seed, struct html *html);
-
-/* Inline SVG of speed over time from first_tick to the end; a thin line marks `mark_tick`. */
-void report_drive_speed(const struct report_drive *drive, int32_t rollout, uint32_t first_tick,
-                        uint32_t end_tick, uint32_t mark_tick, struct html *html);
 
 #endif

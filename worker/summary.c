@@ -69,6 +69,7 @@ static void count(struct summary_row *row, const struct outcome *outcome, double
         row->main_passed += outcome->verdict == VERDICT_PASS;
     }
     row->ticks += outcome->ticks - outcome->prefix_ticks;
+    row->prefix_ticks += outcome->prefix_ticks;
     row->metres_mm += outcome->metres_mm;
     row->device_ns += outcome->device_ns;
     row->usd += usd;
@@ -145,7 +146,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     struct summary summary = {0};
     uint32_t capacity = 0;
     int64_t price_uusd = 0;
-    char pool[LIMIT_ID_BYTES] = "";
+    const struct outcome *priced = NULL; /* the last one whose price was looked up */
     enum status status = load_outcomes(store, suite_id, &summary, error);
     if (status == STATUS_OK) {
         status = load_ledger(store, suite_id, &summary, error);
@@ -155,10 +156,11 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     }
     for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count; i++) {
         const struct outcome *outcome = &summary.outcomes[i];
-        if (strcmp(pool, outcome->pool) != 0) {
+        if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
+            strcmp(priced->backend, outcome->backend) != 0) {
             const char *device = strncmp(outcome->backend, "cuda", 4) == 0 ? "cuda" : "cpu";
-            snprintf(pool, sizeof pool, "%s", outcome->pool);
-            status = store->ops->price_get(store, pool, device, &price_uusd, error);
+            status = store->ops->price_get(store, outcome->pool, device, &price_uusd, error);
+            priced = outcome;
         }
         if (status == STATUS_OK) {
             status = count_outcome(&summary, &capacity, outcome, price_uusd, error);
@@ -169,6 +171,12 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
         return status;
     }
     snprintf(summary.total.group, sizeof summary.total.group, "all");
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        const struct summary_row *row = &summary.rows[i];
+        if (strcmp(row->group, "tier") == 0 && row->ticks > 0) {
+            summary.prefix_usd_saved += row->usd / (double)row->ticks * (double)row->prefix_ticks;
+        }
+    }
     if (summary.row_count > 0) {
         qsort(summary.rows, summary.row_count, sizeof *summary.rows, compare_rows);
     }
@@ -203,6 +211,40 @@ void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
 double summary_miles(const struct summary_row *row)
 {
     return (double)row->metres_mm / (double)MM_PER_M / M_PER_MILE;
+}
+
+/* Decimals that leave three significant digits, at most `most`. */
+static int decimals(double value, int most)
+{
+    if (!(value > 0)) {
+        return 2;
+    }
+    int wanted = 2 - (int)floor(log10(value));
+    return wanted < 0 ? 0 : wanted > most ? most : wanted;
+}
+
+const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES])
+{
+    if (usd > 0 && usd < 0.0000005) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "under $0.000001");
+    } else {
+        snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", usd < 0.01 ? decimals(usd, 6) : 2, usd);
+    }
+    return out;
+}
+
+const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES])
+{
+    if (!(miles > 0)) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "-");
+        return out;
+    }
+    double rate = usd / miles;
+    bool millions = rate > 0 && rate < 0.001;
+    rate *= millions ? 1e6 : 1.0;
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f/%s", decimals(rate, 6), rate,
+             millions ? "M mi" : "mi");
+    return out;
 }
 
 static int64_t rollouts(const struct summary_row *row)
@@ -292,6 +334,7 @@ json_t *summary_json(const struct summary *summary)
     }
     json_object_set_new(json, "prefix_ticks_saved",
                         json_integer((json_int_t)summary->prefix_ticks_saved));
+    json_object_set_new(json, "prefix_usd_saved", json_real(summary->prefix_usd_saved));
     json_object_set_new(json, "guardian_interventions",
                         json_integer((json_int_t)summary->interventions));
     json_object_set_new(json, "dead_jobs",
@@ -316,25 +359,23 @@ static void print_row(const struct summary_row *row, FILE *stream)
     double high;
     double miles = summary_miles(row);
     char rate[32] = "-";
-    char per_mile[32] = "-";
+    char per_mile[SUMMARY_MONEY_BYTES];
     if (row->main_total > 0) {
         summary_wilson(row->main_passed, row->main_total, &low, &high);
         snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
                  100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
     }
-    if (miles > 0) {
-        snprintf(per_mile, sizeof per_mile, "%.6f", row->usd / miles);
-    }
-    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %10s\n", row->value,
+    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", row->value,
             (long long)rollouts(row), (long long)row->verdicts[VERDICT_PASS],
             (long long)row->verdicts[VERDICT_FAIL], (long long)row->verdicts[VERDICT_PLANNER_ERROR],
-            (long long)row->verdicts[VERDICT_FLAGGED], rate, miles, per_mile);
+            (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
+            summary_rate_text(row->usd, miles, per_mile));
 }
 
 static void print_head(const char *group, FILE *stream)
 {
-    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %10s\n", group, "rollouts", "pass",
-            "fail", "error", "flagged", "main line, 95%", "miles", "$/mile");
+    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", group, "rollouts", "pass",
+            "fail", "error", "flagged", "main line, 95%", "miles", "cost");
 }
 
 void summary_print(const struct summary *summary, FILE *stream)
@@ -352,10 +393,12 @@ void summary_print(const struct summary *summary, FILE *stream)
     struct summary_row total = summary->total;
     snprintf(total.value, sizeof total.value, "total");
     print_row(&total, stream);
+    char saved[SUMMARY_MONEY_BYTES];
+    char bill[SUMMARY_MONEY_BYTES];
     fprintf(stream,
-            "\n%lld ticks simulated, %lld more shared with a branch's main line; guardian "
-            "overrides: %lld; bill: $%.6f\n",
+            "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
+            "guardian overrides: %lld; bill: %s (M mi: million miles)\n",
             (long long)summary->total.ticks, (long long)summary->prefix_ticks_saved,
-            (long long)summary->interventions,
-            (double)summary->status.cost_uusd / (double)UUSD_PER_USD);
+            summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
+            summary_usd_text((double)summary->status.cost_uusd / (double)UUSD_PER_USD, bill));
 }

@@ -21,8 +21,9 @@ struct summary_row {
     int64_t verdicts[VERDICT_COUNT];
     int64_t main_total; /* main lines that ended in pass, fail or planner_error */
     int64_t main_passed;
-    int64_t ticks;     /* simulated, shared prefixes once */
-    int64_t metres_mm; /* likewise */
+    int64_t ticks;        /* simulated, shared prefixes once */
+    int64_t prefix_ticks; /* not simulated again: shared with a branch's main line */
+    int64_t metres_mm;    /* as ticks */
     int64_t device_ns;
     double usd; /* device_ns at today's price of its pool; the ledger has the bill */
 };
@@ -32,6 +33,7 @@ struct summary {
     uint32_t row_count;
     struct summary_row *rows; /* owned; grouped, groups in slice order, values sorted */
     int64_t prefix_ticks_saved;
+    double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
     int64_t interventions;
     uint32_t outcome_count;
     struct outcome *outcomes; /* owned; ascending id */
@@ -49,6 +51,13 @@ void summary_finish(struct summary *summary);
 void summary_wilson(int64_t passed, int64_t total, double *low, double *high);
 
 double summary_miles(const struct summary_row *row);
+
+/* Money for people, the same in the terminal and in the report. An amount: cents, or below a cent
+ * down to the ledger's micro-dollar. A rate: three significant digits per mile, below a tenth of a
+ * cent per million miles ("$1.04/M mi"); "-" without miles. Both return `out`. */
+enum { SUMMARY_MONEY_BYTES = 48 };
+const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
+const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
 
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */

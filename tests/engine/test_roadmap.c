@@ -108,6 +108,33 @@ static void bends_and_seams_have_no_gaps(void)
     arena_finish(&arena);
 }
 
+/* A lane's end is not wider than the lane: past the seam a point is in the successor alone. */
+static void seams_belong_to_one_lane(void)
+{
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    struct map map = {0};
+    struct lane *lanes = maps_lanes(&arena, &map, 2);
+    maps_straight(&arena, &lanes[0], (struct pose){0, 0, 0}, 50, 4);
+    maps_straight(&arena, &lanes[1], (struct pose){50, 0, 0.1}, 50, 4);
+    maps_successor(&arena, &lanes[0], 1);
+    struct roadmap *roadmap = make(&map);
+    for (double x = 48.0; x < 53.0; x += 0.01) {
+        for (double y = -1.5; y <= 1.5; y += 0.5) {
+            struct lane_position at;
+            int32_t lane = -1;
+            EXPECT(roadmap_locate(roadmap, (struct pose){x, y, 0.05}, &at));
+            EXPECT(roadmap_lanes_at(roadmap, (struct vec2){x, y}, &lane, 1) == 1);
+            bool past = (x - 50.0) * cos(0.1) + y * sin(0.1) >= 0.0;
+            EXPECT(x < 50.0 || !past || at.lane == 1);
+            EXPECT(x >= 50.0 || past || at.lane == 0);
+            EXPECT(fabs(at.offset_m - y) < 0.5 * fabs(x - 50.0) + 0.25);
+        }
+    }
+    roadmap_unref(roadmap);
+    arena_finish(&arena);
+}
+
 static void lane_poses_are_continuous(void)
 {
     struct arena arena;
@@ -270,7 +297,8 @@ static void broken_maps_are_errors(void)
 int main(void)
 {
     return TEST_RUN(TEST(off_drivable_agrees_with_brute_force), TEST(bends_and_seams_have_no_gaps),
-                    TEST(lane_poses_are_continuous), TEST(locate_prefers_driving_lanes_and_heading),
+                    TEST(seams_belong_to_one_lane), TEST(lane_poses_are_continuous),
+                    TEST(locate_prefers_driving_lanes_and_heading),
                     TEST(polygons_count_as_drivable_and_patches_as_friction),
                     TEST(routes_follow_their_lanes), TEST(neighbour_step_blends_over_40_m),
                     TEST(broken_maps_are_errors));

@@ -62,6 +62,8 @@ static struct manoeuvre *script(struct run *run, struct agent *agent, uint32_t c
     return agent->manoeuvres;
 }
 
+static const struct manoeuvre brake = {.kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 5};
+
 /* Two cars behind one that holds its speed settle at the equilibrium gap. */
 static void idm_settles_at_the_equilibrium_gap(void)
 {
@@ -322,6 +324,171 @@ static void wrong_way_drivers_follow_the_lane_backwards(void)
     end(&run);
 }
 
+/* Lanes that lead into each other have no end: a driver goes round for ever, inside its lane. */
+static void roundabouts_never_end(void)
+{
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, 3);
+    struct vec2 center = {0, 0};
+    maps_arc(&run.arena, &lanes[0], center, 20, 0, PI_RAD, 40, 4);
+    maps_arc(&run.arena, &lanes[1], center, 20, PI_RAD, 2 * PI_RAD, 40, 4);
+    maps_straight(&run.arena, &lanes[2], (struct pose){200, 0, 0}, 50, 4);
+    maps_successor(&run.arena, &lanes[0], 1);
+    maps_successor(&run.arena, &lanes[1], 0);
+    maps_scenario(&run.arena, &run.scenario, (struct pose){210, 0, 0}, 0, 2, 1);
+    maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){20, 0.01, PI_RAD / 2}, 7);
+    start(&run, &world_object_ops, 0);
+    double turned = 0.0;
+    for (int i = 0; i < 6000; i++) {
+        struct pose before = run.scene->agents[0].pose;
+        tick(&run, 0.0);
+        struct pose after = run.scene->agents[0].pose;
+        EXPECT_NEAR(hypot(after.x_m, after.y_m), 20.0, 0.1);
+        EXPECT_NEAR(hypot(after.x_m - before.x_m, after.y_m - before.y_m), 0.7, 0.02);
+        turned += dmath_wrap_angle(after.heading_rad - before.heading_rad);
+    }
+    EXPECT_NEAR(turned, 6000 * 0.7 / 20, 3.0);
+    end(&run);
+}
+
+/* A winding road of many lanes, longer than one chain: the passage to the next chain shows
+ * neither in the pose nor in how a follower sees its leader. */
+static void long_roads_are_seamless(void)
+{
+    enum { LANES = 90 };
+    struct run run;
+    begin(&run);
+    struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, LANES);
+    struct pose at = {0, 0, 0};
+    for (uint32_t i = 0; i < LANES; i++) { /* alternating bends of 40 m, R = 100 */
+        double side = i % 4 < 2 ? 1.0 : -1.0;
+        struct vec2 center = {at.x_m - side * 100 * sin(at.heading_rad),
+                              at.y_m + side * 100 * cos(at.heading_rad)};
+        double from = at.heading_rad - side * PI_RAD / 2;
+        maps_arc(&run.arena, &lanes[i], center, 100, from, from + side * 0.4, 21, 3.5);
+        at = (struct pose){center.x_m + 100 * cos(from + side * 0.4),
+                           center.y_m + 100 * sin(from + side * 0.4), at.heading_rad + side * 0.4};
+        if (i + 1 < LANES) {
+            maps_successor(&run.arena, &lanes[i], i + 1);
+        }
+    }
+    maps_scenario(&run.arena, &run.scenario, (struct pose){1, 0, 0}, 0, 0, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct vec2 p = lanes[1 + i].centre_line[10];
+        struct vec2 q = lanes[1 + i].centre_line[11];
+        struct pose pose = {p.x_m, p.y_m, atan2(q.y_m - p.y_m, q.x_m - p.x_m)};
+        maps_agent(&run.scenario, i, AGENT_CAR, BEHAVIOUR_IDM, pose, 15);
+        run.scenario.agents[i].idm.desired_speed_mps = i == 0 ? 20 : 14; /* the first follows */
+    }
+    start(&run, &world_object_ops, 0);
+    for (int i = 0; i < 2200; i++) {
+        struct agent_state before = run.scene->agents[0];
+        tick(&run, 0.0);
+        const struct agent_state *a = &run.scene->agents[0];
+        struct lane_position on;
+        EXPECT(roadmap_locate(stage_roadmap(run.stage), a->pose, &on));
+        EXPECT(fabs(on.offset_m) < 0.05);
+        EXPECT_NEAR(hypot(a->pose.x_m - before.pose.x_m, a->pose.y_m - before.pose.y_m),
+                    0.05 * (a->speed_mps + before.speed_mps), 0.02);
+        EXPECT(fabs(a->accel_mps2 - before.accel_mps2) < 1.0);
+    }
+    EXPECT(fabs(run.scene->agents[0].speed_mps - 14) < 0.2);
+    end(&run);
+}
+
+struct draws {
+    uint64_t seed;
+    uint32_t count;
+};
+
+static double draw(struct draws *draws, double low, double high)
+{
+    return low + (high - low) * rng_uniform(draws->seed, RNG_STREAM_TEST, 1, draws->count++);
+}
+
+static struct pose draw_pose(struct draws *draws)
+{
+    double x = draw(draws, -80, 80);
+    double y = draw(draws, -80, 80);
+    return (struct pose){x, y, draw(draws, -3.1, 3.1)};
+}
+
+static void random_map(struct run *run, struct draws *draws)
+{
+    struct lane *lanes = maps_lanes(&run->arena, &run->scenario.map, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        struct pose pose = draw_pose(draws);
+        double size = draw(draws, 5, 60);
+        double width = draw(draws, 1, 6);
+        if (i % 2 == 0) {
+            maps_straight(&run->arena, &lanes[i], pose, 2 * size, width);
+        } else {
+            maps_arc(&run->arena, &lanes[i], (struct vec2){pose.x_m, pose.y_m}, size, 0,
+                     draw(draws, -6, 6) + 0.1, 30, width);
+        }
+        maps_successor(&run->arena, &lanes[i], (uint32_t)draw(draws, 0, 5.99));
+        lanes[i].left = (int32_t)draw(draws, -1, 5.99);
+    }
+}
+
+static void random_agent(struct run *run, struct draws *draws, uint32_t i)
+{
+    struct pose pose = draw_pose(draws);
+    struct agent *agent =
+        maps_agent(&run->scenario, i, (enum agent_kind)(i % AGENT_KIND_COUNT),
+                   i % 3 == 0 ? BEHAVIOUR_SCRIPT : BEHAVIOUR_IDM, pose, draw(draws, 0, 30));
+    agent->idm.lane_changes = i % 2 == 0;
+    agent->idm.desired_speed_mps = i == 4 ? 0.0 : draw(draws, 0, 40);
+    agent->idm.time_headway_s = draw(draws, 0, 4);
+    agent->idm.min_gap_m = draw(draws, 0, 8);
+    struct manoeuvre *m = script(run, agent, 2);
+    m[0] = (struct manoeuvre){.trigger = {(enum trigger_kind)(i % TRIGGER_COUNT), 3},
+                              .kind = (enum manoeuvre_kind)((i / 2) % MANOEUVRE_COUNT),
+                              .speed_mps = draw(draws, 0, 20),
+                              .rate_mps2 = draw(draws, 0.5, 8),
+                              .offset_m = draw(draws, -4, 4),
+                              .duration_s = draw(draws, 1, 5)};
+    m[0].path_count = 1 + i % 3;
+    m[0].path = arena_alloc(&run->arena, 3, sizeof *m[0].path);
+    for (uint32_t k = 0; k < 3; k++) {
+        m[0].path[k] = (struct vec2){pose.x_m + 10.0 * (k + 1), pose.y_m + draw(draws, -5, 5)};
+    }
+    m[1] = brake;
+    m[1].trigger = (struct trigger){TRIGGER_AFTER, 1.0};
+}
+
+/* Random maps, agents of every kind and behaviour, odd parameters: whatever is accepted moves
+ * continuously and finitely. */
+static void random_scenes_stay_sane(void)
+{
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        struct run run;
+        struct draws draws = {seed, 0};
+        begin(&run);
+        random_map(&run, &draws);
+        maps_scenario(&run.arena, &run.scenario, draw_pose(&draws), 10, 0, 12);
+        for (uint32_t i = 0; i < 12; i++) {
+            random_agent(&run, &draws, i);
+        }
+        start(&run, &world_object_ops, seed);
+        for (int i = 0; i < 200; i++) {
+            struct scene before = *run.scene;
+            tick(&run, 0.5);
+            for (uint32_t k = 0; k < 12; k++) {
+                const struct agent_state *a = &run.scene->agents[k];
+                const struct agent_state *b = &before.agents[k];
+                double moved = hypot(a->pose.x_m - b->pose.x_m, a->pose.y_m - b->pose.y_m);
+                EXPECT(isfinite(a->pose.x_m) && isfinite(a->pose.y_m));
+                EXPECT(a->speed_mps >= 0.0 && a->speed_mps < 60.0);
+                /* A sideways programme of 4 m in 1 s moves 1.875 * 4 m/s at most. */
+                EXPECT(moved <= 0.15 * (fmax(a->speed_mps, b->speed_mps) + 7.5) + 0.06);
+            }
+        }
+        end(&run);
+    }
+}
+
 /* ---- scripts ---- */
 
 static struct agent *one_script(struct run *run, struct pose pose, double speed, double ego_speed)
@@ -343,8 +510,6 @@ static int tick_of_braking(struct run *run, double speed, int ticks)
     }
     return -1;
 }
-
-static const struct manoeuvre brake = {.kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 5};
 
 static void triggers_fire_when_they_should(void)
 {
@@ -701,10 +866,11 @@ int main(void)
         TEST(mobil_overtakes_without_touching), TEST(idm_stops_for_ego_pedestrian_and_debris),
         TEST(distracted_drivers_ignore_ego), TEST(idm_yields_to_a_crossing_pedestrian),
         TEST(merging_lanes_zip), TEST(bends_slow_drivers_down),
-        TEST(wrong_way_drivers_follow_the_lane_backwards), TEST(triggers_fire_when_they_should),
-        TEST(after_counts_from_completion), TEST(paths_are_followed_and_hidden_agents_appear),
-        TEST(reversing_and_time_jitter), TEST(replay_follows_the_log_exactly),
-        TEST(object_world_follows_the_log_with_idm),
+        TEST(wrong_way_drivers_follow_the_lane_backwards), TEST(roundabouts_never_end),
+        TEST(long_roads_are_seamless), TEST(random_scenes_stay_sane),
+        TEST(triggers_fire_when_they_should), TEST(after_counts_from_completion),
+        TEST(paths_are_followed_and_hidden_agents_appear), TEST(reversing_and_time_jitter),
+        TEST(replay_follows_the_log_exactly), TEST(object_world_follows_the_log_with_idm),
         TEST(logged_agents_react_in_the_object_world_only),
         TEST(replay_refuses_movers_without_a_log), TEST(braked_agents_stop_within_v2_over_2a),
         TEST(cut_in_ends_in_egos_lane), TEST(seeds_vary_drivers_a_little));

@@ -6,6 +6,7 @@
 #ifndef SWERVE_TESTS_SCENARIOS_FIXTURE_H
 #define SWERVE_TESTS_SCENARIOS_FIXTURE_H
 
+#include "base/check.h"
 #include "scenarios/resolve.h"
 #include "tests/harness.h"
 

@@ -252,8 +252,11 @@ static void mutate_below(const json_t *value, const char *place)
     json_t *member;
     size_t index;
     if (strcmp(place, "$") != 0) {
+        /* Containers get every replacement; of a leaf's, every other one, in turn. */
+        bool leaf = !json_is_object(value) && !json_is_array(value);
+        size_t first = leaf ? mutations % 2 : 0;
         try_mutation(place, NULL);
-        for (size_t i = 0; i < sizeof replacements / sizeof replacements[0]; i++) {
+        for (size_t i = first; i < COUNT_OF(replacements); i += leaf ? 2 : 1) {
             try_mutation(place, replacements[i]);
         }
     }
@@ -275,7 +278,8 @@ static void every_mutation_is_survived(void)
     mutations = 0;
     mutate_below(root, "$");
     json_decref(root);
-    EXPECT(mutations > 5000);
+    printf("# %zu mutations\n", (size_t)mutations);
+    EXPECT(mutations > 2500);
 }
 
 /* Goal: the fixture itself is right, so that each refusal is about its one change. */

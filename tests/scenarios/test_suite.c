@@ -230,81 +230,82 @@ static void cycles_are_refused(void)
     expect_refusal("suite.json", STATUS_LIMIT, "n7.json: $.suites[0]", "at most 8 levels");
 }
 
+static const struct {
+    const char *text;
+    enum status status;
+    const char *first;
+    const char *second;
+} wrong_suites[] = {
+    {"{'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT, "$.id", "found nothing"},
+    {"{'id':'s','scenarios':[]}", STATUS_BAD_INPUT, "$.scenarios", "at least 1"},
+    {"{'id':'s','scenarios':{}}", STATUS_BAD_INPUT, "$.scenarios", "expected an array"},
+    {"{'id':'s','suites':'x'}", STATUS_BAD_INPUT, "$.suites", "expected an array"},
+    {"{'id':'s','scenarios':[{}]}", STATUS_BAD_INPUT, "$.scenarios[0].file", "found nothing"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','x':1}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0]", "unknown member \"x\""},
+    {"{'id':'s','colour':1,'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT, "$",
+     "unknown member \"colour\""},
+    {"{'id':'s','scenarios':[{'file':'../x.json'}]}", STATUS_BAD_INPUT, "$.scenarios[0].file",
+     "without \"..\""},
+    {"{'id':'s','scenarios':[{'file':'/x.json'}]}", STATUS_BAD_INPUT, "$.scenarios[0].file",
+     "relative"},
+    {"{'id':'s','scenarios':[{'file':'none.json'}]}", STATUS_NOT_FOUND, "none.json", "cannot open"},
+    {"{'id':'s','suites':['none.json']}", STATUS_NOT_FOUND, "$.suites[0]", "none.json"},
+    {"{'id':'s','suites':['deep/er/cut.json']}", STATUS_BAD_INPUT, "$.suites[0]",
+     "another document"},
+    {"{'id':'s','seeds':0,'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT, "$.seeds",
+     "from 1 to 10000"},
+    {"{'id':'s','seeds':[1,2,1],'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT,
+     "$.seeds", "each seed once"},
+    {"{'id':'s','planners':[''],'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT,
+     "$.planners[0]", "empty text"},
+    {"{'id':'s','planners':['a','a'],'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT,
+     "$.planners[1]", "each planner once"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gab_m':[1]}}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].grid.gab_m", "name of a parameter"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{}}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].grid", "at least one parameter"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[]}}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].grid.gap_m", "at least 1"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[[1]]}}]}",
+     STATUS_BAD_INPUT, "$.scenarios[0].grid.gap_m", "number or text"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':{'gab_m':1}}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].set.gab_m", "name of a parameter"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':[1]}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].set", "expected an object"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':{'gap_m':1},"
+     "'grid':{'gap_m':[1]}}]}",
+     STATUS_BAD_INPUT, "$.scenarios[0].set.gap_m", "the grid does not vary"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,30]}}]}",
+     STATUS_BAD_INPUT, "cut.json: $.id", "unique in the suite, found \"cut/gap_m=30\""},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json'},{'file':'deep/er/cut.json'}]}",
+     STATUS_BAD_INPUT, "cut.json: $.id", "unique in the suite"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,-10]}}]}",
+     STATUS_BAD_INPUT, "cut.json: $.agents[0]", "overlapping ego"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'sky':"
+     "['a_word_that_is_much_too_long_for_an_id_of_sixty_three_bytes_at_most']}}]}",
+     STATUS_LIMIT, "$.scenarios[0]", "at most 63 bytes"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','id':'{gap}'}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].id", "parameter in braces"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','id':'a b'}]}", STATUS_BAD_INPUT,
+     "cut.json: $.id", "expected an id"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','priority':1.5}]}", STATUS_BAD_INPUT,
+     "$.scenarios[0].priority", "expected an integer"},
+    {"{'id':'s','seeds':10000,'planners':['a','b','c','d','e','f','g','h','i','j'],"
+     "'scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[20,21,22,23,24,25,26,27,28,29,"
+     "30]}}]}",
+     STATUS_LIMIT, "$.scenarios[0]", "at most 1000000 jobs"},
+    {"[]", STATUS_BAD_INPUT, "suite.json: $", "expected an object"},
+    {"{", STATUS_BAD_INPUT, "suite.json: line 1", "expected JSON"},
+};
+
 /* Goal: everything wrong in a suite is refused with file and path. */
 static void wrong_suites_are_refused(void)
 {
-    static const struct {
-        const char *text;
-        enum status status;
-        const char *first;
-        const char *second;
-    } cases[] = {
-        {"{'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT, "$.id", "found nothing"},
-        {"{'id':'s','scenarios':[]}", STATUS_BAD_INPUT, "$.scenarios", "at least 1"},
-        {"{'id':'s','scenarios':{}}", STATUS_BAD_INPUT, "$.scenarios", "expected an array"},
-        {"{'id':'s','suites':'x'}", STATUS_BAD_INPUT, "$.suites", "expected an array"},
-        {"{'id':'s','scenarios':[{}]}", STATUS_BAD_INPUT, "$.scenarios[0].file", "found nothing"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','x':1}]}", STATUS_BAD_INPUT,
-         "$.scenarios[0]", "unknown member \"x\""},
-        {"{'id':'s','colour':1,'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT, "$",
-         "unknown member \"colour\""},
-        {"{'id':'s','scenarios':[{'file':'../x.json'}]}", STATUS_BAD_INPUT, "$.scenarios[0].file",
-         "without \"..\""},
-        {"{'id':'s','scenarios':[{'file':'/x.json'}]}", STATUS_BAD_INPUT, "$.scenarios[0].file",
-         "relative"},
-        {"{'id':'s','scenarios':[{'file':'none.json'}]}", STATUS_NOT_FOUND, "none.json",
-         "cannot open"},
-        {"{'id':'s','suites':['none.json']}", STATUS_NOT_FOUND, "$.suites[0]", "none.json"},
-        {"{'id':'s','suites':['deep/er/cut.json']}", STATUS_BAD_INPUT, "$.suites[0]",
-         "another document"},
-        {"{'id':'s','seeds':0,'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT,
-         "$.seeds", "from 1 to 10000"},
-        {"{'id':'s','seeds':[1,2,1],'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT,
-         "$.seeds", "each seed once"},
-        {"{'id':'s','planners':[''],'scenarios':[{'file':'deep/er/cut.json'}]}", STATUS_BAD_INPUT,
-         "$.planners[0]", "empty text"},
-        {"{'id':'s','planners':['a','a'],'scenarios':[{'file':'deep/er/cut.json'}]}",
-         STATUS_BAD_INPUT, "$.planners[1]", "each planner once"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gab_m':[1]}}]}",
-         STATUS_BAD_INPUT, "$.scenarios[0].grid.gab_m", "name of a parameter"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{}}]}", STATUS_BAD_INPUT,
-         "$.scenarios[0].grid", "at least one parameter"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[]}}]}",
-         STATUS_BAD_INPUT, "$.scenarios[0].grid.gap_m", "at least 1"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[[1]]}}]}",
-         STATUS_BAD_INPUT, "$.scenarios[0].grid.gap_m", "number or text"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':{'gab_m':1}}]}", STATUS_BAD_INPUT,
-         "$.scenarios[0].set.gab_m", "name of a parameter"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':[1]}]}", STATUS_BAD_INPUT,
-         "$.scenarios[0].set", "expected an object"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':{'gap_m':1},"
-         "'grid':{'gap_m':[1]}}]}",
-         STATUS_BAD_INPUT, "$.scenarios[0].set.gap_m", "the grid does not vary"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,30]}}]}",
-         STATUS_BAD_INPUT, "cut.json: $.id", "unique in the suite, found \"cut/gap_m=30\""},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json'},{'file':'deep/er/cut.json'}]}",
-         STATUS_BAD_INPUT, "cut.json: $.id", "unique in the suite"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,-10]}}]}",
-         STATUS_BAD_INPUT, "cut.json: $.agents[0]", "overlapping ego"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'sky':"
-         "['a_word_that_is_much_too_long_for_an_id_of_sixty_three_bytes_at_most']}}]}",
-         STATUS_LIMIT, "$.scenarios[0]", "at most 63 bytes"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','id':'{gap}'}]}", STATUS_BAD_INPUT,
-         "$.scenarios[0].id", "parameter in braces"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','id':'a b'}]}", STATUS_BAD_INPUT,
-         "cut.json: $.id", "expected an id"},
-        {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','priority':1.5}]}", STATUS_BAD_INPUT,
-         "$.scenarios[0].priority", "expected an integer"},
-        {"{'id':'s','seeds':10000,'planners':['a','b','c','d','e','f','g','h','i','j'],"
-         "'scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[20,21,22,23,24,25,26,27,28,29,"
-         "30]}}]}",
-         STATUS_LIMIT, "$.scenarios[0]", "at most 1000000 jobs"},
-        {"[]", STATUS_BAD_INPUT, "suite.json: $", "expected an object"},
-        {"{", STATUS_BAD_INPUT, "suite.json: line 1", "expected JSON"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        plant(cases[i].text);
-        expect_refusal("suite.json", cases[i].status, cases[i].first, cases[i].second);
+    for (size_t i = 0; i < COUNT_OF(wrong_suites); i++) {
+        plant(wrong_suites[i].text);
+        expect_refusal("suite.json", wrong_suites[i].status, wrong_suites[i].first,
+                       wrong_suites[i].second);
     }
 }
 

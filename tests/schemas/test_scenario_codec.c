@@ -326,6 +326,9 @@ static void grow_scenario(struct arena *arena, struct scenario *scenario)
         EXPECT(a->count == b->count);                                                          \
         EXPECT(a->count == 0 || memcmp(a->array, b->array, a->count * sizeof *a->array) == 0); \
     } while (0)
+#define SAME_OR_ABSENT(member)                         \
+    EXPECT(a->criteria.member == b->criteria.member || \
+           (isnan(a->criteria.member) && isnan(b->criteria.member)))
 /* Plain numbers without padding. */
 #define SAME_BYTES(member) EXPECT(memcmp(&a->member, &b->member, sizeof a->member) == 0)
 
@@ -485,11 +488,13 @@ static void expect_same_scenario(const struct scenario *a, const struct scenario
     SAME(criteria.right_direction);
     SAME(criteria.reach_goal);
     SAME(criteria.comfortable);
-    const double *left = &a->criteria.min_ttc_s;
-    const double *right = &b->criteria.min_ttc_s;
-    for (int i = 0; i < 7; i++) {
-        EXPECT((isnan(left[i]) && isnan(right[i])) || left[i] == right[i]);
-    }
+    SAME_OR_ABSENT(min_ttc_s);
+    SAME_OR_ABSENT(min_distance_m);
+    SAME_OR_ABSENT(impact_speed_max_mps);
+    SAME_OR_ABSENT(progress_min);
+    SAME_OR_ABSENT(score_min);
+    SAME_OR_ABSENT(speed_max_mps);
+    SAME_OR_ABSENT(expected_progress_m);
     SAME(branch_count);
     for (uint32_t i = 0; i < a->branch_count; i++) {
         EXPECT_TEXT(b->branches[i].id, a->branches[i].id);

@@ -2,7 +2,7 @@
  * The store's conformance suite: every face of struct store must pass it. It knows nothing of what
  * is behind the face; a face's test program supplies how to open one and runs it.
  *
- *   int main(void) { return conformance_run(&my_face); }
+ *   int main(int argc, char **argv) { return conformance_main(argc, argv, &my_face); }
  *
  * Time is simulated: the suite passes a store_config whose clock it moves itself. A face whose
  * store runs in this process (also behind a server thread) honours it.
@@ -26,8 +26,11 @@ struct conformance_face {
     void (*close)(void *context, struct store *store);
 };
 
-/* Prints TAP; returns the program's exit status. */
-int conformance_run(const struct conformance_face *face);
+/* Each prints TAP and returns the program's exit status: getting jobs in and out; what becomes of
+ * them. conformance_main runs the one that argv[1] names, "queue" or "results". */
+int conformance_queue(const struct conformance_face *face);
+int conformance_results(const struct conformance_face *face);
+int conformance_main(int argc, char **argv, const struct conformance_face *face);
 
 /* A clock that moves when told. */
 struct manual_clock {

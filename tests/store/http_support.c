@@ -35,8 +35,12 @@ static void remove_directory(void)
 const char *support_directory(void)
 {
     if (directory[0] == '\0') {
-        strcpy(directory, "/tmp/swerve-test-XXXXXX");
-        CHECK(mkdtemp(directory) != NULL);
+        /* In memory where that is possible: these tests are not about disks. */
+        strcpy(directory, "/dev/shm/swerve-test-XXXXXX");
+        if (mkdtemp(directory) == NULL) {
+            strcpy(directory, "/tmp/swerve-test-XXXXXX");
+            CHECK(mkdtemp(directory) != NULL);
+        }
         atexit(remove_directory);
     }
     return directory;

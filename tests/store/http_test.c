@@ -9,16 +9,19 @@
  */
 #include "base/check.h"
 #include "base/units.h"
-#include "store/http_gate.h"
+#include "store/http_server.h"
 #include "store/http_wire.h"
 #include "tests/harness.h"
 #include "tests/store/fake_store.h"
 #include "tests/store/http_support.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 struct stack {
@@ -106,7 +109,67 @@ static void submit_jobs(struct store *store, int first, uint32_t count)
     free(results);
 }
 
-static void every_call_arrives(void)
+/* A worker's whole little life: submits `jobs` jobs, claims and completes them. */
+static void live(struct store *store, uint32_t jobs)
+{
+    struct error error;
+    struct job_lease leases[8];
+    uint32_t count = 0;
+    int64_t ttl_ms;
+    uint32_t completed = 0;
+    submit_jobs(store, 0, jobs);
+    struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    EXPECT_OK(store->ops->heartbeat(store, &worker, NULL, 0, NULL, &count, &ttl_ms, &error), error);
+    while (completed < jobs) {
+        struct outcome outcomes[8];
+        struct job_completion completions[8];
+        struct store_completion_result results[8];
+        memset(completions, 0, sizeof completions);
+        EXPECT_OK(store->ops->claim(store, &worker, 3, 0, leases, &count, &ttl_ms, &error), error);
+        if (count == 0) {
+            TEST_FAIL("%u of %u jobs are leased to a worker that does not know", jobs - completed,
+                      jobs);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            outcomes[i] = make_outcome(&leases[i]);
+            completions[i].job_id = leases[i].job_id;
+            completions[i].epoch = leases[i].epoch;
+            completions[i].device_ns = 10;
+            completions[i].outcome_count = 1;
+            completions[i].outcomes = &outcomes[i];
+            strcpy(completions[i].worker_id, "w");
+        }
+        EXPECT_OK(store->ops->complete(store, completions, count, results, &error), error);
+        for (uint32_t i = 0; i < count; i++) {
+            EXPECT_INT(results[i].status, STATUS_OK);
+        }
+        completed += count;
+    }
+}
+
+static void expect_outcome(struct store *store, const struct outcome *expected)
+{
+    const struct store_ops *ops = store->ops;
+    struct error error;
+    uint32_t count = 0;
+    struct store_outcome_filter filter = {.limit = 10, .by_verdict = true, .verdict = VERDICT_FAIL};
+    struct outcome out[10];
+    strcpy(filter.suite_id, expected->suite_id);
+    strcpy(filter.scenario_id, "cut_in");
+    EXPECT_OK(ops->outcomes(store, &filter, out, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(out[0].error, "stderr: ?? broken");
+    EXPECT(isnan(out[0].metrics.impact_speed_mps) && isinf(out[0].metrics.min_ttc_s));
+    EXPECT(out[0].metrics.score == 1.0 / 3.0 && out[0].seed == expected->seed);
+    EXPECT_INT(out[0].reasons, expected->reasons);
+    filter.verdict = VERDICT_PASS;
+    EXPECT_OK(ops->outcomes(store, &filter, out, &count, &error), error);
+    EXPECT_INT(count, 0);
+    filter.limit = 0;
+    EXPECT_INT(ops->outcomes(store, &filter, out, &count, &error), STATUS_LIMIT);
+}
+
+static void calls_of_workers_arrive(void)
 {
     static struct stack stack;
     struct error error;
@@ -168,21 +231,23 @@ static void every_call_arrives(void)
     EXPECT_INT(results[0].status, STATUS_OK);
     EXPECT_INT(results[1].status, STATUS_STALE);
 
-    struct store_outcome_filter filter = {.limit = 10, .by_verdict = true, .verdict = VERDICT_FAIL};
-    struct outcome out[10];
-    strcpy(filter.suite_id, suite);
-    strcpy(filter.scenario_id, "cut_in");
-    EXPECT_OK(ops->outcomes(store, &filter, out, &count, &error), error);
-    EXPECT_INT(count, 1);
-    EXPECT_TEXT(out[0].error, "stderr: ?? broken");
-    EXPECT(isnan(out[0].metrics.impact_speed_mps) && isinf(out[0].metrics.min_ttc_s));
-    EXPECT(out[0].metrics.score == 1.0 / 3.0 && out[0].seed == outcome.seed);
-    EXPECT_INT(out[0].reasons, outcome.reasons);
-    filter.verdict = VERDICT_PASS;
-    EXPECT_OK(ops->outcomes(store, &filter, out, &count, &error), error);
-    EXPECT_INT(count, 0);
-    filter.limit = 0;
-    EXPECT_INT(ops->outcomes(store, &filter, out, &count, &error), STATUS_BAD_INPUT);
+    expect_outcome(store, &outcome);
+    ops->close(store);
+    stack_stop(&stack);
+}
+
+static void calls_that_look_arrive(void)
+{
+    static struct stack stack;
+    struct error error;
+    struct store_job job;
+    uint32_t count = 0;
+    stack_start(&stack);
+    struct store *store = connect_to(stack.url);
+    const struct store_ops *ops = store->ops;
+    const char *suite = "s/1 ?&%\xc3\xa9";
+    live(store, 1);
+    submit_jobs(store, 100, 1);
 
     struct store_suite_status status;
     EXPECT_OK(ops->suite_status(store, suite, &status, &error), error);
@@ -200,7 +265,7 @@ static void every_call_arrives(void)
     struct store_ledger_row rows[4];
     EXPECT_OK(ops->ledger(store, NULL, rows, 4, &count, &error), error);
     EXPECT_INT(count, 1);
-    EXPECT_INT(rows[0].totals.device_ns, 11);
+    EXPECT_INT(rows[0].totals.device_ns, 10);
     EXPECT_OK(ops->ledger(store, suite, rows, 4, &count, &error), error);
 
     int64_t price = 0;
@@ -284,14 +349,14 @@ static void bad_requests_get_sentences(void)
         {"POST", "/v1/completions", "{\"completions\":\"\xff\"}", 400, "expected JSON"},
         {"POST", "/v1/completions", deep, 413, "nested"},
         {"POST", "/v1/workers/w/claim",
-         "{\"pool\":\"p\",\"device\":\"d\",\"max\":257,\"sequence\":1}", 400, "$.max"},
+         "{\"pool\":\"p\",\"device\":\"d\",\"max\":257,\"sequence\":1}", 413, "$.max"},
         {"POST", "/v1/workers/w/claim",
          "{\"pool\":\"p\",\"device\":\"d\",\"max\":1,\"wait_ms\":1e9}", 400, "$.wait_ms"},
         {"GET", "/v1/jobs/x", "", 400, "job: expected an integer"},
         {"GET", "/v1/jobs/99999999999999999999", "", 400, "job: expected an integer"},
         {"GET", "/v1/jobs/%zz", "", 400, "%XX"},
         {"GET", "/v1/jobs/%00", "", 400, "%XX"},
-        {"GET", "/v1/outcomes?limit=1001", "", 400, "limit"},
+        {"GET", "/v1/outcomes?limit=1001", "", 413, "limit"},
         {"GET", "/v1/outcomes?limit=1&limit=2", "", 400, "repeated"},
         {"GET", "/v1/outcomes?colour=red", "", 400, "colour"},
         {"GET", "/v1/outcomes?verdict=maybe", "", 400, "verdict"},
@@ -404,6 +469,74 @@ static void slow_clients_block_nobody(void)
     for (size_t i = 0; i < COUNT_OF(slow); i++) {
         close(slow[i]);
     }
+    stack_stop(&stack);
+}
+
+/* Clients that never finish a request, however they keep busy, are cut off; those that behave are
+ * not. The server's times are short; what is awaited is the end of the connections. */
+static void dawdling_clients_are_cut_off(void)
+{
+    static struct stack stack;
+    static const struct http_server_times times = {
+        .idle_ms = 300, .request_ms = 100, .watch_ms = 10, .drain_ms = 50};
+    struct error error;
+    memset(&stack, 0, sizeof stack);
+    snprintf(stack.socket_path, sizeof stack.socket_path, "%s/s.sock", support_directory());
+    snprintf(stack.url, sizeof stack.url, "unix:%s", stack.socket_path);
+    EXPECT_OK(fake_store_open(&stack.control, &stack.fake, &error), error);
+    EXPECT_OK(http_server_start(stack.fake, support_listen(stack.socket_path), NULL, &times,
+                                &stack.server, &error),
+              error);
+    struct store *store = connect_to(stack.url);
+    int silent = support_connect(stack.socket_path);
+    int headers = support_connect(stack.socket_path);
+    int body = support_connect(stack.socket_path);
+    static const char begin[] = "POST /v1/completions HTTP/1.1\r\nHost: x\r\n";
+    static const char more[] = "Content-Length: 1000000\r\n\r\n{";
+    EXPECT(send(headers, begin, sizeof begin - 1, MSG_NOSIGNAL) > 0);
+    EXPECT(send(body, begin, sizeof begin - 1, MSG_NOSIGNAL) > 0);
+    EXPECT(send(body, more, sizeof more - 1, MSG_NOSIGNAL) > 0);
+    bool headers_open = true;
+    bool body_open = true;
+    for (int i = 0; headers_open || body_open; i++) { /* a byte every few milliseconds */
+        struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
+        struct store_suite_status status;
+        headers_open = headers_open && send(headers, "a", 1, MSG_NOSIGNAL) == 1;
+        body_open = body_open && send(body, " ", 1, MSG_NOSIGNAL) == 1;
+        EXPECT_INT(store->ops->suite_status(store, "none", &status, &error), STATUS_NOT_FOUND);
+        EXPECT(i < 5000);
+        nanosleep(&pause, NULL);
+    }
+    char byte;
+    EXPECT(recv(silent, &byte, 1, 0) == 0); /* blocks until the server ends it */
+    close(silent);
+    close(headers);
+    close(body);
+    store->ops->close(store);
+    stack_stop(&stack);
+}
+
+/* The same over TCP, as `serve` uses it. */
+static void tcp_serves_as_well(void)
+{
+    static struct stack stack;
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof address;
+    struct error error;
+    struct store_job job;
+    memset(&stack, 0, sizeof stack);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    EXPECT(listen(fd, 16) == 0 && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
+    EXPECT_OK(fake_store_open(&stack.control, &stack.fake, &error), error);
+    EXPECT_OK(store_server_start(stack.fake, fd, NULL, &stack.server, &error), error);
+    snprintf(stack.url, sizeof stack.url, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+    struct store *store = connect_to(stack.url);
+    submit_jobs(store, 0, 10);
+    EXPECT_OK(store->ops->job(store, 10, &job, &error), error);
+    EXPECT_TEXT(job.spec.key, "key-9");
+    store->ops->close(store);
     stack_stop(&stack);
 }
 
@@ -635,44 +768,6 @@ static void a_claim_of_a_client_that_left_takes_no_job(void)
 
 /* ---- lost answers ---- */
 
-/* A whole little life of two workers; returns how many jobs ended done. */
-static void live(struct store *store, uint32_t jobs)
-{
-    struct error error;
-    struct job_lease leases[8];
-    uint32_t count = 0;
-    int64_t ttl_ms;
-    uint32_t completed = 0;
-    submit_jobs(store, 0, jobs);
-    struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
-    EXPECT_OK(store->ops->heartbeat(store, &worker, NULL, 0, NULL, &count, &ttl_ms, &error), error);
-    while (completed < jobs) {
-        struct outcome outcomes[8];
-        struct job_completion completions[8];
-        struct store_completion_result results[8];
-        memset(completions, 0, sizeof completions);
-        EXPECT_OK(store->ops->claim(store, &worker, 3, 0, leases, &count, &ttl_ms, &error), error);
-        if (count == 0) {
-            TEST_FAIL("%u of %u jobs are leased to a worker that does not know", jobs - completed,
-                      jobs);
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            outcomes[i] = make_outcome(&leases[i]);
-            completions[i].job_id = leases[i].job_id;
-            completions[i].epoch = leases[i].epoch;
-            completions[i].device_ns = 10;
-            completions[i].outcome_count = 1;
-            completions[i].outcomes = &outcomes[i];
-            strcpy(completions[i].worker_id, "w");
-        }
-        EXPECT_OK(store->ops->complete(store, completions, count, results, &error), error);
-        for (uint32_t i = 0; i < count; i++) {
-            EXPECT_INT(results[i].status, STATUS_OK);
-        }
-        completed += count;
-    }
-}
-
 /* For N = 1, 2, ..: lose the Nth answer (and once also the next one); all jobs are done exactly
  * once, and none stays with a worker that does not know of it. */
 static void any_lost_answer_changes_nothing(void)
@@ -728,63 +823,54 @@ static void errors_of_the_store_are_not_repeated(void)
     stack_stop(&stack);
 }
 
-/* ---- the gate ---- */
+static const char *openapi_path;
 
-struct gate_test {
-    struct http_gate gate;
-    struct http_gate_claim claim;
-    atomic_int fenced;
-};
-
-static void *fence_worker(void *context)
+/* Every path of the published description is served, and says so to a method that it has not. */
+static void the_published_paths_are_served(void)
 {
-    struct gate_test *test = context;
-    http_gate_fence(&test->gate, "w", 5);
-    atomic_store(&test->fenced, 1);
-    return NULL;
-}
-
-static void a_fence_waits_for_running_claims_and_stops_late_ones(void)
-{
-    static struct gate_test test;
-    struct http_gate_claim late = {.worker_id = "w", .sequence = 4};
-    struct http_gate_claim next = {.worker_id = "w", .sequence = 6};
-    struct http_gate_claim other = {.worker_id = "v", .sequence = 1};
-    pthread_t thread;
-    memset(&test, 0, sizeof test);
-    http_gate_init(&test.gate);
-    test.claim = (struct http_gate_claim){.worker_id = "w", .sequence = 5};
-    EXPECT(http_gate_begin(&test.gate, &test.claim));
-    EXPECT(http_gate_enter(&test.gate, &test.claim));
-    CHECK(pthread_create(&thread, NULL, fence_worker, &test) == 0);
-    bool cancelled = false;
-    while (!cancelled) { /* until the fence has seen the claim */
-        pthread_mutex_lock(&test.gate.mutex);
-        cancelled = test.claim.cancelled;
-        pthread_mutex_unlock(&test.gate.mutex);
+    static struct stack stack;
+    static char reply[65536];
+    char line[256];
+    int paths = 0;
+    FILE *stream = fopen(openapi_path, "r");
+    EXPECT(stream != NULL);
+    stack_start(&stack);
+    while (fgets(line, sizeof line, stream) != NULL) {
+        char path[256] = "";
+        size_t used = 0;
+        if (strncmp(line, "  /v1/", 6) != 0) {
+            continue;
+        }
+        for (const char *c = line + 2; *c != ':'; c++) {
+            if (*c == '{') {
+                c += strcspn(c, "}");
+                path[used++] = '1';
+            } else {
+                path[used++] = *c;
+            }
+        }
+        int code = support_call(stack.socket_path, "DELETE", path, "", reply, sizeof reply);
+        if (code != 405) {
+            TEST_FAIL("%s: expected 405, found %d", path, code);
+        }
+        paths++;
     }
-    EXPECT_INT(test.fenced, 0);
-    http_gate_leave(&test.gate, &test.claim);
-    pthread_join(thread, NULL);
-    EXPECT(!http_gate_enter(&test.gate, &test.claim));
-    http_gate_end(&test.gate, &test.claim);
-    EXPECT(!http_gate_begin(&test.gate, &late));
-    EXPECT(http_gate_begin(&test.gate, &next) && http_gate_enter(&test.gate, &next));
-    EXPECT(http_gate_begin(&test.gate, &other) && http_gate_enter(&test.gate, &other));
-    http_gate_leave(&test.gate, &next);
-    http_gate_end(&test.gate, &next);
-    http_gate_leave(&test.gate, &other);
-    http_gate_end(&test.gate, &other);
-    http_gate_finish(&test.gate);
+    fclose(stream);
+    EXPECT_INT(paths, 17);
+    stack_stop(&stack);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    return TEST_RUN(
-        TEST(every_call_arrives), TEST(bodies_of_any_size_arrive), TEST(bad_requests_get_sentences),
-        TEST(oversize_requests_are_refused), TEST(slow_clients_block_nobody),
-        TEST(three_hundred_workers_share_the_work), TEST(stopping_answers_what_was_begun),
-        TEST(stopping_ends_long_polls), TEST(a_claim_of_a_client_that_left_takes_no_job),
-        TEST(any_lost_answer_changes_nothing), TEST(errors_of_the_store_are_not_repeated),
-        TEST(a_fence_waits_for_running_claims_and_stops_late_ones));
+    CHECK(argc == 2); /* where the API is described */
+    openapi_path = argv[1];
+    return TEST_RUN(TEST(calls_of_workers_arrive), TEST(calls_that_look_arrive),
+                    TEST(bodies_of_any_size_arrive), TEST(bad_requests_get_sentences),
+                    TEST(the_published_paths_are_served), TEST(oversize_requests_are_refused),
+                    TEST(slow_clients_block_nobody), TEST(dawdling_clients_are_cut_off),
+                    TEST(tcp_serves_as_well), TEST(three_hundred_workers_share_the_work),
+                    TEST(stopping_answers_what_was_begun), TEST(stopping_ends_long_polls),
+                    TEST(a_claim_of_a_client_that_left_takes_no_job),
+                    TEST(any_lost_answer_changes_nothing),
+                    TEST(errors_of_the_store_are_not_repeated));
 }

@@ -208,7 +208,7 @@ static void no_false_braking(void)
     static const enum weather weathers[] = {WEATHER_CLEAR, WEATHER_RAIN, WEATHER_HEAVY_RAIN,
                                             WEATHER_SNOW};
     for (int i = 0; i < 4; i++) {
-        for (uint64_t seed = 1; seed <= 3; seed++) {
+        for (uint64_t seed = 1; seed <= 12; seed++) {
             struct drive *drive = drive_create(13.0, 13.9, 0.0);
             drive->scene.conditions.weather = weathers[i];
             drive->scene.conditions.visibility_m = i == 0 ? 200.0 : 90.0;

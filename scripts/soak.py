@@ -1,0 +1,497 @@
+#!/usr/bin/env python3
+"""Soak of the main job: many short jobs while processes are killed, then an audit of what is left.
+
+A worker of `swerve run` is killed (-9) every --kill-ms milliseconds, and `swerve run` itself
+--kills-of-run times: once while it submits, then while it runs; each time the same command is
+started again. When it ends by itself, the store is read with SQLite and through the command line:
+every job ended exactly once, no outcome is lost or doubled, the money adds up to the last unit, the
+files are whole, no process is left, and replays give the same drives.
+
+Prints what it did and one line of verdict; exit status 0 when everything held, else 1.
+"""
+
+import argparse
+import ctypes
+import ctypes.util
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SCENARIOS = 20
+STATES = ("queued", "leased", "done", "flagged", "dead", "cancelled")
+VERDICTS = ("pass", "fail", "planner_error", "flagged")
+ENDINGS = ("done", "flagged", "failed", "released", "lost", "stale")
+NS_PER_HOUR = 3600 * 10**9
+
+
+# ---- the suite ----
+
+def straight_road():
+    """Two lanes, one each way, long enough for every scenario here."""
+    def lane(name, other, points):
+        return {"id": name, "centre_line": points, "width_m": 3.5, "speed_limit_mps": 14,
+                "left": other, "left_opposite": True, "left_marking": "dashed",
+                "right_marking": "solid"}
+    return {"id": "road", "lanes": [lane("east", "west", [[-100, -1.75], [500, -1.75]]),
+                                    lane("west", "east", [[500, 1.75], [-100, 1.75]])]}
+
+
+def agents_of(index):
+    gap_m = 12 + 2 * index
+    ahead = {"id": "ahead", "kind": "car", "pose": {"lane": "east", "s_m": 40 + gap_m}}
+    kind = index % 4
+    if kind == 0:
+        return [dict(ahead, behaviour="static")]
+    if kind == 1:
+        return [dict(ahead, behaviour="idm", speed_mps=8 + index % 5)]
+    if kind == 2:
+        oncoming = {"id": "oncoming", "kind": "van", "pose": {"lane": "west", "s_m": 430 - index},
+                    "behaviour": "idm", "speed_mps": 9}
+        return [dict(ahead, behaviour="idm", speed_mps=11), oncoming]
+    return []
+
+
+def branches_of(index):
+    brake = {"id": "brake", "at_tick": 5,
+             "interventions": [{"kind": "ego_brake", "decel_mps2": 4}]}
+    late = {"id": "late", "at_tick": 3, "interventions": [
+        {"kind": "stack_latency", "latency_ms": 120, "jitter_ms": 60}]}
+    return [[], [brake], [], [brake, late], []][index % 5]
+
+
+def write_suite(directory, jobs):
+    """Returns the branch ids of every scenario. The seeds are spread so that the sum is `jobs`."""
+    branches = {}
+    entries = []
+    for index in range(min(SCENARIOS, jobs)):
+        name = "short_%02d" % index
+        scenario = {
+            "id": name, "title": "Soak, scenario %d" % index, "map": straight_road(),
+            "ego": {"pose": {"lane": "east", "s_m": 40}, "speed_mps": 6 + index % 8,
+                    "route": ["east"]},
+            "agents": agents_of(index),
+            "slices": {"road": "urban", "geography": "europe", "actor": "car",
+                       "scenario_type": "soak_%d" % (index % 4), "safety_critical": False},
+            "horizon_s": 1 + index % 3 * 0.5,
+            "criteria": {"no_collision": True},
+            "branches": branches_of(index),
+        }
+        branches[name] = sorted([""] + [branch["id"] for branch in scenario["branches"]])
+        with open(os.path.join(directory, name + ".json"), "w") as file:
+            json.dump(scenario, file)
+        share = jobs // SCENARIOS + (index < jobs % SCENARIOS)
+        for first in range(0, share, 10000):
+            seeds = list(range(first, min(first + 10000, share)))
+            entries.append({"file": name + ".json", "seeds": seeds})
+    path = os.path.join(directory, "soak.json")
+    with open(path, "w") as file:
+        json.dump({"id": "soak", "scenarios": entries}, file)
+    return path, branches
+
+
+# ---- processes ----
+
+def processes_with(text):
+    """(pid, parent, arguments) of every process whose command line holds the text."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/cmdline" % name, "rb") as file:
+                arguments = file.read().decode(errors="replace").split("\0")
+            with open("/proc/%s/stat" % name) as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        if fields[0] != "Z" and any(text in argument for argument in arguments):
+            found.append((int(name), int(fields[1]), arguments))
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills one random worker of the present `swerve run` per period."""
+
+    def __init__(self, directory, period_s, seed):
+        super().__init__(daemon=True)
+        self.directory = directory
+        self.period_s = period_s
+        self.random = random.Random(seed)
+        self.run_pid = 0
+        self.kills = 0
+        self.idle = 0
+        self.ending = threading.Event()
+
+    def run(self):
+        due = time.monotonic()
+        while not self.ending.is_set():
+            due = max(due + self.period_s, time.monotonic())
+            self.ending.wait(max(0.0, due - time.monotonic()))
+            workers = [pid for pid, parent, arguments in processes_with(self.directory)
+                       if parent == self.run_pid and "worker" in arguments[1:2]]
+            if not workers or self.ending.is_set():
+                self.idle += 1
+                continue
+            try:
+                os.kill(self.random.choice(workers), signal.SIGKILL)
+                self.kills += 1
+            except ProcessLookupError:
+                self.idle += 1
+
+
+class Soak:
+    def __init__(self, options, directory):
+        self.options = options
+        self.directory = directory
+        self.store = os.path.join(directory, "soak.db")
+        self.suite_path, self.branches = write_suite(directory, options.jobs)
+        self.command = [options.binary, "run", self.suite_path, "--store", self.store,
+                        "--workers", str(options.workers), "--json",
+                        "--planner", options.planner]
+        if options.planner.startswith("exec:"):
+            self.command[-1] += " " + directory  # an argument to know its processes by
+        self.random = random.Random(options.seed)
+        self.log = open(os.path.join(directory, "stderr.log"), "wb")
+        self.problems = []
+
+    def say(self, text):
+        print("%8.1f s  %s" % (time.monotonic() - self.start_s, text), flush=True)
+
+    def check(self, held, text):
+        if not held:
+            self.problems.append(text)
+            print("     WRONG  " + text, flush=True)
+
+    def swerve(self, *arguments, codes=(0,)):
+        done = subprocess.run([self.options.binary, *arguments, "--store", self.store],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
+        self.check(done.returncode in codes, "swerve %s: exit status %d: %s" % (
+            " ".join(arguments), done.returncode, done.stderr.decode(errors="replace")[-500:]))
+        return done.stdout
+
+    def progress(self):
+        """(jobs there, jobs ended) as the command line sees them; None before the store is."""
+        if not os.path.exists(self.store):
+            return 0, 0
+        done = subprocess.run([self.options.binary, "status", "--json", "--store", self.store],
+                              stdout=subprocess.PIPE, stderr=self.log, timeout=120)
+        if done.returncode != 0:
+            return 0, 0
+        suites = json.loads(done.stdout)["suites"]
+        there = sum(suite[state] for suite in suites for state in STATES)
+        ended = sum(suite[state] for suite in suites for state in STATES[2:])
+        return there, ended
+
+    # ---- the run ----
+
+    def start(self):
+        out = open(os.path.join(self.directory, "run.json"), "wb")
+        process = subprocess.Popen(self.command, stdout=out, stderr=self.log)
+        out.close()
+        self.killer.run_pid = process.pid
+        return process
+
+    def kill_run(self, process):
+        self.killer.run_pid = 0
+        process.kill()
+        process.wait()
+
+    def run(self):
+        self.start_s = time.monotonic()
+        self.killer = Killer(self.directory, self.options.kill_ms / 1000, self.options.seed)
+        self.killer.start()
+        jobs = self.options.jobs
+        marks = [(k + 0.8 * self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
+                 for k in range(self.options.kills_of_run - 1)]
+        process = self.start()
+        if self.options.kills_of_run > 0:
+            self.kill_while_submitting(process)
+            process = self.start()
+        shown_s = 0.0
+        while process.poll() is None:
+            there, ended = self.progress()
+            if marks and ended >= marks[0] and ended < jobs:
+                marks.pop(0)
+                self.kill_run(process)
+                self.say("swerve run killed with %d of %d jobs ended" % (ended, jobs))
+                process = self.start()
+            if time.monotonic() - shown_s > 10:
+                shown_s = time.monotonic()
+                self.say("%d of %d jobs ended, %d kills of workers" % (
+                    ended, jobs, self.killer.kills))
+            if time.monotonic() - self.start_s > self.options.limit_s:
+                self.check(False, "not done after %d s" % self.options.limit_s)
+                process.terminate()
+            time.sleep(0.2)
+        self.wall_s = time.monotonic() - self.start_s
+        self.killer.ending.set()
+        self.killer.join()
+        self.check(process.returncode == 0, "swerve run: exit status %d" % process.returncode)
+        self.check(not marks, "the jobs ended before every kill of swerve run")
+        self.say("done: %.0f jobs/s, %d kills of workers" % (jobs / self.wall_s,
+                                                            self.killer.kills))
+
+    def kill_while_submitting(self, process):
+        """Some of the jobs are in the store when it dies, by luck all."""
+        deadline_s = time.monotonic() + 60
+        while self.progress()[0] == 0 and time.monotonic() < deadline_s:
+            time.sleep(0.001)
+        self.kill_run(process)
+        there = self.progress()[0]
+        self.say("swerve run killed with %d of %d jobs submitted" % (there, self.options.jobs))
+
+    # ---- the audit ----
+
+    def audit(self):
+        self.check_processes()
+        self.database = sqlite3.connect("file:%s?mode=ro" % self.store, uri=True)
+        self.check_database()
+        self.check_jobs()
+        self.check_outcomes()
+        self.check_attempts()
+        self.check_money()
+        self.check_artifacts()
+        ids = [row[0] for row in self.database.execute("SELECT id FROM outcomes ORDER BY id")]
+        totals = self.totals()
+        self.database.close()
+        self.check_command_line(ids, totals)
+        self.check_replays(ids)
+        self.check_again(totals)
+        self.check_processes()
+
+    def rows(self, sql, *arguments):
+        return self.database.execute(sql, arguments).fetchall()
+
+    def none(self, text, sql):
+        """The query finds violations of what the text says."""
+        rows = self.rows(sql)
+        self.check(not rows, "not true: %s: %d times, first %s" % (
+            text, len(rows), rows[0] if rows else ""))
+
+    def check_processes(self):
+        deadline_s = time.monotonic() + 10
+        while processes_with(self.directory) and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        self.check(not processes_with(self.directory),
+                   "processes are left: %s" % processes_with(self.directory))
+
+    def check_database(self):
+        self.check(self.rows("PRAGMA integrity_check") == [("ok",)], "PRAGMA integrity_check")
+        self.check(self.rows("PRAGMA foreign_key_check") == [], "PRAGMA foreign_key_check")
+
+    def check_jobs(self):
+        states = dict(self.rows("SELECT state, COUNT(*) FROM jobs GROUP BY state"))
+        self.check(states == {2: self.options.jobs}, "expected %d jobs, all done; found %s" % (
+            self.options.jobs, {STATES[state]: count for state, count in states.items()}))
+        self.none("a job has one spec and a key of its own",
+                  "SELECT key FROM job_specs GROUP BY suite, key HAVING COUNT(*) <> 1"
+                  " UNION SELECT id FROM jobs WHERE id NOT IN (SELECT job FROM job_specs)")
+        self.none("a scenario and a seed are one job",
+                  "SELECT scenario_id, seed FROM job_specs GROUP BY 1, 2 HAVING COUNT(*) <> 1")
+        counted = self.rows("SELECT jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
+                            " jobs_cancelled FROM suites")
+        self.check(counted == [(0, 0, self.options.jobs, 0, 0, 0)],
+                   "the suite's counters: %s" % counted)
+
+    def check_outcomes(self):
+        found = {}
+        for job, branch in self.rows("SELECT job, branch_id FROM outcomes"):
+            found.setdefault(job, []).append(branch)
+        wrong = [job for job, scenario in self.rows("SELECT job, scenario_id FROM job_specs")
+                 if sorted(found.pop(job, [])) != self.branches[scenario]]
+        self.check(not wrong and not found, "outcomes lost or doubled in %d jobs, first %s" % (
+            len(wrong) + len(found), (wrong + sorted(found))[:1]))
+        self.none("an outcome is of its job's current epoch",
+                  "SELECT o.id FROM outcomes o JOIN jobs j ON j.id = o.job"
+                  " WHERE o.epoch <> j.epoch")
+        self.none("the same work has the same result",
+                  "SELECT MIN(o.id) FROM outcomes o JOIN job_specs s ON s.job = o.job"
+                  " GROUP BY s.scenario_id, s.seed, o.branch_id"
+                  " HAVING COUNT(DISTINCT o.trace_hash) <> 1")
+        counted = self.rows("SELECT rollouts_pass, rollouts_fail, rollouts_planner_error,"
+                            " rollouts_flagged FROM suites")[0]
+        verdicts = dict(self.rows("SELECT verdict, COUNT(*) FROM outcomes GROUP BY verdict"))
+        self.check(counted == tuple(verdicts.get(v, 0) for v in range(len(VERDICTS))),
+                   "the suite's verdicts: %s, the outcomes': %s" % (counted, verdicts))
+
+    def check_attempts(self):
+        self.none("every epoch ended exactly once",
+                  "SELECT j.id FROM jobs j WHERE (SELECT COUNT(*) FROM attempts a"
+                  " WHERE a.job = j.id AND a.epoch BETWEEN 1 AND j.epoch) <> j.epoch"
+                  " OR (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id) <> j.epoch")
+        self.none("a job was accepted once, in its current epoch",
+                  "SELECT j.id FROM jobs j LEFT JOIN attempts a ON a.job = j.id AND a.ending = 0"
+                  " GROUP BY j.id HAVING COUNT(a.epoch) <> 1 OR MAX(a.epoch) <> j.epoch")
+        self.none("an attempt costs at least what its outcomes cost",
+                  "SELECT a.job FROM attempts a JOIN outcomes o ON o.job = a.job"
+                  " AND o.epoch = a.epoch GROUP BY a.job, a.epoch"
+                  " HAVING SUM(o.device_ns) > a.device_ns OR SUM(o.metres_mm) > a.metres_mm")
+
+    def check_money(self):
+        keys = "pool, device, tier, ending"
+        sums = {}
+        accounts = {}
+        for row in self.rows("SELECT j.suite, a.pool, a.device, a.tier, a.ending, a.device_ns,"
+                             " a.metres_mm, a.cost_uusd, a.price_uusd_per_hour"
+                             " FROM attempts a JOIN jobs j ON j.id = a.job"):
+            key, (device_ns, metres_mm, cost, price) = row[:5], row[5:]
+            entry = sums.setdefault(key, [0, 0, 0, 0])
+            for place, value in enumerate((1, device_ns, metres_mm, cost)):
+                entry[place] += value
+            account = accounts.setdefault((row[1], row[2], price), [0, 0])
+            account[0] += device_ns * price
+            account[1] += cost
+            low = device_ns * price // NS_PER_HOUR
+            # A carried remainder makes an entry one unit dearer; a late report splits it once more.
+            self.check(low <= cost <= low + 2, "an attempt's cost: %s" % (row,))
+        ledger = {row[:5]: list(row[5:]) for row in self.rows(
+            "SELECT suite, %s, attempts, device_ns, metres_mm, cost_uusd FROM ledger"
+            " WHERE attempts <> 0" % keys)}
+        self.check(ledger == sums, "the ledger is not the sum of the attempts")
+        carries = {row[:3]: row[3] for row in self.rows(
+            "SELECT pool, device, price_uusd_per_hour, carry FROM accounts")}
+        for key, (owed, cost) in accounts.items():
+            self.check(cost == owed // NS_PER_HOUR and carries.get(key) == owed % NS_PER_HOUR,
+                       "account %s: cost %d and carry %s, owed %d / %d" % (
+                           key, cost, carries.get(key), owed, NS_PER_HOUR))
+        ends = {ENDINGS[key[4]]: value for key, value in sums.items()}
+        self.say("attempts: " + ", ".join("%d %s ($%.6f)" % (value[0], end, value[3] / 1e6)
+                                          for end, value in sorted(ends.items())))
+
+    def check_artifacts(self):
+        library = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+        library.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
+        library.ZSTD_decompress.restype = ctypes.c_size_t
+        referred = {row[0] for row in self.rows(
+            "SELECT artifact_hash FROM outcomes UNION"
+            " SELECT artifact_hash FROM attempts WHERE artifact_hash IS NOT NULL")}
+        self.check("" not in referred, "an outcome without a trace")
+        for name in sorted(referred - {""}):
+            path = os.path.join(self.store + ".artifacts", name[:2], name + ".zst")
+            try:
+                with open(path, "rb") as file:
+                    packed = file.read()
+            except OSError as problem:
+                self.check(False, "artifact: %s" % problem)
+                continue
+            size = library.ZSTD_getFrameContentSize(packed, ctypes.c_size_t(len(packed)))
+            plain = ctypes.create_string_buffer(max(size, 1) if size < 1 << 28 else 1)
+            got = library.ZSTD_decompress(plain, ctypes.c_size_t(len(plain)), packed,
+                                          ctypes.c_size_t(len(packed)))
+            self.check(got == size and hashlib.sha256(plain.raw[:got]).hexdigest() == name,
+                       "artifact %s is damaged" % name)
+        kept = sum(len(files) for _, _, files in os.walk(self.store + ".artifacts"))
+        self.say("%d artifacts, all whole; %d more that nobody refers to" % (
+            len(referred), kept - len(referred)))
+
+    def totals(self):
+        ledger = self.rows("SELECT p.name, l.device, l.ending, SUM(l.attempts), SUM(l.device_ns),"
+                           " SUM(l.metres_mm), SUM(l.cost_uusd) FROM ledger l JOIN pools p"
+                           " ON p.id = l.pool GROUP BY 1, 2, 3 HAVING SUM(l.attempts) <> 0")
+        return {
+            "outcomes": self.rows("SELECT COUNT(*), MAX(id), SUM(device_ns), SUM(ticks),"
+                                  " SUM(prefix_ticks) FROM outcomes")[0],
+            "ledger": {(row[0], row[1], ENDINGS[row[2]]): list(row[3:]) for row in ledger},
+            "epochs": self.rows("SELECT SUM(epoch) FROM jobs")[0],
+        }
+
+    def check_command_line(self, ids, totals):
+        expected = sum(len(self.branches["short_%02d" % index]) *
+                       (self.options.jobs // SCENARIOS + (index < self.options.jobs % SCENARIOS))
+                       for index in range(min(SCENARIOS, self.options.jobs)))
+        self.check(len(ids) == expected, "%d outcomes, expected %d" % (len(ids), expected))
+        with open(os.path.join(self.directory, "run.json")) as file:
+            try:
+                run = json.load(file)
+            except ValueError as problem:
+                return self.check(False, "run --json: %s" % problem)
+        reports = {"run": run, "report": json.loads(self.swerve("report", "--json") or "{}")}
+        for name, report in reports.items():
+            listed = report.get("outcomes", [])
+            self.check(report.get("rollouts") == expected and sorted(listed) == ids,
+                       "%s --json: %s rollouts, %d outcomes" % (
+                           name, report.get("rollouts"), len(listed)))
+            ledger = {}
+            for row in report.get("ledger", []):
+                entry = ledger.setdefault((row["pool"], row["device"], row["end"]), [0] * 4)
+                for place, key in enumerate(("attempts", "device_ns", "metres_mm", "cost_uusd")):
+                    entry[place] += row[key]
+            ledger = {key: value for key, value in ledger.items() if value[0] != 0}
+            self.check(ledger == totals["ledger"], "%s --json: the ledger differs" % name)
+            cost = sum(value[3] for value in totals["ledger"].values())
+            self.check(round(report.get("billed_usd", -1) * 1e6) == cost,
+                       "%s --json: billed_usd" % name)
+        status = json.loads(self.swerve("status", "--json") or '{"suites": [{}]}')["suites"][0]
+        self.check(status.get("done") == self.options.jobs and status.get("rollouts") == expected,
+                   "status --json: %s" % status)
+
+    def check_replays(self, ids):
+        chosen = self.random.sample(ids, min(self.options.replays, len(ids)))
+        same = 0
+        for outcome in chosen:
+            answer = json.loads(self.swerve("replay", str(outcome), "--json") or "{}")
+            same += answer.get("identical") == 1 and answer.get("different") == 0
+        self.check(same == len(chosen), "%d of %d replays differ" % (len(chosen) - same,
+                                                                     len(chosen)))
+        self.say("%d of %d replays identical" % (same, len(chosen)))
+
+    def check_again(self, totals):
+        """The same command once more finds everything done and changes nothing."""
+        done = subprocess.run(self.command, stdout=subprocess.PIPE, stderr=self.log, timeout=600)
+        self.check(done.returncode == 0, "once more: exit status %d" % done.returncode)
+        self.database = sqlite3.connect("file:%s?mode=ro" % self.store, uri=True)
+        self.check(self.totals() == totals, "running the same command again changed the store")
+        self.database.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=20000)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--kill-ms", type=int, default=200, help="period of the kills of workers")
+    parser.add_argument("--kills-of-run", type=int, default=2)
+    parser.add_argument("--replays", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1, help="of what is chosen by chance")
+    parser.add_argument("--planner", default="builtin:reference")
+    parser.add_argument("--limit-s", type=int, default=3600, help="give up after this")
+    parser.add_argument("--keep", action="store_true", help="keep the directory with the store")
+    parser.add_argument("--binary", default=os.path.join(TOP, "build", "worker", "swerve"))
+    options = parser.parse_args()
+    if not os.access(options.binary, os.X_OK):
+        parser.error("%s: no such program; build first or name it with --binary" % options.binary)
+    directory = tempfile.mkdtemp(prefix="swerve-soak-")
+    print("%d jobs, %d workers, one killed every %d ms, swerve run killed %d times; seed %d; %s" % (
+        options.jobs, options.workers, options.kill_ms, options.kills_of_run, options.seed,
+        directory), flush=True)
+    soak = Soak(options, directory)
+    try:
+        soak.run()
+        soak.audit()
+    finally:
+        soak.log.close()
+        with open(os.path.join(directory, "stderr.log"), errors="replace") as file:
+            lines = file.read().splitlines()
+        for line in sorted(set(lines))[:20]:
+            print("    stderr  %d times: %s" % (lines.count(line), line))
+        if options.keep or soak.problems:
+            print("kept: " + directory)
+        else:
+            shutil.rmtree(directory)
+    print("%s: %d jobs in %.1f s, %d kills of workers, %d of swerve run, %d problems" % (
+        "soak FAILED" if soak.problems else "soak passed", options.jobs, soak.wall_s,
+        soak.killer.kills, options.kills_of_run, len(soak.problems)))
+    return 1 if soak.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+/*
+ * What the handlers of all endpoints share: replies and query values. See http_handlers.h.
+ */
+#include "store/http_handlers.h"
+
+#include "schemas/json_record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status http_no_memory(struct error *error)
+{
+    return error_set(error, STATUS_NO_MEMORY, "the store's server is out of memory");
+}
+
+/* Adds a member to the reply; false when memory runs out. */
+bool http_reply_put(struct http_exchange *exchange, const char *key, json_t *value)
+{
+    if (exchange->reply == NULL) {
+        exchange->reply = json_object();
+    }
+    if (exchange->reply == NULL) {
+        json_decref(value);
+        return false;
+    }
+    return json_put(exchange->reply, key, value);
+}
+
+enum status http_reply_list(struct http_exchange *exchange, const char *key,
+                            const struct wire_codec *codec, const void *records, size_t count,
+                            struct error *error)
+{
+    return http_reply_put(exchange, key, wire_list_encode(codec, records, count))
+               ? STATUS_OK
+               : http_no_memory(error);
+}
+
+enum status http_reply_integer(struct http_exchange *exchange, const char *key, int64_t value,
+                               struct error *error)
+{
+    return http_reply_put(exchange, key, json_integer(value)) ? STATUS_OK : http_no_memory(error);
+}
+
+/* An empty object: the call succeeded and has nothing to say. */
+enum status http_reply_nothing(struct http_exchange *exchange, struct error *error)
+{
+    exchange->reply = json_object();
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+}
+
+const char *http_query_find(const struct http_exchange *exchange, const char *key)
+{
+    for (size_t i = 0; i < exchange->query_count; i++) {
+        if (strcmp(exchange->query[i].key, key) == 0) {
+            return exchange->query[i].value;
+        }
+    }
+    return NULL;
+}
+
+enum status http_parse_integer(const char *what, const char *text, int64_t min, int64_t max,
+                               int64_t *out, struct error *error)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool digits = (text[0] >= '0' && text[0] <= '9') || (text[0] == '-' && text[1] != '\0');
+    if (!digits || *end != '\0' || errno != 0 || value < min || value > max) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: expected an integer from %lld to %lld, found \"%.40s\"", what,
+                         (long long)min, (long long)max, text);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+/* *out keeps its default when the key is absent. */
+enum status http_query_integer(const struct http_exchange *exchange, const char *key, int64_t min,
+                               int64_t max, int64_t *out, struct error *error)
+{
+    const char *text = http_query_find(exchange, key);
+    return text == NULL ? STATUS_OK : http_parse_integer(key, text, min, max, out, error);
+}
+
+enum status http_query_text(const struct http_exchange *exchange, const char *key, char *out,
+                            size_t capacity, struct error *error)
+{
+    const char *text = http_query_find(exchange, key);
+    if (text != NULL && strlen(text) >= capacity) {
+        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", key, capacity - 1);
+    }
+    if (text != NULL) {
+        strcpy(out, text);
+    }
+    return STATUS_OK;
+}
+
+enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error)
+{
+    if (strlen(id) >= capacity) {
+        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,388 @@
+/*
+ * Handlers of the endpoints that submit and do work. See http_handlers.h.
+ */
+#include "base/units.h"
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "store/http_handlers.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- submitting ---- */
+
+enum status http_handle_health(struct http_exchange *exchange, struct error *error)
+{
+    if (!http_reply_put(exchange, "ok", json_true()) ||
+        !http_reply_put(exchange, "store", json_string(exchange->store->ops->name)) ||
+        !http_reply_put(exchange, "api", json_integer(HTTP_API_VERSION))) {
+        return http_no_memory(error);
+    }
+    return STATUS_OK;
+}
+
+enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    enum status status = http_check_id("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error);
+    if (status == STATUS_OK) {
+        const char *body = exchange->request->body;
+        status = store->ops->scenario_put(store, exchange->ids[0], body != NULL ? body : "",
+                                          exchange->request->body_bytes, error);
+    }
+    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+}
+
+enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    return store->ops->scenario_get(store, exchange->ids[0], &exchange->data, &exchange->data_bytes,
+                                    error);
+}
+
+static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *specs, size_t count,
+                               struct error *error)
+{
+    struct job_spec common;
+    struct json_cursor common_cursor = json_cursor_member(&exchange->body, "common");
+    struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
+    bool has_common = json_cursor_present(&common_cursor);
+    enum status status = STATUS_OK;
+    if (has_common) {
+        status = job_spec_decode(&common_cursor, NULL, &common, error);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor job = json_cursor_element(&jobs, i);
+        status = job_spec_decode(&job, has_common ? &common : NULL, &specs[i], error);
+    }
+    return status;
+}
+
+enum status http_handle_submit(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"weight", "common", "jobs", NULL};
+    struct store *store = exchange->store;
+    struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
+    int64_t weight = 1;
+    size_t count = 0;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status =
+            json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct job_spec *specs = malloc((count + 1) * sizeof *specs);
+    struct store_submit_result *results = calloc(count + 1, sizeof *results);
+    status = specs != NULL && results != NULL ? decode_jobs(exchange, specs, count, error)
+                                              : http_no_memory(error);
+    if (status == STATUS_OK) {
+        status = store->ops->submit(store, exchange->ids[0], (uint32_t)weight, specs,
+                                    (uint32_t)count, results, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "results", &wire_submit_result, results, count, error);
+    }
+    free(specs);
+    free(results);
+    return status;
+}
+
+/* ---- working ---- */
+
+static enum status decode_worker(struct http_exchange *exchange, struct store_worker *worker,
+                                 struct error *error)
+{
+    memset(worker, 0, sizeof *worker);
+    enum status status = http_check_id("worker", exchange->ids[0], sizeof worker->worker_id, error);
+    if (status == STATUS_OK) {
+        strcpy(worker->worker_id, exchange->ids[0]);
+        status = json_member_text(&exchange->body, "pool", true, worker->pool, sizeof worker->pool,
+                                  error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_text(&exchange->body, "device", true, worker->device,
+                                  sizeof worker->device, error);
+    }
+    return status;
+}
+
+enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"pool", "device", "progress", NULL};
+    struct store *store = exchange->store;
+    struct store_worker worker;
+    struct json_cursor list = json_cursor_member(&exchange->body, "progress");
+    size_t size = 0;
+    uint32_t count = 0;
+    uint32_t cancelled_count = 0;
+    int64_t ttl_ms = 0;
+    struct store_progress *progress = NULL;
+    int64_t *cancelled = NULL;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status = decode_worker(exchange, &worker, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_array_begin(&list, 0, HTTP_PROGRESS_MAX, &size, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    progress = calloc(size + 1, sizeof *progress);
+    cancelled = calloc(size + 1, sizeof *cancelled);
+    status = progress != NULL && cancelled != NULL
+                 ? wire_list_decode(&wire_progress, &list, progress, size, &count, error)
+                 : http_no_memory(error);
+    if (status == STATUS_OK) {
+        status = store->ops->heartbeat(store, &worker, progress, count, cancelled, &cancelled_count,
+                                       &ttl_ms, error);
+    }
+    if (status == STATUS_OK) {
+        status =
+            http_reply_list(exchange, "cancelled", &wire_i64, cancelled, cancelled_count, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_integer(exchange, "ttl_ms", ttl_ms, error);
+    }
+    free(progress);
+    free(cancelled);
+    return status;
+}
+
+static bool peer_gone(const struct http_request *request)
+{
+    struct pollfd peer = {.fd = request->peer_fd, .events = POLLRDHUP};
+    return request->peer_fd >= 0 && poll(&peer, 1, 0) > 0 &&
+           (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* Claims in slices of the wait, so that a stop, a fence or a client that went away is noticed. */
+static enum status claim_in_slices(struct http_exchange *exchange,
+                                   const struct store_worker *worker, struct http_gate_claim *claim,
+                                   uint32_t max, int64_t wait_ms, struct job_lease *leases,
+                                   uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    struct http_gate *gate = exchange->context->gate;
+    struct store *store = exchange->store;
+    const struct clock *clock = exchange->context->clock;
+    int64_t end_ns = clock_now_ns(clock) + wait_ms * (NS_PER_S / 1000);
+    for (;;) {
+        int64_t left_ms = (end_ns - clock_now_ns(clock)) / (NS_PER_S / 1000);
+        int64_t slice_ms = left_ms < HTTP_WAIT_SLICE_MS ? left_ms : HTTP_WAIT_SLICE_MS;
+        if (slice_ms < 0 || http_gate_stopping(gate)) {
+            slice_ms = 0;
+        }
+        if (!http_gate_enter(gate, claim)) {
+            return error_set(error, STATUS_STALE,
+                             "worker %s: this claim was given up by its client", worker->worker_id);
+        }
+        enum status status =
+            store->ops->claim(store, worker, max, slice_ms, leases, count, ttl_ms, error);
+        http_gate_leave(gate, claim);
+        if (status != STATUS_OK || *count > 0 || slice_ms == 0 || slice_ms == left_ms) {
+            return status;
+        }
+        if (peer_gone(exchange->request)) {
+            return error_set(error, STATUS_STALE, "worker %s: the client went away",
+                             worker->worker_id);
+        }
+    }
+}
+
+/* Jobs claimed for a client that went away while it waited go back unharmed; should that fail, the
+ * lease runs out. */
+static void release_leases(struct store *store, const struct store_worker *worker,
+                           const struct job_lease *leases, uint32_t count)
+{
+    struct job_completion *releases = calloc(count, sizeof *releases);
+    struct store_completion_result *results = calloc(count, sizeof *results);
+    if (releases != NULL && results != NULL) {
+        for (uint32_t i = 0; i < count; i++) {
+            releases[i].job_id = leases[i].job_id;
+            releases[i].epoch = leases[i].epoch;
+            releases[i].kind = COMPLETION_RELEASED;
+            memcpy(releases[i].worker_id, worker->worker_id, sizeof releases[i].worker_id);
+        }
+        (void)store->ops->complete(store, releases, count, results, NULL);
+    }
+    free(releases);
+    free(results);
+}
+
+static enum status claim_for(struct http_exchange *exchange, const struct store_worker *worker,
+                             uint32_t max, int64_t wait_ms, int64_t sequence, struct error *error)
+{
+    struct http_gate *gate = exchange->context->gate;
+    struct http_gate_claim claim = {.worker_id = worker->worker_id, .sequence = sequence};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    if (leases == NULL) {
+        return http_no_memory(error);
+    }
+    if (!http_gate_begin(gate, &claim)) {
+        free(leases);
+        return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
+                         worker->worker_id);
+    }
+    enum status status =
+        claim_in_slices(exchange, worker, &claim, max, wait_ms, leases, &count, &ttl_ms, error);
+    if (status == STATUS_OK && count > 0 && peer_gone(exchange->request)) {
+        release_leases(exchange->store, worker, leases, count);
+        count = 0;
+    }
+    http_gate_end(gate, &claim);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "leases", &wire_lease, leases, count, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_integer(exchange, "ttl_ms", ttl_ms, error);
+    }
+    free(leases);
+    return status;
+}
+
+enum status http_handle_claim(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"pool", "device", "max", "wait_ms", "sequence", NULL};
+    struct store_worker worker;
+    int64_t max = 1;
+    int64_t wait_ms = 0;
+    int64_t sequence = 0;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status = decode_worker(exchange, &worker, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, "max", true, 0, UINT32_MAX, &max, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, "wait_ms", false, 0, HTTP_WAIT_MS_MAX,
+                                     &wait_ms, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, "sequence", true, 1, INT64_MAX - 1, &sequence,
+                                     error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > LIMIT_CLAIM_JOBS) {
+        return error_set(error, STATUS_LIMIT, "$.max: a claim takes at most %d jobs, not %lld",
+                         LIMIT_CLAIM_JOBS, (long long)max);
+    }
+    return claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error);
+}
+
+static enum status decode_completions(const struct json_cursor *list,
+                                      struct job_completion *completions, struct outcome **outcomes,
+                                      size_t count, struct error *error)
+{
+    uint64_t outcome_count = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor element = json_cursor_element(list, i);
+        status = job_completion_decode(&element, &completions[i], &outcomes[i], error);
+        if (status == STATUS_OK) {
+            outcome_count += completions[i].outcome_count;
+        }
+        if (status == STATUS_OK && i > 0 && outcome_count > HTTP_COMPLETION_OUTCOMES_MAX) {
+            status = error_set(error, STATUS_LIMIT,
+                               "completions: expected at most %d outcomes in one request",
+                               HTTP_COMPLETION_OUTCOMES_MAX);
+        }
+    }
+    return status;
+}
+
+enum status http_handle_complete(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"completions", NULL};
+    struct store *store = exchange->store;
+    struct json_cursor list = json_cursor_member(&exchange->body, "completions");
+    size_t count = 0;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status = json_array_begin(&list, 0, HTTP_COMPLETIONS_MAX, &count, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct job_completion *completions = calloc(count + 1, sizeof *completions);
+    struct outcome **outcomes = calloc(count + 1, sizeof(struct outcome *));
+    struct store_completion_result *results = calloc(count + 1, sizeof *results);
+    bool memory = completions != NULL && outcomes != NULL && results != NULL;
+    status = memory ? decode_completions(&list, completions, outcomes, count, error)
+                    : http_no_memory(error);
+    if (status == STATUS_OK && count > 0) {
+        status = store->ops->complete(store, completions, (uint32_t)count, results, error);
+    }
+    if (status == STATUS_OK) {
+        status =
+            http_reply_list(exchange, "results", &wire_completion_result, results, count, error);
+    }
+    for (size_t i = 0; outcomes != NULL && i < count; i++) {
+        free(outcomes[i]);
+    }
+    free(outcomes);
+    free(completions);
+    free(results);
+    return status;
+}
+
+enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        /* A claim that still waits for the dead worker would take a new lease. */
+        http_gate_fence(exchange->context->gate, exchange->ids[0], HTTP_FENCE_PRESENT);
+        status = store->ops->worker_gone(store, exchange->ids[0], error);
+    }
+    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+}
+
+enum status http_handle_worker_leases(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t after = 0;
+    int64_t max = HTTP_PAGE_MAX;
+    int64_t fence = 0;
+    uint32_t count = 0;
+    enum status status = http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error);
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "fence", 0, INT64_MAX - 1, &fence, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (fence > 0) {
+        http_gate_fence(exchange->context->gate, exchange->ids[0], fence);
+    }
+    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    if (leases == NULL) {
+        return http_no_memory(error);
+    }
+    status = store->ops->worker_leases(store, exchange->ids[0], after, leases, (uint32_t)max,
+                                       &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "leases", &wire_lease, leases, count, error);
+    }
+    free(leases);
+    return status;
+}

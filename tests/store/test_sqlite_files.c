@@ -1,0 +1,185 @@
+/*
+ * What the embedded store does with the files it finds: newer, foreign, damaged.
+ */
+#include "store/sqlite_db.h"
+#include "store/store.h"
+#include "tests/harness.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/swerve-files-XXXXXX";
+static char path[128];
+static struct store *store;
+static struct error error;
+
+static void set_path(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+}
+
+static size_t read_bytes(const char *name, uint8_t *out, size_t capacity)
+{
+    int fd = open(name, O_RDONLY);
+    EXPECT(fd >= 0);
+    ssize_t got = read(fd, out, capacity);
+    close(fd);
+    EXPECT(got >= 0 && (size_t)got < capacity);
+    return (size_t)got;
+}
+
+static void write_bytes(const char *name, const void *data, size_t bytes)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    EXPECT(fd >= 0);
+    ssize_t put = write(fd, data, bytes);
+    close(fd);
+    EXPECT_INT(put, bytes);
+}
+
+static void script(const char *sql)
+{
+    struct sqlite_db *db = NULL;
+    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
+    EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+    sqlite_db_close(db);
+}
+
+/* Refused with a sentence that contains `part`, and not one byte of the file is different. */
+static void expect_refused(const char *part)
+{
+    static uint8_t before[1 << 20];
+    static uint8_t after[1 << 20];
+    size_t bytes = read_bytes(path, before, sizeof before);
+
+    EXPECT(store_sqlite_open(path, NULL, &store, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, part);
+    EXPECT_CONTAINS(error.text, path);
+    EXPECT_INT(read_bytes(path, after, sizeof after), bytes);
+    EXPECT(memcmp(before, after, bytes) == 0);
+}
+
+/* Goal: a store that a newer program wrote is left alone. */
+static void newer_schemas_are_refused(void)
+{
+    set_path("newer.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    script("PRAGMA user_version = 99");
+    expect_refused("schema version 99");
+}
+
+/* Goal: files that are no stores are not turned into one. */
+static void foreign_files_are_refused(void)
+{
+    set_path("other.db");
+    script("CREATE TABLE notes (text)");
+    expect_refused("not a job store");
+    set_path("text.db");
+    static char text[8192];
+    memset(text, 'x', sizeof text);
+    write_bytes(path, text, sizeof text);
+    expect_refused("not a job store");
+    set_path("missing/store.db");
+    EXPECT(store_sqlite_open(path, NULL, &store, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, path);
+    EXPECT_INT(mkdir((set_path("folder.db"), path), 0700), 0);
+    EXPECT(store_sqlite_open(path, NULL, &store, &error) != STATUS_OK);
+    EXPECT(store_sqlite_open("", NULL, &store, &error) != STATUS_OK);
+}
+
+/* Goal: a path is a path, never an SQLite URI or a database in memory. */
+static void paths_are_only_paths(void)
+{
+    char here[256];
+
+    EXPECT(getcwd(here, sizeof here) != NULL);
+    EXPECT_INT(chdir(directory), 0);
+    EXPECT_OK(store_sqlite_open("file:x?mode=memory", NULL, &store, &error), error);
+    store->ops->close(store);
+    EXPECT_INT(access("file:x?mode=memory", F_OK), 0);
+    EXPECT_OK(store_sqlite_open(":memory:", NULL, &store, &error), error);
+    store->ops->close(store);
+    EXPECT_INT(access(":memory:", F_OK), 0);
+    EXPECT_INT(chdir(here), 0);
+}
+
+/* Goal: an artifact with any byte changed or cut off is reported as damaged, never handed out. */
+static void damaged_artifacts_are_reported(void)
+{
+    static const char text[] = "the same few words, the same few words, the same few words";
+    static uint8_t file[4096];
+    char hash[SHA256_HEX_BYTES];
+    char name[256];
+    void *data = NULL;
+    size_t bytes = 0;
+
+    set_path("artifacts.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    EXPECT_OK(store->ops->artifact_put(store, text, sizeof text, hash, &error), error);
+    snprintf(name, sizeof name, "%s.artifacts/%.2s/%s.zst", path, hash, hash);
+    size_t size = read_bytes(name, file, sizeof file);
+    for (size_t i = 0; i < size; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            file[i] ^= (uint8_t)(1 << bit);
+            write_bytes(name, file, size);
+            file[i] ^= (uint8_t)(1 << bit);
+            enum status status = store->ops->artifact_get(store, hash, &data, &bytes, &error);
+            if (status == STATUS_OK) { /* a bit that means nothing to zstd */
+                bool same = bytes == sizeof text && memcmp(data, text, bytes) == 0;
+                free(data);
+                EXPECT(same);
+            } else {
+                EXPECT_INT(status, STATUS_IO);
+                EXPECT_CONTAINS(error.text, "damaged");
+            }
+        }
+    }
+    for (size_t cut = 0; cut < size; cut++) {
+        write_bytes(name, file, cut);
+        EXPECT_INT(store->ops->artifact_get(store, hash, &data, &bytes, &error), STATUS_IO);
+    }
+    /* One that claims to be larger than any artifact may be. */
+    static const uint8_t bomb[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0};
+    write_bytes(name, bomb, sizeof bomb);
+    EXPECT_INT(store->ops->artifact_get(store, hash, &data, &bytes, &error), STATUS_IO);
+    EXPECT_CONTAINS(error.text, "limit");
+    write_bytes(name, file, size);
+    EXPECT_OK(store->ops->artifact_get(store, hash, &data, &bytes, &error), error);
+    free(data);
+    store->ops->close(store);
+}
+
+/* Goal: what an interrupted write left behind goes away. */
+static void unfinished_artifacts_are_removed(void)
+{
+    char name[256];
+
+    set_path("unfinished.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    snprintf(name, sizeof name, "%s.artifacts/unfinished/half", path);
+    write_bytes(name, "x", 1);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    EXPECT(access(name, F_OK) != 0);
+}
+
+int main(void)
+{
+    char command[128];
+
+    if (mkdtemp(directory) == NULL) {
+        perror("mkdtemp");
+        return 1;
+    }
+    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
+                          TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
+                          TEST(unfinished_artifacts_are_removed));
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    return system(command) == 0 ? failed : 1;
+}
