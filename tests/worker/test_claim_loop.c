@@ -529,8 +529,8 @@ int main(void)
 {
     return TEST_RUN(
         TEST(a_suite_is_done_with_all_its_outcomes), TEST(a_flagged_job_is_dead_with_its_evidence),
-        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_refusing_world_fails_the_job_only),
-        TEST(many_planners_take_turns), TEST(a_stolen_job_is_stale_and_ends_once),
-        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
-        TEST(cancelling_in_the_store_stops_the_rollouts));
+        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_full_batch_meets_finished_jobs),
+        TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
+        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
+        TEST(a_stop_releases_what_runs), TEST(cancelling_in_the_store_stops_the_rollouts));
 }
