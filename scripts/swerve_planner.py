@@ -173,6 +173,8 @@ class _Connection:
         self.output = os.dup(1)
         # From here on whatever prints to stdout, C libraries included, goes to stderr.
         os.dup2(2, 1)
+        # Not a terminal, so Python would keep lines back; a planner that is killed never flushes.
+        sys.stdout.reconfigure(line_buffering=True)
 
     def read(self):
         """(type, sequence, payload), or None at the end of input."""

@@ -11,6 +11,7 @@
 #include "tests/harness.h"
 #include "tests/store/invariants.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -132,7 +133,11 @@ static _Noreturn void live(int life, int fd)
         }
     }
     store->ops->close(store);
-    _exit(0);
+    /* Out of work: wait for the end rather than meet the reader with an exit it did not ask for. */
+    close(fd);
+    for (;;) {
+        pause();
+    }
 }
 
 /* ---- the parent ---- */
@@ -160,6 +165,8 @@ static int run_life(int life, size_t reports_until_death)
     int status = 0;
 
     EXPECT_INT(pipe(ends), 0);
+    /* One page of reports: the child cannot run far ahead of its death. */
+    EXPECT(fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 0);
     pid_t child = fork();
     EXPECT(child >= 0);
     if (child == 0) {
@@ -205,12 +212,10 @@ static void killed_processes_lose_nothing(void)
     char why[256];
     size_t first = 0;
     uint32_t count = 0;
-    int killed = 0;
 
     for (int life = 0; life < LIVES; life++) {
         int end = run_life(life, rng_mix((uint64_t)life + 100) % 40);
-        EXPECT(WIFSIGNALED(end) || (WIFEXITED(end) && WEXITSTATUS(end) == 0));
-        killed += WIFSIGNALED(end);
+        EXPECT(WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL);
         if (access(path, F_OK) != 0) {
             continue; /* it did not get that far */
         }
@@ -222,9 +227,8 @@ static void killed_processes_lose_nothing(void)
             TEST_FAIL("life %d: %s", life, why);
         }
     }
-    EXPECT(killed > LIVES / 2);
     EXPECT(report_count > 100);
-    printf("# %d of %d killed, %zu acknowledged calls\n", killed, LIVES, report_count);
+    printf("# %d killed, %zu acknowledged calls\n", LIVES, report_count);
 
     EXPECT_OK(store_sqlite_open(path, &patient, &store, &error), error);
     for (int suite = 0; suite < SUITES; suite++) {

@@ -349,6 +349,30 @@ static void what_fails_is_tried_again_and_then_dead(void)
     shop_close(&shop);
 }
 
+/* The second claim fills the batch of completions with failures in the very tick in which the jobs
+ * of the first one end. */
+static void a_full_batch_meets_finished_jobs(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    char path[256];
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+    shop_write(&shop, "suite.json",
+               "{\"id\":\"mix\",\"seeds\":32,\"planners\":[\"" MOODY "\",\"plugin:" PLUGIN_MOODY
+               "?1\"],\"scenarios\":[{\"file\":\"one.json\"}]}",
+               path);
+    send(&shop, &order, path, order_options("", 0));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 64);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], 32);
+    EXPECT_INT(status.jobs[JOB_DEAD], 32);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 /* A branch that orders about an agent that is not there breaks the attempt, not the worker. */
 static void a_refusing_world_fails_the_job_only(void)
 {
@@ -505,8 +529,8 @@ int main(void)
 {
     return TEST_RUN(
         TEST(a_suite_is_done_with_all_its_outcomes), TEST(a_flagged_job_is_dead_with_its_evidence),
-        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_refusing_world_fails_the_job_only),
-        TEST(many_planners_take_turns), TEST(a_stolen_job_is_stale_and_ends_once),
-        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
-        TEST(cancelling_in_the_store_stops_the_rollouts));
+        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_full_batch_meets_finished_jobs),
+        TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
+        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
+        TEST(a_stop_releases_what_runs), TEST(cancelling_in_the_store_stops_the_rollouts));
 }

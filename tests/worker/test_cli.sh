@@ -1,0 +1,381 @@
+#!/bin/bash
+# Goal: the command-line contract, end to end with the built binary: what is printed, which exit
+# codes, that results do not depend on workers, slots, kills or who owns the store.
+# Method: small suites in a directory of their own; two runs are compared as sorted lists of
+# (scenario, branch, seed, trace hash, verdict). Waiting is by polling for a state, never by time.
+#
+# Usage: test_cli.sh SWERVE SOURCE_ROOT PLUGIN_MOODY
+set -u -o pipefail
+swerve=$1
+root=$2
+moody=$3
+work=$(mktemp -d /tmp/swerve-cli-XXXXXX)
+background=()
+cleanup() {
+    for pid in "${background[@]}"; do kill -9 "$pid" 2>/dev/null; done
+    rm -rf "$work"
+}
+trap cleanup EXIT
+cd "$work" || exit 1
+unset SWERVE_STORE
+# Children that outlive a killed run would keep our stdout open.
+exec 3>&1
+
+count=0
+failed=0
+problem=""
+fail() {
+    problem="$problem
+# line ${BASH_LINENO[0]}: $*"
+}
+# t NAME: runs the function NAME and reports it.
+t() {
+    count=$((count + 1))
+    problem=""
+    "$1"
+    if [ -z "$problem" ]; then
+        echo "ok $count - $1" >&3
+    else
+        echo "not ok $count - $1$problem" >&3
+        failed=$((failed + 1))
+    fi
+}
+# code EXPECTED COMMAND..: exit code; stdout in out, stderr in err.
+code() {
+    local expected=$1
+    shift
+    "$@" >out 2>err
+    local found=$?
+    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 300 err)"
+}
+# says FILE TEXT: the file contains the text.
+says() {
+    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
+}
+# holds PYTHON FILE: an expression over the JSON `d` of the file is true.
+holds() {
+    python3 -c 'import json,sys; d=json.load(open(sys.argv[2])); assert eval(sys.argv[1]), sys.argv[1]' \
+        "$1" "$2" 2>pyerr || fail "$2: $(tail -1 pyerr)"
+}
+# results STORE [SUITE]: the comparable list of its outcomes.
+results() {
+    "$swerve" show --all --store "$1" ${2:+--suite "$2"} | python3 -c '
+import json, sys
+for o in sorted((d["scenario_id"], d["branch_id"], d["seed"], d["trace_hash"], d["verdict"]) for d in map(json.loads, sys.stdin)):
+    print(*o)'
+}
+# same FILE FILE: two lists of results are equal and not empty.
+same() {
+    [ -s "$1" ] && cmp -s "$1" "$2" || fail "$1 and $2 differ: $(diff "$1" "$2" | head -4)"
+}
+# until_true COMMAND..: polls until it succeeds; gives up after many tries.
+until_true() {
+    local tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ $tries -lt 2000 ] || { fail "never happened: $*"; return 1; }
+        read -r -t 0.01 _ <> <(:) || true
+    done
+}
+# counted STORE STATE: jobs in that state.
+counted() {
+    "$swerve" status --store "$1" --json 2>/dev/null | python3 -c '
+import json, sys
+print(sum(s[sys.argv[1]] for s in json.load(sys.stdin)["suites"]))' "$2" 2>/dev/null || echo 0
+}
+some_done() { [ "$(counted "$1" done)" -gt "$2" ]; }
+gone() { ! kill -0 "$1" 2>/dev/null; }
+served() { [ -S "$1.sock" ]; }
+
+cat >drive.json <<'JSON'
+{"id": "drive", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5,
+ "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 6,
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": 60}, "speed_mps": 9, "behaviour": "idm"}],
+ "branches": [{"id": "brake", "at_tick": 20, "interventions": [{"kind": "ego_brake", "decel_mps2": 4}]}]}
+JSON
+# Waits in jobs of seed 4 and more until the file "go" is there, so that a kill meets work in progress.
+cat >hold.py <<'PY'
+import os, sys, time
+sys.path.insert(0, os.path.join(sys.argv[1], "scripts"))
+import swerve_planner
+class Hold(swerve_planner.Planner):
+    def reset(self, episode):
+        self.seed = episode.seed
+    def act(self, observation):
+        while self.seed >= 4 and observation.tick == 30 and not os.path.exists("go"):
+            time.sleep(0.005)
+        return (self.seed % 5) * 0.125 - 0.25, observation.route[2].y_m * 0.03125
+swerve_planner.run(Hold)
+PY
+held=(--planner "exec:python3 hold.py $root" --planner-deadline-ms 60000)
+echo '{"id": "pair", "seeds": 2, "scenarios": [{"file": "drive.json"}]}' >pair.json
+echo '{"id": "many", "seeds": 12, "scenarios": [{"file": "drive.json"}]}' >many.json
+echo '{"id": "forty", "seeds": 40, "scenarios": [{"file": "drive.json"}]}' >forty.json
+
+run_json_has_what_it_promises() {
+    code 0 "$swerve" run "$root/scenarios/smoke.json" --store a.db --workers 2 --json --report a.html
+    cp out run.json
+    [ -s err ] && fail "stderr is not empty: $(head -c 200 err)"
+    holds 'all(k in d for k in "store rollouts passed failed flagged errors ticks prefix_ticks_saved miles usd wall_s by_slice by_tier outcomes".split())' run.json
+    holds 'd["rollouts"] == len(d["outcomes"]) == len(set(d["outcomes"])) == 35' run.json
+    holds 'd["rollouts"] == d["passed"] + d["failed"] + d["flagged"] + d["errors"]' run.json
+    holds 'all(sum(r["rollouts"] for r in g.values()) == d["rollouts"] for g in d["by_slice"].values())' run.json
+    holds 'all(sum(r[k] for r in d["by_tier"].values()) == d[k] for k in ("rollouts", "passed", "failed", "ticks"))' run.json
+    holds 'abs(sum(r["miles"] for r in d["by_tier"].values()) - d["miles"]) < 1e-9 and d["miles"] > 0' run.json
+    holds 'abs(sum(r["usd"] for r in d["by_tier"].values()) - d["usd"]) < 1e-12 and d["usd"] > 0' run.json
+    holds 'd["prefix_ticks_saved"] > 0 and d["wall_s"] > 0' run.json
+    head -c 15 a.html | grep -qi '<!doctype html>' || fail "no report"
+    results a.db >a.txt
+}
+a_second_run_simulates_nothing() {
+    code 0 "$swerve" run "$root/scenarios/smoke.json" --store a.db --json
+    cp out again.json
+    python3 - run.json again.json <<'PY' 2>pyerr || fail "the second run differs: $(tail -1 pyerr)"
+import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:])
+assert a["ledger"] == b["ledger"], "it cost something"
+assert a["outcomes"] == b["outcomes"]
+PY
+    echo "{\"id\": \"other\", \"scenarios\": [{\"file\": \"drive.json\"}]}" >one.json
+    code 0 "$swerve" run one.json --store memo.db --json
+    echo "{\"id\": \"third\", \"scenarios\": [{\"file\": \"drive.json\"}]}" >two.json
+    code 0 "$swerve" run two.json --store memo.db --json
+    holds 'd["memoised_jobs"] == 1 and d["rollouts"] == 2 and sum(r["attempts"] for r in d["ledger"]) == 0' out
+}
+replays_are_identical() {
+    local slots
+    for slots in 1 16; do
+        code 0 "$swerve" replay --all --store a.db --slots $slots --json
+        holds 'd["identical"] == 35 and d["different"] == 0 and len(d["outcomes"]) == 35' out
+    done
+    code 0 "$swerve" replay 3 --store a.db
+    says out "1 identical"
+}
+workers_and_slots_do_not_matter() {
+    code 0 "$swerve" run "$root/scenarios/smoke.json" --store b.db --workers 1 --slots 1
+    code 0 "$swerve" run "$root/scenarios/smoke.json" --store c.db --workers 4 --slots 3
+    results b.db >b.txt
+    results c.db >c.txt
+    same a.txt b.txt
+    same a.txt c.txt
+    code 0 "$swerve" replay --all --store c.db --slots 16
+}
+exit_1_gate_and_mismatch() {
+    code 0 "$swerve" run drive.json --store gate.db --gate
+    sed 's/"branches"/"criteria": {"progress_min": 1, "expected_progress_m": 1000}, "branches"/' drive.json >hard.json
+    code 1 "$swerve" run hard.json --store gate.db --gate
+    says err "gate not met"
+    code 0 "$swerve" run hard.json --store gate.db
+    code 0 "$swerve" run hard.json --store gate.db --gate-rate 0
+    code 2 "$swerve" run hard.json --store gate.db --gate --gate-rate most
+    # A planner whose answers differ from process to process cannot be replayed.
+    cat >drift.py <<'PY'
+import os, sys
+sys.path.insert(0, os.path.join(sys.argv[1], "scripts"))
+import swerve_planner
+class Drift(swerve_planner.Planner):
+    def act(self, observation):
+        return (os.getpid() % 1000) / 1000, 0.0
+swerve_planner.run(Drift)
+PY
+    code 0 "$swerve" run drive.json --store drift.db --workers 1 --planner "exec:python3 drift.py $root"
+    code 1 "$swerve" replay --all --store drift.db
+    says out "DIFFERENT"
+}
+exit_2_usage() {
+    code 2 "$swerve"
+    code 2 "$swerve" fly
+    code 2 "$swerve" run
+    code 2 "$swerve" run drive.json --seeds many
+    code 2 "$swerve" run drive.json --colour red
+    code 2 "$swerve" run drive.json --workers 0
+    code 2 "$swerve" run drive.json --store
+    code 2 "$swerve" run drive.json extra.json
+    code 2 "$swerve" run drive.json --world moon --store u.db
+    code 2 "$swerve" run drive.json --device gpu --store u.db
+    code 2 "$swerve" show nobody --store a.db
+    code 2 "$swerve" show 1 --all --store a.db
+    code 2 "$swerve" replay --store a.db
+    code 2 "$swerve" cancel --store a.db
+    [ -e u.db ] && fail "a store was made"
+    code 0 "$swerve" --help
+    code 0 "$swerve" run --help
+}
+exit_3_bad_input_names_the_place_and_submits_nothing() {
+    code 3 "$swerve" run missing.json --store bad.db
+    says err "missing.json"
+    sed 's/"speed_mps": 12/"speed_mps": "fast"/' drive.json >bad.json
+    code 3 "$swerve" run bad.json --store bad.db
+    says err "bad.json: \$.ego.speed_mps"
+    sed 's/"horizon_s": 6/"horizon_s": 6, "horizont": 1/' drive.json >bad2.json
+    echo '{"id": "mixed", "scenarios": [{"file": "drive.json"}, {"file": "bad2.json"}]}' >mixed.json
+    code 3 "$swerve" run mixed.json --store bad.db
+    says err "bad2.json"
+    says err "horizont"
+    code 3 "$swerve" submit mixed.json --store bad.db
+    [ -e bad.db ] && fail "a store was made for a bad suite"
+    code 3 "$swerve" submit mixed.json --store a.db
+    code 3 "$swerve" validate mixed.json drive.json --json
+    holds '[f["valid"] for f in d["files"]] == [False, True]' out
+    code 3 "$swerve" run drive.json --store bad.db --planner builtin:nobody
+    says err "nobody"
+    code 3 "$swerve" show 999999 --store a.db
+    code 3 "$swerve" replay 999999 --store a.db
+    code 3 "$swerve" report nosuchsuite --store a.db
+    results a.db >after.txt
+    same a.txt after.txt
+}
+exit_4_store() {
+    local command
+    code 4 "$swerve" run drive.json --store "$work/no/such/place.db"
+    for command in "status" "report" "show 1" "replay --all" "cancel x"; do
+        # shellcheck disable=SC2086
+        code 4 "$swerve" $command --store typo.db
+    done
+    [ -e typo.db ] && fail "looking at a store made one"
+    head -c 5000 /dev/urandom >junk.db
+    code 4 "$swerve" status --store junk.db
+}
+exit_5_device() {
+    code 5 "$swerve" run drive.json --store dev.db --device cuda:0
+    code 5 "$swerve" worker --store a.db --device cuda:1
+    [ -e dev.db ] && fail "a store was made"
+}
+exit_6_planner() {
+    code 6 "$swerve" run drive.json --store pl.db --planner 'exec:false'
+    code 6 "$swerve" run drive.json --store pl.db --planner "plugin:$moody?1"
+    says err "config"
+    [ -e pl.db ] && fail "a store was made"
+}
+a_planner_fault_is_an_outcome() {
+    code 0 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
+    holds 'd["errors"] == 2 and d["rollouts"] == 2' out
+    code 0 "$swerve" show 1 --store fault.db
+    holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
+    code 0 "$swerve" replay --all --store fault.db
+}
+commands_alone() {
+    code 0 "$swerve" submit pair.json --store q.db --json
+    holds 'd["jobs"] == 2 and d["rollouts"] == 4 and d["memoised"] == 0' out
+    suite=$(python3 -c 'import json; print(json.load(open("out"))["suite"])')
+    code 0 "$swerve" status --store q.db --json
+    holds 'd["suites"][0]["queued"] == 2' out
+    code 0 "$swerve" worker --store q.db --drain
+    code 0 "$swerve" status "$suite" --store q.db --json
+    holds 'd["suites"][0]["done"] == 2 and d["suites"][0]["queued"] == 0' out
+    code 0 "$swerve" report --store q.db --json
+    holds 'd["rollouts"] == 4 and len(d["outcomes"]) == 4' out
+    code 0 "$swerve" report "$suite" --store q.db -o q.html
+    [ -s q.html ] || fail "no report"
+    code 0 "$swerve" show 2 --store q.db --trace
+    python3 - out <<'PY' 2>pyerr || fail "trace: $(tail -1 pyerr)"
+import json, sys
+ticks = [json.loads(line) for line in open(sys.argv[1])]
+assert [t["tick"] for t in ticks] == list(range(61)), len(ticks)
+assert all("x_m" in t and "agents" in t for t in ticks)
+PY
+    code 0 "$swerve" show 2 --store q.db --scenario
+    holds 'd["id"] == "drive"' out
+    code 0 "$swerve" submit forty.json --store q.db
+    many=$(cut -d: -f1 out)
+    code 0 "$swerve" cancel "$many" --store q.db --json
+    holds 'd["cancelled"] == 38' out # two of them were known
+    code 0 "$swerve" worker --store q.db --drain
+    code 0 "$swerve" status "$many" --store q.db --json
+    holds 'd["suites"][0]["cancelled"] == 38 and sum(d["suites"][0][k] for k in ("queued", "leased")) == 0' out
+}
+commands_while_another_process_owns_the_store() {
+    "$swerve" worker --store shared.db --id keeper >/dev/null 2>&1 3>&- &
+    local owner=$!
+    background+=("$owner")
+    until_true served shared.db || return
+    code 0 "$swerve" submit pair.json --store shared.db --json
+    suite=$(python3 -c 'import json; print(json.load(open("out"))["suite"])')
+    until_true some_done shared.db 1
+    code 0 "$swerve" run drive.json --store shared.db --workers 2 --json
+    holds 'd["rollouts"] == 2' out
+    code 0 "$swerve" report "$suite" --store shared.db --json
+    holds 'd["rollouts"] == 4' out
+    code 0 "$swerve" show 1 --store shared.db --trace
+    [ "$(wc -l <out)" = 61 ] || fail "trace of $(wc -l <out) lines"
+    code 0 "$swerve" submit forty.json --store shared.db
+    many=$(cut -d: -f1 out)
+    code 0 "$swerve" worker --store shared.db --drain --slots 2
+    code 0 "$swerve" cancel "$many" --store shared.db
+    code 0 "$swerve" replay --all --store shared.db --suite "$suite"
+    kill -TERM "$owner"
+    wait "$owner" || fail "the owner ended with $?"
+    code 0 "$swerve" status --store shared.db
+}
+# start STORE: a run of two workers that stands still with work done and work in progress; its pid in
+# $run.
+start() {
+    rm -f go
+    "$swerve" run many.json --store "$1" --workers 2 --slots 1 "${held[@]}" --json >"$1.json" \
+        2>"$1.err" 3>&- &
+    run=$!
+    background+=("$run")
+    until_true some_done "$1" 1
+}
+a_killed_worker_changes_nothing() {
+    local run pid
+    start kill.db || return
+    for pid in $(pgrep -P "$run"); do kill -9 "$pid"; done
+    touch go
+    wait "$run" || fail "the run ended with $?: $(cat kill.db.err)"
+    holds 'd["rollouts"] == 24 and d["dead_jobs"] == 0 and d["errors"] == 0' kill.db.json
+    holds 'any(r["end"] == "lost" for r in d["ledger"])' kill.db.json
+    code 0 "$swerve" run many.json --store calm.db --workers 1 --slots 5 "${held[@]}"
+    results kill.db >kill.txt
+    results calm.db >calm.txt
+    same calm.txt kill.txt
+    code 0 "$swerve" replay --all --store kill.db --slots 16
+}
+a_killed_run_is_resumed() {
+    local run pid workers
+    start resume.db || return
+    workers=$(pgrep -P "$run")
+    kill -9 "$run"
+    touch go
+    wait "$run" 2>/dev/null
+    for pid in $workers; do until_true gone "$pid"; done
+    [ "$(counted resume.db done)" -lt 12 ] || fail "it was done before it was killed"
+    code 0 "$swerve" run many.json --store resume.db --workers 2 "${held[@]}" --json
+    holds 'd["rollouts"] == 24 and d["dead_jobs"] == 0' out
+    results resume.db >resume.txt
+    same calm.txt resume.txt
+}
+an_interrupted_run_is_resumed() {
+    local run
+    start int.db || return
+    kill -INT "$run"
+    touch go
+    wait "$run"
+    [ $? = 4 ] || fail "expected exit 4 after SIGINT"
+    says int.db.err "run the same command again"
+    [ "$(counted int.db done)" -lt 12 ] || fail "it was done before it was interrupted"
+    code 0 "$swerve" run many.json --store int.db --workers 2 "${held[@]}" --json
+    results int.db >int.txt
+    same calm.txt int.txt
+}
+
+exec >/dev/null 2>&1 # bash reports killed jobs
+echo 1..16 >&3
+t run_json_has_what_it_promises
+t a_second_run_simulates_nothing
+t replays_are_identical
+t workers_and_slots_do_not_matter
+t exit_1_gate_and_mismatch
+t exit_2_usage
+t exit_3_bad_input_names_the_place_and_submits_nothing
+t exit_4_store
+t exit_5_device
+t exit_6_planner
+t a_planner_fault_is_an_outcome
+t commands_alone
+t commands_while_another_process_owns_the_store
+t a_killed_worker_changes_nothing
+t a_killed_run_is_resumed
+t an_interrupted_run_is_resumed
+[ "$failed" = 0 ]
