@@ -148,8 +148,9 @@ static void weakest_sentence(struct report *report)
         }
     }
     qsort(rows, count, sizeof(const struct summary_row *), compare_weakness);
-    for (uint32_t i = 0; i < count && i < WEAKEST_MAX; i++) {
-        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == count ? " and " : ", ");
+    uint32_t shown = count < WEAKEST_MAX ? count : WEAKEST_MAX;
+    for (uint32_t i = 0; i < shown; i++) {
+        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
         report_plain(html, rows[i]->group);
         html_raw(html, " <b>");
         html_text(html, rows[i]->value[0] != '\0' ? rows[i]->value : "(none)");

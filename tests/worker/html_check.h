@@ -12,6 +12,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* The document contains a part; unlike EXPECT_CONTAINS it does not print megabytes. */
+#define EXPECT_HAS(text, part)                               \
+    do {                                                     \
+        const char *test_part = (part);                      \
+        if (strstr((text), test_part) == NULL) {             \
+            TEST_FAIL("expected to find \"%s\"", test_part); \
+        }                                                    \
+    } while (0)
+
 enum { HTML_DEPTH_MAX = 64, HTML_NAME_BYTES = 32 };
 
 /* Reads a tag at `at` ('<'): its name, whether it closes or is empty; returns the end of it. */
