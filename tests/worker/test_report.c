@@ -235,6 +235,8 @@ static void broken_criteria_match_the_reasons(void)
     }
     EXPECT(reasons > 0);
     EXPECT_INT(html_count(plain, "<tr class=\"broken\">"), reasons);
+    /* The drive that its planner cut short neither met nor broke any. */
+    EXPECT_HAS(plain, ">not judged<");
 }
 
 static struct outcome *failing_main_line(void)
