@@ -103,6 +103,11 @@ static void rescue_sentence(struct report *report)
             kinds[k] += (plan->jobs[j].rescue_kinds >> k) & 1u;
         }
     }
+    if (plan->failures_rescued == 0) {
+        html_format(html, "Of the %u that have branches, <b>none</b> has one that passes. ",
+                    plan->failures_with_branch);
+        return;
+    }
     html_format(html,
                 "Of the %u that have branches, <b>%u would have been saved</b>: at least one "
                 "branch passes",
@@ -143,13 +148,17 @@ static void weakest_sentence(struct report *report)
         const struct summary_row *row = &summary->rows[i];
         bool named = strcmp(row->group, "tier") != 0 && strcmp(row->group, "planner") != 0 &&
                      strcmp(row->group, "safety_critical") != 0;
-        if (named && row->main_passed < row->main_total) {
+        /* Below the suite as a whole: passed / total in whole numbers. */
+        bool weak = row->main_passed * summary->total.main_total <
+                    summary->total.main_passed * row->main_total;
+        if (named && weak) {
             rows[count++] = row;
         }
     }
     qsort(rows, count, sizeof(const struct summary_row *), compare_weakness);
-    for (uint32_t i = 0; i < count && i < WEAKEST_MAX; i++) {
-        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == count ? " and " : ", ");
+    uint32_t shown = count < WEAKEST_MAX ? count : WEAKEST_MAX;
+    for (uint32_t i = 0; i < shown; i++) {
+        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
         report_plain(html, rows[i]->group);
         html_raw(html, " <b>");
         html_text(html, rows[i]->value[0] != '\0' ? rows[i]->value : "(none)");
@@ -177,7 +186,7 @@ static void fragile_sentence(struct report *report)
     }
     html_format(html,
                 "Of %lld branches that change the world or the stack while the planner drives on, "
-                "<b>%lld</b> break%s a passing main line",
+                "<b>%lld</b> fail%s where the main line passes",
                 (long long)branches, (long long)broke, broke == 1 ? "s" : "");
     const char *separator = " (";
     for (int k = INTERVENE_AGENT_BRAKE; k < INTERVENE_COUNT; k++) {

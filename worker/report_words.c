@@ -197,9 +197,13 @@ static void criterion(struct html *html, const struct outcome *outcome, uint32_t
                       const char *name, const char *required, const char *measured)
 {
     bool broken = (outcome->reasons & reason) != 0;
+    /* A drive that its planner or a health check cut short was not judged. */
+    bool judged = outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
     html_format(html, "<tr%s><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>",
                 broken ? " class=\"broken\"" : "", name, required, measured,
-                broken ? "<b class=\"bad\">not met</b>" : "met");
+                broken   ? "<b class=\"bad\">not met</b>"
+                : judged ? "met"
+                         : "<span class=\"soft\">not judged</span>");
 }
 
 static void limit(struct html *html, const struct outcome *outcome, uint32_t reason,
