@@ -66,7 +66,7 @@ static void reason_sentence(struct report *report)
     uint32_t verdicts[VERDICT_COUNT] = {0};
     uint32_t guarded = 0;
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        if (plan->jobs[j].failure) {
+        if (plan->jobs[j].failure && !plan->jobs[j].repeat) {
             const struct outcome *outcome = &report->summary->outcomes[plan->jobs[j].main];
             verdicts[outcome->verdict]++;
             guarded += outcome->metrics.intervention_count > 0;
@@ -99,7 +99,7 @@ static void rescue_sentence(struct report *report)
         return;
     }
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        for (int k = 0; k < INTERVENE_COUNT; k++) {
+        for (int k = 0; k < INTERVENE_COUNT && !plan->jobs[j].repeat; k++) {
             kinds[k] += (plan->jobs[j].rescue_kinds >> k) & 1u;
         }
     }
@@ -207,6 +207,11 @@ static void write_paragraph(struct report *report)
         return;
     }
     planner_sentences(report);
+    if (report->summary->total.main_repeats > 0) {
+        html_format(
+            html, "%lld of %lld seeds gave drives that differ; identical drives count once. ",
+            (long long)report->summary->seed_distinct, (long long)report->summary->seed_drives);
+    }
     if (plan->failures > 0) {
         reason_sentence(report);
         rescue_sentence(report);
@@ -251,7 +256,7 @@ static void write_tiles(struct report *report)
     snprintf(label, sizeof label, "of %u main lines not passed, %u with a branch that passes",
              report->plan.mains, report->plan.failures_rescued);
     tile(html, figure, label);
-    snprintf(figure, sizeof figure, "%u", summary->outcome_count - report->plan.mains);
+    snprintf(figure, sizeof figure, "%u", report->plan.branches);
     snprintf(label, sizeof label, "branches: what if, in %u fanout%s", report->plan.fanouts,
              plural(report->plan.fanouts));
     tile(html, figure, label);

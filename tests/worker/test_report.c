@@ -256,6 +256,7 @@ static void a_long_suite_stays_bounded(void)
     const struct outcome *failing = failing_main_line();
     struct summary many = summary;
     many.outcome_count = MANY;
+    many.same_as = NULL;
     many.outcomes = malloc(MANY * sizeof *many.outcomes);
     EXPECT(many.outcomes != NULL);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -271,6 +272,36 @@ static void a_long_suite_stays_bounded(void)
     EXPECT_HAS(text, "5000 of 6000 rollouts");
     free(text);
     free(many.outcomes);
+}
+
+/* Three seeds of one failing drive: one card and one row that list the seeds. */
+static void identical_drives_share_a_card(void)
+{
+    const struct outcome *failing = failing_main_line();
+    struct outcome outcomes[3];
+    uint32_t same_as[3] = {0, 0, 0};
+    struct summary three = summary;
+    for (uint32_t i = 0; i < COUNT_OF(outcomes); i++) {
+        outcomes[i] = *failing;
+        outcomes[i].id = 1 + i;
+        outcomes[i].job_id = 1 + i;
+        outcomes[i].seed = 7 + i;
+    }
+    three.outcomes = outcomes;
+    three.outcome_count = COUNT_OF(outcomes);
+    three.same_as = same_as;
+    three.seed_groups = 1;
+    three.seed_drives = 3;
+    three.seed_distinct = 1;
+    three.total.main_repeats = 2;
+    char *text = report_text(store, &three);
+    EXPECT_INT(html_count(text, "<article"), 1);
+    EXPECT_INT(html_count(text, "seeds 7, 8, 9: identical drives"), 2);
+    EXPECT_HAS(text, "1 of 3 seeds gave drives that differ");
+    EXPECT_HAS(text, "add variations (grids)");
+    EXPECT_HAS(text, "<b>1 did not</b>");
+    EXPECT_INT(html_count(text, "more failures have no card"), 0);
+    free(text);
 }
 
 static void an_empty_suite_has_a_report(void)
@@ -384,11 +415,16 @@ static void a_failure_leaves_no_file(void)
     EXPECT_INT(entries(directory), before);
 
     const struct summary empty = {0};
+    snprintf(path, sizeof path, "%s/checked.html", directory);
+    EXPECT_OK(report_check(path, &error), error);
+    EXPECT_INT(entries(directory), before);
     snprintf(path, sizeof path, "%s/missing/report.html", directory);
-    EXPECT_INT(report_write(store, NULL, suite_id, &empty, path, &error), STATUS_IO);
+    EXPECT_INT(report_check(path, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(report_write(store, NULL, suite_id, &empty, path, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "missing/report.html");
     /* A directory in the way: written beside it, then not renamed over it. */
     snprintf(path, sizeof path, "%s/suite", directory);
+    EXPECT_INT(report_check(path, &error), STATUS_BAD_INPUT);
     EXPECT_INT(report_write(store, NULL, suite_id, &empty, path, &error), STATUS_IO);
     EXPECT_INT(entries(directory), before);
 }
@@ -416,7 +452,8 @@ int main(void)
     return TEST_RUN(TEST(setup), TEST(a_report_is_well_formed_with_pictures_that_decode),
                     TEST(texts_from_outside_are_inert), TEST(figures_are_those_of_the_json),
                     TEST(broken_criteria_match_the_reasons), TEST(a_long_suite_stays_bounded),
-                    TEST(an_empty_suite_has_a_report), TEST(lost_traces_become_notes),
-                    TEST(dead_jobs_are_listed_up_to_a_cap), TEST(a_failure_leaves_no_file),
-                    TEST(credentials_do_not_travel), TEST(teardown));
+                    TEST(identical_drives_share_a_card), TEST(an_empty_suite_has_a_report),
+                    TEST(lost_traces_become_notes), TEST(dead_jobs_are_listed_up_to_a_cap),
+                    TEST(a_failure_leaves_no_file), TEST(credentials_do_not_travel),
+                    TEST(teardown));
 }

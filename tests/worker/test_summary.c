@@ -88,6 +88,11 @@ static void make_outcomes(uint32_t count)
         outcome->id = 3 * (int64_t)i + 1;
         outcome->job_id = 1 + i / 3;
         outcome->verdict = (enum verdict)(draw % VERDICT_COUNT);
+        outcome->seed = i;
+        snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", draw / 256 % 4);
+        if (draw / 1024 % 5 > 0) { /* a fifth has no trace and is like no other */
+            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", draw / 1024 % 5);
+        }
         outcome->tier = (enum tier)(draw / 8 % TIER_COUNT);
         snprintf(outcome->branch_id, sizeof outcome->branch_id, "%s", i % 3 == 0 ? "" : "b");
         snprintf(outcome->planner, sizeof outcome->planner, "builtin:p%u", draw / 32 % 2);
@@ -164,16 +169,39 @@ static bool belongs(const struct summary_row *row, const struct outcome *outcome
     return strcmp(row->group, "all") == 0;
 }
 
+static bool sample(const struct outcome *outcome)
+{
+    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
+}
+
+/* The first main line that did the very same thing. */
+static uint32_t first_like(uint32_t index)
+{
+    const struct outcome *y = &made[index];
+    for (uint32_t i = 0; i < index && sample(y) && y->trace_hash[0] != '\0'; i++) {
+        const struct outcome *x = &made[i];
+        if (sample(x) && x->verdict == y->verdict && strcmp(x->planner, y->planner) == 0 &&
+            strcmp(x->scenario_hash, y->scenario_hash) == 0 &&
+            strcmp(x->trace_hash, y->trace_hash) == 0) {
+            return i;
+        }
+    }
+    return index;
+}
+
 static void expect_recount(const struct summary_row *row)
 {
     struct summary_row naive = {0};
     for (uint32_t i = 0; i < made_count; i++) {
         const struct outcome *outcome = &made[i];
         if (belongs(row, outcome)) {
-            bool sample = outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
+            bool repeat = first_like(i) != i;
+            bool counts = sample(outcome) && !repeat;
             naive.verdicts[outcome->verdict]++;
-            naive.main_total += sample;
-            naive.main_passed += sample && outcome->verdict == VERDICT_PASS;
+            naive.main_total += counts;
+            naive.main_passed += counts && outcome->verdict == VERDICT_PASS;
+            naive.main_repeats += repeat;
+            naive.main_repeats_passed += repeat && outcome->verdict == VERDICT_PASS;
             naive.ticks += outcome->ticks - outcome->prefix_ticks;
             naive.prefix_ticks += outcome->prefix_ticks;
             naive.metres_mm += outcome->metres_mm;
@@ -186,6 +214,8 @@ static void expect_recount(const struct summary_row *row)
     }
     EXPECT_INT(row->main_total, naive.main_total);
     EXPECT_INT(row->main_passed, naive.main_passed);
+    EXPECT_INT(row->main_repeats, naive.main_repeats);
+    EXPECT_INT(row->main_repeats_passed, naive.main_repeats_passed);
     EXPECT_INT(row->ticks, naive.ticks);
     EXPECT_INT(row->prefix_ticks, naive.prefix_ticks);
     EXPECT_INT(row->metres_mm, naive.metres_mm);
@@ -202,6 +232,10 @@ static void every_row_is_what_a_recount_gives(void)
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     EXPECT_INT(summary.outcome_count, OUTCOMES);
     expect_recount(&summary.total);
+    EXPECT(summary.total.main_repeats > 10);
+    for (uint32_t i = 0; i < OUTCOMES; i++) {
+        EXPECT_INT(summary.same_as[i], first_like(i));
+    }
     /* Six slices of five values, two of safety_critical, four tiers, two planners. */
     EXPECT_INT(summary.row_count, 6 * 5 + 2 + 4 + 2);
     double saved = 0;
@@ -241,6 +275,8 @@ static void json_repeats_the_rows(void)
         EXPECT_INT(json_integer_value(json_object_get(found, "passed")),
                    row->verdicts[VERDICT_PASS]);
         EXPECT_INT(json_integer_value(json_object_get(found, "main_rollouts")), row->main_total);
+        EXPECT_INT(json_integer_value(json_object_get(found, "identical_repeats")),
+                   row->main_repeats);
         EXPECT_NEAR(json_real_value(json_object_get(found, "miles")), summary_miles(row), 1e-12);
     }
     json_decref(json);
@@ -261,6 +297,93 @@ static void a_suite_without_outcomes_has_empty_tables(void)
     EXPECT(json_object_get(json, "usd_per_mile") == NULL);
     json_decref(json);
     summary_finish(&summary);
+}
+
+static char *printed(const struct summary *summary, bool failures)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    if (failures) {
+        summary_print_failures(summary, stream);
+    } else {
+        summary_print(summary, stream);
+    }
+    fclose(stream);
+    return text;
+}
+
+/* Ten seeds of one failing drive are one sample; an eleventh that differs shows that seeds do. */
+static void seeds_that_change_nothing_are_one_sample(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 11;
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < made_count; i++) {
+            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .seed = i + 1};
+            made[i].verdict = VERDICT_PLANNER_ERROR;
+            snprintf(made[i].error, sizeof made[i].error, "died of it\ntraceback");
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "%s",
+                     round == 1 && i == 10 ? "other" : "same");
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_INT(summary.total.main_total, 1 + round);
+        EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 11);
+        EXPECT_INT(summary_seeds_matter(&summary), round == 1);
+        char *text = printed(&summary, false);
+        EXPECT_CONTAINS(text, round == 0 ? "1 of 11 seeds gave drives that differ"
+                                         : "2 of 11 seeds gave drives that differ");
+        EXPECT_INT(strstr(text, "add variations") != NULL, round == 0);
+        free(text);
+        text = printed(&summary, true);
+        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 identical): died of it\n"
+                                         : "seed 1 (and 9 identical): died of it\n");
+        EXPECT_INT(strstr(text, "seed 2") != NULL, 0);
+        EXPECT_INT(strstr(text, "seed 11: died of it\n") != NULL, round == 1);
+        free(text);
+        summary_finish(&summary);
+    }
+}
+
+static enum status fake_dead(struct store *store, const char *suite_id, int64_t after_id,
+                             struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)after_id;
+    (void)error;
+    for (*count = 0; *count < max && *count < 12; (*count)++) {
+        out[*count] = (struct store_job){.id = *count + 1};
+        snprintf(out[*count].spec.scenario_id, LIMIT_ID_BYTES, "scene%u", *count);
+        snprintf(out[*count].error, OUTCOME_ERROR_BYTES, "no such map\nsecond line");
+    }
+    return STATUS_OK;
+}
+
+static void dead_jobs_are_named_up_to_ten(void)
+{
+    struct store_ops ops = fake_ops;
+    struct store store = {&ops};
+    struct summary summary = {0};
+    struct error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    ops.dead_jobs = fake_dead;
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    EXPECT_OK(summary_print_dead(&store, "suite", &summary, stream, &error), error);
+    fflush(stream);
+    EXPECT_INT(bytes, 0);
+    summary.status.jobs[JOB_DEAD] = 12;
+    EXPECT_OK(summary_print_dead(&store, "suite", &summary, stream, &error), error);
+    fclose(stream);
+    EXPECT_CONTAINS(text, "12 jobs have no answer:\n  scene0 no such map\n  scene1");
+    EXPECT_CONTAINS(text, "scene9 no such map\n  .. and 2 more\n");
+    EXPECT(strstr(text, "second line") == NULL);
+    free(text);
 }
 
 static void money_is_spelled_for_people(void)
@@ -320,8 +443,9 @@ static void the_terminal_shows_every_row(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(wilson_gives_the_published_intervals),
-                    TEST(every_row_is_what_a_recount_gives), TEST(json_repeats_the_rows),
-                    TEST(a_suite_without_outcomes_has_empty_tables),
-                    TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row));
+    return TEST_RUN(
+        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
+        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
+        TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
+        TEST(seeds_that_change_nothing_are_one_sample), TEST(dead_jobs_are_named_up_to_ten));
 }
