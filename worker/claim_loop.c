@@ -19,6 +19,7 @@
 enum {
     RUNNERS_MAX = 8,             /* (tier, planner) pairs kept open */
     JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
+    FAILURES_TOLD = 10,          /* failed attempts that a drain prints */
     RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
     COMPLETION_BATCH = 32,       /* at most this many wait for one commit */
     COMPLETION_WAIT_MS = 30,     /* .. and no longer than this */
@@ -49,6 +50,7 @@ struct loop {
     bool runners_full;            /* a job had to be released: no claims until a runner is idle */
     int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
+    uint32_t failed_count; /* attempts that broke here */
     struct claim_loop_stats stats;
 };
 
@@ -121,7 +123,10 @@ static void fail_completion(struct loop *loop, struct job_completion *completion
     if (lease->attempt < lease->spec.attempts_max && loop->retry_count < RETRIES_MAX) {
         loop->retries[loop->retry_count++] = lease->job_id;
     }
-    log_event(loop->config->logger, LOG_WARNING, "job %lld: %s", (long long)lease->job_id, text);
+    /* Whoever drains by hand asks for results: the first failures are said aloud. */
+    bool aloud = loop->config->drain && loop->failed_count++ < FAILURES_TOLD;
+    log_event(loop->config->logger, aloud ? LOG_ERROR : LOG_WARNING, "job %lld: %.*s",
+              (long long)lease->job_id, (int)(aloud ? strcspn(text, "\r\n") : strlen(text)), text);
 }
 
 static const char *first_flag(const struct job_run *job)
@@ -518,6 +523,10 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         status = run(loop, error);
     }
     loop_finish(loop);
+    if (loop->failed_count > FAILURES_TOLD) {
+        log_event(config->logger, LOG_ERROR, "%u more attempts failed",
+                  loop->failed_count - FAILURES_TOLD);
+    }
     *stats = loop->stats;
     free(loop);
     return status;

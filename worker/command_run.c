@@ -187,34 +187,6 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     return status;
 }
 
-static void print_failures(const struct summary *summary, FILE *stream)
-{
-    int shown = 0;
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
-        if (outcome->verdict == VERDICT_PASS || outcome->branch_id[0] != '\0') {
-            continue;
-        }
-        if (shown++ == 0) {
-            fprintf(stream, "\nmain lines that did not pass\n");
-        }
-        if (shown > 40) {
-            continue;
-        }
-        fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
-                verdict_names[outcome->verdict]);
-        for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
-            if (outcome->reasons & (1u << bit)) {
-                fprintf(stream, " %s", reason_names[bit]);
-            }
-        }
-        fputc('\n', stream);
-    }
-    if (shown > 40) {
-        fprintf(stream, "  .. and %d more; see the report\n", shown - 40);
-    }
-}
-
 /* Prints or writes everything that the finished suite has to show. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
                    const struct submission *submission, double wall_s)
@@ -247,9 +219,19 @@ static int present(const struct run_options *options, struct store *store,
         }
         int json_code = cli_print_json(json);
         code = code != 0 ? code : json_code;
+        if (summary_print_dead(store, submission->suite_id, &summary, stderr, &error) !=
+                STATUS_OK &&
+            code == 0) {
+            code = cli_fail(&error);
+        }
     } else {
         summary_print(&summary, stdout);
-        print_failures(&summary, stdout);
+        summary_print_failures(&summary, stdout);
+        if (summary_print_dead(store, submission->suite_id, &summary, stdout, &error) !=
+                STATUS_OK &&
+            code == 0) {
+            code = cli_fail(&error);
+        }
         printf("\nsuite %s in %s, %.1f s\n", submission->suite_id,
                cli_store_url(options->store_url), wall_s);
         if (submission->memoised_count > 0) {
@@ -265,6 +247,7 @@ static int present(const struct run_options *options, struct store *store,
             printf("report: %s\n", options->report);
         }
     }
+    bool dead = summary.status.jobs[JOB_DEAD] > 0;
     summary_finish(&summary);
     if (code == 0 && options->gate && !gate_met) {
         fprintf(stderr,
@@ -272,6 +255,10 @@ static int present(const struct run_options *options, struct store *store,
                 "without an answer\n",
                 100 * rate, 100 * wanted, (long long)unanswered);
         code = status_exit_code(STATUS_MISMATCH);
+    }
+    /* A job without any answer weighs more than a rate among those that have one. */
+    if (dead && (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
+        code = status_exit_code(STATUS_PLANNER);
     }
     return code;
 }
@@ -292,7 +279,13 @@ static int run(const struct run_options *options, const char *path)
     const struct store_config store_config = {.logger = &logger};
     struct store *store = NULL;
     int code;
-    status = try_planners(&submission, &error);
+    /* Before hours of driving, not after. */
+    if (options->report != NULL) {
+        status = report_check(options->report, &error);
+    }
+    if (status == STATUS_OK) {
+        status = try_planners(&submission, &error);
+    }
     if (status == STATUS_OK) {
         status = store_open(cli_store_url(options->store_url), &store_config, &store, &error);
     }
@@ -341,8 +334,13 @@ int command_run(int argc, char **argv)
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
     const struct cli_command command = {
-        "run", "SUITE [options]", "Runs a suite in closed loop and reports on it.",
-        rows,  COUNT_OF(rows),    1,
+        "run",
+        "SUITE [options]",
+        "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met, 6 when a\n"
+        "planner cannot start or jobs are dead (attempts used up, no answer).",
+        rows,
+        COUNT_OF(rows),
+        1,
         1,
     };
     const char *path = NULL;

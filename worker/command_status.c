@@ -115,6 +115,9 @@ static enum status print_report(const struct suite_query *query, struct store *s
     char id[LIMIT_ID_BYTES];
     struct summary summary = {0};
     enum status status = pick_suite(query, store, id, error);
+    if (status == STATUS_OK && query->report != NULL) {
+        status = report_check(query->report, error);
+    }
     if (status == STATUS_OK) {
         status = summary_load(store, id, &summary, error);
     }
@@ -133,6 +136,7 @@ static enum status print_report(const struct suite_query *query, struct store *s
         }
     } else if (status == STATUS_OK) {
         summary_print(&summary, stdout);
+        status = summary_print_dead(store, id, &summary, stdout, error);
         printf("\nsuite %s\n", id);
         if (query->report != NULL) {
             printf("report: %s\n", query->report);

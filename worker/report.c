@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 extern const struct embedded_text report_assets[];
@@ -72,16 +73,44 @@ static enum status write_sections(struct report *report, struct error *error)
     return status;
 }
 
+/* Opens the file beside `path` that is renamed to it once it is whole. */
+static enum status create_temporary(const char *path, char temporary[LIMIT_PATH_BYTES],
+                                    FILE **stream, struct error *error)
+{
+    if ((size_t)snprintf(temporary, LIMIT_PATH_BYTES, "%s.tmp%d", path, (int)getpid()) >=
+        LIMIT_PATH_BYTES) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: the name is too long", path);
+    }
+    *stream = fopen(temporary, "wb");
+    if (*stream == NULL) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: cannot create: %s", path, strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+enum status report_check(const char *path, struct error *error)
+{
+    char temporary[LIMIT_PATH_BYTES];
+    struct stat info;
+    FILE *stream = NULL;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: is a directory", path);
+    }
+    enum status status = create_temporary(path, temporary, &stream, error);
+    if (status == STATUS_OK) {
+        fclose(stream);
+        unlink(temporary);
+    }
+    return status;
+}
+
 static enum status write_file(const struct html *html, const char *path, struct error *error)
 {
     char temporary[LIMIT_PATH_BYTES];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp%d", path, (int)getpid()) >=
-        sizeof temporary) {
-        return error_set(error, STATUS_BAD_INPUT, "%s: the name is too long", path);
-    }
-    FILE *stream = fopen(temporary, "wb");
-    if (stream == NULL) {
-        return error_set(error, STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
+    FILE *stream = NULL;
+    enum status created = create_temporary(path, temporary, &stream, error);
+    if (created != STATUS_OK) {
+        return created;
     }
     bool bad = fwrite(html->text, 1, html->bytes, stream) != html->bytes;
     bad = fclose(stream) != 0 || bad;

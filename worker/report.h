@@ -16,4 +16,8 @@
 enum status report_write(struct store *store, const char *store_url, const char *suite_id,
                          const struct summary *summary, const char *path, struct error *error);
 
+/* Whether a report can be written at `path`, told before the work: creates and removes the
+ * temporary file beside it. BAD_INPUT: no. */
+enum status report_check(const char *path, struct error *error);
+
 #endif

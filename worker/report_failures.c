@@ -13,7 +13,34 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24 };
+enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24, SEEDS_LISTED_MAX = 24 };
+
+/* "seed 4", or every seed that gave the very same drive. */
+static void seeds_text(struct report *report, const struct report_job *job)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    uint32_t repeats = 0;
+    for (uint32_t j = 0; j < report->plan.job_count; j++) {
+        const struct report_job *other = &report->plan.jobs[j];
+        if (other->repeat && summary->same_as[other->main] == (uint32_t)job->main) {
+            if (repeats == 0) {
+                html_format(html, "seeds %llu",
+                            (unsigned long long)summary->outcomes[job->main].seed);
+            }
+            if (++repeats <= SEEDS_LISTED_MAX) {
+                html_format(html, ", %llu",
+                            (unsigned long long)summary->outcomes[other->main].seed);
+            }
+        }
+    }
+    if (repeats == 0) {
+        html_format(html, "seed %llu", (unsigned long long)summary->outcomes[job->main].seed);
+    } else if (repeats > SEEDS_LISTED_MAX) {
+        html_format(html, " and %u more", repeats - SEEDS_LISTED_MAX);
+    }
+    html_raw(html, repeats > 0 ? ": identical drives" : "");
+}
 
 /* ---- the table ---- */
 
@@ -26,7 +53,9 @@ static void triage_row(struct report *report, const struct report_job *job)
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     }
     html_text(html, outcome->scenario_id);
-    html_raw(html, job->failure_card ? "</a></td><td>" : "</td><td>");
+    html_raw(html, job->failure_card ? "</a> <span class=\"soft\">" : " <span class=\"soft\">");
+    seeds_text(report, job);
+    html_raw(html, "</span></td><td>");
     report_chips(html, outcome);
     html_raw(html, "</td><td>");
     if (outcome->metrics.collision_kind != COLLISION_NONE) {
@@ -59,8 +88,9 @@ static void triage(struct report *report)
     report_metric(html, "guardian", "guardian");
     html_raw(html, "</th><th>saved by branch</th></tr></thead><tbody>");
     for (uint32_t j = 0; j < report->plan.job_count; j++) {
-        if (report->plan.jobs[j].failure && ++shown <= REPORT_FAILURE_ROWS_MAX) {
-            triage_row(report, &report->plan.jobs[j]);
+        const struct report_job *job = &report->plan.jobs[j];
+        if (job->failure && !job->repeat && ++shown <= REPORT_FAILURE_ROWS_MAX) {
+            triage_row(report, job);
         }
     }
     html_raw(html, "</tbody></table>");
@@ -73,9 +103,11 @@ static void triage(struct report *report)
 
 /* ---- a card ---- */
 
-static void situation(struct html *html, const struct scenario *scenario,
-                      const struct outcome *outcome)
+static void situation(struct report *report, const struct report_job *job,
+                      const struct scenario *scenario)
 {
+    struct html *html = &report->html;
+    const struct outcome *outcome = &report->summary->outcomes[job->main];
     const struct conditions *c = &scenario->conditions;
     if (scenario->prompt[0] != '\0') {
         html_raw(html, "<blockquote>");
@@ -92,8 +124,8 @@ static void situation(struct html *html, const struct scenario *scenario,
             html_raw(html, ", ");
         }
     }
-    html_format(html, "%s world, seed %llu", tier_names[outcome->tier],
-                (unsigned long long)outcome->seed);
+    html_format(html, "%s world, ", tier_names[outcome->tier]);
+    seeds_text(report, job);
     if (scenario->source[0] != '\0') {
         html_raw(html, ". Source: ");
         html_text(html, scenario->source);
@@ -238,7 +270,7 @@ static enum status card(struct report *report, const struct report_job *job, str
         moment = report_drive_moment(&report->drive, rollout, outcome);
     }
     if (scenario != NULL) {
-        situation(html, scenario, outcome);
+        situation(report, job, scenario);
         contact(html, scenario, outcome, there ? &moment : NULL);
         report_criteria(html, scenario, outcome);
     }

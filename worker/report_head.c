@@ -66,7 +66,7 @@ static void reason_sentence(struct report *report)
     uint32_t verdicts[VERDICT_COUNT] = {0};
     uint32_t guarded = 0;
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        if (plan->jobs[j].failure) {
+        if (plan->jobs[j].failure && !plan->jobs[j].repeat) {
             const struct outcome *outcome = &report->summary->outcomes[plan->jobs[j].main];
             verdicts[outcome->verdict]++;
             guarded += outcome->metrics.intervention_count > 0;
@@ -99,9 +99,14 @@ static void rescue_sentence(struct report *report)
         return;
     }
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        for (int k = 0; k < INTERVENE_COUNT; k++) {
+        for (int k = 0; k < INTERVENE_COUNT && !plan->jobs[j].repeat; k++) {
             kinds[k] += (plan->jobs[j].rescue_kinds >> k) & 1u;
         }
+    }
+    if (plan->failures_rescued == 0) {
+        html_format(html, "Of the %u that have branches, <b>none</b> has one that passes. ",
+                    plan->failures_with_branch);
+        return;
     }
     html_format(html,
                 "Of the %u that have branches, <b>%u would have been saved</b>: at least one "
@@ -143,13 +148,17 @@ static void weakest_sentence(struct report *report)
         const struct summary_row *row = &summary->rows[i];
         bool named = strcmp(row->group, "tier") != 0 && strcmp(row->group, "planner") != 0 &&
                      strcmp(row->group, "safety_critical") != 0;
-        if (named && row->main_passed < row->main_total) {
+        /* Below the suite as a whole: passed / total in whole numbers. */
+        bool weak = row->main_passed * summary->total.main_total <
+                    summary->total.main_passed * row->main_total;
+        if (named && weak) {
             rows[count++] = row;
         }
     }
     qsort(rows, count, sizeof(const struct summary_row *), compare_weakness);
-    for (uint32_t i = 0; i < count && i < WEAKEST_MAX; i++) {
-        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == count ? " and " : ", ");
+    uint32_t shown = count < WEAKEST_MAX ? count : WEAKEST_MAX;
+    for (uint32_t i = 0; i < shown; i++) {
+        html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
         report_plain(html, rows[i]->group);
         html_raw(html, " <b>");
         html_text(html, rows[i]->value[0] != '\0' ? rows[i]->value : "(none)");
@@ -177,7 +186,7 @@ static void fragile_sentence(struct report *report)
     }
     html_format(html,
                 "Of %lld branches that change the world or the stack while the planner drives on, "
-                "<b>%lld</b> break%s a passing main line",
+                "<b>%lld</b> fail%s where the main line passes",
                 (long long)branches, (long long)broke, broke == 1 ? "s" : "");
     const char *separator = " (";
     for (int k = INTERVENE_AGENT_BRAKE; k < INTERVENE_COUNT; k++) {
@@ -198,6 +207,11 @@ static void write_paragraph(struct report *report)
         return;
     }
     planner_sentences(report);
+    if (report->summary->total.main_repeats > 0) {
+        html_format(
+            html, "%lld of %lld seeds gave drives that differ; identical drives count once. ",
+            (long long)report->summary->seed_distinct, (long long)report->summary->seed_drives);
+    }
     if (plan->failures > 0) {
         reason_sentence(report);
         rescue_sentence(report);
@@ -242,7 +256,7 @@ static void write_tiles(struct report *report)
     snprintf(label, sizeof label, "of %u main lines not passed, %u with a branch that passes",
              report->plan.mains, report->plan.failures_rescued);
     tile(html, figure, label);
-    snprintf(figure, sizeof figure, "%u", summary->outcome_count - report->plan.mains);
+    snprintf(figure, sizeof figure, "%u", report->plan.branches);
     snprintf(label, sizeof label, "branches: what if, in %u fanout%s", report->plan.fanouts,
              plural(report->plan.fanouts));
     tile(html, figure, label);

@@ -17,11 +17,13 @@ static void count_job(struct report *report, struct report_job *job)
             job->main = (int32_t)i;
         }
     }
+    plan->branches += job->count - (job->main >= 0);
     if (job->main < 0) {
         return;
     }
     enum verdict verdict = outcomes[job->main].verdict;
     job->failure = verdict != VERDICT_PASS;
+    job->repeat = summary_is_repeat(report->summary, (uint32_t)job->main);
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         if ((int32_t)i != job->main && outcomes[i].verdict != VERDICT_FLAGGED) {
             counted++;
@@ -29,11 +31,13 @@ static void count_job(struct report *report, struct report_job *job)
             job->rescues += job->failure && outcomes[i].verdict == VERDICT_PASS;
         }
     }
-    plan->mains++;
-    plan->failures += job->failure;
-    plan->failures_with_branch += job->failure && counted > 0;
-    plan->failures_rescued += job->rescues > 0;
     plan->fanouts += job->count > 1;
+    if (!job->repeat) {
+        plan->mains++;
+        plan->failures += job->failure;
+        plan->failures_with_branch += job->failure && counted > 0;
+        plan->failures_rescued += job->rescues > 0;
+    }
 }
 
 static enum status group_jobs(struct report *report, struct error *error)
@@ -65,7 +69,7 @@ static void choose_cards(struct report_plan *plan)
     uint32_t fanouts = 0;
     for (uint32_t j = 0; j < plan->job_count; j++) {
         struct report_job *job = &plan->jobs[j];
-        job->failure_card = job->failure && failures < REPORT_FAILURE_CARDS_MAX;
+        job->failure_card = job->failure && !job->repeat && failures < REPORT_FAILURE_CARDS_MAX;
         failures += job->failure_card;
     }
     for (int pass = 0; pass < 3; pass++) {

@@ -49,8 +49,8 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
     for (int v = 0; v < VERDICT_COUNT; v++) {
         counted += v == VERDICT_FLAGGED ? 0 : row->verdicts[v];
     }
-    int64_t branches = counted - row->main_total;
-    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed;
+    int64_t branches = counted - row->main_total - row->main_repeats;
+    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed - row->main_repeats_passed;
     html_raw(html, "<tr><td class=\"name\">");
     html_text(html, row->value[0] != '\0' ? row->value : "(none)");
     if (row->main_total > 0) {
@@ -119,8 +119,9 @@ void report_slices(struct report *report)
     }
     html_raw(html, "<h2 id=\"slices\">Verdicts by slice</h2><p class=\"soft\">Passed counts main "
                    "lines: the planner drove from start to end. The bracket is the 95% interval; "
-                   "where it is wide, run more seeds. What if: branches that pass.</p>"
-                   "<div class=\"columns\">");
+                   "where it is wide, ");
+    html_raw(html, summary_seeds_matter(summary) ? "run more seeds" : "add variations (grids)");
+    html_raw(html, ". What if: branches that pass.</p><div class=\"columns\">");
     for (uint32_t i = 0; i < summary->row_count;) {
         uint32_t count = 0;
         const char *group = summary->rows[i].group;
@@ -140,9 +141,11 @@ void report_cost(struct report *report)
     char money[SUMMARY_MONEY_BYTES];
     char rate[SUMMARY_MONEY_BYTES];
     struct ledger_totals all = {0};
+    double all_usd = 0;
     html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">The store's ledger: every "
                    "attempt at a job, the failed and lost ones too. Workers report device time and "
-                   "distance; only the ledger turns them into money, to the micro-dollar.</p>"
+                   "distance. Charged is device time at today's price; the bill was rounded to the "
+                   "micro-dollar, attempt by attempt.</p>"
                    "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
                    "<th>ended</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
                    "<th class=\"n\">miles</th><th class=\"n\">charged</th><th class=\"n\">cost</th>"
@@ -152,7 +155,7 @@ void report_cost(struct report *report)
         const struct store_ledger_row *row = last ? NULL : &summary->ledger[i];
         const struct ledger_totals *totals = last ? &all : &row->totals;
         double miles = (double)totals->metres_mm / (double)MM_PER_M / M_PER_MILE;
-        double usd = (double)totals->cost_uusd / (double)UUSD_PER_USD;
+        double usd = last ? all_usd : summary->ledger_usd[i];
         if (last) {
             html_raw(html, "<tr class=\"total\"><td colspan=\"4\">all");
         } else {
@@ -166,6 +169,7 @@ void report_cost(struct report *report)
             all.device_ns += totals->device_ns;
             all.metres_mm += totals->metres_mm;
             all.cost_uusd += totals->cost_uusd;
+            all_usd += usd;
         }
         html_format(html,
                     "</td><td class=\"n\">%lld</td><td class=\"n\">%.2f s</td><td class=\"n\">%.2f"
@@ -175,6 +179,8 @@ void report_cost(struct report *report)
     }
     html_raw(html, "</tbody></table>");
     const struct summary_row *total = &summary->total;
+    html_format(html, "<p>The ledger's bill is %s.</p>",
+                summary_usd_text((double)all.cost_uusd / (double)UUSD_PER_USD, money));
     html_format(html,
                 "<p>%lld ticks were simulated; %lld more were shared with a main line and not "
                 "simulated again, which saved %s.</p></div>",

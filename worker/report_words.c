@@ -19,7 +19,8 @@ static const struct definition {
     {"main line", "The planner drives from the start to the end, without intervention."},
     {"branch", "A fork from the live state of the main line that goes on under an intervention; "
                "what came before the fork is simulated once."},
-    {"95% interval", "Wilson score interval of the pass rate of main lines."},
+    {"95% interval", "Wilson score interval of the pass rate of main lines; identical drives of "
+                     "different seeds are one sample."},
     {"score", "nuPlan's closed-loop score, 0 to 1: no at-fault collision x drivable area x making "
               "progress x direction x (5 progress + 5 TTC + 4 speed limit + 2 comfort) / 16."},
     {"closest", "Smallest distance between ego's box and any agent's box, in metres; 0 on "
@@ -98,7 +99,9 @@ void report_key_figures(struct html *html, const struct outcome *outcome)
 {
     const struct metrics *m = &outcome->metrics;
     html_raw(html, "<p class=\"figures\">");
-    figure(html, "score", m->score, "");
+    if (outcome->verdict != VERDICT_PLANNER_ERROR) {
+        figure(html, "score", m->score, "");
+    }
     figure(html, "closest", m->min_distance_m, " m");
     figure(html, "TTC", m->min_ttc_s, " s");
     figure(html, "impact", m->impact_speed_mps, " m/s");
@@ -196,10 +199,14 @@ void report_intervention(struct html *html, const struct scenario *scenario,
 static void criterion(struct html *html, const struct outcome *outcome, uint32_t reason,
                       const char *name, const char *required, const char *measured)
 {
-    bool broken = (outcome->reasons & reason) != 0;
+    /* A drive that its planner or a health check cut short was not judged. */
+    bool judged = outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
+    bool broken = judged && (outcome->reasons & reason) != 0;
     html_format(html, "<tr%s><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>",
                 broken ? " class=\"broken\"" : "", name, required, measured,
-                broken ? "<b class=\"bad\">not met</b>" : "met");
+                !judged  ? "<span class=\"soft\">not judged</span>"
+                : broken ? "<b class=\"bad\">not met</b>"
+                         : "met");
 }
 
 static void limit(struct html *html, const struct outcome *outcome, uint32_t reason,

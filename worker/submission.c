@@ -123,7 +123,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             struct job_spec *spec = &out->specs[out->job_count];
             *spec = (struct job_spec){
                 .tier = decision.tier,
-                .seed = options->seed_count > 0 ? s : entry->seeds[s],
+                .seed = options->seed_count > 0 ? s + 1 : entry->seeds[s],
                 .priority = entry->priority,
                 .rollout_count = 1 + scenario->branch_count,
                 .attempts_max = options->attempts_max,

@@ -14,7 +14,7 @@ struct submission_options {
     const char *planner; /* for entries that name none */
     const char *backend; /* "cpu" */
     struct route_policy policy;
-    uint32_t seed_count;   /* > 0: seeds 0 .. n-1 instead of the suite's */
+    uint32_t seed_count;   /* > 0: seeds 1 .. n instead of the suite's */
     uint32_t attempts_max; /* per job */
     uint32_t weight;       /* the suite's share among others, 1..100 */
 };

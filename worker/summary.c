@@ -11,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_PAGE = 200, SUMMARY_LEDGER_ROWS_MAX = 256 };
+enum {
+    SUMMARY_PAGE = 200,
+    SUMMARY_LEDGER_ROWS_MAX = 256,
+    SUMMARY_FAILURES_SHOWN = 40,
+    SUMMARY_DEAD_SHOWN = 10
+};
 
 /* Group order of the tables. */
 static const char *const group_order[] = {"scenario_type",   "road",  "weather",
@@ -61,12 +66,107 @@ static struct summary_row *find_row(struct summary *summary, uint32_t *capacity,
     return row;
 }
 
-static void count(struct summary_row *row, const struct outcome *outcome, double usd)
+/* ---- identical drives ---- */
+
+struct drive_key {
+    const struct outcome *outcome;
+    uint32_t index;
+};
+
+/* A main line that counts as a sample, identical ones apart. */
+static bool is_sample(const struct outcome *outcome)
+{
+    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
+}
+
+static int compare_pairs(const struct outcome *x, const struct outcome *y)
+{
+    int order = strcmp(x->scenario_hash, y->scenario_hash);
+    return order != 0 ? order : strcmp(x->planner, y->planner);
+}
+
+/* By scenario and planner, then by what was driven, then by index. */
+static int compare_drives(const void *a, const void *b)
+{
+    const struct drive_key *x = a;
+    const struct drive_key *y = b;
+    int order = compare_pairs(x->outcome, y->outcome);
+    if (order == 0) {
+        order = strcmp(x->outcome->trace_hash, y->outcome->trace_hash);
+    }
+    if (order == 0) {
+        order = (int)x->outcome->verdict - (int)y->outcome->verdict;
+    }
+    return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* A drive without a trace hash is like no other: nothing proves that it is. */
+static bool identical(const struct outcome *x, const struct outcome *y)
+{
+    return x->trace_hash[0] != '\0' && strcmp(x->trace_hash, y->trace_hash) == 0 &&
+           x->verdict == y->verdict && compare_pairs(x, y) == 0;
+}
+
+static enum status find_repeats(struct summary *summary, struct error *error)
+{
+    size_t most = summary->outcome_count > 0 ? summary->outcome_count : 1;
+    struct drive_key *keys = malloc(most * sizeof *keys);
+    summary->same_as = malloc(most * sizeof *summary->same_as);
+    if (keys == NULL || summary->same_as == NULL) {
+        free(keys);
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        summary->same_as[i] = i;
+        if (is_sample(&summary->outcomes[i])) {
+            keys[count++] = (struct drive_key){&summary->outcomes[i], i};
+        }
+    }
+    qsort(keys, count, sizeof *keys, compare_drives);
+    for (uint32_t first = 0; first < count;) {
+        uint32_t end = first + 1;
+        int64_t distinct = 1;
+        while (end < count && compare_pairs(keys[first].outcome, keys[end].outcome) == 0) {
+            bool repeat = identical(keys[end - 1].outcome, keys[end].outcome);
+            if (repeat) {
+                summary->same_as[keys[end].index] = summary->same_as[keys[end - 1].index];
+            }
+            distinct += !repeat;
+            end++;
+        }
+        if (end - first > 1) {
+            summary->seed_groups++;
+            summary->seed_drives += end - first;
+            summary->seed_distinct += distinct;
+        }
+        first = end;
+    }
+    free(keys);
+    return STATUS_OK;
+}
+
+bool summary_seeds_matter(const struct summary *summary)
+{
+    return summary->seed_distinct > summary->seed_groups;
+}
+
+bool summary_is_repeat(const struct summary *summary, uint32_t index)
+{
+    return summary->same_as != NULL && summary->same_as[index] != index;
+}
+
+/* ---- rows ---- */
+
+static void count(struct summary_row *row, const struct outcome *outcome, bool repeat, double usd)
 {
     row->verdicts[outcome->verdict]++;
-    if (outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED) {
-        row->main_total++;
-        row->main_passed += outcome->verdict == VERDICT_PASS;
+    if (is_sample(outcome)) {
+        bool passed = outcome->verdict == VERDICT_PASS;
+        row->main_total += !repeat;
+        row->main_passed += !repeat && passed;
+        row->main_repeats += repeat;
+        row->main_repeats_passed += repeat && passed;
     }
     row->ticks += outcome->ticks - outcome->prefix_ticks;
     row->prefix_ticks += outcome->prefix_ticks;
@@ -75,13 +175,19 @@ static void count(struct summary_row *row, const struct outcome *outcome, double
     row->usd += usd;
 }
 
-static enum status count_outcome(struct summary *summary, uint32_t *capacity,
-                                 const struct outcome *outcome, int64_t price_uusd_per_hour,
-                                 struct error *error)
+static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
 {
-    double usd = (double)outcome->device_ns / (double)NS_PER_HOUR * (double)price_uusd_per_hour /
-                 (double)UUSD_PER_USD;
-    count(&summary->total, outcome, usd);
+    return (double)device_ns / (double)NS_PER_HOUR * (double)price_uusd_per_hour /
+           (double)UUSD_PER_USD;
+}
+
+static enum status count_outcome(struct summary *summary, uint32_t *capacity, uint32_t index,
+                                 int64_t price_uusd_per_hour, struct error *error)
+{
+    const struct outcome *outcome = &summary->outcomes[index];
+    double usd = device_usd(outcome->device_ns, price_uusd_per_hour);
+    bool repeat = summary_is_repeat(summary, index);
+    count(&summary->total, outcome, repeat, usd);
     summary->prefix_ticks_saved += outcome->prefix_ticks;
     summary->interventions += outcome->metrics.intervention_count;
     for (int i = 0; i < SLICE_KIND_COUNT + 3; i++) {
@@ -101,7 +207,7 @@ static enum status count_outcome(struct summary *summary, uint32_t *capacity,
         if (row == NULL) {
             return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
         }
-        count(row, outcome, usd);
+        count(row, outcome, repeat, usd);
     }
     return STATUS_OK;
 }
@@ -133,11 +239,19 @@ static enum status load_ledger(struct store *store, const char *suite_id, struct
                                struct error *error)
 {
     summary->ledger = calloc(SUMMARY_LEDGER_ROWS_MAX, sizeof *summary->ledger);
-    if (summary->ledger == NULL) {
+    summary->ledger_usd = calloc(SUMMARY_LEDGER_ROWS_MAX, sizeof *summary->ledger_usd);
+    if (summary->ledger == NULL || summary->ledger_usd == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
     }
-    return store->ops->ledger(store, suite_id, summary->ledger, SUMMARY_LEDGER_ROWS_MAX,
-                              &summary->ledger_count, error);
+    enum status status = store->ops->ledger(store, suite_id, summary->ledger,
+                                            SUMMARY_LEDGER_ROWS_MAX, &summary->ledger_count, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < summary->ledger_count; i++) {
+        const struct store_ledger_row *row = &summary->ledger[i];
+        int64_t price_uusd = 0;
+        status = store->ops->price_get(store, row->pool, row->device, &price_uusd, error);
+        summary->ledger_usd[i] = device_usd(row->totals.device_ns, price_uusd);
+    }
+    return status;
 }
 
 enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
@@ -148,6 +262,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     int64_t price_uusd = 0;
     const struct outcome *priced = NULL; /* the last one whose price was looked up */
     enum status status = load_outcomes(store, suite_id, &summary, error);
+    if (status == STATUS_OK) {
+        status = find_repeats(&summary, error);
+    }
     if (status == STATUS_OK) {
         status = load_ledger(store, suite_id, &summary, error);
     }
@@ -163,7 +280,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
             priced = outcome;
         }
         if (status == STATUS_OK) {
-            status = count_outcome(&summary, &capacity, outcome, price_uusd, error);
+            status = count_outcome(&summary, &capacity, i, price_uusd, error);
         }
     }
     if (status != STATUS_OK) {
@@ -188,7 +305,9 @@ void summary_finish(struct summary *summary)
 {
     free(summary->rows);
     free(summary->outcomes);
+    free(summary->same_as);
     free(summary->ledger);
+    free(summary->ledger_usd);
     *summary = (struct summary){0};
 }
 
@@ -264,15 +383,15 @@ static json_t *row_json(const struct summary_row *row)
     double high;
     double miles = summary_miles(row);
     summary_wilson(row->main_passed, row->main_total, &low, &high);
-    json_t *json =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "rollouts",
-                  (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS],
-                  "failed", (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
-                  (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
-                  (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
-                  (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed,
-                  "pass_rate_low", low, "pass_rate_high", high, "ticks", (json_int_t)row->ticks,
-                  "miles", miles, "usd", row->usd);
+    json_t *json = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "rollouts",
+        (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS], "failed",
+        (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
+        (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
+        (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
+        (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed,
+        "identical_repeats", (json_int_t)row->main_repeats, "pass_rate_low", low, "pass_rate_high",
+        high, "ticks", (json_int_t)row->ticks, "miles", miles, "usd", row->usd);
     if (json != NULL && row->main_total > 0) {
         json_object_set_new(json, "pass_rate",
                             json_real((double)row->main_passed / (double)row->main_total));
@@ -393,6 +512,13 @@ void summary_print(const struct summary *summary, FILE *stream)
     struct summary_row total = summary->total;
     snprintf(total.value, sizeof total.value, "total");
     print_row(&total, stream);
+    if (total.main_repeats > 0) {
+        fprintf(stream,
+                "\n%lld of %lld seeds gave drives that differ; identical drives count once in the "
+                "pass rate%s\n",
+                (long long)summary->seed_distinct, (long long)summary->seed_drives,
+                summary_seeds_matter(summary) ? "" : "; for more samples add variations (grids)");
+    }
     char saved[SUMMARY_MONEY_BYTES];
     char bill[SUMMARY_MONEY_BYTES];
     fprintf(stream,
@@ -401,4 +527,97 @@ void summary_print(const struct summary *summary, FILE *stream)
             (long long)summary->total.ticks, (long long)summary->prefix_ticks_saved,
             summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
             summary_usd_text((double)summary->status.cost_uusd / (double)UUSD_PER_USD, bill));
+}
+
+/* ---- what has no pass and what has no answer ---- */
+
+static int first_line(const char *text)
+{
+    return (int)strcspn(text, "\r\n");
+}
+
+static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
+                          FILE *stream)
+{
+    const struct outcome *outcome = &summary->outcomes[index];
+    uint32_t repeats = 0;
+    for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
+        repeats += summary->same_as != NULL && summary->same_as[i] == index;
+    }
+    fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
+            verdict_names[outcome->verdict]);
+    if (seeds) {
+        fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);
+    }
+    if (repeats > 0) {
+        fprintf(stream, " (and %u identical)", repeats);
+    }
+    if (planners) {
+        fprintf(stream, " %s", outcome->planner);
+    }
+    for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
+        if (outcome->reasons & (1u << bit)) {
+            fprintf(stream, " %s", reason_names[bit]);
+        }
+    }
+    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
+        fprintf(stream, ": %.*s", first_line(outcome->error), outcome->error);
+    }
+    fputc('\n', stream);
+}
+
+void summary_print_failures(const struct summary *summary, FILE *stream)
+{
+    int shown = 0;
+    bool seeds = false;
+    bool planners = false;
+    for (uint32_t i = 1; i < summary->outcome_count; i++) {
+        seeds = seeds || summary->outcomes[i].seed != summary->outcomes[0].seed;
+        planners =
+            planners || strcmp(summary->outcomes[i].planner, summary->outcomes[0].planner) != 0;
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PASS || outcome->branch_id[0] != '\0' ||
+            summary_is_repeat(summary, i)) {
+            continue;
+        }
+        if (shown++ == 0) {
+            fprintf(stream, "\nmain lines that did not pass\n");
+        }
+        if (shown <= SUMMARY_FAILURES_SHOWN) {
+            print_failure(summary, i, seeds, planners, stream);
+        }
+    }
+    if (shown > SUMMARY_FAILURES_SHOWN) {
+        fprintf(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
+    }
+}
+
+enum status summary_print_dead(struct store *store, const char *suite_id,
+                               const struct summary *summary, FILE *stream, struct error *error)
+{
+    long long dead = (long long)summary->status.jobs[JOB_DEAD];
+    if (dead == 0) {
+        return STATUS_OK;
+    }
+    struct store_job *jobs = calloc(SUMMARY_DEAD_SHOWN, sizeof *jobs);
+    if (jobs == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    uint32_t count = 0;
+    enum status status =
+        store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);
+    if (status == STATUS_OK) {
+        fprintf(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
+        for (uint32_t i = 0; i < count; i++) {
+            fprintf(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
+                    jobs[i].error);
+        }
+        if (dead > count) {
+            fprintf(stream, "  .. and %lld more\n", dead - count);
+        }
+    }
+    free(jobs);
+    return status;
 }

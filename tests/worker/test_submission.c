@@ -54,14 +54,17 @@ static void whatever_changes_the_result_changes_its_name(void)
     shop_scenario(&shop, "one", "4", SHOP_LEAD, "", path);
     order_build(&a, path, order_options("builtin:reference", 1));
     EXPECT_INT(a.submission.job_count, 1);
-    EXPECT_INT(a.submission.specs[0].seed, 0);
+    EXPECT_INT(a.submission.specs[0].seed, 1); /* --seeds 1, as a suite's "seeds": 1 */
 
     order_build(&b, path, order_options("builtin:maintain", 1)); /* planner */
     expect_disjoint(&a.submission, &b.submission);
     order_finish(&b);
 
-    order_build(&b, path, order_options("builtin:reference", 0)); /* seed 1 instead of 0 */
-    EXPECT_INT(b.submission.specs[0].seed, 1);
+    char zero[256]; /* seed 0 instead of 1: only a list reaches it */
+    shop_write(&shop, "zero.json",
+               "{\"id\":\"zero\",\"seeds\":[0],\"scenarios\":[{\"file\":\"one.json\"}]}", zero);
+    order_build(&b, zero, order_options("builtin:reference", 0));
+    EXPECT_INT(b.submission.specs[0].seed, 0);
     expect_disjoint(&a.submission, &b.submission);
     order_finish(&b);
 
@@ -124,6 +127,9 @@ static void planners_and_seeds_multiply(void)
     order_finish(&a);
     order_build(&a, path, order_options("builtin:reference", 5));
     EXPECT_INT(a.submission.job_count, 10);
+    for (uint32_t i = 0; i < 10; i++) {
+        EXPECT_INT(a.submission.specs[i].seed, 1 + i % 5);
+    }
     order_finish(&a);
     shop_close(&shop);
 }

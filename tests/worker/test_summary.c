@@ -1,0 +1,451 @@
+/*
+ * Goal: the figures that terminal, JSON and report share are right. Method: Wilson's interval
+ * against published values, counting against a naive recount of generated outcomes that a fake
+ * store hands out in pages, money against the spelling that people read.
+ */
+#include "worker/summary.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "schemas/scenario_json.h"
+#include "tests/harness.h"
+
+#include <stdlib.h>
+
+enum { OUTCOMES = 431, CPU_PRICE_UUSD = 40000, CUDA_PRICE_UUSD = 2000000 };
+
+/* ---- a store that only answers what a summary asks ---- */
+
+static struct outcome made[OUTCOMES];
+static uint32_t made_count;
+
+static enum status fake_outcomes(struct store *store, const struct store_outcome_filter *filter,
+                                 struct outcome *out, uint32_t *count, struct error *error)
+{
+    (void)store;
+    (void)error;
+    *count = 0;
+    for (uint32_t i = 0; i < made_count && *count < filter->limit; i++) {
+        if (made[i].id > filter->after_id) {
+            out[(*count)++] = made[i];
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status fake_ledger(struct store *store, const char *suite_id,
+                               struct store_ledger_row *rows, uint32_t max, uint32_t *count,
+                               struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)rows;
+    (void)max;
+    (void)error;
+    *count = 0;
+    return STATUS_OK;
+}
+
+static enum status fake_suite_status(struct store *store, const char *suite_id,
+                                     struct store_suite_status *out, struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)error;
+    *out = (struct store_suite_status){.cost_uusd = 41};
+    return STATUS_OK;
+}
+
+static enum status fake_price_get(struct store *store, const char *pool, const char *device,
+                                  int64_t *price_uusd_per_hour, struct error *error)
+{
+    (void)store;
+    (void)pool;
+    (void)error;
+    *price_uusd_per_hour = strcmp(device, "cuda") == 0 ? CUDA_PRICE_UUSD : CPU_PRICE_UUSD;
+    return STATUS_OK;
+}
+
+static const struct store_ops fake_ops = {
+    .name = "fake",
+    .outcomes = fake_outcomes,
+    .ledger = fake_ledger,
+    .suite_status = fake_suite_status,
+    .price_get = fake_price_get,
+};
+static struct store fake = {&fake_ops};
+
+/* Outcomes of every verdict, tier, pool and slice in a fixed pseudo-random order. */
+static void make_outcomes(uint32_t count)
+{
+    uint64_t state = 42;
+    made_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct outcome *outcome = &made[i];
+        memset(outcome, 0, sizeof *outcome);
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t draw = (uint32_t)(state >> 33);
+        outcome->id = 3 * (int64_t)i + 1;
+        outcome->job_id = 1 + i / 3;
+        outcome->verdict = (enum verdict)(draw % VERDICT_COUNT);
+        outcome->seed = i;
+        snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", draw / 256 % 4);
+        if (draw / 1024 % 5 > 0) { /* a fifth has no trace and is like no other */
+            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", draw / 1024 % 5);
+        }
+        outcome->tier = (enum tier)(draw / 8 % TIER_COUNT);
+        snprintf(outcome->branch_id, sizeof outcome->branch_id, "%s", i % 3 == 0 ? "" : "b");
+        snprintf(outcome->planner, sizeof outcome->planner, "builtin:p%u", draw / 32 % 2);
+        /* One pool with two devices: a price belongs to both. */
+        snprintf(outcome->pool, sizeof outcome->pool, "bulk");
+        snprintf(outcome->backend, sizeof outcome->backend, "%s",
+                 draw / 64 % 2 == 0 ? "cpu" : "cuda:sm_90");
+        for (int s = 0; s < SLICE_KIND_COUNT; s++) {
+            snprintf(outcome->slice[s], LIMIT_ID_BYTES, "v%u", (draw >> s) % 5);
+        }
+        outcome->safety_critical = draw / 128 % 2 == 0;
+        outcome->ticks = 100;
+        outcome->prefix_ticks = i % 3 == 0 ? 0 : draw % 90;
+        outcome->metres_mm = draw % 100000;
+        outcome->device_ns = draw % 10000000;
+        outcome->metrics.intervention_count = draw % 3;
+    }
+}
+
+/* ---- tests ---- */
+
+/* Newcombe, Statistics in Medicine 17, 1998, table I, method 3 (score). */
+static void wilson_gives_the_published_intervals(void)
+{
+    static const struct {
+        int64_t passed, total;
+        double low, high;
+    } known[] = {
+        {81, 263, 0.2553, 0.3662},
+        {15, 148, 0.0624, 0.1605},
+        {0, 20, 0.0, 0.1611},
+        {1, 29, 0.0061, 0.1718},
+    };
+    double low;
+    double high;
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        summary_wilson(known[i].passed, known[i].total, &low, &high);
+        EXPECT_NEAR(low, known[i].low, 5.1e-5);
+        EXPECT_NEAR(high, known[i].high, 5.1e-5);
+        /* Failures are passes seen from the other side. */
+        double other_low;
+        double other_high;
+        summary_wilson(known[i].total - known[i].passed, known[i].total, &other_low, &other_high);
+        EXPECT_NEAR(other_low, 1 - high, 1e-12);
+        EXPECT_NEAR(other_high, 1 - low, 1e-12);
+    }
+    summary_wilson(0, 0, &low, &high);
+    EXPECT_NEAR(low, 0.0, 0.0);
+    EXPECT_NEAR(high, 1.0, 0.0);
+}
+
+static double usd_of(const struct outcome *outcome)
+{
+    double price = strcmp(outcome->backend, "cpu") == 0 ? CPU_PRICE_UUSD : CUDA_PRICE_UUSD;
+    return (double)outcome->device_ns / 3600e9 * price / 1e6;
+}
+
+static bool belongs(const struct summary_row *row, const struct outcome *outcome)
+{
+    for (int s = 0; s < SLICE_KIND_COUNT; s++) {
+        if (strcmp(row->group, slice_names[s]) == 0) {
+            return strcmp(row->value, outcome->slice[s]) == 0;
+        }
+    }
+    if (strcmp(row->group, "tier") == 0) {
+        return strcmp(row->value, tier_names[outcome->tier]) == 0;
+    }
+    if (strcmp(row->group, "planner") == 0) {
+        return strcmp(row->value, outcome->planner) == 0;
+    }
+    if (strcmp(row->group, "safety_critical") == 0) {
+        return strcmp(row->value, outcome->safety_critical ? "true" : "false") == 0;
+    }
+    return strcmp(row->group, "all") == 0;
+}
+
+static bool sample(const struct outcome *outcome)
+{
+    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
+}
+
+/* The first main line that did the very same thing. */
+static uint32_t first_like(uint32_t index)
+{
+    const struct outcome *y = &made[index];
+    for (uint32_t i = 0; i < index && sample(y) && y->trace_hash[0] != '\0'; i++) {
+        const struct outcome *x = &made[i];
+        if (sample(x) && x->verdict == y->verdict && strcmp(x->planner, y->planner) == 0 &&
+            strcmp(x->scenario_hash, y->scenario_hash) == 0 &&
+            strcmp(x->trace_hash, y->trace_hash) == 0) {
+            return i;
+        }
+    }
+    return index;
+}
+
+static void expect_recount(const struct summary_row *row)
+{
+    struct summary_row naive = {0};
+    for (uint32_t i = 0; i < made_count; i++) {
+        const struct outcome *outcome = &made[i];
+        if (belongs(row, outcome)) {
+            bool repeat = first_like(i) != i;
+            bool counts = sample(outcome) && !repeat;
+            naive.verdicts[outcome->verdict]++;
+            naive.main_total += counts;
+            naive.main_passed += counts && outcome->verdict == VERDICT_PASS;
+            naive.main_repeats += repeat;
+            naive.main_repeats_passed += repeat && outcome->verdict == VERDICT_PASS;
+            naive.ticks += outcome->ticks - outcome->prefix_ticks;
+            naive.prefix_ticks += outcome->prefix_ticks;
+            naive.metres_mm += outcome->metres_mm;
+            naive.device_ns += outcome->device_ns;
+            naive.usd += usd_of(outcome);
+        }
+    }
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        EXPECT_INT(row->verdicts[v], naive.verdicts[v]);
+    }
+    EXPECT_INT(row->main_total, naive.main_total);
+    EXPECT_INT(row->main_passed, naive.main_passed);
+    EXPECT_INT(row->main_repeats, naive.main_repeats);
+    EXPECT_INT(row->main_repeats_passed, naive.main_repeats_passed);
+    EXPECT_INT(row->ticks, naive.ticks);
+    EXPECT_INT(row->prefix_ticks, naive.prefix_ticks);
+    EXPECT_INT(row->metres_mm, naive.metres_mm);
+    EXPECT_INT(row->device_ns, naive.device_ns);
+    EXPECT_NEAR(row->usd, naive.usd, 1e-12);
+}
+
+/* More outcomes than a page, so paging must neither lose nor double one. */
+static void every_row_is_what_a_recount_gives(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(OUTCOMES);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.outcome_count, OUTCOMES);
+    expect_recount(&summary.total);
+    EXPECT(summary.total.main_repeats > 10);
+    for (uint32_t i = 0; i < OUTCOMES; i++) {
+        EXPECT_INT(summary.same_as[i], first_like(i));
+    }
+    /* Six slices of five values, two of safety_critical, four tiers, two planners. */
+    EXPECT_INT(summary.row_count, 6 * 5 + 2 + 4 + 2);
+    double saved = 0;
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        const struct summary_row *row = &summary.rows[i];
+        expect_recount(row);
+        EXPECT(i == 0 || strcmp(row->group, summary.rows[i - 1].group) != 0 ||
+               strcmp(row->value, summary.rows[i - 1].value) > 0);
+        if (strcmp(row->group, "tier") == 0) {
+            saved += row->usd * (double)row->prefix_ticks / (double)row->ticks;
+        }
+    }
+    EXPECT_NEAR(summary.prefix_usd_saved, saved, 1e-12);
+    EXPECT_INT(summary.prefix_ticks_saved, summary.total.prefix_ticks);
+    summary_finish(&summary);
+}
+
+static void json_repeats_the_rows(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(OUTCOMES);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    json_t *json = summary_json(&summary);
+    EXPECT(json != NULL);
+    EXPECT_INT(json_integer_value(json_object_get(json, "rollouts")), OUTCOMES);
+    EXPECT_INT(json_array_size(json_object_get(json, "outcomes")), OUTCOMES);
+    EXPECT_NEAR(json_real_value(json_object_get(json, "billed_usd")), 0.000041, 1e-12);
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        const struct summary_row *row = &summary.rows[i];
+        const json_t *group = strcmp(row->group, "tier") == 0 ? json_object_get(json, "by_tier")
+                              : strcmp(row->group, "planner") == 0
+                                  ? json_object_get(json, "by_planner")
+                                  : json_object_get(json_object_get(json, "by_slice"), row->group);
+        const json_t *found = json_object_get(group, row->value);
+        EXPECT(found != NULL);
+        EXPECT_INT(json_integer_value(json_object_get(found, "passed")),
+                   row->verdicts[VERDICT_PASS]);
+        EXPECT_INT(json_integer_value(json_object_get(found, "main_rollouts")), row->main_total);
+        EXPECT_INT(json_integer_value(json_object_get(found, "identical_repeats")),
+                   row->main_repeats);
+        EXPECT_NEAR(json_real_value(json_object_get(found, "miles")), summary_miles(row), 1e-12);
+    }
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+static void a_suite_without_outcomes_has_empty_tables(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(0);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.outcome_count, 0);
+    EXPECT_INT(summary.row_count, 0);
+    json_t *json = summary_json(&summary);
+    EXPECT(json != NULL);
+    EXPECT(json_object_get(json, "pass_rate") == NULL);
+    EXPECT(json_object_get(json, "usd_per_mile") == NULL);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+static char *printed(const struct summary *summary, bool failures)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    if (failures) {
+        summary_print_failures(summary, stream);
+    } else {
+        summary_print(summary, stream);
+    }
+    fclose(stream);
+    return text;
+}
+
+/* Ten seeds of one failing drive are one sample; an eleventh that differs shows that seeds do. */
+static void seeds_that_change_nothing_are_one_sample(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 11;
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < made_count; i++) {
+            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .seed = i + 1};
+            made[i].verdict = VERDICT_PLANNER_ERROR;
+            snprintf(made[i].error, sizeof made[i].error, "died of it\ntraceback");
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "%s",
+                     round == 1 && i == 10 ? "other" : "same");
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_INT(summary.total.main_total, 1 + round);
+        EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 11);
+        EXPECT_INT(summary_seeds_matter(&summary), round == 1);
+        char *text = printed(&summary, false);
+        EXPECT_CONTAINS(text, round == 0 ? "1 of 11 seeds gave drives that differ"
+                                         : "2 of 11 seeds gave drives that differ");
+        EXPECT_INT(strstr(text, "add variations") != NULL, round == 0);
+        free(text);
+        text = printed(&summary, true);
+        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 identical): died of it\n"
+                                         : "seed 1 (and 9 identical): died of it\n");
+        EXPECT_INT(strstr(text, "seed 2") != NULL, 0);
+        EXPECT_INT(strstr(text, "seed 11: died of it\n") != NULL, round == 1);
+        free(text);
+        summary_finish(&summary);
+    }
+}
+
+static enum status fake_dead(struct store *store, const char *suite_id, int64_t after_id,
+                             struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)after_id;
+    (void)error;
+    for (*count = 0; *count < max && *count < 12; (*count)++) {
+        out[*count] = (struct store_job){.id = *count + 1};
+        snprintf(out[*count].spec.scenario_id, LIMIT_ID_BYTES, "scene%u", *count);
+        snprintf(out[*count].error, OUTCOME_ERROR_BYTES, "no such map\nsecond line");
+    }
+    return STATUS_OK;
+}
+
+static void dead_jobs_are_named_up_to_ten(void)
+{
+    struct store_ops ops = fake_ops;
+    struct store store = {&ops};
+    struct summary summary = {0};
+    struct error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    ops.dead_jobs = fake_dead;
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    EXPECT_OK(summary_print_dead(&store, "suite", &summary, stream, &error), error);
+    fflush(stream);
+    EXPECT_INT(bytes, 0);
+    summary.status.jobs[JOB_DEAD] = 12;
+    EXPECT_OK(summary_print_dead(&store, "suite", &summary, stream, &error), error);
+    fclose(stream);
+    EXPECT_CONTAINS(text, "12 jobs have no answer:\n  scene0 no such map\n  scene1");
+    EXPECT_CONTAINS(text, "scene9 no such map\n  .. and 2 more\n");
+    EXPECT(strstr(text, "second line") == NULL);
+    free(text);
+}
+
+static void money_is_spelled_for_people(void)
+{
+    static const struct {
+        double usd;
+        const char *text;
+    } amounts[] = {
+        {0, "$0.00"},          {0.000041, "$0.000041"}, {0.0000001, "under $0.000001"},
+        {0.00234, "$0.00234"}, {0.24, "$0.24"},         {36.5, "$36.50"},
+        {1234.5, "$1234.50"},
+    };
+    static const struct {
+        double usd, miles;
+        const char *text;
+    } rates[] = {
+        {0.24, 1, "$0.240/mi"},
+        {72, 2, "$36.0/mi"},
+        {41e-6, 39.5, "$1.04/M mi"},
+        {0.0009, 1, "$900/M mi"},
+        {0.001, 1, "$0.00100/mi"},
+        {0, 2, "$0.00/mi"},
+        {0.5, 0, "-"},
+    };
+    char text[SUMMARY_MONEY_BYTES];
+    for (size_t i = 0; i < COUNT_OF(amounts); i++) {
+        EXPECT_TEXT(summary_usd_text(amounts[i].usd, text), amounts[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        EXPECT_TEXT(summary_rate_text(rates[i].usd, rates[i].miles, text), rates[i].text);
+    }
+}
+
+/* The terminal's tables: a line per row, and the total. */
+static void the_terminal_shows_every_row(void)
+{
+    struct summary summary;
+    struct error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    make_outcomes(OUTCOMES);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    summary_print(&summary, stream);
+    fclose(stream);
+    uint32_t lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
+        lines += strncmp(at + 1, "  ", 2) == 0;
+    }
+    EXPECT_INT(lines, summary.row_count + 1);
+    EXPECT_CONTAINS(text, "/M mi");
+    EXPECT_CONTAINS(text, "bill: $0.000041");
+    free(text);
+    summary_finish(&summary);
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
+        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
+        TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
+        TEST(seeds_that_change_nothing_are_one_sample), TEST(dead_jobs_are_named_up_to_ten));
+}
