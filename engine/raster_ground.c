@@ -319,13 +319,19 @@ static struct rgb finish(const struct mood *mood, struct rgb light, const struct
     float on_gain = (1.0f + 0.07f * patches + 0.06f * grain) * (1.0f - on_snow);
     float white = sum->off[3] * off_snow + sum->on[3] * on_snow;
     struct rgb colour = {
-        sum->off[0] * off_gain + sum->on[0] * on_gain + snow.r * white + 0.93f * sum->paint,
-        sum->off[1] * off_gain + sum->on[1] * on_gain + snow.g * white + 0.93f * sum->paint,
-        sum->off[2] * off_gain + sum->on[2] * on_gain + snow.b * white + 0.90f * sum->paint,
+        sum->off[0] * off_gain + sum->on[0] * on_gain + snow.r * white,
+        sum->off[1] * off_gain + sum->on[1] * on_gain + snow.g * white,
+        sum->off[2] * off_gain + sum->on[2] * on_gain + snow.b * white,
     };
     light = rgb_add(light, rgb_times((struct rgb){0.95f, 0.9f, 0.78f}, tone->lamp[col]));
+    /* Paint under headlights is whiter than white; it must not spill into its pixel's rest. */
+    struct rgb paint = {0.93f * light.r, 0.93f * light.g, 0.90f * light.b};
+    paint.r = paint.r < 1.0f ? paint.r : 1.0f;
+    paint.g = paint.g < 1.0f ? paint.g : 1.0f;
+    paint.b = paint.b < 1.0f ? paint.b : 1.0f;
+    colour = rgb_add(rgb_scale(colour, light), rgb_times(paint, sum->paint));
     /* Wet ground is darker and mirrors the sky at grazing angles. */
-    colour = rgb_times(rgb_scale(colour, light), 1.0f - 0.28f * (float)mood->wet);
+    colour = rgb_times(colour, 1.0f - 0.28f * (float)mood->wet);
     colour = rgb_mix(colour, mood->horizon, tone->mirror[col]);
     float grey = colour.r * 0.3f + colour.g * 0.55f + colour.b * 0.15f;
     colour = rgb_mix(colour, (struct rgb){grey, grey, grey}, (float)mood->grey);
