@@ -199,7 +199,7 @@ static enum status make_scenario(struct import *import, const struct xml_element
     TRY(cr_route_find(context, problem, &import->map, scenario));
     TRY(cr_agents_make(context, &import->obstacles, start_s, scenario));
     TRY(cr_start_resolve(context, scenario));
-    TRY(cr_tags_read(context, import->root, &import->map, scenario));
+    cr_tags_read(import->root, &import->map, scenario);
     cr_source_write(context, scenario->source);
     return STATUS_OK;
 }
@@ -266,7 +266,7 @@ static enum status read_file(struct import *import, const char *xml, size_t byte
 enum status import_commonroad(const char *name, const char *xml, size_t bytes, char ***texts,
                               size_t *count, struct error *error)
 {
-    struct error local;
+    struct error local = {0};
     struct arena arena;
     struct import import = {.context = {.name = name, .error = error != NULL ? error : &local}};
     char **made = NULL;
@@ -274,7 +274,7 @@ enum status import_commonroad(const char *name, const char *xml, size_t bytes, c
         return error_set(error, STATUS_LIMIT, "%s: expected at most %d bytes, found %zu", name,
                          LIMIT_XML_BYTES, bytes);
     }
-    arena_init(&arena, CR_MAP_ARENA_BYTES);
+    arena_init(&arena, CR_ARENA_BYTES);
     import.context.arena = &arena;
     enum status status = read_file(&import, xml, bytes);
     if (status == STATUS_OK) {

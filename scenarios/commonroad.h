@@ -33,7 +33,7 @@
 #define CR_SPEED_MAX_MPS 100.0
 #define CR_HEADING_MAX_RAD 900.0 /* documents take 1000 */
 
-enum { CR_PARTS_MAX = 1024, CR_MAP_ARENA_BYTES = 1 << 30 };
+enum { CR_PARTS_MAX = 1024, CR_ARENA_BYTES = 768 << 20 };
 
 /* The elements that are read, in strcmp order of their names. */
 enum cr_tag {
@@ -322,8 +322,8 @@ enum status cr_route_find(struct cr_context *context, const struct xml_element *
 /* ---- commonroad_tags.c ---- */
 
 /* Conditions, slices and prompt. */
-enum status cr_tags_read(const struct cr_context *context, const struct xml_element *root,
-                         const struct cr_map *map, struct scenario *scenario);
+void cr_tags_read(const struct xml_element *root, const struct cr_map *map,
+                  struct scenario *scenario);
 /* The source text: format, file, and what was repaired. */
 void cr_source_write(const struct cr_context *context, char out[LIMIT_TEXT_BYTES]);
 

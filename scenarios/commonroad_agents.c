@@ -105,14 +105,17 @@ static double capped_size(struct cr_context *context, double size_m)
 /* ---- the list ---- */
 
 /* A zeroed obstacle with the element's id; parts after the first get ".1", ".2" .. */
-static struct cr_obstacle *add_obstacle(struct obstacle_reader *reader, uint32_t part)
+static enum status add_obstacle(struct obstacle_reader *reader, uint32_t part,
+                                struct cr_obstacle **out)
 {
     struct cr_obstacles *list = reader->out;
+    char id[LIMIT_ID_BYTES];
+    TRY(cr_reference(reader->context, reader->element, "id", id));
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
         struct cr_obstacle *items = cr_alloc(reader->context, capacity, sizeof *items);
         if (items == NULL) {
-            return NULL;
+            return STATUS_LIMIT;
         }
         if (list->count > 0) {
             memcpy(items, list->items, list->count * sizeof *items);
@@ -120,17 +123,13 @@ static struct cr_obstacle *add_obstacle(struct obstacle_reader *reader, uint32_t
         list->items = items;
         list->capacity = capacity;
     }
-    char id[LIMIT_ID_BYTES];
-    if (cr_reference(reader->context, reader->element, "id", id) != STATUS_OK) {
-        return NULL;
-    }
-    struct cr_obstacle *out = &list->items[list->count++];
+    *out = &list->items[list->count++];
     if (part == 0) {
-        memcpy(out->id, id, sizeof out->id);
+        memcpy((*out)->id, id, sizeof id);
     } else {
-        snprintf(out->id, sizeof out->id, "%.50s.%u", id, part);
+        snprintf((*out)->id, sizeof(*out)->id, "%.50s.%u", id, part);
     }
-    return out;
+    return STATUS_OK;
 }
 
 /* ---- static ---- */
@@ -161,10 +160,8 @@ static enum status add_static_part(struct obstacle_reader *reader, struct pose f
     }
     for (uint32_t row = 0; row < rows; row++) {
         for (uint32_t column = 0; column < columns; column++) {
-            struct cr_obstacle *out = add_obstacle(reader, (*number)++);
-            if (out == NULL) {
-                return STATUS_LIMIT;
-            }
+            struct cr_obstacle *out;
+            TRY(add_obstacle(reader, (*number)++, &out));
             out->length_m = capped_size(reader->context, part->length_m / columns);
             out->width_m = capped_size(reader->context, part->width_m / rows);
             struct vec2 piece = {(column + 0.5) * part->length_m / columns - part->length_m / 2,
@@ -457,12 +454,10 @@ static enum status apply_shape(struct obstacle_reader *reader, struct cr_obstacl
 
 static enum status read_dynamic(struct obstacle_reader *reader, bool phantom)
 {
-    struct cr_obstacle *out = add_obstacle(reader, 0);
+    struct cr_obstacle *out;
     struct cr_part extent = {0};
     bool has_extent = false;
-    if (out == NULL) {
-        return STATUS_LIMIT;
-    }
+    TRY(add_obstacle(reader, 0, &out));
     out->moves = true;
     TRY(read_motion(reader, out, &extent, &has_extent));
     if (phantom || (has_extent && xml_child(reader->element, CR_SHAPE) == NULL)) {

@@ -97,7 +97,7 @@ const char *const cr_tag_names[CR_TAG_COUNT] = {
 enum status cr_fail(const struct cr_context *context, const struct xml_element *element,
                     enum status status, const char *format, ...)
 {
-    struct error local;
+    struct error local = {0};
     struct error *error = context->error != NULL ? context->error : &local;
     va_list args;
     va_start(args, format);

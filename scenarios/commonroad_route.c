@@ -24,7 +24,6 @@ static const double TURN_COST_M = 10.0;        /* per radian between ego and its
 static const double AGAINST_COST_M = 1000.0;   /* ego stands against the lane */
 static const double AHEAD_M = 100.0;
 static const double AHEAD_MPS = 15.0;
-static const double KEEP_HEADING_RAD = 1.0;
 
 struct target {
     int32_t lane; /* a lanelet's lane, or -1: a region */
@@ -132,6 +131,7 @@ static enum status read_goals(struct finder *finder, const struct xml_element *p
 
 /* ---- ego's lane ---- */
 
+/* Onto the centre of the nearest lane for vehicles, along it. */
 static void move_into_lane(struct finder *finder)
 {
     struct pose *pose = &finder->ego->pose;
@@ -154,11 +154,7 @@ static void move_into_lane(struct finder *finder)
     if (!vehicles) {
         lane->kind = LANE_DRIVING;
     }
-    struct pose on = polyline_pose_at(lane->centre_line, lane->point_count, best.s_m, 0);
-    if (fabs(dmath_wrap_angle(on.heading_rad - pose->heading_rad)) < KEEP_HEADING_RAD) {
-        on.heading_rad = pose->heading_rad;
-    }
-    *pose = on;
+    *pose = polyline_pose_at(lane->centre_line, lane->point_count, best.s_m, 0);
     cr_note(finder->context, CR_NOTE_EGO_MOVED);
 }
 

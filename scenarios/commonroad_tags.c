@@ -219,15 +219,14 @@ static void write_prompt(const struct scenario *scenario, char out[LIMIT_PROMPT_
     snprintf(out + at, LIMIT_PROMPT_BYTES - at, ".");
 }
 
-enum status cr_tags_read(const struct cr_context *context, const struct xml_element *root,
-                         const struct cr_map *map, struct scenario *scenario)
+void cr_tags_read(const struct xml_element *root, const struct cr_map *map,
+                  struct scenario *scenario)
 {
     static const char *const weather[WEATHER_COUNT] = {"clear", "rain", "heavy_rain", "fog",
                                                        "snow"};
     static const char *const light[LIGHT_COUNT] = {"day", "dusk", "night"};
     struct slices *slices = &scenario->slices;
     const char *benchmark = xml_attribute(root, "benchmarkID");
-    (void)context;
     read_conditions(root, &scenario->conditions);
     strcpy(slices->value[SLICE_WEATHER], weather[scenario->conditions.weather]);
     strcpy(slices->value[SLICE_LIGHT], light[scenario->conditions.light]);
@@ -239,7 +238,6 @@ enum status cr_tags_read(const struct cr_context *context, const struct xml_elem
                               has_tag(root, CR_CUT_IN) || has_tag(root, CR_ILLEGAL_CUTIN) ||
                               has_tag(root, CR_EMERGENCY_BRAKING);
     write_prompt(scenario, scenario->prompt);
-    return STATUS_OK;
 }
 
 /* ---- source ---- */

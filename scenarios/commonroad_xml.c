@@ -39,7 +39,7 @@ refuse(struct builder *builder, enum status status, const char *format, ...)
     if (builder->status != STATUS_OK) {
         return;
     }
-    struct error local;
+    struct error local = {0};
     struct error *error = builder->error != NULL ? builder->error : &local;
     va_list args;
     va_start(args, format);

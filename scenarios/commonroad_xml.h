@@ -16,7 +16,7 @@
 
 enum {
     XML_DEPTH_MAX = 64,
-    XML_ELEMENTS_MAX = 8 << 20,
+    XML_ELEMENTS_MAX = 4 << 20,
     XML_TEXT_BYTES_MAX = 4096, /* text or attribute of one element, white space around it apart */
     XML_ATTRIBUTES_MAX = 32,
     XML_TAG_NONE = -1

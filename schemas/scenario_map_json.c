@@ -132,7 +132,8 @@ static enum status decode_links(const struct json_cursor *cursor, struct scenari
     }
     for (size_t i = 0; i < count; i++) {
         struct json_cursor element = json_cursor_element(&list, i);
-        TRY(id_index_find(&decoder->lanes, &element, "a lane", &out->successors[i], decoder->error));
+        TRY(id_index_find(&decoder->lanes, &element, "a lane", &out->successors[i],
+                          decoder->error));
     }
     out->successor_count = (uint32_t)count;
     return STATUS_OK;

@@ -122,9 +122,9 @@ def processes_with(text):
 class Killer(threading.Thread):
     """Kills one random worker of the present `swerve run` per period."""
 
-    def __init__(self, store, period_s, seed):
+    def __init__(self, directory, period_s, seed):
         super().__init__(daemon=True)
-        self.store = store
+        self.directory = directory
         self.period_s = period_s
         self.random = random.Random(seed)
         self.run_pid = 0
@@ -137,7 +137,7 @@ class Killer(threading.Thread):
         while not self.ending.is_set():
             due = max(due + self.period_s, time.monotonic())
             self.ending.wait(max(0.0, due - time.monotonic()))
-            workers = [pid for pid, parent, arguments in processes_with(self.store)
+            workers = [pid for pid, parent, arguments in processes_with(self.directory)
                        if parent == self.run_pid and "worker" in arguments[1:2]]
             if not workers or self.ending.is_set():
                 self.idle += 1
@@ -156,7 +156,10 @@ class Soak:
         self.store = os.path.join(directory, "soak.db")
         self.suite_path, self.branches = write_suite(directory, options.jobs)
         self.command = [options.binary, "run", self.suite_path, "--store", self.store,
-                        "--workers", str(options.workers), "--json"]
+                        "--workers", str(options.workers), "--json",
+                        "--planner", options.planner]
+        if options.planner.startswith("exec:"):
+            self.command[-1] += " " + directory  # an argument to know its processes by
         self.random = random.Random(options.seed)
         self.log = open(os.path.join(directory, "stderr.log"), "wb")
         self.problems = []
@@ -205,10 +208,10 @@ class Soak:
 
     def run(self):
         self.start_s = time.monotonic()
-        self.killer = Killer(self.store, self.options.kill_ms / 1000, self.options.seed)
+        self.killer = Killer(self.directory, self.options.kill_ms / 1000, self.options.seed)
         self.killer.start()
         jobs = self.options.jobs
-        marks = [(k + self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
+        marks = [(k + 0.8 * self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
                  for k in range(self.options.kills_of_run - 1)]
         process = self.start()
         if self.options.kills_of_run > 0:
@@ -277,10 +280,10 @@ class Soak:
 
     def check_processes(self):
         deadline_s = time.monotonic() + 10
-        while processes_with(self.store) and time.monotonic() < deadline_s:
+        while processes_with(self.directory) and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        self.check(not processes_with(self.store),
-                   "processes are left: %s" % processes_with(self.store))
+        self.check(not processes_with(self.directory),
+                   "processes are left: %s" % processes_with(self.directory))
 
     def check_database(self):
         self.check(self.rows("PRAGMA integrity_check") == [("ok",)], "PRAGMA integrity_check")
@@ -459,6 +462,7 @@ def main():
     parser.add_argument("--kills-of-run", type=int, default=2)
     parser.add_argument("--replays", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of what is chosen by chance")
+    parser.add_argument("--planner", default="builtin:reference")
     parser.add_argument("--limit-s", type=int, default=3600, help="give up after this")
     parser.add_argument("--keep", action="store_true", help="keep the directory with the store")
     parser.add_argument("--binary", default=os.path.join(TOP, "build", "worker", "swerve"))

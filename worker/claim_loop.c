@@ -443,7 +443,7 @@ static enum status run(struct loop *loop, struct error *error)
     enum status status = STATUS_OK;
     bool busy = false;
     while (status == STATUS_OK && !atomic_load(config->stop)) {
-        bool nothing = true;
+        bool nothing = false; /* an empty claim says so */
         if (wants_jobs(loop)) {
             status = claim(loop, &nothing, error);
             if (status != STATUS_OK) {

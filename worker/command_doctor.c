@@ -57,8 +57,8 @@ static int64_t fsync_p50_ns(const char *directory)
 static void check_line(bool json, json_t *list, const char *what, bool good, const char *text)
 {
     if (json) {
-        json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "check", what, "ok", good,
-                                              "text", text));
+        json_array_append_new(
+            list, json_pack("{s:s, s:b, s:s}", "check", what, "ok", good, "text", text));
     } else {
         printf("%-4s %-10s %s\n", good ? "ok" : "BAD", what, text);
     }
@@ -143,8 +143,7 @@ int command_doctor(int argc, char **argv)
     snprintf(text, sizeof text, "%s, simulation revision %.12s", SWERVE_VERSION, revision_hash);
     check_line(json, list, "swerve", true, text);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    double memory_gb =
-        (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
+    double memory_gb = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9;
     snprintf(text, sizeof text, "%ld cores, %.0f GB memory%s%s", cores, memory_gb,
              __builtin_cpu_supports("avx2") ? ", AVX2" : "",
              __builtin_cpu_supports("avx512f") ? ", AVX-512" : "");

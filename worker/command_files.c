@@ -179,7 +179,7 @@ static enum status make_id_unique(struct imported *all, size_t index, struct err
     snprintf(base, sizeof base, "%s", json_string_value(json_object_get(document, "id")));
     memcpy(id, base, sizeof id);
     for (int number = 2; has_id(all, index, id); number++) {
-        snprintf(id, sizeof id, "%.56s-%d", base, number);
+        snprintf(id, sizeof id, "%.50s-%d", base, number);
     }
     if (strcmp(id, base) != 0) {
         json_object_set_new(document, "id", json_string(id));

@@ -150,7 +150,10 @@ static enum status supervise(struct pool *pool, struct store *store, const char 
                              "interrupted; what is finished is kept, run the same command again "
                              "to go on");
         }
-        status = pool_watch(pool, store, progressed, error);
+        /* With nothing queued the workers could not have finished anything: what is left may be
+         * leased to somebody who vanished with an earlier run, and comes back in its time. */
+        bool idle = now.jobs[JOB_QUEUED] == 0;
+        status = pool_watch(pool, store, progressed || idle, error);
         if (status != STATUS_OK) {
             return status;
         }

@@ -1,6 +1,6 @@
 /*
  * swerve show: one outcome, with its metrics; its trace as JSON (one object per tick, for pandas),
- * its scenario, or its job.
+ * or its scenario; with --all every outcome of a store or suite, one JSON object a line.
  */
 #include "worker/cli.h"
 #include "worker/trace.h"
@@ -14,10 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHOW_PAGE = 100 };
+
 struct show {
     const char *store_url;
     bool trace;
     bool scenario;
+    bool all;
+    const char *suite;
     struct store *store;
     struct outcome outcome;
 };
@@ -70,6 +74,14 @@ static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent
                      (int)tick->sensors_dark, "agents", list);
 }
 
+static enum status print_line(json_t *json, struct error *error)
+{
+    bool bad =
+        json == NULL || json_dumpf(json, stdout, JSON_COMPACT) != 0 || fputc('\n', stdout) == EOF;
+    json_decref(json);
+    return bad ? error_set(error, STATUS_IO, "cannot write to stdout") : STATUS_OK;
+}
+
 static enum status print_trace(struct show *show, struct error *error)
 {
     void *data = NULL;
@@ -93,19 +105,37 @@ static enum status print_trace(struct show *show, struct error *error)
         if (!trace_reader_tick(&reader, rollout, t, &tick, agents)) {
             continue;
         }
-        json_t *json = tick_json(&tick, agents, reader.header.agent_count);
-        if (json == NULL || json_dumpf(json, stdout, JSON_COMPACT) != 0 ||
-            fputc('\n', stdout) == EOF) {
-            status = error_set(error, STATUS_IO, "cannot write to stdout");
-        }
-        json_decref(json);
+        status = print_line(tick_json(&tick, agents, reader.header.agent_count), error);
     }
     trace_reader_finish(&reader);
     free(data);
     return status;
 }
 
-static enum status show_all(struct show *show, int64_t id, struct error *error)
+static enum status show_every_outcome(struct show *show, struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = SHOW_PAGE};
+    struct outcome *page = calloc(SHOW_PAGE, sizeof *page);
+    uint32_t count = SHOW_PAGE;
+    enum status status = STATUS_OK;
+    if (page == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "show: out of memory");
+    }
+    if (show->suite != NULL) {
+        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", show->suite);
+    }
+    while (status == STATUS_OK && count > 0) {
+        status = show->store->ops->outcomes(show->store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = print_line(outcome_encode(&page[i]), error);
+            filter.after_id = page[i].id;
+        }
+    }
+    free(page);
+    return status;
+}
+
+static enum status show_one(struct show *show, int64_t id, struct error *error)
 {
     enum status status = find_outcome(show, id, error);
     if (status != STATUS_OK) {
@@ -130,9 +160,11 @@ int command_show(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
         {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
         {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
+        {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
+        {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
     };
     const struct cli_command command = {
-        "show", "OUTCOME --store URL", "One outcome as JSON.", rows, COUNT_OF(rows), 1, 1,
+        "show", "OUTCOME|--all --store URL", "Outcomes as JSON.", rows, COUNT_OF(rows), 0, 1,
     };
     const char *argument = NULL;
     uint32_t count = 0;
@@ -143,12 +175,20 @@ int command_show(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    enum status status = cli_parse_id(argument, &id, &error);
+    enum status status = STATUS_OK;
+    if ((count == 1) == show.all || (show.all && (show.trace || show.scenario)) ||
+        (!show.all && show.suite != NULL)) {
+        status =
+            error_set(&error, STATUS_USAGE,
+                      "expected one OUTCOME with --trace or --scenario, or --all with --suite");
+    } else if (count == 1) {
+        status = cli_parse_id(argument, &id, &error);
+    }
     if (status == STATUS_OK) {
         status = cli_store_open(show.store_url, &show.store, &error);
     }
     if (status == STATUS_OK) {
-        status = show_all(&show, id, &error);
+        status = show.all ? show_every_outcome(&show, &error) : show_one(&show, id, &error);
         show.store->ops->close(show.store);
     }
     return status == STATUS_OK ? 0 : cli_fail(&error);

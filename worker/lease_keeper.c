@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEASE_PERIOD_MS_MAX = 4000, LEASE_PERIOD_MS_MIN = 50 };
+enum { LEASE_PERIOD_MS_MAX = 1000, LEASE_PERIOD_MS_MIN = 50 };
 
 struct lease_keeper {
     struct store *store;

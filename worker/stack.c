@@ -161,8 +161,7 @@ struct action stack_drive(struct stack *stack, const struct action *answer,
 {
     int64_t now_us = (int64_t)scene->tick * (TICK_NS / 1000);
     if (stack->pending_count == STACK_DELAY_TICKS_MAX) {
-        /* The limit on latency_ms keeps this from happening; the oldest would be overtaken anyway.
-         */
+        /* Only for latencies beyond what scenarios may ask for. */
         stack->pending_head = (stack->pending_head + 1) % STACK_DELAY_TICKS_MAX;
         stack->pending_count--;
     }

@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STACK_DELAY_TICKS_MAX = 64 }; /* 6.4 s */
+/* The longest latency plus jitter that a scenario may ask for, 10 s + 10 s, and one tick. */
+enum { STACK_DELAY_TICKS_MAX = 201 };
 
 struct stack_pending {
     struct action action;

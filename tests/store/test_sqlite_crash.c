@@ -65,7 +65,7 @@ static void report(int fd, enum report_kind kind, int suite, int64_t job_id, int
 
 static bool submit_suite(struct store *store, int suite, int fd)
 {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "suite-%d", suite);
     make_specs(suite);
     if (store->ops->submit(store, name, 1, specs, JOBS, submitted, &error) != STATUS_OK) {
@@ -240,7 +240,7 @@ static void killed_processes_lose_nothing(void)
     } while (count > 0);
     check_reports(store, 0);
     for (int suite = 0; suite < SUITES; suite++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "suite-%d", suite);
         EXPECT_OK(store->ops->suite_status(store, name, &status, &error), error);
         EXPECT_INT(status.jobs[JOB_DONE], JOBS);

@@ -201,7 +201,7 @@ static void example_plugin_drives(void)
     struct swerve_episode episode = {.session = 1, .ego_wheelbase_m = 2.8};
     EXPECT_OK(planner_reset(planner, &episode, &error), error);
     EXPECT_OK(planner_fork(planner, 1, 2, &error), error);
-    struct swerve_route_point route[4] = {[0].speed_limit_mps = 20.0f, [3].x_m = 12.0f};
+    struct swerve_route_point route[4] = {[0] = {.speed_limit_mps = 20.0f}, [3] = {.x_m = 12.0f}};
     struct swerve_observation seen[2] = {
         {.session = 2, .speed_mps = 9.0, .route_count = 4, .route = route},
         {.session = 1, .speed_mps = 9.0},

@@ -33,7 +33,7 @@ static double get_f64(const uint8_t *at)
 /* A copy that ends where the bytes end. */
 static uint8_t *exact(const uint8_t *bytes, size_t count)
 {
-    uint8_t *copy = malloc(count > 0 ? count : 1);
+    uint8_t *copy = calloc(1, count > 0 ? count : 1);
     if (count > 0) {
         memcpy(copy, bytes, count);
     }

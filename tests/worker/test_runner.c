@@ -395,13 +395,14 @@ static void a_process_that_dies_is_blamed_on_the_guilty_alone(void)
     char good[512];
     snprintf(good, sizeof good, "%sgood,0", command);
     targeted(&s);
+    s.scenario.branch_count = 1; /* starting a process takes its time */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char bad[512];
         snprintf(bad, sizeof bad, "%s%s", command, cases[i].mode);
         struct job_run *job = among_neighbours(bad, good, &s, 3, &stats);
         EXPECT(stats.planner_restarts > 0);
         if (cases[i].text != NULL) {
-            expect_faults(job, "xxxxx", cases[i].text);
+            expect_faults(job, "xx", cases[i].text);
         } else {
             /* It only dies when it is asked to fork, and alone nobody asks. */
             struct job_run *solo = jobs_run_one(&world_dummy_ops, good, &s, 4, 1, true, NULL);

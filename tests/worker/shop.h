@@ -1,0 +1,110 @@
+/*
+ * A store in a directory of its own for the tests that submit and run real suites. The embedded
+ * face, without server and lock; a short backoff.
+ */
+#ifndef SWERVE_TESTS_WORKER_SHOP_H
+#define SWERVE_TESTS_WORKER_SHOP_H
+
+#include "tests/harness.h"
+#include "worker/submission.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct shop {
+    char directory[64];
+    struct store *store;
+};
+
+static inline void shop_path(const struct shop *shop, const char *name, char out[256])
+{
+    snprintf(out, 256, "%s/%s", shop->directory, name);
+}
+
+static inline void shop_open(struct shop *shop, int64_t lease_ttl_ms)
+{
+    const struct store_config config = {.backoff_ms = 1, .lease_ttl_ms = lease_ttl_ms};
+    struct error error;
+    char path[256];
+    snprintf(shop->directory, sizeof shop->directory, "/tmp/swerve-worker-XXXXXX");
+    EXPECT(mkdtemp(shop->directory) != NULL);
+    shop_path(shop, "jobs.db", path);
+    EXPECT_OK(store_sqlite_open(path, &config, &shop->store, &error), error);
+}
+
+static inline void shop_close(struct shop *shop)
+{
+    char command[128];
+    shop->store->ops->close(shop->store);
+    snprintf(command, sizeof command, "rm -rf '%s'", shop->directory);
+    EXPECT_INT(system(command), 0);
+}
+
+/* Writes a text file into the shop's directory; its path in `path`. */
+static inline void shop_write(const struct shop *shop, const char *name, const char *text,
+                              char path[256])
+{
+    shop_path(shop, name, path);
+    FILE *stream = fopen(path, "w");
+    EXPECT(stream != NULL);
+    EXPECT(fputs(text, stream) >= 0 && fclose(stream) == 0);
+}
+
+struct order {
+    struct suite *suite;
+    struct submission submission;
+};
+
+static inline const struct submission_options *order_options(const char *planner, uint32_t seeds)
+{
+    static struct submission_options options;
+    options = (struct submission_options){
+        .planner = planner, .backend = "cpu", .seed_count = seeds, .attempts_max = 2};
+    return &options;
+}
+
+static inline void order_build(struct order *order, const char *path,
+                               const struct submission_options *options)
+{
+    struct error error;
+    EXPECT_OK(suite_load(path, &order->suite, &error), error);
+    EXPECT_OK(submission_build(order->suite, options, &order->submission, &error), error);
+}
+
+static inline void order_finish(struct order *order)
+{
+    submission_finish(&order->submission);
+    suite_destroy(order->suite);
+}
+
+static inline struct store_suite_status shop_status(const struct shop *shop, const char *suite_id)
+{
+    struct store_suite_status status;
+    struct error error;
+    EXPECT_OK(shop->store->ops->suite_status(shop->store, suite_id, &status, &error), error);
+    return status;
+}
+
+/* A small scenario in single quotes on a straight road; %s: id, horizon, agents, branches. */
+#define SHOP_SCENARIO                                                                       \
+    "{'id':'%s','map':{'lanes':[{'id':'east','centre_line':[[0,0],[9000,0]],'width_m':3.5," \
+    "'speed_limit_mps':15}]},'ego':{'pose':{'lane':'east','s_m':20},'speed_mps':12,"        \
+    "'route':['east']},'horizon_s':%s,'agents':[%s],'branches':[%s]}"
+#define SHOP_LEAD \
+    "{'id':'lead','kind':'car','pose':{'lane':'east','s_m':70},'speed_mps':10,'behaviour':'idm'}"
+
+static inline void shop_scenario(const struct shop *shop, const char *id, const char *horizon_s,
+                                 const char *agents, const char *branches, char path[256])
+{
+    char text[4096];
+    char name[80];
+    snprintf(text, sizeof text, SHOP_SCENARIO, id, horizon_s, agents, branches);
+    for (char *at = text; *at != '\0'; at++) {
+        *at = *at == '\'' ? '"' : *at;
+    }
+    snprintf(name, sizeof name, "%s.json", id);
+    shop_write(shop, name, text, path);
+}
+
+#endif

@@ -1,0 +1,512 @@
+/*
+ * Goal: the life of a worker against a real embedded store: everything claimed ends exactly once as
+ * done, dead, cancelled or queued again, with outcomes, artifacts and cost to match, whatever goes
+ * wrong on the way.
+ * Method: small suites; a store in front of the embedded one that meddles at a given call (claims a
+ * job away, cancels, shortens the lease, raises the stop flag) and counts completions by kind.
+ */
+#include "tests/worker/shop.h"
+#include "worker/claim_loop.h"
+#include "worker/trace.h"
+
+#include "base/check.h"
+
+#define MOODY "plugin:" PLUGIN_MOODY "?good"
+
+static const char *const smoke = SWERVE_SOURCE_ROOT "/scenarios/smoke.json";
+
+/* ---- the store that meddles ---- */
+
+enum trick { TRICK_NONE, TRICK_STEAL, TRICK_CANCEL, TRICK_EXPIRE, TRICK_STOP };
+
+struct meddler {
+    struct store base;
+    struct store_ops ops;
+    struct store *inner;
+    enum trick trick; /* played at the first claim that brings jobs */
+    bool played;
+    atomic_bool mute; /* heartbeats fail */
+    const char *suite_id;
+    atomic_bool *stop;
+    int64_t completions[COMPLETION_KIND_COUNT];
+    int64_t claims;
+};
+
+static void steal(struct meddler *m, const struct store_worker *worker, uint32_t count)
+{
+    struct store_worker thief = *worker;
+    struct job_lease leases[LIMIT_CLAIM_JOBS];
+    struct error error;
+    uint32_t stolen = 0;
+    int64_t ttl_ms;
+    snprintf(thief.worker_id, sizeof thief.worker_id, "thief");
+    EXPECT_OK(m->inner->ops->worker_gone(m->inner, worker->worker_id, &error), error);
+    EXPECT_OK(m->inner->ops->claim(m->inner, &thief, count, 0, leases, &stolen, &ttl_ms, &error),
+              error);
+    EXPECT_INT(stolen, count);
+    for (uint32_t i = 0; i < stolen; i++) {
+        struct job_completion back = {
+            .job_id = leases[i].job_id, .epoch = leases[i].epoch, .kind = COMPLETION_RELEASED};
+        struct store_completion_result result;
+        snprintf(back.worker_id, sizeof back.worker_id, "thief");
+        EXPECT_OK(m->inner->ops->complete(m->inner, &back, 1, &result, &error), error);
+        EXPECT_INT(result.status, STATUS_OK);
+    }
+}
+
+static enum status meddle_claim(struct store *store, const struct store_worker *worker,
+                                uint32_t max, int64_t wait_ms, struct job_lease *leases,
+                                uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    enum status status =
+        m->inner->ops->claim(m->inner, worker, max, wait_ms, leases, count, ttl_ms, error);
+    m->claims++;
+    if (status != STATUS_OK || *count == 0 || m->played) {
+        return status;
+    }
+    int64_t cancelled;
+    m->played = true;
+    switch (m->trick) {
+    case TRICK_STEAL:
+        steal(m, worker, *count);
+        break;
+    case TRICK_CANCEL:
+        return m->inner->ops->cancel(m->inner, m->suite_id, &cancelled, error);
+    case TRICK_EXPIRE:
+        *ttl_ms = 1; /* and no heartbeat is answered until jobs come back */
+        break;
+    case TRICK_STOP:
+        atomic_store(m->stop, true);
+        break;
+    default:
+        break;
+    }
+    return status;
+}
+
+static enum status meddle_heartbeat(struct store *store, const struct store_worker *worker,
+                                    const struct store_progress *progress, uint32_t count,
+                                    int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                    struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    if (atomic_load(&m->mute)) {
+        return error_set(error, STATUS_TIMEOUT, "no answer");
+    }
+    return m->inner->ops->heartbeat(m->inner, worker, progress, count, cancelled, cancelled_count,
+                                    ttl_ms, error);
+}
+
+static enum status meddle_complete(struct store *store, const struct job_completion *completions,
+                                   uint32_t count, struct store_completion_result *results,
+                                   struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    for (uint32_t i = 0; i < count; i++) {
+        m->completions[completions[i].kind]++;
+        if (completions[i].kind == COMPLETION_RELEASED) {
+            atomic_store(&m->mute, false);
+        }
+    }
+    return m->inner->ops->complete(m->inner, completions, count, results, error);
+}
+
+static enum status meddle_scenario_get(struct store *store, const char *hash, char **body,
+                                       size_t *bytes, struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    return m->inner->ops->scenario_get(m->inner, hash, body, bytes, error);
+}
+
+static enum status meddle_artifact_put(struct store *store, const void *data, size_t bytes,
+                                       char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    return m->inner->ops->artifact_put(m->inner, data, bytes, hash, error);
+}
+
+static enum status meddle_job(struct store *store, int64_t job_id, struct store_job *out,
+                              struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    return m->inner->ops->job(m->inner, job_id, out, error);
+}
+
+/* What a worker needs of a store, no more: any other call would crash. */
+static void meddler_init(struct meddler *m, struct store *inner, enum trick trick)
+{
+    memset(m, 0, sizeof *m);
+    m->inner = inner;
+    m->trick = trick;
+    atomic_store(&m->mute, trick == TRICK_EXPIRE);
+    m->ops = (struct store_ops){.name = "meddler",
+                                .claim = meddle_claim,
+                                .heartbeat = meddle_heartbeat,
+                                .complete = meddle_complete,
+                                .scenario_get = meddle_scenario_get,
+                                .artifact_put = meddle_artifact_put,
+                                .job = meddle_job};
+    m->base.ops = &m->ops;
+}
+
+/* Runs a worker over the meddler until it ends. */
+static struct claim_loop_stats work(struct meddler *m, uint32_t slots, bool drain,
+                                    atomic_bool *stop)
+{
+    struct claim_loop_stats stats = {0};
+    struct error error;
+    const struct claim_loop_config config = {
+        .store = &m->base,
+        .worker = {.worker_id = "worker", .pool = "bulk", .device = "cpu"},
+        .slot_count = slots,
+        .drain = drain,
+        .stop = stop,
+    };
+    m->stop = stop;
+    EXPECT_OK(claim_loop_run(&config, &stats, &error), error);
+    return stats;
+}
+
+static struct claim_loop_stats drain(struct meddler *m, uint32_t slots)
+{
+    atomic_bool stop = false;
+    return work(m, slots, true, &stop);
+}
+
+static void send(struct shop *shop, struct order *order, const char *path,
+                 const struct submission_options *options)
+{
+    struct error error;
+    order_build(order, path, options);
+    EXPECT_OK(submission_send(&order->submission, shop->store, 10, &error), error);
+}
+
+/* Every outcome of a suite; returns how many. */
+static uint32_t outcomes_of(struct shop *shop, const char *suite_id, struct outcome *out,
+                            uint32_t max)
+{
+    struct store_outcome_filter filter = {.limit = max};
+    struct error error;
+    uint32_t count = 0;
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id);
+    EXPECT_OK(shop->store->ops->outcomes(shop->store, &filter, out, &count, &error), error);
+    return count;
+}
+
+static int64_t ledger_device_ns(struct shop *shop, int64_t *attempts)
+{
+    struct store_ledger_row rows[32];
+    struct error error;
+    uint32_t count = 0;
+    int64_t device_ns = 0;
+    EXPECT_OK(shop->store->ops->ledger(shop->store, NULL, rows, 32, &count, &error), error);
+    *attempts = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        device_ns += rows[i].totals.device_ns;
+        *attempts += rows[i].totals.attempts;
+    }
+    return device_ns;
+}
+
+/* ---- tests ---- */
+
+static void expect_artifact(struct shop *shop, const struct outcome *outcome)
+{
+    struct error error;
+    struct trace_reader reader;
+    void *data = NULL;
+    size_t bytes = 0;
+    EXPECT_OK(
+        shop->store->ops->artifact_get(shop->store, outcome->artifact_hash, &data, &bytes, &error),
+        error);
+    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
+    int32_t rollout = trace_reader_find(&reader, outcome->branch_id);
+    EXPECT(rollout >= 0);
+    EXPECT_INT(trace_reader_last_tick(&reader, rollout), outcome->ticks);
+    if (outcome->branch_id[0] == '\0') {
+        char hash[SHA256_HEX_BYTES];
+        size_t stride =
+            sizeof(struct trace_tick) + reader.header.agent_count * sizeof(struct trace_agent);
+        sha256_hex(reader.rollouts[rollout].ticks, (outcome->ticks + 1) * stride, hash);
+        EXPECT_TEXT(hash, outcome->trace_hash);
+    }
+    trace_reader_finish(&reader);
+    free(data);
+}
+
+static void a_suite_is_done_with_all_its_outcomes(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    static struct outcome outcomes[200];
+    shop_open(&shop, 0);
+    send(&shop, &order, smoke, order_options("builtin:reference", 0));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    struct claim_loop_stats stats = drain(&m, 5);
+    EXPECT_INT(stats.jobs, order.submission.job_count);
+    EXPECT_INT(stats.stale, 0);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+    EXPECT_INT(status.ticks, stats.ticks);
+    uint32_t count = outcomes_of(&shop, order.submission.suite_id, outcomes, 200);
+    EXPECT_INT(count, order.submission.rollout_count);
+    int64_t device_ns = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        device_ns += outcomes[i].device_ns;
+        expect_artifact(&shop, &outcomes[i]);
+    }
+    int64_t attempts;
+    EXPECT_INT(ledger_device_ns(&shop, &attempts), device_ns);
+    EXPECT_INT(attempts, order.submission.job_count);
+    /* Another suite over the same work finds it done. */
+    struct order again;
+    order_build(&again, smoke, order_options("builtin:reference", 0));
+    snprintf(again.submission.suite_id, LIMIT_ID_BYTES, "other");
+    for (uint32_t i = 0; i < again.submission.job_count; i++) {
+        snprintf(again.submission.specs[i].suite_id, LIMIT_ID_BYTES, "other");
+    }
+    struct error error;
+    EXPECT_OK(submission_send(&again.submission, shop.store, 10, &error), error);
+    EXPECT_INT(again.submission.memoised_count, again.submission.job_count);
+    EXPECT_INT(drain(&m, 5).ticks, 0);
+    order_finish(&again);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* A logged car that jumps 60 m is no believable world, and there is no teacher to ask. */
+static void a_flagged_job_is_dead_with_its_evidence(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct outcome outcomes[8];
+    struct store_job dead;
+    struct error error;
+    char path[256];
+    uint32_t count = 0;
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "jump", "5",
+                  "{'id':'ghost','kind':'car','behaviour':'replay','trajectory':"
+                  "[[0,200,0,0,10],[2,220,0,0,10],[2.05,280,0,0,10],[9,300,0,0,10]]}",
+                  "{'id':'early','at_tick':5,'interventions':[{'kind':'ego_maintain'}]}", path);
+    struct submission_options options = *order_options("builtin:maintain", 1);
+    options.policy.choice = WORLD_REPLAY;
+    send(&shop, &order, path, &options);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 4);
+    EXPECT_INT(m.completions[COMPLETION_FLAGGED], 1);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    EXPECT_OK(shop.store->ops->dead_jobs(shop.store, order.submission.suite_id, 0, &dead, 1, &count,
+                                         &error),
+              error);
+    EXPECT_INT(count, 1);
+    EXPECT_CONTAINS(dead.error, "teleport");
+    EXPECT_CONTAINS(dead.error, "agent 0");
+    EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, outcomes, 8), 2);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(outcomes[i].verdict, VERDICT_FLAGGED);
+        EXPECT_CONTAINS(outcomes[i].error, "teleport");
+        EXPECT(outcomes[i].artifact_hash[0] != '\0');
+    }
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* Far more jobs fail at once than fit one batch of completions; each is tried twice, then dead, and
+ * a drain does not end before. */
+static void what_fails_is_tried_again_and_then_dead(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct store_job dead;
+    struct error error;
+    char path[256];
+    uint32_t count = 0;
+    int64_t attempts;
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "one", "3", SHOP_LEAD, "", path);
+    /* The plugin refuses a config that starts with a digit. */
+    send(&shop, &order, path, order_options("plugin:" PLUGIN_MOODY "?1", 50));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 64);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DEAD], 50);
+    EXPECT_INT(m.completions[COMPLETION_FAILED], 100);
+    ledger_device_ns(&shop, &attempts);
+    EXPECT_INT(attempts, 100);
+    EXPECT_OK(shop.store->ops->dead_jobs(shop.store, order.submission.suite_id, 0, &dead, 1, &count,
+                                         &error),
+              error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(dead.attempts, 2);
+    EXPECT_CONTAINS(dead.error, "config");
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* A branch that orders about an agent that is not there breaks the attempt, not the worker. */
+static void a_refusing_world_fails_the_job_only(void)
+{
+    struct shop shop;
+    struct order bad;
+    struct order good;
+    struct meddler m;
+    char path[256];
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "bad", "4",
+                  "{'id':'late','kind':'car','hidden':true,'behaviour':'idm','speed_mps':5,'pose':{"
+                  "'lane':'east','s_m':90}}",
+                  "{'id':'b','at_tick':5,'interventions':[{'kind':'agent_brake','agent':'late',"
+                  "'decel_mps2':3}]}",
+                  path);
+    send(&shop, &bad, path, order_options("builtin:maintain", 1));
+    send(&shop, &good, smoke, order_options("builtin:maintain", 1));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 8);
+    struct store_suite_status status = shop_status(&shop, bad.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    EXPECT_INT(m.completions[COMPLETION_FAILED], 2);
+    status = shop_status(&shop, good.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], good.submission.job_count);
+    order_finish(&bad);
+    order_finish(&good);
+    shop_close(&shop);
+}
+
+/* More planners than a worker keeps open: all are served, and not by releasing jobs in circles. */
+static void many_planners_take_turns(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    char path[256];
+    char text[4096] = "{\"id\":\"many\",\"seeds\":2,\"planners\":[";
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "one", "3", SHOP_LEAD, "", path);
+    for (int i = 0; i < 20; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s\"" MOODY ",%d\"", i > 0 ? "," : "", i);
+    }
+    strcat(text, "],\"scenarios\":[{\"file\":\"one.json\"}]}");
+    shop_write(&shop, "suite.json", text, path);
+    send(&shop, &order, path, order_options("", 0));
+    EXPECT_INT(order.submission.job_count, 40);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 32);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], 40);
+    EXPECT_INT(m.completions[COMPLETION_DONE], 40);
+    EXPECT(m.completions[COMPLETION_RELEASED] <= 160);
+    EXPECT(m.claims <= 40);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* ---- tricks ---- */
+
+/* Jobs that take a while: 40 s each under a planner that looks at the lidar. */
+static void send_long(struct shop *shop, struct order *order, uint32_t seeds)
+{
+    char path[256];
+    shop_scenario(shop, "long", "300", SHOP_LEAD, "", path);
+    send(shop, order, path, order_options("builtin:reference", seeds));
+}
+
+static void a_stolen_job_is_stale_and_ends_once(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    static struct outcome outcomes[200];
+    shop_open(&shop, 0);
+    send(&shop, &order, smoke, order_options("builtin:maintain", 0));
+    meddler_init(&m, shop.store, TRICK_STEAL);
+    struct claim_loop_stats stats = drain(&m, 4);
+    EXPECT_INT(stats.stale, 4); /* as many as the first claim brought */
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+    EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, outcomes, 200),
+               order.submission.rollout_count);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+static void a_lost_lease_hands_the_jobs_back(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct outcome outcomes[8];
+    shop_open(&shop, 0);
+    send_long(&shop, &order, 3);
+    meddler_init(&m, shop.store, TRICK_EXPIRE);
+    struct claim_loop_stats stats = drain(&m, 3);
+    EXPECT_INT(m.completions[COMPLETION_RELEASED], 3);
+    EXPECT_INT(m.completions[COMPLETION_DONE], 3);
+    EXPECT_INT(stats.jobs, 3);
+    EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, outcomes, 8), 3);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], 3);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+static void a_stop_releases_what_runs(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    atomic_bool stop = false;
+    struct store_job job;
+    struct error error;
+    shop_open(&shop, 0);
+    send_long(&shop, &order, 3);
+    meddler_init(&m, shop.store, TRICK_STOP);
+    struct claim_loop_stats stats = work(&m, 3, false, &stop);
+    EXPECT_INT(stats.jobs, 0);
+    EXPECT_INT(m.completions[COMPLETION_RELEASED], 3);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_QUEUED], 3);
+    EXPECT_OK(shop.store->ops->job(shop.store, 1, &job, &error), error);
+    EXPECT_INT(job.attempts, 0);
+    int64_t attempts;
+    EXPECT(ledger_device_ns(&shop, &attempts) > 0); /* a tick was simulated, and is paid for */
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+static void cancelling_in_the_store_stops_the_rollouts(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct outcome outcome;
+    shop_open(&shop, 200); /* a heartbeat every 50 ms */
+    send_long(&shop, &order, 16);
+    meddler_init(&m, shop.store, TRICK_CANCEL);
+    m.suite_id = order.submission.suite_id;
+    struct claim_loop_stats stats = drain(&m, 16);
+    EXPECT(stats.ticks < 16 * 3000);
+    EXPECT_INT(m.completions[COMPLETION_DONE], 0);
+    EXPECT_INT(m.completions[COMPLETION_RELEASED], 16);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_CANCELLED], 16);
+    EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, &outcome, 1), 0);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(a_suite_is_done_with_all_its_outcomes), TEST(a_flagged_job_is_dead_with_its_evidence),
+        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_refusing_world_fails_the_job_only),
+        TEST(many_planners_take_turns), TEST(a_stolen_job_is_stale_and_ends_once),
+        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
+        TEST(cancelling_in_the_store_stops_the_rollouts));
+}

@@ -1,0 +1,168 @@
+/*
+ * Goal: every fault that a world can show in its scene is noticed at the tick it happens, with the
+ * right check, actor and figure; a healthy drive is never flagged.
+ * Method: a drive of moving actors, into which one fault is planted at a random tick and actor.
+ */
+#include "base/rng.h"
+#include "base/units.h"
+#include "tests/harness.h"
+#include "worker/health.h"
+
+enum { AGENTS = 6, TICKS = 40 };
+
+static void scene_at(struct scene *scene, uint32_t tick)
+{
+    memset(scene, 0, sizeof *scene);
+    scene->tick = tick;
+    scene->agent_count = AGENTS;
+    scene->conditions = (struct conditions){.friction = 1.0, .visibility_m = 200.0};
+    scene->ego.speed_mps = 30.0 - 0.9 * TICK_S * tick; /* braking gently */
+    scene->ego.pose.x_m = 3.0 * tick;
+    for (uint32_t i = 0; i < AGENTS; i++) {
+        scene->agents[i].pose.x_m = 5.0 * tick + 10.0 * i; /* 50 m/s */
+        scene->agents[i].speed_mps = 50.0;
+        scene->agents[i].present = i != 5 || tick >= 20;
+    }
+    if (scene->agents[5].present) {
+        scene->agents[5].pose.y_m = 500.0; /* appearing somewhere else is no teleport */
+    }
+}
+
+/* Runs a drive; `plant` changes the scene at fault_tick. Returns the tick that was flagged. */
+static uint32_t flagged_at(void (*plant)(struct scene *, uint32_t), uint32_t fault_tick,
+                           uint32_t actor, struct health_verdict *verdict)
+{
+    struct health health = {0};
+    for (uint32_t t = 0; t < TICKS; t++) {
+        struct scene scene;
+        scene_at(&scene, t);
+        if (t == fault_tick && plant != NULL) {
+            plant(&scene, actor);
+        }
+        if (!health_update(&health, &scene, verdict)) {
+            return t;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static void a_healthy_drive_is_never_flagged(void)
+{
+    struct health_verdict verdict;
+    EXPECT_INT(flagged_at(NULL, 0, 0, &verdict), UINT32_MAX);
+}
+
+static const double bad_numbers[] = {NAN, INFINITY, -INFINITY};
+
+/* Every number of ego, of the conditions and of an agent, each with every kind of bad number. */
+static void a_number_that_is_not_finite_is_found(void)
+{
+    static const size_t offsets[] = {
+        offsetof(struct scene, ego.pose.x_m),
+        offsetof(struct scene, ego.pose.y_m),
+        offsetof(struct scene, ego.pose.heading_rad),
+        offsetof(struct scene, ego.speed_mps),
+        offsetof(struct scene, ego.accel_mps2),
+        offsetof(struct scene, ego.lat_accel_mps2),
+        offsetof(struct scene, ego.yaw_rate_rps),
+        offsetof(struct scene, ego.steer_rad),
+        offsetof(struct scene, conditions.friction),
+        offsetof(struct scene, conditions.visibility_m),
+        offsetof(struct scene, agents[3].pose.x_m),
+        offsetof(struct scene, agents[3].pose.y_m),
+        offsetof(struct scene, agents[3].pose.heading_rad),
+        offsetof(struct scene, agents[3].speed_mps),
+        offsetof(struct scene, agents[3].accel_mps2),
+    };
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        for (size_t n = 0; n < 3; n++) {
+            struct health health = {0};
+            struct health_verdict verdict = {0};
+            struct scene scene;
+            scene_at(&scene, 0);
+            EXPECT(health_update(&health, &scene, &verdict));
+            scene_at(&scene, 1);
+            memcpy((char *)&scene + offsets[i], &bad_numbers[n], sizeof(double));
+            EXPECT(!health_update(&health, &scene, &verdict));
+            EXPECT_INT(verdict.check, HEALTH_NOT_FINITE);
+            EXPECT_INT(verdict.agent, i < 10 ? -1 : 3);
+            EXPECT_INT(verdict.tick, 1);
+        }
+    }
+}
+
+static void jump_agent(struct scene *scene, uint32_t actor)
+{
+    scene->agents[actor].pose.y_m += 12.1;
+}
+
+static void jump_ego(struct scene *scene, uint32_t actor)
+{
+    (void)actor;
+    scene->ego.pose.y_m -= 12.1;
+}
+
+static void slow_ego(struct scene *scene, uint32_t actor)
+{
+    (void)actor;
+    scene->ego.speed_mps -= 3.6;
+}
+
+static void freeze(struct scene *scene, uint32_t actor)
+{
+    (void)actor;
+    scene->tick--;
+}
+
+static void skip(struct scene *scene, uint32_t actor)
+{
+    (void)actor;
+    scene->tick++;
+}
+
+static void planted_faults_are_found_at_their_tick(void)
+{
+    static const struct {
+        void (*plant)(struct scene *, uint32_t);
+        enum health_check check;
+        bool of_agent;
+    } faults[] = {{jump_agent, HEALTH_TELEPORT, true},
+                  {jump_ego, HEALTH_TELEPORT, false},
+                  {slow_ego, HEALTH_KINEMATICS, false},
+                  {freeze, HEALTH_FROZEN, false},
+                  {skip, HEALTH_FROZEN, false}};
+    for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
+        for (uint32_t i = 0; i < 40; i++) {
+            struct health_verdict verdict = {0};
+            uint32_t tick = 1 + (uint32_t)(rng_uniform(f, RNG_STREAM_TEST, i, 0) * (TICKS - 1));
+            uint32_t actor = (uint32_t)(rng_uniform(f, RNG_STREAM_TEST, i, 1) * 5);
+            EXPECT_INT(flagged_at(faults[f].plant, tick, actor, &verdict), tick);
+            EXPECT_INT(verdict.check, faults[f].check);
+            EXPECT_INT(verdict.agent, faults[f].of_agent ? (int32_t)actor : -1);
+            if (faults[f].check != HEALTH_FROZEN) {
+                EXPECT(verdict.value > verdict.threshold);
+            }
+        }
+    }
+}
+
+/* Agents that are absent, or were a tick ago, may be anywhere. */
+static void absent_agents_do_not_teleport(void)
+{
+    struct health health = {0};
+    struct health_verdict verdict;
+    for (uint32_t t = 0; t < TICKS; t++) {
+        struct scene scene;
+        scene_at(&scene, t);
+        scene.agents[2].present = t % 2 == 0;
+        scene.agents[2].pose.y_m = 1000.0 * t;
+        EXPECT(health_update(&health, &scene, &verdict));
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(a_healthy_drive_is_never_flagged), TEST(a_number_that_is_not_finite_is_found),
+        TEST(planted_faults_are_found_at_their_tick), TEST(absent_agents_do_not_teleport));
+}
