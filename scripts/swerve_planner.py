@@ -133,6 +133,12 @@ class BatchPlanner:
         """The rollout in `session` is over."""
 
 
+def _tell(observation, text):
+    """To stderr, and there before the answer is: Swerve keeps it with the result."""
+    where = f"session {observation.session}, tick {observation.tick}"
+    print(f"{where}: {text.rstrip()}", file=sys.stderr, flush=True)
+
+
 class _Sessions(BatchPlanner):
     """Presents one Planner object per session as a BatchPlanner."""
 
@@ -152,7 +158,7 @@ class _Sessions(BatchPlanner):
             try:
                 answers.append(self.planners[observation.session].act(observation))
             except Exception:
-                traceback.print_exc()
+                _tell(observation, "act() raised\n" + traceback.format_exc())
                 answers.append(None)
         return answers
 
@@ -323,7 +329,7 @@ class _Client:
                 parts.append(_ANSWER.pack(observation.session, 0, float(accel), float(steer)))
             except (TypeError, ValueError):
                 if answer is not None:
-                    print(f"expected (accel, steer), found {answer!r}", file=sys.stderr)
+                    _tell(observation, f"expected (accel, steer), found {answer!r}")
                 parts.append(_ANSWER.pack(observation.session, 1, 0.0, 0.0))
         return b"".join(parts)
 
@@ -338,6 +344,7 @@ class _Client:
                 answer = self.handle(kind, payload)
             except Exception as problem:
                 traceback.print_exc()
+                sys.stderr.flush()
                 if kind != END:
                     text = f"{type(problem).__name__}: {problem}".encode()[:4000]
                     self.connection.write(ERROR, sequence, text)

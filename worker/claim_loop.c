@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    RUNNERS_MAX = 8,             /* (tier, planner) pairs kept open */
+    RUNNERS_MAX = 8,             /* (tier, planner, its hash) kept open */
     JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
     FAILURES_TOLD = 10,          /* failed attempts that a drain prints */
     RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
@@ -31,6 +31,7 @@ struct runner_entry {
     struct runner *runner; /* NULL: free */
     enum tier tier;
     char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES];
     uint64_t last_use;
 };
 
@@ -226,8 +227,29 @@ static void close_runner(struct loop *loop, struct runner_entry *entry)
     entry->runner = NULL;
 }
 
-/* The runner of a (tier, planner), opened when needed; the least recently used idle one makes room.
- */
+/* A planner whose files changed gets a new runner. An idle one of the old files goes first, because
+ * a plugin that is still loaded would be handed out again in place of the new one. */
+static enum status drop_outdated(struct loop *loop, const struct job_spec *spec,
+                                 struct error *error)
+{
+    bool plugin = strncmp(spec->planner, "plugin:", 7) == 0;
+    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+        struct runner_entry *entry = &loop->runners[i];
+        if (entry->runner == NULL || strcmp(entry->planner, spec->planner) != 0 ||
+            strcmp(entry->planner_hash, spec->planner_hash) == 0) {
+            continue;
+        }
+        if (!runner_busy(entry->runner)) {
+            close_runner(loop, entry);
+        } else if (plugin) {
+            return error_set(error, STATUS_BUSY, "an earlier version of the planner is running");
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The runner of a (tier, planner, hash), opened when needed; the least recently used idle one makes
+ * room. Opening fails when the planner's files are not those that were submitted. */
 static enum status get_runner(struct loop *loop, const struct job_spec *spec, struct runner **out,
                               struct error *error)
 {
@@ -236,17 +258,25 @@ static enum status get_runner(struct loop *loop, const struct job_spec *spec, st
         struct runner_entry *entry = &loop->runners[i];
         if (entry->runner == NULL) {
             free_entry = entry;
-        } else if (entry->tier == spec->tier && strcmp(entry->planner, spec->planner) == 0) {
+        } else if (entry->tier == spec->tier && strcmp(entry->planner, spec->planner) == 0 &&
+                   strcmp(entry->planner_hash, spec->planner_hash) == 0) {
             entry->last_use = ++loop->uses;
             *out = entry->runner;
             return STATUS_OK;
         }
     }
+    enum status status = drop_outdated(loop, spec, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
     bool unused = free_entry != NULL;
     for (uint32_t i = 0; i < RUNNERS_MAX && !unused; i++) {
         struct runner_entry *entry = &loop->runners[i];
-        if (!runner_busy(entry->runner) &&
-            (free_entry == NULL || entry->last_use < free_entry->last_use)) {
+        if (entry->runner == NULL) {
+            free_entry = entry;
+            unused = true;
+        } else if (!runner_busy(entry->runner) &&
+                   (free_entry == NULL || entry->last_use < free_entry->last_use)) {
             free_entry = entry;
         }
     }
@@ -264,19 +294,21 @@ static enum status get_runner(struct loop *loop, const struct job_spec *spec, st
     const struct runner_config config = {
         .world = world,
         .planner = spec->planner,
+        .planner_hash = spec->planner_hash,
         .planner_config = loop->config->planner_config,
         .slot_count = loop->config->slot_count,
         .always_solo = loop->config->solo,
         .clock = loop->clock,
         .logger = loop->config->logger,
     };
-    enum status status = runner_create(&config, &free_entry->runner, error);
+    status = runner_create(&config, &free_entry->runner, error);
     if (status != STATUS_OK) {
         free_entry->runner = NULL;
         return status;
     }
     free_entry->tier = spec->tier;
     snprintf(free_entry->planner, sizeof free_entry->planner, "%s", spec->planner);
+    memcpy(free_entry->planner_hash, spec->planner_hash, sizeof free_entry->planner_hash);
     free_entry->last_use = ++loop->uses;
     *out = free_entry->runner;
     return STATUS_OK;
@@ -326,7 +358,8 @@ static uint32_t jobs_max(const struct loop *loop)
 static bool wants_jobs(struct loop *loop)
 {
     for (uint32_t i = 0; i < RUNNERS_MAX && loop->runners_full; i++) {
-        loop->runners_full = runner_busy(loop->runners[i].runner);
+        const struct runner *runner = loop->runners[i].runner;
+        loop->runners_full = runner == NULL || runner_busy(runner);
     }
     return !loop->runners_full && loop->running_count <= jobs_max(loop) / 2;
 }

@@ -23,6 +23,7 @@ struct replay {
     struct runner *runner;
     enum tier tier;
     char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened */
     uint32_t slot_count;
     int64_t deadline_ms;
     bool json;
@@ -52,7 +53,10 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
         .slot_count = replay->slot_count,
         .clock = clock_system(),
     };
-    enum status status = runner_create(&config, &replay->runner, error);
+    enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
+    if (status == STATUS_OK) {
+        status = runner_create(&config, &replay->runner, error);
+    }
     if (status == STATUS_OK) {
         replay->tier = outcome->tier;
         snprintf(replay->planner, sizeof replay->planner, "%s", outcome->planner);
@@ -136,6 +140,10 @@ static void compare(struct replay *replay, const struct outcome *outcome, const 
                found->ticks);
     } else {
         printf("  the replay broke: %s\n", job->error);
+    }
+    if (strcmp(outcome->planner_hash, replay->planner_hash) != 0) {
+        printf("  recorded with another version of the planner (hash %.12s, now %.12s)\n",
+               outcome->planner_hash, replay->planner_hash);
     }
     if (strcmp(outcome->revision, revision_hash) != 0) {
         printf("  recorded by simulation revision %.12s, this is %.12s\n", outcome->revision,

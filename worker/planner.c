@@ -224,17 +224,16 @@ static void check_answer(struct planner *planner, const struct swerve_observatio
     char *reason = planner->session_errors[observation->session];
     reason[0] = '\0';
     if (*failed != 0) {
-        snprintf(reason, SESSION_ERROR_BYTES, "tick %u: the planner marked its answer as failed",
-                 observation->tick);
+        snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
     } else if (!isfinite(action->accel_mps2) || !isfinite(action->steer_rad)) {
-        snprintf(reason, SESSION_ERROR_BYTES, "tick %u: answer is not finite (accel %g, steer %g)",
-                 observation->tick, action->accel_mps2, action->steer_rad);
+        snprintf(reason, SESSION_ERROR_BYTES, "answer is not finite (accel %g, steer %g)",
+                 action->accel_mps2, action->steer_rad);
     } else if (fabs(action->accel_mps2) > ACCEL_LIMIT_MPS2) {
-        snprintf(reason, SESSION_ERROR_BYTES, "tick %u: |accel| %g m/s2 exceeds %g",
-                 observation->tick, fabs(action->accel_mps2), ACCEL_LIMIT_MPS2);
+        snprintf(reason, SESSION_ERROR_BYTES, "|accel| %g m/s2 exceeds %g",
+                 fabs(action->accel_mps2), ACCEL_LIMIT_MPS2);
     } else if (fabs(action->steer_rad) > STEER_LIMIT_RAD) {
-        snprintf(reason, SESSION_ERROR_BYTES, "tick %u: |steer| %g rad exceeds %g",
-                 observation->tick, fabs(action->steer_rad), STEER_LIMIT_RAD);
+        snprintf(reason, SESSION_ERROR_BYTES, "|steer| %g rad exceeds %g", fabs(action->steer_rad),
+                 STEER_LIMIT_RAD);
     } else {
         return;
     }

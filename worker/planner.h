@@ -62,6 +62,9 @@ void planner_end(struct planner *planner, uint32_t session);
 /* Why the session's last answer failed; "" if it did not. Valid until its next act or reset. */
 const char *planner_session_error(const struct planner *planner, uint32_t session);
 
+/* Introduces the last line of stderr in the sentence of an exec planner's death. */
+#define PLANNER_STDERR_JOINT "; stderr ends: "
+
 /* The last few KiB an exec planner wrote to stderr, terminated; "" for the others. */
 const char *planner_stderr_tail(struct planner *planner);
 

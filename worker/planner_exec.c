@@ -36,7 +36,7 @@ struct planner_exec {
     uint32_t wants;
     bool alive;
     char name[WIRE_NAME_BYTES_MAX + 1];
-    char death[256]; /* why it is dead */
+    char death[512]; /* why it is dead */
     uint8_t *shm;    /* session_count * WIRE_SLOT_BYTES, ours to write */
     size_t shm_bytes;
     uint8_t *frame; /* question under construction */
@@ -48,7 +48,8 @@ struct planner_exec {
 
 /* ---- death ---- */
 
-/* The last line of stderr that says something, for the error sentence. */
+/* The last line of stderr that says something, for the error sentence. Of a long one the end is
+ * kept: it is what says why. */
 static void last_line(struct planner_exec *exec, char *line, size_t bytes)
 {
     process_tail_text(&exec->process, exec->tail_text);
@@ -60,6 +61,15 @@ static void last_line(struct planner_exec *exec, char *line, size_t bytes)
     while (start > 0 && exec->tail_text[start - 1] != '\n') {
         start--;
     }
+    if (end - start >= bytes) {
+        start = end - (bytes - 1) + 2;
+        while (start < end && ((unsigned char)exec->tail_text[start] & 0xC0) == 0x80) {
+            start++; /* not into the middle of a UTF-8 character */
+        }
+        memcpy(line, "..", 2);
+        line += 2;
+        bytes -= 2;
+    }
     wire_error_text((const uint8_t *)exec->tail_text + start, end - start, line, bytes);
 }
 
@@ -68,14 +78,14 @@ static void last_line(struct planner_exec *exec, char *line, size_t bytes)
 static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bool tell_exit)
 {
     char exit_text[96] = "";
-    char line[128] = "";
+    char line[240] = "";
     process_end(&exec->process, wait_ns);
     if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
     last_line(exec, line, sizeof line);
-    snprintf(exec->death, sizeof exec->death, "%.96s%s%.64s%s%.64s", what, tell_exit ? " " : "",
-             exit_text, line[0] != '\0' ? "; stderr ends: " : "", line);
+    snprintf(exec->death, sizeof exec->death, "%.159s%s%s%s%s", what, tell_exit ? " " : "",
+             exit_text, line[0] != '\0' ? PLANNER_STDERR_JOINT : "", line);
     exec->alive = false;
 }
 
@@ -88,10 +98,11 @@ static int report(const char *sentence, char *error_text, uint32_t error_bytes)
 /* ---- one question, one answer ---- */
 
 /* Sends the frame in exec->frame and receives its answer; `type` is the answer that is right
- * (WIRE_ERROR is let through too). On 0 the payload is at exec->answer + 16. */
-static int ask(struct planner_exec *exec, const char *what, size_t frame_bytes,
-               enum planner_wire_type type, int64_t deadline_ms, size_t payload_bytes_max,
-               struct wire_header *header, char *error_text, uint32_t error_bytes)
+ * (WIRE_ERROR is let through too). On 0 the payload is at exec->answer + 16. The sentences do not
+ * name the question: the caller does. */
+static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_type type,
+               int64_t deadline_ms, size_t payload_bytes_max, struct wire_header *header,
+               char *error_text, uint32_t error_bytes)
 {
     char text[160];
     struct error fault;
@@ -113,22 +124,21 @@ static int ask(struct planner_exec *exec, const char *what, size_t frame_bytes,
     case PROCESS_OK:
         break;
     case PROCESS_TIMEOUT:
-        snprintf(text, sizeof text, "no answer to %s within %lld ms", what, (long long)deadline_ms);
+        snprintf(text, sizeof text, "no answer within %lld ms", (long long)deadline_ms);
         die(exec, text, 0, false);
         return report(exec->death, error_text, error_bytes);
     case PROCESS_CLOSED:
-        snprintf(text, sizeof text, "during %s the process", what);
-        die(exec, text, EXIT_GRACE_NS, true);
+        die(exec, "the process", EXIT_GRACE_NS, true);
         return report(exec->death, error_text, error_bytes);
     case PROCESS_FAULT:
-        snprintf(text, sizeof text, "%s: %s", what, strerror(errno));
+        snprintf(text, sizeof text, "%s", strerror(errno));
         die(exec, text, 0, false);
         return report(exec->death, error_text, error_bytes);
     }
     exec->sequence++;
     if (header->type != (uint32_t)type && header->type != WIRE_ERROR) {
-        snprintf(text, sizeof text, "answer to %s: expected frame type %d, found %u", what,
-                 (int)type, header->type);
+        snprintf(text, sizeof text, "answer: expected frame type %d, found %u", (int)type,
+                 header->type);
         die(exec, text, 0, false);
         return report(exec->death, error_text, error_bytes);
     }
@@ -168,8 +178,8 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
     }
     wire_reset_encode(exec->frame, exec->sequence, episode);
     struct wire_header header;
-    if (ask(exec, "reset", bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX,
-            &header, error_text, error_bytes) != 0) {
+    if (ask(exec, bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX, &header,
+            error_text, error_bytes) != 0) {
         return 1;
     }
     return header.type == WIRE_ERROR ? answered_error(exec, &header, error_text, error_bytes) : 0;
@@ -202,7 +212,7 @@ static int exec_act(void *planner, uint32_t count, const struct swerve_observati
     CHECK(wire_act_bytes(count) <= exec->frame_capacity);
     wire_act_encode(exec->frame, exec->sequence, exec->wants, count, observations);
     struct wire_header header;
-    if (ask(exec, "act", wire_act_bytes(count), WIRE_ACTIONS, exec->config.tick_deadline_ms,
+    if (ask(exec, wire_act_bytes(count), WIRE_ACTIONS, exec->config.tick_deadline_ms,
             wire_answer_bytes_max(count), &header, error_text, error_bytes) != 0) {
         return 1;
     }
@@ -229,8 +239,8 @@ static int exec_fork(void *planner, uint32_t from, uint32_t to, char *error_text
     }
     struct wire_header header;
     size_t bytes = wire_fork_encode(exec->frame, exec->sequence, from, to);
-    if (ask(exec, "fork", bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX,
-            &header, error_text, error_bytes) != 0) {
+    if (ask(exec, bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX, &header,
+            error_text, error_bytes) != 0) {
         return 1;
     }
     return header.type == WIRE_ERROR ? answered_error(exec, &header, error_text, error_bytes) : 0;
@@ -324,13 +334,13 @@ fail:
 
 static enum status greet(struct planner_exec *exec, struct error *error)
 {
-    char text[256] = "";
+    char text[512] = "";
     struct wire_header header;
     wire_hello_encode(exec->frame, exec->sequence, exec->config.session_count,
                       (uint32_t)exec->config.tick_deadline_ms);
-    if (ask(exec, "hello", wire_hello_bytes(), WIRE_WELCOME, exec->config.open_deadline_ms,
+    if (ask(exec, wire_hello_bytes(), WIRE_WELCOME, exec->config.open_deadline_ms,
             WIRE_ERROR_BYTES_MAX, &header, text, sizeof text) != 0) {
-        return error_set(error, STATUS_PLANNER, "%s", text);
+        return error_set(error, STATUS_PLANNER, "hello: %s", text);
     }
     const uint8_t *payload = exec->answer + sizeof header;
     if (header.type == WIRE_ERROR) {

@@ -29,6 +29,8 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     runner->slot_count = n;
     runner->session_count = sessions;
     snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
+    snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
+             config->planner_hash != NULL ? config->planner_hash : "");
     runner->slots = calloc(n, sizeof *runner->slots);
     runner->actions = calloc(n, sizeof *runner->actions);
     runner->active = calloc(n, sizeof *runner->active);
@@ -341,8 +343,8 @@ static void drive(struct runner *runner, uint32_t count)
         const struct scene *scene = runner_ops(runner)->slot_scene(runner->world, slot);
         if (runner->failed[q]) {
             char text[OUTCOME_ERROR_BYTES];
-            snprintf(text, sizeof text, "tick %u: %s", scene->tick,
-                     planner_session_error(runner->planner, rollout->session));
+            runner_fault_text(runner, scene->tick,
+                              planner_session_error(runner->planner, rollout->session), text);
             record(rollout, scene, (struct action){0});
             end_rollout(runner, rollout, scene->tick, text);
             continue;

@@ -24,6 +24,7 @@ struct runner;
 struct runner_config {
     const struct world_ops *world;
     const char *planner;                  /* spec, copied */
+    const char *planner_hash;             /* identity it must have, copied; NULL, "": any */
     struct planner_config planner_config; /* session_count is set by the runner */
     uint32_t slot_count;
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */

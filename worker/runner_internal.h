@@ -23,6 +23,7 @@ struct rollout_list {
 struct runner {
     struct runner_config config;
     char planner_spec[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES]; /* "": not checked */
     struct world *world;
     struct planner *planner; /* NULL: died, opened again before the next tick */
     bool planner_opened;     /* once, so that `wants` is known */
@@ -97,6 +98,11 @@ enum status runner_open_planner(struct runner *runner, struct error *error);
 
 /* Closes the dead instance; what it was driving is queued to be run again, alone. */
 void runner_planner_died(struct runner *runner, const struct error *error);
+
+/* What an outcome says about a planner's fault at a tick: the sentence, then as much of the end of
+ * its stderr as fits, because the last line of a traceback is the one that says why. */
+void runner_fault_text(struct runner *runner, uint32_t tick, const char *sentence,
+                       char text[OUTCOME_ERROR_BYTES]);
 
 /* After a death. When it cannot be opened again every job fails: an operating fault. */
 void runner_reopen_planner(struct runner *runner);

@@ -5,16 +5,47 @@
  */
 #include "worker/runner_internal.h"
 
+#include "base/check.h"
+
 #include <stdio.h>
 #include <string.h>
+
+/* Results are stored under the identity that was submitted, so no other planner may drive. */
+static enum status check_identity(const struct runner *runner, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    if (runner->planner_hash[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = planner_identity(runner->planner_spec, found, error);
+    if (status != STATUS_OK || strcmp(found, runner->planner_hash) == 0) {
+        return status;
+    }
+    bool builtin = strncmp(runner->planner_spec, "builtin:", 8) == 0;
+    return error_set(error, STATUS_PLANNER,
+                     "planner %.600s: %s since the job was submitted (expected hash %.12s, found "
+                     "%.12s); submit again",
+                     runner->planner_spec,
+                     builtin ? "this worker's version of it changed" : "its files changed",
+                     runner->planner_hash, found);
+}
 
 enum status runner_open_planner(struct runner *runner, struct error *error)
 {
     struct planner_config config = runner->config.planner_config;
     struct planner *planner = NULL;
     config.session_count = runner->session_count;
-    enum status status = planner_open(runner->planner_spec, &config, &planner, error);
+    enum status status = check_identity(runner, error);
+    if (status == STATUS_OK) {
+        status = planner_open(runner->planner_spec, &config, &planner, error);
+    }
     if (status != STATUS_OK) {
+        return status;
+    }
+    /* Once more: its files may have been written while it was starting. */
+    status = check_identity(runner, error);
+    if (status != STATUS_OK) {
+        planner_close(planner);
         return status;
     }
     /* Rollouts have room for the sensors asked for at first, and the choice is part of their bits.
@@ -68,15 +99,24 @@ static void isolate_branches(struct runner *runner, struct job_run *job)
     }
 }
 
-/* The sentence of the guilty: what happened, then as much of the end of its stderr as fits, because
- * the last line of a traceback is the one that says why. */
-static void blame(struct runner *runner, const struct error *error)
+void runner_fault_text(struct runner *runner, uint32_t tick, const char *sentence,
+                       char text[OUTCOME_ERROR_BYTES])
 {
-    struct rollout *guilty = runner->alone;
-    char text[OUTCOME_ERROR_BYTES];
     const char *tail = planner_stderr_tail(runner->planner);
-    const char *joint = tail[0] != '\0' ? "\nstderr: " : "";
-    size_t room = sizeof text - 1 - strlen(error->text) - strlen(joint);
+    size_t used = 0;
+    int wrote = snprintf(text, OUTCOME_ERROR_BYTES, "tick %u: %s", tick, sentence);
+    CHECK(wrote > 0 && wrote < OUTCOME_ERROR_BYTES);
+    used = (size_t)wrote;
+    if (tail[0] == '\0') {
+        return;
+    }
+    /* The sentence of a death ends with the last line of what follows anyway. */
+    char *twice = strstr(text, PLANNER_STDERR_JOINT);
+    if (twice != NULL) {
+        used = (size_t)(twice - text);
+    }
+    const char joint[] = "\nstderr: ";
+    size_t room = OUTCOME_ERROR_BYTES - used - sizeof joint;
     size_t tail_bytes = strlen(tail);
     if (tail_bytes > room) {
         tail += tail_bytes - room;
@@ -84,8 +124,15 @@ static void blame(struct runner *runner, const struct error *error)
             tail++; /* not into the middle of a UTF-8 character */
         }
     }
-    snprintf(text, sizeof text, "%s%s%s", error->text, joint, tail);
+    snprintf(text + used, OUTCOME_ERROR_BYTES - used, "%s%s", joint, tail);
+}
+
+static void blame(struct runner *runner, const struct error *error)
+{
+    struct rollout *guilty = runner->alone;
+    char text[OUTCOME_ERROR_BYTES];
     uint32_t tick = runner_ops(runner)->slot_scene(runner->world, (uint32_t)guilty->slot)->tick;
+    runner_fault_text(runner, tick, error->text, text);
     rollout_finish(guilty, tick, text);
     runner_discard(runner, guilty);
 }

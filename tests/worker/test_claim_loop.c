@@ -316,6 +316,87 @@ static void a_flagged_job_is_dead_with_its_evidence(void)
     shop_close(&shop);
 }
 
+/* A Python planner of one file in the shop, and the spec that starts it. */
+static void write_planner(const struct shop *shop, const char *act, char spec[LIMIT_SPEC_BYTES])
+{
+    char path[256];
+    char text[512];
+    snprintf(text, sizeof text,
+             "import sys\nsys.path.insert(0, '%s/scripts')\nimport swerve_planner\n"
+             "class P(swerve_planner.Planner):\n    def act(self, seen):\n        %s\n"
+             "swerve_planner.run(P)\n",
+             SWERVE_SOURCE_ROOT, act);
+    shop_write(shop, "planner.py", text, path);
+    snprintf(spec, LIMIT_SPEC_BYTES, "exec:python3 %s", path);
+}
+
+/* Two suites were submitted with two contents of one planner file, and the first content is there
+ * when the worker comes: the second suite must not be driven by it, though a runner of the same
+ * command line is open, or its results would be stored under a planner that never ran. */
+static void a_planner_that_changed_does_not_drive(void)
+{
+    struct shop shop;
+    struct order first;
+    struct order second;
+    struct meddler m;
+    struct store_job dead;
+    struct outcome outcomes[8];
+    struct error error;
+    char path[256];
+    char spec[LIMIT_SPEC_BYTES];
+    uint32_t count = 0;
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "drive", "3", "", "", path);
+    write_planner(&shop, "return 1.0, 0.0", spec);
+    send(&shop, &first, path, order_options(spec, 2));
+    write_planner(&shop, "return -1.0, 0.0", spec);
+    order_build(&second, path, order_options(spec, 2));
+    snprintf(second.submission.suite_id, LIMIT_ID_BYTES, "second");
+    for (uint32_t i = 0; i < second.submission.job_count; i++) {
+        snprintf(second.submission.specs[i].suite_id, LIMIT_ID_BYTES, "second");
+    }
+    EXPECT_OK(submission_send(&second.submission, shop.store, 10, &error), error);
+    EXPECT_INT(second.submission.memoised_count, 0);
+    write_planner(&shop, "return 1.0, 0.0", spec);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 4);
+    EXPECT_INT(shop_status(&shop, first.submission.suite_id).jobs[JOB_DONE], 2);
+    EXPECT_INT(shop_status(&shop, "second").jobs[JOB_DEAD], 2);
+    EXPECT_INT(outcomes_of(&shop, "second", outcomes, 8), 0);
+    EXPECT_OK(shop.store->ops->dead_jobs(shop.store, "second", 0, &dead, 1, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_CONTAINS(dead.error, spec);
+    EXPECT_CONTAINS(dead.error, "its files changed since the job was submitted (expected hash ");
+    EXPECT_CONTAINS(dead.error, "; submit again");
+    order_finish(&first);
+    order_finish(&second);
+    shop_close(&shop);
+}
+
+/* What it raised reaches the outcome, with its tick, said once. */
+static void a_planner_that_raises_leaves_its_traceback(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct outcome outcome;
+    char path[256];
+    char spec[LIMIT_SPEC_BYTES];
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "drive", "3", "", "", path);
+    write_planner(&shop, "return (1.0 / (5 - seen.tick), 0.0)", spec);
+    send(&shop, &order, path, order_options(spec, 1));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    drain(&m, 1);
+    EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, &outcome, 1), 1);
+    EXPECT_INT(outcome.verdict, VERDICT_PLANNER_ERROR);
+    EXPECT(strncmp(outcome.error, "tick 5: the planner marked", 26) == 0);
+    EXPECT_CONTAINS(outcome.error, "\nstderr: session 0, tick 5: act() raised\nTraceback");
+    EXPECT_CONTAINS(outcome.error, "ZeroDivisionError");
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 /* Far more jobs fail at once than fit one batch of completions; each is tried twice, then dead, and
  * a drain does not end before. */
 static void what_fails_is_tried_again_and_then_dead(void)
@@ -529,6 +610,8 @@ int main(void)
 {
     return TEST_RUN(
         TEST(a_suite_is_done_with_all_its_outcomes), TEST(a_flagged_job_is_dead_with_its_evidence),
+        TEST(a_planner_that_changed_does_not_drive),
+        TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead), TEST(a_full_batch_meets_finished_jobs),
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
         TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),

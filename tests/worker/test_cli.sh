@@ -256,6 +256,17 @@ a_planner_fault_is_an_outcome() {
     holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
     code 0 "$swerve" replay --all --store fault.db
 }
+replay_names_another_planner() {
+    sed 's/- 0.25,/- 0.5,/' hold.py >other.py
+    cp hold.py mine.py
+    code 0 "$swerve" run drive.json --store mine.db --planner "exec:python3 mine.py $root"
+    cp other.py mine.py
+    code 1 "$swerve" replay 1 --store mine.db
+    says out "DIFFERENT"
+    says out "recorded with another version of the planner (hash "
+    cp hold.py mine.py
+    code 0 "$swerve" replay 1 --store mine.db
+}
 commands_alone() {
     code 0 "$swerve" submit pair.json --store q.db --json
     holds 'd["jobs"] == 2 and d["rollouts"] == 4 and d["memoised"] == 0' out
@@ -362,7 +373,7 @@ an_interrupted_run_is_resumed() {
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..16 >&3
+echo 1..17 >&3
 t run_json_has_what_it_promises
 t a_second_run_simulates_nothing
 t replays_are_identical
@@ -374,6 +385,7 @@ t exit_4_store
 t exit_5_device
 t exit_6_planner
 t a_planner_fault_is_an_outcome
+t replay_names_another_planner
 t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing

@@ -317,9 +317,9 @@ static void instance_failures(void)
         const char *reason;
         int64_t tick_ms;
     } cases[] = {
-        {"session.py hang 1", "no answer to act within 300 ms", 300},
-        {"session.py spin 1", "no answer to act within 300 ms", 300},
-        {"session.py abort 1", "killed by signal 6", 5000},
+        {"session.py hang 1", "act: no answer within 300 ms", 300},
+        {"session.py spin 1", "act: no answer within 300 ms", 300},
+        {"session.py abort 1", "act: the process was killed by signal 6", 5000},
         {"session.py abort 1", "about to abort", 5000},
         {"session.py exit 1", "exited with status 0", 5000},
         {"session.py exit3 1", "exited with status 3", 5000},
@@ -432,9 +432,11 @@ static void opening_fails(void)
         const char *command;
         const char *reason;
     } cases[] = {
-        {"PYTHON session.py start_hang", "no answer to hello within 400 ms"},
+        {"PYTHON session.py start_hang", "hello: no answer within 400 ms"},
         {"PYTHON session.py start_exit",
          "exited with status 7; stderr ends: cannot find my weights"},
+        {"PYTHON session.py start_long", "; stderr ends: ..xxx"},
+        {"PYTHON session.py start_long", "xxx: the end says why"},
         {"PYTHON frames.py version", "expected protocol version 1, found 2"},
         {"PYTHON frames.py wants", "unknown bits"},
         {"PYTHON frames.py name", "at most 63 bytes"},

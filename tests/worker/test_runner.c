@@ -384,11 +384,14 @@ static void a_process_that_dies_is_blamed_on_the_guilty_alone(void)
 {
     static const struct {
         const char *mode;
+        const char *start; /* of the sentence */
         const char *text;
-    } cases[] = {{"crash,20", "at my wit's end"},
-                 {"hang,20", "guilty is tiring"},
-                 {"resetdie,0", "not again"},
-                 {"forkdie,0", NULL}};
+    } cases[] = {
+        {"crash,20", "tick 20: planner exec:", "at my wit's end"},
+        {"crash,20", "tick 20: planner exec:", ": act: the process was killed by signal 6"},
+        {"hang,20", "tick 20: planner exec:", "guilty is tiring"},
+        {"resetdie,0", "tick 0: planner exec:", "not again"},
+        {"forkdie,0", NULL, NULL}};
     struct jobs_scenario s;
     struct runner_stats stats;
     const char *command =
@@ -404,6 +407,9 @@ static void a_process_that_dies_is_blamed_on_the_guilty_alone(void)
         EXPECT(stats.planner_restarts > 0);
         if (cases[i].text != NULL) {
             expect_faults(job, "xx", cases[i].text);
+            const char *said = job->results[0].error;
+            EXPECT(strncmp(said, cases[i].start, strlen(cases[i].start)) == 0);
+            EXPECT(strstr(said, "stderr ends") == NULL); /* all of it follows */
         } else {
             /* It only dies when it is asked to fork, and alone nobody asks. */
             struct job_run *solo = jobs_run_one(&world_dummy_ops, good, &s, 4, 1, true, NULL);

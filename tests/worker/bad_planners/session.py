@@ -108,6 +108,8 @@ if MODE == "start_hang":
 if MODE == "start_exit":
     print("cannot find my weights", file=sys.stderr)
     sys.exit(7)
+if MODE == "start_long":
+    sys.exit("x" * 300 + ": the end says why")
 if MODE == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
