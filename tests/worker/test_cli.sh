@@ -255,6 +255,18 @@ a_planner_fault_is_an_outcome() {
     holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
     code 0 "$swerve" replay --all --store fault.db
 }
+a_crashing_plugin_costs_one_job() {
+    code 0 "$swerve" run "$root/scenarios/smoke.json" --store crash.db --workers 2 \
+        --planner "plugin:$moody?crash,20,following" --json
+    cp err crash.err
+    holds 'd["dead_jobs"] == 1 and d["errors"] == 0' out
+    says crash.err "was ended by signal 11"
+    [ "$(grep -c "its jobs are run again" crash.err)" -le 5 ] || fail "too many lines"
+    [ "$(counted crash.db dead)" = 1 ] || fail "$(counted crash.db dead) dead jobs"
+    [ "$(counted crash.db done)" = 7 ] || fail "$(counted crash.db done) jobs done"
+    code 0 "$swerve" report --store crash.db -o crash.html
+    says crash.html "5 workers vanished"
+}
 commands_alone() {
     code 0 "$swerve" submit pair.json --store q.db --json
     holds 'd["jobs"] == 2 and d["rollouts"] == 4 and d["memoised"] == 0' out
@@ -361,7 +373,7 @@ an_interrupted_run_is_resumed() {
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..16 >&3
+echo 1..17 >&3
 t run_json_has_what_it_promises
 t a_second_run_simulates_nothing
 t replays_are_identical
@@ -373,6 +385,7 @@ t exit_4_store
 t exit_5_device
 t exit_6_planner
 t a_planner_fault_is_an_outcome
+t a_crashing_plugin_costs_one_job
 t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
