@@ -63,8 +63,13 @@ struct job_lease {
     int64_t job_id;
     int64_t epoch;
     uint32_t attempt; /* 1-based */
+    uint32_t lost;    /* earlier attempts that ended with the loss of their worker */
     struct job_spec spec;
 };
+
+/* A job that was lost this often is suspected of killing its workers: it is run with nothing beside
+ * it. Once is no ground: machines come and go. */
+enum { JOB_LOST_SUSPECT = 2 };
 
 enum completion_kind {
     COMPLETION_DONE = 0, /* outcomes attached, one per rollout */

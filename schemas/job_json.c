@@ -40,6 +40,7 @@ static const struct json_field lease_fields[] = {
     LEASE(job_id, JSON_FIELD_I64),
     LEASE(epoch, JSON_FIELD_I64),
     LEASE(attempt, JSON_FIELD_U32),
+    LEASE(lost, JSON_FIELD_U32),
 };
 
 static const struct json_field completion_fields[] = {

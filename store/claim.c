@@ -202,7 +202,7 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     while (call->count < call->max && query_row(&query)) {
         struct job_lease *lease = &call->leases[call->count];
         int64_t own_prefix = query_column_int(&query, 3);
-        int64_t rollouts = query_column_int(&query, 4 + 14);
+        int64_t rollouts = query_column_int(&query, 5 + 14);
         bool fits = affine ? row->deficit > floor : row->deficit >= rollouts;
         if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
             break;
@@ -211,7 +211,8 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
         lease->job_id = query_column_int(&query, 0);
         lease->epoch = query_column_int(&query, 1) + 1;
         lease->attempt = (uint32_t)query_column_int(&query, 2) + 1;
-        record_spec_read(&query, 4, &lease->spec);
+        lease->lost = (uint32_t)query_column_int(&query, 4);
+        record_spec_read(&query, 5, &lease->spec);
         row->deficit -= rollouts;
         *prefix = own_prefix;
         call->count++;

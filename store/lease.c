@@ -141,7 +141,7 @@ enum status lease_restart(struct sqlite_store *store, struct error *error)
 
 /* What ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
 enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, int64_t job_id,
-                              enum job_state to_state, struct error *error)
+                              enum job_state to_state, bool alone, struct error *error)
 {
     char device[LIMIT_ID_BYTES] = "";
     char lost_text[128] = "";
@@ -171,7 +171,8 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         return status;
     }
     lost++;
-    if (to_state == JOB_QUEUED && lost >= LEASE_LOST_MAX) {
+    int64_t lost_max = alone ? JOB_LOST_SUSPECT + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
+    if (to_state == JOB_QUEUED && lost >= lost_max) {
         to_state = JOB_DEAD;
         snprintf(lost_text, sizeof lost_text,
                  "%" PRId64 " workers vanished while they ran this job; it is not tried again",
@@ -217,8 +218,9 @@ static enum status requeue_jobs(struct sqlite_store *store, struct tally *tally,
             ids[found++] = query_column_int(&query, 0);
         }
         status = query_end(&query, error);
+        bool alone = *count == 0 && found == 1;
         for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
-            status = lease_end_attempt(store, tally, ids[i], JOB_QUEUED, error);
+            status = lease_end_attempt(store, tally, ids[i], JOB_QUEUED, alone, error);
         }
         *count += found;
     }

@@ -21,6 +21,9 @@ enum {
     /* A job whose workers vanished this often is taken to be what kills them. Losses below that do
      * not count against attempts_max: machines come and go. */
     LEASE_LOST_MAX = 20,
+    /* A suspect (JOB_LOST_SUSPECT) runs alone; when it is lost this often more, the last time as
+     * all that its worker held, there is nothing else to blame. */
+    LEASE_LOST_ALONE_MAX = 3,
 };
 
 struct sqlite_store;
@@ -56,8 +59,9 @@ enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int
 void lease_stalled(void *context, int64_t stalled_ns);
 
 /* Ends the running attempt of a leased job without a completion: charged what it had reported, and
- * the job is queued again, dead (lost too often), or `to_state` JOB_CANCELLED. */
+ * the job is queued again, dead (lost too often), or `to_state` JOB_CANCELLED. `alone`: its worker
+ * held no other job. */
 enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, int64_t job_id,
-                              enum job_state to_state, struct error *error);
+                              enum job_state to_state, bool alone, struct error *error);
 
 #endif

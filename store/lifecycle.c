@@ -515,7 +515,7 @@ static enum status cancel_leased(struct cancel_call *call, struct tally *tally, 
         }
         status = query_end(&query, error);
         for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
-            status = lease_end_attempt(call->store, tally, ids[i], JOB_CANCELLED, error);
+            status = lease_end_attempt(call->store, tally, ids[i], JOB_CANCELLED, false, error);
         }
         call->count += found;
     }

@@ -327,7 +327,8 @@ enum status look_worker_leases(struct store *base, const char *worker_id, int64_
         lease->job_id = query_column_int(&query, 0);
         lease->epoch = query_column_int(&query, 1);
         lease->attempt = (uint32_t)query_column_int(&query, 2);
-        record_spec_read(&query, 3, &lease->spec);
+        lease->lost = (uint32_t)query_column_int(&query, 3);
+        record_spec_read(&query, 4, &lease->spec);
     }
     status = query_end(&query, error);
     sqlite_store_read_end(store, db);

@@ -115,7 +115,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT rollouts FROM jobs WHERE state = 0 AND due_ns = 0 AND pool = ?1 AND suite = ?2"
         " ORDER BY priority DESC, id LIMIT 1",
     [STATEMENT_READY_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
@@ -123,7 +123,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 ORDER BY j.suite LIMIT 1",
     [STATEMENT_AFFINE_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_JOB_LEASE] =
@@ -218,7 +218,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
         " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_WORKER_LEASES] =
-        "SELECT j.id, j.epoch, j.attempts, " SPEC_COLUMNS
+        "SELECT j.id, j.epoch, j.attempts, j.lost, " SPEC_COLUMNS
         " FROM workers w CROSS JOIN jobs j ON j.worker = w.id" SPEC_JOINS
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_OUTCOME_IDS_ALL] = "SELECT id, job FROM outcomes WHERE id > ?1 ORDER BY id",

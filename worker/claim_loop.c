@@ -25,6 +25,8 @@ enum {
     COMPLETION_WAIT_MS = 30,     /* .. and no longer than this */
     CLAIM_IDLE_WAIT_MS = 300,    /* long poll while there is nothing to do */
     REPORT_PERIOD_MS = 200,
+    STUCK_LIMIT_MS_MIN = 30000,
+    STUCK_DEADLINES = 20,
 };
 
 struct runner_entry {
@@ -48,7 +50,8 @@ struct loop {
     uint32_t pending_count;
     int64_t pending_since_ns;
     int64_t reported_ns;
-    bool runners_full;            /* a job had to be released: no claims until a runner is idle */
+    bool alone;        /* suspects are about: one job at a time, nothing held beside it */
+    bool runners_full; /* a job had to be released: no claims until a runner is idle */
     int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
     uint32_t failed_count; /* attempts that broke here */
@@ -219,6 +222,14 @@ static enum status collect(struct loop *loop, bool force, struct error *error)
 
 /* ---- taking work ---- */
 
+/* A plugin lives in this process and has no deadline but the keeper's. Builtin planners are ours,
+ * and exec planners have deadlines of their own, of which one tick may see many. */
+static void watch(struct loop *loop, const char *planner)
+{
+    bool plugin = strncmp(planner, "plugin:", strlen("plugin:")) == 0;
+    lease_keeper_watch(loop->keeper, plugin ? planner : "");
+}
+
 static void close_runner(struct loop *loop, struct runner_entry *entry)
 {
     loop->stats.ticks += runner_stats(entry->runner)->ticks;
@@ -322,7 +333,9 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
+    watch(loop, lease->spec.planner);
     enum status status = get_runner(loop, &lease->spec, &runner, &error);
+    lease_keeper_watch(loop->keeper, "");
     if (status == STATUS_BUSY) {
         pending_add(loop, lease)->kind = COMPLETION_RELEASED;
         loop->runners_full = true;
@@ -361,7 +374,46 @@ static bool wants_jobs(struct loop *loop)
         const struct runner *runner = loop->runners[i].runner;
         loop->runners_full = runner == NULL || runner_busy(runner);
     }
+    if (loop->alone) {
+        return loop->running_count == 0;
+    }
     return !loop->runners_full && loop->running_count <= jobs_max(loop) / 2;
+}
+
+static bool is_suspect(const struct job_lease *lease)
+{
+    return lease->lost >= JOB_LOST_SUSPECT;
+}
+
+/* Keeps suspects and other jobs apart: of what was just claimed, the jobs to begin stay in front of
+ * loop->leases, the others are handed back before any of them can be lost. While there may be
+ * suspects, one job is claimed at a time, and only when nothing else is held. */
+static enum status set_apart(struct loop *loop, uint32_t *count, struct error *error)
+{
+    uint32_t suspects = 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        suspects += is_suspect(&loop->leases[i]) ? 1 : 0;
+    }
+    loop->alone = suspects > 0;
+    if (suspects == 0) {
+        return STATUS_OK;
+    }
+    /* Only suspects, and nothing runs: the first of them can begin now. */
+    bool begin_first = suspects == *count && loop->running_count == *count;
+    uint32_t kept = 0;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < *count && status == STATUS_OK; i++) {
+        if ((begin_first && i == 0) || !is_suspect(&loop->leases[i])) {
+            loop->leases[kept++] = loop->leases[i];
+            continue;
+        }
+        status = make_room(loop, error);
+        if (status == STATUS_OK) {
+            pending_add(loop, &loop->leases[i])->kind = COMPLETION_RELEASED;
+        }
+    }
+    *count = kept;
+    return status == STATUS_OK ? flush(loop, error) : status;
 }
 
 static enum status claim(struct loop *loop, bool *nothing, struct error *error)
@@ -371,6 +423,7 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     room = room > COMPLETION_BATCH ? COMPLETION_BATCH : room;
+    room = loop->alone ? 1 : room;
     bool wait = loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0);
     int64_t wait_ms = wait ? CLAIM_IDLE_WAIT_MS : 0;
     int64_t sent_ns = clock_now_ns(loop->clock);
@@ -381,13 +434,16 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     }
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
     *nothing = count == 0;
-    for (uint32_t i = 0; i < count; i++) {
-        loop->running_count++;
+    loop->running_count += count;
+    status = set_apart(loop, &count, error);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         status = make_room(loop, error);
-        if (status != STATUS_OK) {
-            return status;
+        if (status == STATUS_OK) {
+            begin(loop, &loop->leases[i]);
         }
-        begin(loop, &loop->leases[i]);
+    }
+    if (status != STATUS_OK) {
+        return status;
     }
     return make_room(loop, error);
 }
@@ -437,7 +493,9 @@ static bool tick_all(struct loop *loop)
     bool busy = false;
     for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
         if (loop->runners[i].runner != NULL && runner_busy(loop->runners[i].runner)) {
+            watch(loop, loop->runners[i].planner);
             runner_tick(loop->runners[i].runner);
+            lease_keeper_watch(loop->keeper, "");
             busy = true;
         }
     }
@@ -533,6 +591,15 @@ static void loop_finish(struct loop *loop)
     free(loop->leases);
 }
 
+static int64_t stuck_limit_ms(const struct claim_loop_config *config)
+{
+    if (config->stuck_limit_ms > 0) {
+        return config->stuck_limit_ms;
+    }
+    int64_t limit_ms = STUCK_DEADLINES * config->planner_config.tick_deadline_ms;
+    return limit_ms > STUCK_LIMIT_MS_MIN ? limit_ms : STUCK_LIMIT_MS_MIN;
+}
+
 enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
                            struct error *error)
 {
@@ -549,8 +616,8 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         status = error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
     }
     if (status == STATUS_OK) {
-        status = lease_keeper_start(config->store, &config->worker, loop->clock, config->logger,
-                                    &loop->keeper, error);
+        status = lease_keeper_start(config->store, &config->worker, stuck_limit_ms(config),
+                                    loop->clock, config->logger, &loop->keeper, error);
     }
     if (status == STATUS_OK) {
         status = run(loop, error);

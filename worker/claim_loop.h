@@ -2,6 +2,9 @@
  * Claim loop: the life of a worker process. Claims prefix groups, runs them over static slots,
  * reports outcomes with artifacts and cost, keeps its lease alive from a second thread, and on
  * request hands back what it has not finished.
+ *
+ * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
+ * else is held meanwhile: if it takes the process with it, no other job is charged for that.
  */
 #ifndef SWERVE_WORKER_CLAIM_LOOP_H
 #define SWERVE_WORKER_CLAIM_LOOP_H
@@ -20,6 +23,9 @@ struct claim_loop_config {
     bool drain; /* return when the pool has nothing left to claim, own retries included */
     bool solo;  /* run every branch from tick 0 (checks, benchmarks) */
     struct planner_config planner_config;
+    /* A plugin that stays in one call for longer than this ends the process (exit status 6);
+     * 0: the greater of 30 s and 20 planner deadlines. */
+    int64_t stuck_limit_ms;
     const struct logger *logger;
     const atomic_bool *stop; /* set (by a signal handler): hand back and return */
 };

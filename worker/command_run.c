@@ -163,7 +163,8 @@ static enum status supervise(struct pool *pool, struct store *store, const char 
 }
 
 static enum status run_jobs(const struct run_options *options, struct store *store,
-                            const struct submission *submission, struct error *error)
+                            const struct submission *submission, const struct logger *logger,
+                            struct error *error)
 {
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
@@ -172,6 +173,7 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
         .slot_count = (uint32_t)options->slots,
         .planner_deadline_ms = options->planner_deadline_ms,
         .verbose = options->verbose,
+        .logger = logger,
     };
     struct store_suite_status now;
     enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
@@ -293,7 +295,7 @@ static int run(const struct run_options *options, const char *path)
         status = submission_send(&submission, store, (uint32_t)options->suite.weight, &error);
     }
     if (status == STATUS_OK) {
-        status = run_jobs(options, store, &submission, &error);
+        status = run_jobs(options, store, &submission, &logger, &error);
     }
     if (status == STATUS_OK) {
         double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;

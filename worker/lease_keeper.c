@@ -7,11 +7,18 @@
 #include "base/units.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { LEASE_PERIOD_MS_MAX = 1000, LEASE_PERIOD_MS_MIN = 50 };
+enum {
+    LEASE_PERIOD_MS_MAX = 1000,
+    LEASE_PERIOD_MS_MIN = 50,
+    STUCK_STEP_MS_MAX = 2 * LEASE_PERIOD_MS_MAX,
+    STUCK_EXIT_STATUS = 6, /* as for every planner error: see base/status.h */
+};
 
 struct lease_keeper {
     struct store *store;
@@ -28,6 +35,13 @@ struct lease_keeper {
     uint32_t progress_count;
     int64_t cancelled[LIMIT_CLAIM_JOBS];
     uint32_t cancelled_count;
+    char watched[LIMIT_SPEC_BYTES]; /* "": nothing */
+    uint64_t watches;               /* calls of lease_keeper_watch: a new one is progress */
+    /* Of the keeper's thread alone: */
+    int64_t stuck_limit_ms;
+    uint64_t stuck_watch;
+    int64_t stuck_ns;
+    int64_t stuck_seen_ns;
 };
 
 static void renew_locked(struct lease_keeper *keeper, int64_t sent_ns, int64_t ttl_ms)
@@ -71,6 +85,29 @@ static void beat(struct lease_keeper *keeper)
     pthread_mutex_unlock(&keeper->mutex);
 }
 
+/* A process that was stopped or suspended as a whole is not stuck: one round of this thread counts
+ * for two periods at most. */
+static void check_stuck_locked(struct lease_keeper *keeper)
+{
+    int64_t now_ns = clock_now_ns(keeper->clock);
+    int64_t step_ns = now_ns - keeper->stuck_seen_ns;
+    keeper->stuck_seen_ns = now_ns;
+    if (keeper->watched[0] == '\0' || keeper->watches != keeper->stuck_watch) {
+        keeper->stuck_watch = keeper->watches;
+        keeper->stuck_ns = 0;
+        return;
+    }
+    keeper->stuck_ns +=
+        step_ns < STUCK_STEP_MS_MAX * NS_PER_MS ? step_ns : STUCK_STEP_MS_MAX * NS_PER_MS;
+    if (keeper->stuck_ns > keeper->stuck_limit_ms * NS_PER_MS) {
+        log_event(
+            keeper->logger, LOG_ERROR,
+            "planner %s has not returned for %.1f s: this worker ends; its jobs are run again",
+            keeper->watched, (double)keeper->stuck_ns / (double)NS_PER_S);
+        _exit(STUCK_EXIT_STATUS);
+    }
+}
+
 static void *keep(void *context)
 {
     struct lease_keeper *keeper = context;
@@ -79,9 +116,13 @@ static void *keep(void *context)
         pthread_mutex_unlock(&keeper->mutex);
         beat(keeper);
         pthread_mutex_lock(&keeper->mutex);
+        check_stuck_locked(keeper);
         int64_t period_ms = keeper->ttl_ms / 4;
         period_ms = period_ms > LEASE_PERIOD_MS_MAX ? LEASE_PERIOD_MS_MAX : period_ms;
         period_ms = period_ms < LEASE_PERIOD_MS_MIN ? LEASE_PERIOD_MS_MIN : period_ms;
+        if (period_ms > keeper->stuck_limit_ms / 4) {
+            period_ms = keeper->stuck_limit_ms / 4;
+        }
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         int64_t ns = until.tv_nsec + period_ms * NS_PER_MS;
@@ -96,15 +137,19 @@ static void *keep(void *context)
 }
 
 enum status lease_keeper_start(struct store *store, const struct store_worker *worker,
-                               const struct clock *clock, const struct logger *logger,
-                               struct lease_keeper **out, struct error *error)
+                               int64_t stuck_limit_ms, const struct clock *clock,
+                               const struct logger *logger, struct lease_keeper **out,
+                               struct error *error)
 {
+    CHECK(stuck_limit_ms >= 4);
     struct lease_keeper *keeper = calloc(1, sizeof *keeper);
     if (keeper == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "lease: out of memory");
     }
     keeper->store = store;
     keeper->worker = *worker;
+    keeper->stuck_limit_ms = stuck_limit_ms;
+    keeper->stuck_seen_ns = clock_now_ns(clock);
     keeper->clock = clock;
     keeper->logger = logger;
     keeper->expires_ns = INT64_MAX;
@@ -147,6 +192,14 @@ void lease_keeper_report(struct lease_keeper *keeper, const struct store_progres
     pthread_mutex_lock(&keeper->mutex);
     memcpy(keeper->progress, progress, count * sizeof *progress);
     keeper->progress_count = count;
+    pthread_mutex_unlock(&keeper->mutex);
+}
+
+void lease_keeper_watch(struct lease_keeper *keeper, const char *planner)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    snprintf(keeper->watched, sizeof keeper->watched, "%s", planner);
+    keeper->watches++;
     pthread_mutex_unlock(&keeper->mutex);
 }
 

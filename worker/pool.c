@@ -19,7 +19,29 @@
 
 extern char **environ;
 
-enum { POOL_DEATHS_MAX = 50 };
+enum {
+    POOL_DEATHS_MAX = 50,
+    POOL_DEATHS_LOGGED = 5, /* of one pool: enough to see why things are slow */
+};
+
+/* Says how a child ended that nobody had asked to. */
+static void log_death(const struct pool *pool, const struct pool_worker *worker, int how)
+{
+    if ((WIFEXITED(how) && WEXITSTATUS(how) == 0) || pool->deaths_total > POOL_DEATHS_LOGGED) {
+        return;
+    }
+    const char *last =
+        pool->deaths_total == POOL_DEATHS_LOGGED ? "; no more of these are shown" : "";
+    if (WIFSIGNALED(how)) {
+        log_event(pool->config.logger, LOG_ERROR,
+                  "worker %s was ended by signal %d (%s); its jobs are run again%s",
+                  worker->worker_id, WTERMSIG(how), strsignal(WTERMSIG(how)), last);
+    } else {
+        log_event(pool->config.logger, LOG_ERROR,
+                  "worker %s ended with status %d; its jobs are run again%s", worker->worker_id,
+                  WEXITSTATUS(how), last);
+    }
+}
 
 static enum status spawn_worker(struct pool *pool, uint32_t index, struct error *error)
 {
@@ -87,6 +109,7 @@ enum status pool_watch(struct pool *pool, struct store *store, bool progressed, 
         }
         worker->pid = 0;
         pool->deaths_total++;
+        log_death(pool, worker, how);
         if (++pool->deaths > POOL_DEATHS_MAX) {
             if (WIFSIGNALED(how)) {
                 return error_set(error, STATUS_STORE,

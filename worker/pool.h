@@ -20,6 +20,7 @@ struct pool_config {
     uint32_t slot_count;
     int64_t planner_deadline_ms;
     bool verbose;
+    const struct logger *logger; /* borrowed; may be NULL */
 };
 
 struct pool_worker {

@@ -192,6 +192,7 @@ static void jobs_read_back_exactly(void)
         in.job_id = (int64_t)draw();
         in.epoch = (int64_t)draw();
         in.attempt = (uint32_t)draw();
+        in.lost = (uint32_t)draw();
         draw_spec(&in.spec);
         json_t *root = through_text(job_lease_encode(&in));
         struct json_cursor cursor = json_cursor_root("test", root);

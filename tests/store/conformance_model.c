@@ -169,9 +169,16 @@ static void lose(struct model *model, struct model_job *job, enum job_state stat
 
 static void lose_worker(struct model *model, int worker)
 {
+    int held = 0;
     for (int i = 0; i < model->job_count; i++) {
-        if (model->jobs[i].state == JOB_LEASED && model->jobs[i].worker == worker) {
-            lose(model, &model->jobs[i], JOB_QUEUED);
+        held += model->jobs[i].state == JOB_LEASED && model->jobs[i].worker == worker;
+    }
+    /* Lost five times, the last time as all that its worker held: dead; in company, twenty. */
+    int64_t lost_max = held == 1 ? 5 : 20;
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_LEASED && job->worker == worker) {
+            lose(model, job, job->lost + 1 >= lost_max ? JOB_DEAD : JOB_QUEUED);
         }
     }
 }

@@ -11,6 +11,8 @@
 
 #include "base/check.h"
 
+#include <sys/wait.h>
+
 #define MOODY "plugin:" PLUGIN_MOODY "?good"
 
 static const char *const smoke = SWERVE_SOURCE_ROOT "/scenarios/smoke.json";
@@ -606,6 +608,87 @@ static void cancelling_in_the_store_stops_the_rollouts(void)
     shop_close(&shop);
 }
 
+/* One life of a worker in a process of its own, with its log at `log_fd`; how it ended. */
+static int one_life(const char *path, int life, int log_fd)
+{
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        const struct store_config store_config = {.backoff_ms = 1};
+        const struct logger logger = {log_fd, LOG_ERROR, "worker"};
+        atomic_bool stop = false;
+        struct claim_loop_stats stats;
+        struct error error;
+        struct claim_loop_config config = {
+            .worker = {.pool = "bulk", .device = "cpu"},
+            .slot_count = 16,
+            .drain = true,
+            .stuck_limit_ms = 400,
+            .logger = &logger,
+            .stop = &stop,
+        };
+        snprintf(config.worker.worker_id, LIMIT_ID_BYTES, "life-%d", life);
+        if (store_sqlite_open(path, &store_config, &config.store, &error) != STATUS_OK ||
+            claim_loop_run(&config, &stats, &error) != STATUS_OK) {
+            _exit(99);
+        }
+        config.store->ops->close(config.store);
+        _exit(0);
+    }
+    int how = 0;
+    CHECK(waitpid(pid, &how, 0) == pid);
+    return how;
+}
+
+/* A plugin that never returns from one scenario: the watchdog ends the worker and says why; after
+ * two shared losses jobs run alone, three losses more and the guilty one is dead, all others done.
+ */
+static void a_hanging_plugin_costs_one_job(void)
+{
+    struct shop shop;
+    struct order order;
+    struct store_job dead;
+    struct error error;
+    char path[256];
+    char log_path[256];
+    uint32_t count = 0;
+    int lives = 0;
+    int how;
+    shop_open(&shop, 0);
+    send(&shop, &order, smoke, order_options("plugin:" PLUGIN_MOODY "?hang,20,following", 0));
+    shop_path(&shop, "jobs.db", path);
+    shop_write(&shop, "log", "", log_path);
+    FILE *log = fopen(log_path, "r+");
+    CHECK(log != NULL);
+    do {
+        char id[LIMIT_ID_BYTES];
+        shop.store->ops->close(shop.store);
+        how = one_life(path, lives, fileno(log));
+        const struct store_config config = {.backoff_ms = 1};
+        EXPECT_OK(store_sqlite_open(path, &config, &shop.store, &error), error);
+        snprintf(id, sizeof id, "life-%d", lives++);
+        EXPECT_OK(shop.store->ops->worker_gone(shop.store, id, &error), error);
+        EXPECT(WIFEXITED(how) && (WEXITSTATUS(how) == 6 || WEXITSTATUS(how) == 0));
+    } while (WEXITSTATUS(how) == 6 && lives < 50);
+    EXPECT_INT(lives, 6); /* five that were lost, and one that finds the rest */
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count - 1);
+    EXPECT_OK(shop.store->ops->dead_jobs(shop.store, order.submission.suite_id, 0, &dead, 1, &count,
+                                         &error),
+              error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(dead.spec.scenario_id, "following");
+    EXPECT_CONTAINS(dead.error, "5 workers vanished");
+    char line[1024] = "";
+    rewind(log); /* the lives wrote through the same offset */
+    EXPECT(fgets(line, sizeof line, log) == line);
+    EXPECT_CONTAINS(line, "hang,20,following has not returned for");
+    fclose(log);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 int main(void)
 {
     return TEST_RUN(
@@ -615,5 +698,6 @@ int main(void)
         TEST(what_fails_is_tried_again_and_then_dead), TEST(a_full_batch_meets_finished_jobs),
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
         TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
-        TEST(a_stop_releases_what_runs), TEST(cancelling_in_the_store_stops_the_rollouts));
+        TEST(a_stop_releases_what_runs), TEST(cancelling_in_the_store_stops_the_rollouts),
+        TEST(a_hanging_plugin_costs_one_job));
 }

@@ -267,6 +267,18 @@ replay_names_another_planner() {
     cp hold.py mine.py
     code 0 "$swerve" replay 1 --store mine.db
 }
+a_crashing_plugin_costs_one_job() {
+    code 6 "$swerve" run "$root/scenarios/smoke.json" --store crash.db --workers 2 \
+        --planner "plugin:$moody?crash,20,following" --json
+    cp err crash.err
+    holds 'd["dead_jobs"] == 1 and d["errors"] == 0' out
+    says crash.err "was ended by signal 11"
+    [ "$(grep -c "its jobs are run again" crash.err)" -le 5 ] || fail "too many lines"
+    [ "$(counted crash.db dead)" = 1 ] || fail "$(counted crash.db dead) dead jobs"
+    [ "$(counted crash.db done)" = 7 ] || fail "$(counted crash.db done) jobs done"
+    code 0 "$swerve" report --store crash.db -o crash.html
+    says crash.html "5 workers vanished"
+}
 commands_alone() {
     code 0 "$swerve" submit pair.json --store q.db --json
     holds 'd["jobs"] == 2 and d["rollouts"] == 4 and d["memoised"] == 0' out
@@ -386,6 +398,7 @@ t exit_5_device
 t exit_6_planner
 t a_planner_fault_is_an_outcome
 t replay_names_another_planner
+t a_crashing_plugin_costs_one_job
 t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing

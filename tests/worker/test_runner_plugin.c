@@ -5,6 +5,7 @@
  *
  *   nan      answers NaN at TICK           nanslow  .. once it is slower than TICK m/s
  *   die      act fails as a whole at TICK  dieslow  .. once it is slower than TICK m/s
+ *   crash    the process ends itself at TICK    hang    act never returns at TICK
  *   nofork   fork fails                    noreset  reset fails
  *   echo     accel is 0.01 x tick          age      accel is the age of the lidar frame in seconds
  */
@@ -13,9 +14,11 @@
 #include "schemas/observation.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct session {
     int known; /* reset or forked, and not ended */
@@ -124,6 +127,12 @@ static int moody_act(void *planner, uint32_t count, const struct swerve_observat
         }
         if (misbehaves(self, session, o, "nan")) {
             actions[i].accel_mps2 = (double)NAN;
+        }
+        if (misbehaves(self, session, o, "crash")) {
+            raise(SIGSEGV);
+        }
+        while (misbehaves(self, session, o, "hang")) {
+            pause();
         }
         if (misbehaves(self, session, o, "die")) {
             snprintf(error_text, error_bytes, "out of sorts");
