@@ -126,8 +126,9 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
         return status;
     }
     file_path(artifacts, hash, path);
-    if (access(path, F_OK) == 0) {
-        *exists = true;
+    struct stat info;
+    if (stat(path, &info) == 0) {
+        *exists = info.st_size > 0; /* an empty one was cut off: it may be written again */
         return STATUS_OK;
     }
     if (errno != ENOENT && errno != ENOTDIR) {
@@ -242,9 +243,11 @@ enum status artifacts_put(const struct artifacts *artifacts, const void *data, s
 
 static enum status damaged(struct error *error, const char *path, const char *how)
 {
-    return error_set(error, STATUS_IO,
-                     "%s: the artifact is damaged (%s); restore the file or run its job again",
-                     path, how);
+    return error_set(
+        error, STATUS_IO,
+        "%s: the artifact is damaged (%s); delete this file and run the suite again (the "
+        "same command), or restore it",
+        path, how);
 }
 
 /* The whole file; *data is malloc'ed. */

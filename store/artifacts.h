@@ -29,7 +29,8 @@ enum status artifacts_put(const struct artifacts *artifacts, const void *data, s
  * STATUS_IO when the file is damaged. */
 enum status artifacts_get(const struct artifacts *artifacts, const char *hash, void **data,
                           size_t *bytes, struct error *error);
-/* BAD_INPUT when the hash is none. */
+/* A file that is not there or empty does not exist; its contents are not looked at. BAD_INPUT when
+ * the hash is none. */
 enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
                              struct error *error);
 

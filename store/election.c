@@ -78,6 +78,17 @@ static void write_pid(int fd)
 static enum status try_lock(const struct election *election, int *fd, struct error *error)
 {
     int lock = open(election->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0 && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+        const char *slash = strrchr(election->lock_path, '/');
+        return error_set(error, STATUS_STORE,
+                         "%s: cannot open the store's lock file for writing (%s). Even reading a "
+                         "store needs to write in its directory (%.*s): get the right to, or copy "
+                         "the store's files (%s, -wal and .artifacts beside it) to a directory of "
+                         "your own and open the copy",
+                         election->lock_path, strerror(errno),
+                         slash != NULL ? (int)(slash - election->lock_path) + 1 : 1,
+                         slash != NULL ? election->lock_path : ".", election->path);
+    }
     if (lock < 0) {
         return error_set(error, STATUS_STORE, "%s: cannot open the store's lock file: %s",
                          election->lock_path, strerror(errno));

@@ -170,6 +170,7 @@ enum status http_percent_decode(const char *what, const char *text, size_t bytes
 static const struct json_field submit_result_fields[] = {
     SUBMIT_RESULT(job_id, JSON_FIELD_I64),
     SUBMIT_RESULT(existed, JSON_FIELD_BOOL),
+    SUBMIT_RESULT(lost, JSON_FIELD_BOOL),
     SUBMIT_RESULT(memoised, JSON_FIELD_BOOL),
 };
 

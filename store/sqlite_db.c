@@ -44,6 +44,15 @@ static int note_code(struct sqlite_db *db, int code)
     return code;
 }
 
+static enum status damaged(const struct sqlite_db *db, const char *how, struct error *error)
+{
+    return error_set(error, STATUS_STORE,
+                     "%s: the database file is damaged (%s); nothing more is written to it. "
+                     "Restore a backup, or move it away with its -wal file and recover what can be "
+                     "read: sqlite3 DAMAGED .recover | sqlite3 %s",
+                     db->path, how, db->path);
+}
+
 /* The sentence for a result code; `db->handle` may be NULL. */
 static enum status fail(struct sqlite_db *db, int code, struct error *error)
 {
@@ -71,8 +80,7 @@ static enum status fail(struct sqlite_db *db, int code, struct error *error)
         return error_set(error, STATUS_STORE, "%s: this is not a job store (not an SQLite file)",
                          db->path);
     case SQLITE_CORRUPT:
-        return error_set(error, STATUS_STORE, "%s: the database file is damaged (%s)", db->path,
-                         text);
+        return damaged(db, text, error);
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -238,10 +246,11 @@ enum status sqlite_db_scalar(struct sqlite_db *db, const char *sql, int64_t *out
     return status;
 }
 
-enum status sqlite_db_check(struct sqlite_db *db, struct error *error)
+/* PRAGMA quick_check or integrity_check up to its first finding. */
+static enum status run_check(struct sqlite_db *db, const char *pragma, struct error *error)
 {
     char finding[256] = "";
-    struct query integrity = query_begin_sql(db, "PRAGMA integrity_check");
+    struct query integrity = query_begin_sql(db, pragma);
 
     if (query_row(&integrity)) {
         const void *text = query_column_blob(&integrity, 0, &(size_t){0});
@@ -249,8 +258,20 @@ enum status sqlite_db_check(struct sqlite_db *db, struct error *error)
     }
     enum status status = query_end(&integrity, error);
     if (status == STATUS_OK && strcmp(finding, "ok") != 0) {
-        return error_set(error, STATUS_STORE, "%s: integrity check: %s", db->path, finding);
+        finding[strcspn(finding, "\n")] = '\0';
+        return damaged(db, finding, error);
     }
+    return status;
+}
+
+enum status sqlite_db_quick_check(struct sqlite_db *db, struct error *error)
+{
+    return run_check(db, "PRAGMA quick_check(1)", error);
+}
+
+enum status sqlite_db_check(struct sqlite_db *db, struct error *error)
+{
+    enum status status = run_check(db, "PRAGMA integrity_check(1)", error);
     if (status != STATUS_OK) {
         return status;
     }

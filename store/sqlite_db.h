@@ -44,6 +44,9 @@ enum status sqlite_db_script(struct sqlite_db *db, const char *sql, struct error
 /* First column of the first row of any SQL, 0 when there is none. */
 enum status sqlite_db_scalar(struct sqlite_db *db, const char *sql, int64_t *out,
                              struct error *error);
+/* PRAGMA quick_check: pages and rows are well formed (indexes are not compared); STATUS_STORE with
+ * the first finding and what to do. Reads the whole file, writes nothing. */
+enum status sqlite_db_quick_check(struct sqlite_db *db, struct error *error);
 /* PRAGMA integrity_check and foreign_key_check; STATUS_STORE with the first finding. */
 enum status sqlite_db_check(struct sqlite_db *db, struct error *error);
 

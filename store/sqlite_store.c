@@ -1,9 +1,9 @@
 /*
  * The embedded face of the store: opening, closing, and who may use which connection when.
  *
- * Order at open: look at the file without changing it (a newer schema is left alone), switch to
- * write-ahead logging, migrate, give leases and backoffs a new start, then the writer thread. Close
- * goes the other way; it waits for the calls in progress.
+ * Order at open: look at the file without changing it (a newer schema or damage is left alone),
+ * switch to write-ahead logging, migrate, give leases and backoffs a new start, then the writer
+ * thread. Close goes the other way; it waits for the calls in progress.
  */
 #include "store/sqlite_store.h"
 
@@ -11,11 +11,13 @@
 #include "base/units.h"
 #include "store/migrate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-enum { LEASE_TTL_MS = 15000, BACKOFF_MS = 1000 };
+enum { LEASE_TTL_MS = 15000, BACKOFF_MS = 1000, CHECKED_BYTES_MAX = 64 << 20 };
 
 /* ---- calls in progress ---- */
 
@@ -225,12 +227,29 @@ static const struct store_ops sqlite_ops = {
 
 /* ---- open ---- */
 
+/* Is the file to be read through before it is trusted: it was not closed cleanly (a log was left)
+ * or is so small that this takes a few hundred milliseconds at most. */
+static bool worth_checking(const char *path)
+{
+    char log_path[LIMIT_PATH_BYTES + 8];
+    struct stat info;
+    snprintf(log_path, sizeof log_path, "%s-wal", path);
+    if (stat(log_path, &info) == 0 && info.st_size > 0) {
+        return true;
+    }
+    return stat(path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
+}
+
 static enum status open_database(struct sqlite_store *store, struct error *error)
 {
+    bool check = worth_checking(store->path);
     enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
 
     if (status == STATUS_OK) {
         status = migrate_check(store->db, store->path, error);
+    }
+    if (status == STATUS_OK && check) {
+        status = sqlite_db_quick_check(store->db, error);
     }
     if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);

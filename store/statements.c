@@ -18,6 +18,11 @@
     " LEFT JOIN scenarios x ON x.id = s.scenario" \
     " LEFT JOIN prefixes p ON p.id = j.prefix"
 
+/* The artifact behind job `j`: one for all its rollouts; NULL when it has none. */
+#define ARTIFACT_COLUMN                                                               \
+    "(SELECT o.artifact_hash FROM outcomes o WHERE o.job = COALESCE(j.memo_of, j.id)" \
+    "  AND o.artifact_hash <> '' LIMIT 1)"
+
 /* Read by record_job_read, in this order. */
 #define JOB_COLUMNS                                                               \
     "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
@@ -91,11 +96,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_WORKER_INSERT] = "INSERT INTO workers (name, pool, device) VALUES (?1, ?2, ?3)",
 
     [STATEMENT_SPEC_FIND] =
-        "SELECT s.job, j.memo_of IS NOT NULL FROM job_specs s JOIN jobs j ON j.id = s.job"
-        " WHERE s.key = ?1 AND s.suite = ?2",
+        "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND s.suite = ?2",
     [STATEMENT_MEMO_FIND] =
-        "SELECT COALESCE(j.memo_of, j.id) FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
-        " WHERE s.key = ?1 AND j.state = 2 LIMIT 1",
+        "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
+        " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -29,6 +29,7 @@ struct store;
 struct store_submit_result {
     int64_t job_id;
     bool existed;  /* this suite already had the key */
+    bool lost;     /* existed, is done, but its artifact is no longer in the store */
     bool memoised; /* another suite's finished result was taken over; the job is already done */
 };
 

@@ -185,7 +185,23 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
     return status;
 }
 
-/* The suite's own job with this key, or the finished job of another suite. */
+/* Is the artifact named in `column` gone? False for a job that has none. */
+static enum status artifact_lost(const struct submit_call *call, struct query *query, int column,
+                                 bool *lost, struct error *error)
+{
+    char hash[SHA256_HEX_BYTES] = "";
+    bool exists = true;
+
+    query_column_text(query, column, hash, sizeof hash);
+    enum status status = hash[0] == '\0'
+                             ? STATUS_OK
+                             : artifacts_exists(&call->store->artifacts, hash, &exists, error);
+    *lost = !exists;
+    return status;
+}
+
+/* The suite's own job with this key, or the finished job of another suite. One whose artifact is
+ * gone is not taken over: running it again is what brings the artifact back. */
 static enum status find_known(struct submit_call *call, const struct job_spec *spec,
                               struct store_submit_result *result, int64_t *memo_of,
                               struct error *error)
@@ -196,21 +212,29 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
     *memo_of = 0;
     query_text(&own, spec->key);
     query_int(&own, call->suite);
+    enum status looked = STATUS_OK;
     if (query_row(&own)) {
         result->job_id = query_column_int(&own, 0);
         result->memoised = query_column_int(&own, 1) != 0;
         result->existed = true;
+        if (query_column_int(&own, 2) != 0) {
+            looked = artifact_lost(call, &own, 3, &result->lost, error);
+        }
     }
-    enum status status = query_end(&own, error);
+    enum status status = query_end(&own, looked == STATUS_OK ? error : NULL);
+    status = looked == STATUS_OK ? status : looked;
     if (status != STATUS_OK || result->existed) {
         return status;
     }
     struct query other = query_begin(call->db, STATEMENT_MEMO_FIND);
     query_text(&other, spec->key);
-    if (query_row(&other)) {
-        *memo_of = query_column_int(&other, 0);
+    while (*memo_of == 0 && looked == STATUS_OK && query_row(&other)) {
+        bool lost = false;
+        looked = artifact_lost(call, &other, 1, &lost, error);
+        *memo_of = lost ? 0 : query_column_int(&other, 0);
     }
-    return query_end(&other, error);
+    status = query_end(&other, looked == STATUS_OK ? error : NULL);
+    return looked == STATUS_OK ? status : looked;
 }
 
 static enum status check_parent(struct submit_call *call, const struct job_spec *spec,

@@ -16,6 +16,9 @@ static void print_usage(const struct cli_command *command, FILE *stream)
     fprintf(stream, "usage: swerve %s %s\n%s\n", command->name, command->usage, command->help);
     for (uint32_t i = 0; i < command->option_count; i++) {
         const struct cli_option *option = &command->options[i];
+        if (option->help == NULL) {
+            continue;
+        }
         char left[64];
         snprintf(left, sizeof left, "%s %s", option->name,
                  option->value != NULL ? option->value : "");

@@ -19,7 +19,7 @@
 struct cli_option {
     const char *name;  /* "--store" */
     const char *value; /* name of its value in the help text, NULL for a flag */
-    const char *help;
+    const char *help;  /* NULL: not listed, for our own child processes */
     bool *flag;
     const char **text;
     int64_t *number; /* 0 .. 1e12 */

@@ -89,6 +89,14 @@ static enum status print_trace(struct show *show, struct error *error)
     struct trace_reader reader = {0};
     enum status status = show->store->ops->artifact_get(show->store, show->outcome.artifact_hash,
                                                         &data, &bytes, error);
+    if (status == STATUS_NOT_FOUND) { /* the outcome is known: it is the store that lacks a part */
+        char cause[ERROR_TEXT_BYTES];
+        snprintf(cause, sizeof cause, "%s", error->text);
+        status = error_set(error, STATUS_STORE,
+                           "outcome %lld: its trace is missing: %.800s; run the suite again (the "
+                           "same command), or restore the file",
+                           (long long)show->outcome.id, cause);
+    }
     if (status == STATUS_OK) {
         status = trace_reader_init(&reader, data, bytes, error);
     }

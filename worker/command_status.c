@@ -76,8 +76,9 @@ static void status_line(const char *id, const struct store_suite_status *status)
             printf("  %lld %s", (long long)status->jobs[i], job_state_names[i]);
         }
     }
-    printf("  %.2f miles  $%.6f\n", (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
-           (double)status->cost_uusd / (double)UUSD_PER_USD);
+    char bill[SUMMARY_MONEY_BYTES];
+    printf("  %.2f miles  %s\n", (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
+           summary_usd_text((double)status->cost_uusd / (double)UUSD_PER_USD, bill));
 }
 
 static enum status print_status(const struct suite_query *query, struct store *store,

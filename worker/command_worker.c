@@ -7,10 +7,16 @@
 
 #include "base/check.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <unistd.h>
+
+/* With "-", a process id, "-" and eight digits it fits an id. */
+enum { WORKER_NAME_BYTES_MAX = LIMIT_ID_BYTES - 24 };
 
 static atomic_bool stop_requested;
 
@@ -28,12 +34,38 @@ static void install_handlers(void)
     sigaction(SIGINT, &action, NULL);
 }
 
+/* Leases belong to the id, so no two lives may share one: a name alone is repeated by a second
+ * worker, a process id by the next container. Only `run` gives exact ids: it names each child anew
+ * and tells the store by that name when one has died. */
+static enum status name_worker(const char *name, const char *exact_id, char out[LIMIT_ID_BYTES],
+                               struct error *error)
+{
+    char host[LIMIT_ID_BYTES] = "host";
+    uint32_t nonce = 0;
+    if (exact_id != NULL) {
+        snprintf(out, LIMIT_ID_BYTES, "%s", exact_id);
+        return STATUS_OK;
+    }
+    if (name == NULL) {
+        gethostname(host, sizeof host - 1);
+        host[sizeof host - 1] = '\0';
+        name = host;
+    }
+    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
+        return error_set(error, STATUS_IO, "cannot draw a random worker id: %s", strerror(errno));
+    }
+    snprintf(out, LIMIT_ID_BYTES, "%.*s-%d-%08x", WORKER_NAME_BYTES_MAX, name, (int)getpid(),
+             nonce);
+    return STATUS_OK;
+}
+
 int command_worker(int argc, char **argv)
 {
     const char *store_url = NULL;
     const char *pool = "bulk";
     const char *device = "auto";
     const char *id = NULL;
+    const char *exact_id = NULL;
     int64_t slots = 16;
     int64_t deadline_ms = 1000;
     bool drain = false;
@@ -48,7 +80,9 @@ int command_worker(int argc, char **argv)
         {"--device", "NAME", "auto or cpu", .text = &device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &deadline_ms},
-        {"--id", "NAME", "worker id (unique per process)", .text = &id},
+        {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
+         .text = &id},
+        {"--exact-id", "ID", NULL, .text = &exact_id},
         {"--solo", NULL, "run every branch from tick 0 instead of forking", .flag = &solo},
         {"--with-parent", NULL, "end when the parent process ends", .flag = &with_parent},
         {"--verbose", NULL, "say what is going on", .flag = &verbose},
@@ -89,13 +123,8 @@ int command_worker(int argc, char **argv)
         .logger = &logger,
         .stop = &stop_requested,
     };
-    if (id != NULL) {
-        snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "%s", id);
-    } else {
-        char host[32] = "host";
-        gethostname(host, sizeof host - 1);
-        snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "%s-%d-%lld", host,
-                 (int)getpid(), (long long)(clock_wall_ns(clock_system()) / 1000000));
+    if (name_worker(id, exact_id, config.worker.worker_id, &error) != STATUS_OK) {
+        return cli_fail(&error);
     }
     snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
     snprintf(config.worker.device, sizeof config.worker.device, "cpu");

@@ -63,7 +63,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
                           slots,
                           "--planner-deadline-ms",
                           deadline,
-                          "--id",
+                          "--exact-id",
                           worker->worker_id,
                           "--with-parent",
                           config->verbose ? "--verbose" : NULL,

@@ -169,16 +169,29 @@ static void name_suite(struct submission *out, const struct suite *suite)
     set_suite_id(out, id);
 }
 
-/* Jobs that ended without an answer (dead, cancelled) stay as they are in their suite. So asking
- * again makes a suite of its own, "<id>-2", ..: finished results are taken over, the rest is run.
- */
-static enum status name_round(struct submission *submission, struct store *store,
+static void set_round(struct submission *submission, const char first[LIMIT_ID_BYTES],
+                      uint32_t round)
+{
+    char id[LIMIT_ID_BYTES];
+    CHECK(round <= ROUNDS_MAX); /* four digits, so that nothing of the id's hash is cut off */
+    if (round > 1) {
+        snprintf(id, sizeof id, "%.*s-%u", LIMIT_ID_BYTES - 6, first, round);
+    } else {
+        memcpy(id, first, sizeof id);
+    }
+    set_suite_id(submission, id);
+}
+
+/* Jobs that ended without an answer (dead, cancelled) or whose traces are gone stay as they are in
+ * their suite. So asking again makes a suite of its own, "<id>-2", ..: finished results are taken
+ * over, the rest is run. Goes on from *round to the first one that is open or has every answer. */
+static enum status pick_round(struct submission *submission, struct store *store,
+                              const char first[LIMIT_ID_BYTES], uint32_t *round,
                               struct error *error)
 {
-    char first[LIMIT_ID_BYTES];
-    memcpy(first, submission->suite_id, sizeof first);
-    for (uint32_t round = 2; round <= ROUNDS_MAX; round++) {
+    for (;; ++*round) {
         struct store_suite_status now;
+        set_round(submission, first, *round);
         enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
         if (status == STATUS_NOT_FOUND) {
             return STATUS_OK;
@@ -187,14 +200,10 @@ static enum status name_round(struct submission *submission, struct store *store
             return status;
         }
         if (now.jobs[JOB_DEAD] + now.jobs[JOB_CANCELLED] == 0 ||
-            now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0) {
+            now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;
         }
-        char id[LIMIT_ID_BYTES];
-        snprintf(id, sizeof id, "%.*s-%u", LIMIT_ID_BYTES - 6, first, round);
-        set_suite_id(submission, id);
     }
-    return STATUS_OK;
 }
 
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
@@ -239,11 +248,11 @@ void submission_finish(struct submission *submission)
     submission->documents = NULL;
 }
 
-enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
-                            struct error *error)
+static enum status put_scenarios(const struct submission *submission, struct store *store,
+                                 struct error *error)
 {
-    enum status status = name_round(submission, store, error);
     const struct scenario_document *last = NULL;
+    enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
         const struct scenario_document *document = submission->documents[i];
         if (document != last) {
@@ -252,10 +261,20 @@ enum status submission_send(struct submission *submission, struct store *store, 
             last = document;
         }
     }
+    return status;
+}
+
+/* Submits all jobs under the suite's present id; *lost: some are done there, but their traces are
+ * gone. */
+static enum status submit_jobs(struct submission *submission, struct store *store, uint32_t weight,
+                               bool *lost, struct error *error)
+{
     struct store_submit_result *results = calloc(SUBMIT_BATCH, sizeof *results);
-    if (status == STATUS_OK && results == NULL) {
-        status = error_set(error, STATUS_NO_MEMORY, "submit: out of memory");
+    if (results == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "submit: out of memory");
     }
+    enum status status = STATUS_OK;
+    *lost = false;
     submission->memoised_count = 0;
     for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i += SUBMIT_BATCH) {
         uint32_t left = submission->job_count - i;
@@ -264,8 +283,31 @@ enum status submission_send(struct submission *submission, struct store *store, 
                                     count, results, error);
         for (uint32_t k = 0; status == STATUS_OK && k < count; k++) {
             submission->memoised_count += results[k].memoised;
+            *lost |= results[k].lost;
         }
     }
     free(results);
+    return status;
+}
+
+enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
+                            struct error *error)
+{
+    char first[LIMIT_ID_BYTES];
+    memcpy(first, submission->suite_id, sizeof first);
+    enum status status = put_scenarios(submission, store, error);
+    bool lost = true;
+    for (uint32_t round = 1; status == STATUS_OK && lost && round <= ROUNDS_MAX; round++) {
+        struct store_suite_status now;
+        status = pick_round(submission, store, first, &round, error);
+        if (status == STATUS_OK) {
+            status = submit_jobs(submission, store, weight, &lost, error);
+        }
+        if (status == STATUS_OK && lost) {
+            status = store->ops->suite_status(store, submission->suite_id, &now, error);
+            /* What still runs is finished first; the next submission repairs the rest. */
+            lost = status == STATUS_OK && now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
+        }
+    }
     return status;
 }

@@ -549,13 +549,34 @@ static void owners_are_killed_again_and_again(void)
     printf("# %d owners killed, %ld acknowledged calls\n", kills, lines_of(log_path));
 }
 
+/* Goal: whoever may not write in the directory is told so, and what to do. Method: a directory
+ * without that right; the superuser becomes somebody else for it. */
+static void readers_without_the_right_to_write_are_told(void)
+{
+    char directory[128];
+    char path[160];
+    struct store *store = NULL;
+    struct error error = {.text = ""};
+    bool super = geteuid() == 0;
+    snprintf(directory, sizeof directory, "%s/locked", support_directory());
+    snprintf(path, sizeof path, "%s/store.db", directory);
+    EXPECT(mkdir(directory, 0555) == 0 && chmod(support_directory(), 0755) == 0);
+    EXPECT(!super || seteuid(65534) == 0);
+    enum status status = store_open(path, NULL, &store, &error);
+    EXPECT(!super || seteuid(0) == 0);
+    EXPECT_INT(status, STATUS_STORE);
+    EXPECT_CONTAINS(error.text, directory);
+    EXPECT_CONTAINS(error.text, "copy");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "--process") == 0) {
         return be_process(argv[2], argv[3]);
     }
     return TEST_RUN(TEST(two_handles_share_a_path_and_the_second_takes_over),
-                    TEST(wrong_urls_are_said_to_be_wrong), TEST(paths_may_be_long),
+                    TEST(wrong_urls_are_said_to_be_wrong),
+                    TEST(readers_without_the_right_to_write_are_told), TEST(paths_may_be_long),
                     TEST(leftovers_are_replaced_and_silent_owners_named),
                     TEST(owners_hand_over_under_load), TEST(owners_are_killed_again_and_again));
 }

@@ -94,6 +94,40 @@ static void foreign_files_are_refused(void)
     EXPECT(store_sqlite_open("", NULL, &store, &error) != STATUS_OK);
 }
 
+/* Goal: a damaged database is refused with advice and left as it is, closed cleanly or not. Method:
+ * every page but the first in turn is overwritten; the store is empty, so every page is a root. */
+static void damaged_databases_are_refused(void)
+{
+    static uint8_t whole[1 << 20];
+    static uint8_t file[1 << 20];
+    char log_path[160];
+    int refused = 0;
+
+    set_path("damaged.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    size_t size = read_bytes(path, whole, sizeof whole);
+    size_t page = (size_t)whole[16] << 8 | whole[17];
+    EXPECT(page >= 512 && size >= 4 * page);
+    for (size_t at = page; at < size; at += page) {
+        memcpy(file, whole, size);
+        memset(file + at, 0xa5, page);
+        write_bytes(path, file, size);
+        expect_refused("damaged");
+        EXPECT_INT(error.status, STATUS_STORE);
+        EXPECT_CONTAINS(error.text, ".recover");
+        refused++;
+        snprintf(log_path, sizeof log_path, "%s-wal", path);
+        unlink(log_path);
+        snprintf(log_path, sizeof log_path, "%s-shm", path);
+        unlink(log_path);
+    }
+    EXPECT(refused > 3);
+    write_bytes(path, whole, size);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+}
+
 /* Goal: a path is a path, never an SQLite URI or a database in memory. */
 static void paths_are_only_paths(void)
 {
@@ -141,6 +175,14 @@ static void damaged_artifacts_are_reported(void)
             }
         }
     }
+    EXPECT_CONTAINS((write_bytes(name, file, size / 2),
+                     store->ops->artifact_get(store, hash, &data, &bytes, &error), error.text),
+                    "delete this file and run the suite again");
+    /* An empty one counts as absent: the same contents are written again. */
+    write_bytes(name, file, 0);
+    EXPECT_OK(store->ops->artifact_put(store, text, sizeof text, hash, &error), error);
+    EXPECT_OK(store->ops->artifact_get(store, hash, &data, &bytes, &error), error);
+    free(data);
     for (size_t cut = 0; cut < size; cut++) {
         write_bytes(name, file, cut);
         EXPECT_INT(store->ops->artifact_get(store, hash, &data, &bytes, &error), STATUS_IO);
@@ -221,9 +263,11 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
-                          TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
-                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together));
+    int failed =
+        TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
+                 TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
+                 TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
+                 TEST(first_reads_come_together));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

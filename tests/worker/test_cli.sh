@@ -238,6 +238,45 @@ exit_4_store() {
     head -c 5000 /dev/urandom >junk.db
     code 4 "$swerve" status --store junk.db
 }
+a_lost_trace_is_recorded_again() {
+    local file
+    code 0 "$swerve" run pair.json --store lost.db --json
+    cp out before.json
+    file=$(find lost.db.artifacts -name '*.zst' | sort | head -1)
+    find lost.db.artifacts -name '*.zst' -exec sh -c 'head -c 100 "$1" >cut && cat cut >"$1"' _ {} \;
+    code 4 "$swerve" show 1 --store lost.db --trace
+    says err "delete this file and run the suite again"
+    find lost.db.artifacts -name '*.zst' -delete
+    code 4 "$swerve" show 1 --store lost.db --trace
+    says err "run the suite again"
+    code 0 "$swerve" run pair.json --store lost.db --json
+    holds 'd["rollouts"] == 4 and sum(r["attempts"] for r in d["ledger"]) > 0' out
+    python3 - before.json out <<'PY' 2>pyerr || fail "the old outcomes again: $(tail -1 pyerr)"
+import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:])
+assert not set(a["outcomes"]) & set(b["outcomes"])
+PY
+    [ -s "$file" ] || fail "$file is not there again"
+    for id in 1 2 3 4 5 6 7 8; do code 0 "$swerve" show $id --store lost.db --trace; done
+    code 0 "$swerve" run pair.json --store lost.db --json # all there: nothing is simulated
+    python3 - before.json out <<'PY' 2>pyerr || fail "simulated once more: $(tail -1 pyerr)"
+import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:])
+assert a["outcomes"] == b["outcomes"]
+PY
+}
+workers_of_one_name_have_ids_of_their_own() {
+    code 0 "$swerve" submit pair.json --store ids.db
+    code 0 "$swerve" worker --store ids.db --drain --id twin
+    code 0 "$swerve" submit many.json --store ids.db
+    code 0 "$swerve" worker --store ids.db --drain --id twin
+    python3 - ids.db <<'PY' 2>pyerr || fail "worker ids: $(tail -1 pyerr)"
+import re, sqlite3, sys
+names = [row[0] for row in sqlite3.connect(sys.argv[1]).execute("SELECT name FROM workers")]
+assert len(set(names)) == 2 and all(re.fullmatch(r"twin-\d+-[0-9a-f]{8}", n) for n in names), names
+PY
+    "$swerve" worker --help | grep -q exact && fail "help shows a hidden option"
+}
 exit_5_device() {
     code 5 "$swerve" run drive.json --store dev.db --device cuda:0
     code 5 "$swerve" worker --store a.db --device cuda:1
@@ -385,7 +424,7 @@ an_interrupted_run_is_resumed() {
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..17 >&3
+echo 1..20 >&3
 t run_json_has_what_it_promises
 t a_second_run_simulates_nothing
 t replays_are_identical
@@ -394,6 +433,8 @@ t exit_1_gate_and_mismatch
 t exit_2_usage
 t exit_3_bad_input_names_the_place_and_submits_nothing
 t exit_4_store
+t a_lost_trace_is_recorded_again
+t workers_of_one_name_have_ids_of_their_own
 t exit_5_device
 t exit_6_planner
 t a_planner_fault_is_an_outcome
