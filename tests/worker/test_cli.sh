@@ -237,6 +237,12 @@ exit_4_store() {
     head -c 5000 /dev/urandom >junk.db
     code 4 "$swerve" status --store junk.db
 }
+an_unwritable_report_is_told_before_the_drive() {
+    code 3 "$swerve" run drive.json --store place.db --report missing/r.html
+    code 3 "$swerve" run drive.json --store place.db --report .
+    [ -e place.db ] && fail "a store was made"
+    code 3 "$swerve" report --store a.db -o missing/r.html
+}
 exit_5_device() {
     code 5 "$swerve" run drive.json --store dev.db --device cuda:0
     code 5 "$swerve" worker --store a.db --device cuda:1
@@ -247,6 +253,18 @@ exit_6_planner() {
     code 6 "$swerve" run drive.json --store pl.db --planner "plugin:$moody?1"
     says err "config"
     [ -e pl.db ] && fail "a store was made"
+    # Starts once, for the trial, and never again: every attempt at a job fails.
+    printf '#!/bin/sh\n[ -e tried ] && exit 1\ntouch tried\nexec python3 hold.py "%s"\n' "$root" >once.sh
+    code 6 "$swerve" run drive.json --store once.db --workers 1 --planner "exec:sh once.sh"
+    says out "1 job has no answer:"
+    code 6 "$swerve" run drive.json --store once.db --workers 1 --planner "exec:sh once.sh" --gate --json
+    code 0 "$swerve" report --store once.db
+    says out "1 job has no answer:"
+    rm -f tried
+    code 0 "$swerve" submit drive.json --store loud.db --planner "exec:sh once.sh"
+    touch tried
+    code 0 "$swerve" worker --drain --store loud.db
+    says err "job 1: "
 }
 a_planner_fault_is_an_outcome() {
     code 0 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
@@ -361,7 +379,7 @@ an_interrupted_run_is_resumed() {
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..16 >&3
+echo 1..17 >&3
 t run_json_has_what_it_promises
 t a_second_run_simulates_nothing
 t replays_are_identical
@@ -370,6 +388,7 @@ t exit_1_gate_and_mismatch
 t exit_2_usage
 t exit_3_bad_input_names_the_place_and_submits_nothing
 t exit_4_store
+t an_unwritable_report_is_told_before_the_drive
 t exit_5_device
 t exit_6_planner
 t a_planner_fault_is_an_outcome
