@@ -2,8 +2,10 @@
  * Camera rasteriser internals: the canvas that a band of image rows is drawn on, the mood that
  * light and weather give it, and the solids that agents are made of. Private to the rasteriser.
  *
- * An image is drawn in bands of CAMERA_BAND_ROWS rows at CAMERA_SCALE times its size in both
- * directions and averaged down, so edges are antialiased and memory stays small.
+ * Sky and ground make a backdrop at image resolution. Agents are drawn over it in bands of
+ * CAMERA_BAND_ROWS rows, on a canvas CAMERA_SCALE times as fine in both directions that takes over
+ * only the pixels they touch and is averaged down, so edges are antialiased, memory stays small and
+ * empty road costs nothing twice.
  */
 #ifndef SWERVE_ENGINE_RASTER_CAMERA_H
 #define SWERVE_ENGINE_RASTER_CAMERA_H
@@ -56,8 +58,17 @@ struct mood {
     bool stars;
 };
 
+/* Sky and ground. */
+struct backdrop {
+    struct rgb colour[CAMERA_ROWS][CAMERA_COLS];
+};
+
 struct canvas {
     int32_t first_row; /* of the band, canvas rows */
+    const struct backdrop *backdrop;
+    /* Image pixels that solids changed; only there the samples below hold anything. */
+    bool any_touched;
+    bool touched[CAMERA_BAND_ROWS][CAMERA_COLS];
     struct rgb colour[CANVAS_BAND][CANVAS_COLS];
     float inverse_depth[CANVAS_BAND][CANVAS_COLS]; /* 1/m, 0: infinitely far */
 };
@@ -98,30 +109,77 @@ struct mood mood_make(const struct conditions *conditions, bool town);
 /* Light that ego's headlamps throw on a point of ego's frame, 0..1. */
 double mood_headlight(const struct mood *mood, double x_m, double y_m);
 
+/* The same for an image row of points of ego's frame: arrays of CAMERA_COLS, no aliasing. */
+void mood_headlight_row(const struct mood *mood, const float *x_m, const float *y_m, float *out);
+
 /* Fades a lit colour with distance. */
 struct rgb mood_fade(const struct mood *mood, struct rgb colour, double distance_m);
 
-/* Smooth noise in 0..1 with cells of unit size; |x|, |y| < 2^31. */
-float mood_noise(double x, double y);
+/* What haze leaves of a colour, 0..1, for an image row of CAMERA_COLS distances. */
+void mood_haze_row(const struct mood *mood, const float *distance_m, float *out);
 
-/* What all sky pixels of one canvas column share. */
-struct sky_column {
-    double azimuth_rad; /* world frame */
-    double cosine, sine;
-    double skyline; /* slope below which hills or, in a town, roofs stand */
-    double halo;    /* glow of the sun */
-    bool town;
+/* Smooth noise in 0..1 with cells of unit size for an image row of CAMERA_COLS positions relative
+ * to the corner of a cell; |x|, |y| < 2^20. `out` aliases nothing. */
+void mood_noise_row(int32_t cell_x, int32_t cell_y, const float *x, const float *y, float *out);
+
+/* Uniform in 0..1, from two integers. */
+static inline float mood_hash(int32_t a, int32_t b)
+{
+    uint32_t h = (uint32_t)a * 0x9E3779B1u ^ (uint32_t)b * 0x85EBCA77u;
+    h ^= h >> 15;
+    h *= 0x2C1B3C6Du;
+    h ^= h >> 14;
+    return (float)(int32_t)(h >> 8) * (1.0f / 16777216.0f);
+}
+
+/* exp(-x) for x >= 0 as (1 - x/64)^64: within 0.01, smooth, and a tenth of the cost. */
+static inline float mood_decay(float x)
+{
+    float t = 1.0f - x * (1.0f / 64.0f);
+    t = t > 0.0f ? t : 0.0f;
+    t *= t;
+    t *= t;
+    t *= t;
+    t *= t;
+    t *= t;
+    return t * t;
+}
+
+/* ---- the backdrop, raster_sky.c and raster_ground.c ---- */
+
+/* Fills the upper half. A town has roofs on the skyline, other places have hills. */
+void sky_draw(const struct painter *painter, bool town, struct backdrop *out);
+
+struct ground_place {
+    double ego_x, ego_y; /* relative to the layers' anchor */
+    struct rgb terrain;
+    bool town; /* what is not road is pavement */
 };
 
-/* direction_rad is in ego's frame. */
-struct sky_column sky_column_make(const struct painter *painter, double direction_rad, bool town);
+/* Fills the lower half. */
+void ground_draw(const struct painter *painter, const struct raster_layers *layers,
+                 const struct ground_place *place, struct backdrop *out);
 
-/* Colour of the sky at an elevation slope (up / ahead) >= 0. */
-struct rgb sky_colour(const struct painter *painter, const struct sky_column *column, double slope);
+/* ---- agents, raster_solids.c ---- */
 
-/* Draws the agents of a scene on the band, shadows first; nearer surfaces win. */
-void solids_draw(const struct painter *painter, const struct scenario *scenario,
-                 const struct scene *scene);
+/* An agent that may be in the image, in ego's frame. */
+struct body {
+    const struct painter *painter;
+    const struct agent *agent;
+    const struct agent_state *state;
+    uint32_t index;
+    uint32_t tick;
+    double x, y, c, s;  /* centre and heading */
+    double top, bottom; /* canvas rows that it may touch */
+};
+
+/* Picks the agents of a scene that the camera may see; the records point to the arguments. Returns
+ * their number. */
+uint32_t solids_pick(const struct painter *painter, const struct scenario *scenario,
+                     const struct scene *scene, struct body out[LIMIT_AGENTS]);
+
+/* Draws them on the band, shadows first; nearer surfaces win. */
+void solids_draw(const struct body *bodies, uint32_t count);
 
 /* ---- drawing, raster_canvas.c ---- */
 

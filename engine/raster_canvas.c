@@ -1,6 +1,7 @@
 /*
  * Canvas: projects convex faces into a camera and fills them row by row against a depth buffer.
  * 1/depth is linear on the screen for a plane, so the depth test needs no division per pixel.
+ * Image pixels are taken over from the backdrop when a face first reaches them.
  */
 #include "base/dmath.h"
 #include "engine/raster_camera.h"
@@ -15,7 +16,34 @@ struct projected {
     double u[FACE_POINTS_MAX + 1];
     double v[FACE_POINTS_MAX + 1];
     double inverse_depth, du, dv; /* 1/depth = inverse_depth + u * du + v * dv */
+    int32_t first_row, end_row;   /* of the band, those that it may reach */
 };
+
+/* Spreads one image pixel of the backdrop over its samples. */
+static void take_over(struct canvas *canvas, int32_t row, int32_t col)
+{
+    struct rgb colour = canvas->backdrop->colour[canvas->first_row / CAMERA_SCALE + row][col];
+    for (int32_t r = row * CAMERA_SCALE; r < (row + 1) * CAMERA_SCALE; r++) {
+        for (int32_t c = col * CAMERA_SCALE; c < (col + 1) * CAMERA_SCALE; c++) {
+            canvas->colour[r][c] = colour;
+            canvas->inverse_depth[r][c] = 0.0f;
+        }
+    }
+    canvas->touched[row][col] = true;
+    canvas->any_touched = true;
+}
+
+/* To be called before samples first..end - 1 of a canvas row are read or written. */
+static void touch(struct canvas *canvas, int32_t r, int32_t first, int32_t end)
+{
+    int32_t row = r / CAMERA_SCALE;
+    int32_t end_col = (end + CAMERA_SCALE - 1) / CAMERA_SCALE;
+    for (int32_t col = first / CAMERA_SCALE; col < end_col; col++) {
+        if (!canvas->touched[row][col]) {
+            take_over(canvas, row, col);
+        }
+    }
+}
 
 struct vec3 camera_transform(const struct camera_view *view, struct vec3 point)
 {
@@ -94,7 +122,11 @@ static bool project(const struct painter *painter, const struct face *face, bool
     out->dv = normal.y / focal / offset;
     out->inverse_depth =
         normal.z / offset - out->du * (CANVAS_COLS / 2.0) - out->dv * (CANVAS_ROWS / 2.0);
-    return high > painter->canvas->first_row && low < painter->canvas->first_row + CANVAS_BAND;
+    low = dmath_clamp(low - painter->canvas->first_row - 0.5, 0.0, CANVAS_BAND);
+    high = dmath_clamp(high - painter->canvas->first_row + 0.5, 0.0, CANVAS_BAND);
+    out->first_row = (int32_t)low;
+    out->end_row = (int32_t)high;
+    return out->first_row < out->end_row;
 }
 
 /* Columns whose centre the face covers on canvas row `row`. */
@@ -160,13 +192,14 @@ void canvas_fill(const struct painter *painter, const struct face *face)
     }
     struct canvas *canvas = painter->canvas;
     struct rgb colour = light_face(painter, face);
-    for (int32_t r = 0; r < CANVAS_BAND; r++) {
+    for (int32_t r = on_screen.first_row; r < on_screen.end_row; r++) {
         double v = canvas->first_row + r + 0.5;
         int32_t first;
         int32_t end;
         if (!row_span(&on_screen, v, &first, &end)) {
             continue;
         }
+        touch(canvas, r, first, end);
         double start = on_screen.inverse_depth + on_screen.dv * v;
         for (int32_t c = first; c < end; c++) {
             float inverse = (float)(start + on_screen.du * (c + 0.5));
@@ -185,12 +218,13 @@ void canvas_shadow(const struct painter *painter, const struct face *face, float
         return;
     }
     struct canvas *canvas = painter->canvas;
-    for (int32_t r = 0; r < CANVAS_BAND; r++) {
+    for (int32_t r = on_screen.first_row; r < on_screen.end_row; r++) {
         int32_t first;
         int32_t end;
         if (!row_span(&on_screen, canvas->first_row + r + 0.5, &first, &end)) {
             continue;
         }
+        touch(canvas, r, first, end);
         for (int32_t c = first; c < end; c++) {
             canvas->colour[r][c] = rgb_times(canvas->colour[r][c], 1.0f - strength);
         }
@@ -219,6 +253,7 @@ void canvas_glow(const struct painter *painter, struct vec3 point, double radius
         if (dv * dv > radius * radius) {
             continue;
         }
+        touch(canvas, r, first, end);
         for (int32_t c = first; c < end; c++) {
             double du = c + 0.5 - u;
             double q = 1.0 - (du * du + dv * dv) / (radius * radius);

@@ -6,34 +6,29 @@
 #include "base/dmath.h"
 #include "engine/raster_camera.h"
 
-/* A hash of two integers, uniform in 0..1. */
-static float hash_unit(int32_t a, int32_t b)
-{
-    uint32_t h = (uint32_t)a * 0x9E3779B1u ^ (uint32_t)b * 0x85EBCA77u;
-    h ^= h >> 15;
-    h *= 0x2C1B3C6Du;
-    h ^= h >> 14;
-    return (float)(int32_t)(h >> 8) * (1.0f / 16777216.0f);
-}
-
 /* Integer part towards minus infinity, without a call. */
-static int32_t floor_int(double x)
+static int32_t floor_int(float x)
 {
     int32_t i = (int32_t)x;
     return i - (i > x);
 }
 
-float mood_noise(double x, double y)
+void mood_noise_row(int32_t cell_x, int32_t cell_y, const float *restrict x,
+                    const float *restrict y, float *restrict out)
 {
-    int32_t ix = floor_int(x);
-    int32_t iy = floor_int(y);
-    float tx = (float)(x - ix);
-    float ty = (float)(y - iy);
-    tx = tx * tx * (3 - 2 * tx);
-    ty = ty * ty * (3 - 2 * ty);
-    float low = hash_unit(ix, iy) * (1 - tx) + hash_unit(ix + 1, iy) * tx;
-    float high = hash_unit(ix, iy + 1) * (1 - tx) + hash_unit(ix + 1, iy + 1) * tx;
-    return low * (1 - ty) + high * ty;
+    for (int32_t i = 0; i < CAMERA_COLS; i++) {
+        int32_t ix = floor_int(x[i]);
+        int32_t iy = floor_int(y[i]);
+        float tx = x[i] - (float)ix;
+        float ty = y[i] - (float)iy;
+        ix = (int32_t)((uint32_t)ix + (uint32_t)cell_x);
+        iy = (int32_t)((uint32_t)iy + (uint32_t)cell_y);
+        tx = tx * tx * (3.0f - 2.0f * tx);
+        ty = ty * ty * (3.0f - 2.0f * ty);
+        float low = mood_hash(ix, iy) * (1.0f - tx) + mood_hash(ix + 1, iy) * tx;
+        float high = mood_hash(ix, iy + 1) * (1.0f - tx) + mood_hash(ix + 1, iy + 1) * tx;
+        out[i] = low * (1.0f - ty) + high * ty;
+    }
 }
 
 static void set_light(struct mood *mood, enum light light, bool town)
@@ -138,78 +133,33 @@ double mood_headlight(const struct mood *mood, double x_m, double y_m)
     return mood->headlights * 1.25 * beam * reach * near;
 }
 
-/* exp(-x) for x >= 0 as (1 - x/64)^64: within 0.01, smooth, and a tenth of the cost. */
-static float haze_left(double x)
+void mood_headlight_row(const struct mood *mood, const float *restrict x_m,
+                        const float *restrict y_m, float *restrict out)
 {
-    float t = (float)(1.0 - x * (1.0 / 64.0));
-    t = t > 0.0f ? t : 0.0f;
-    t *= t;
-    t *= t;
-    t *= t;
-    t *= t;
-    t *= t;
-    return t * t;
+    float strength = (float)mood->headlights * 1.25f;
+    for (int32_t i = 0; i < CAMERA_COLS; i++) {
+        float ahead = x_m[i] - 2.0f;
+        ahead = ahead > 0.0f ? ahead : 0.0f;
+        float across = y_m[i] / (1.6f + 0.30f * ahead);
+        across *= across;
+        float reach = ahead * (1.0f / 30.0f);
+        float near = ahead * (1.0f / 3.0f);
+        near = near < 1.0f ? near : 1.0f;
+        out[i] = strength * near / ((1.0f + across * across) * (1.0f + reach * reach));
+    }
+}
+
+void mood_haze_row(const struct mood *mood, const float *restrict distance_m, float *restrict out)
+{
+    float haze_per_m = (float)mood->haze_per_m;
+    for (int32_t i = 0; i < CAMERA_COLS; i++) {
+        out[i] = mood_decay(haze_per_m * distance_m[i]);
+    }
 }
 
 struct rgb mood_fade(const struct mood *mood, struct rgb colour, double distance_m)
 {
     float grey = colour.r * 0.3f + colour.g * 0.55f + colour.b * 0.15f;
     colour = rgb_mix(colour, (struct rgb){grey, grey, grey}, (float)mood->grey);
-    return rgb_mix(mood->haze, colour, haze_left(mood->haze_per_m * distance_m));
-}
-
-/* Height of the horizon's trees and hills, or of a town's roofs, as an elevation slope. */
-static double skyline_height(double azimuth_rad, bool town)
-{
-    double a = azimuth_rad + PI_RAD; /* 0..2 pi */
-    if (town) {
-        double block = a * 14.0;
-        return 0.025 + 0.085 * hash_unit((int32_t)block, 77) * hash_unit((int32_t)(block / 5), 78);
-    }
-    /* Periods divide the circle, so that the ends meet. */
-    return 0.020 + 0.012 * dmath_sin(a * 3 + 1.0) + 0.008 * dmath_sin(a * 7) +
-           0.010 * hash_unit((int32_t)(a * 60), 79);
-}
-
-struct sky_column sky_column_make(const struct painter *painter, double direction_rad, bool town)
-{
-    const struct mood *mood = &painter->mood;
-    struct sky_column column = {.town = town};
-    column.azimuth_rad = dmath_wrap_angle(direction_rad + painter->ego_heading);
-    dmath_sincos(column.azimuth_rad, &column.sine, &column.cosine);
-    column.skyline = skyline_height(column.azimuth_rad, town);
-    double sun = dmath_atan2(mood->sun_direction.y, mood->sun_direction.x);
-    double off = dmath_wrap_angle(column.azimuth_rad - sun);
-    double low_sun = 1.0 - mood->sun_direction.z;
-    column.halo = 0.9 * low_sun * low_sun * dmath_exp(-off * off * 1.2);
-    return column;
-}
-
-struct rgb sky_colour(const struct painter *painter, const struct sky_column *column, double slope)
-{
-    const struct mood *mood = &painter->mood;
-    if (slope < column->skyline) {
-        struct rgb leaf =
-            column->town ? (struct rgb){0.36f, 0.36f, 0.39f} : (struct rgb){0.25f, 0.33f, 0.24f};
-        struct rgb lit = rgb_scale(leaf, rgb_add(mood->ambient, rgb_times(mood->sun, 0.4f)));
-        return mood_fade(mood, lit, 160.0);
-    }
-    float t = (float)dmath_clamp(slope * 1.9, 0.0, 1.0);
-    struct rgb sky = rgb_mix(mood->horizon, mood->zenith, t * (2.0f - t));
-    sky = rgb_add(sky, rgb_times(mood->sun, (float)column->halo * haze_left(slope * slope * 6.0)));
-    if (slope > 0.03 && mood->grey <= 0) {
-        /* Clouds on a plane far above, thinning towards the horizon. */
-        double far = 1.3 / (slope + 0.06);
-        double x = far * column->cosine;
-        double y = far * column->sine;
-        double cloud = 0.6 * mood_noise(x, y) + 0.4 * mood_noise(x * 2.3 + 9.0, y * 2.3);
-        cloud = dmath_clamp((cloud - 0.52) * 3.0, 0.0, 1.0) * dmath_min(slope * 6.0, 1.0);
-        struct rgb lit = rgb_add(mood->ambient, rgb_times(mood->sun, 0.6f));
-        sky = rgb_mix(sky, lit, (float)(cloud * (mood->stars ? 0.25 : 0.55)));
-    }
-    if (mood->stars && slope > 0.08 &&
-        hash_unit((int32_t)(column->azimuth_rad * 400.0), (int32_t)(slope * 400.0)) > 0.9965) {
-        sky = rgb_add(sky, (struct rgb){0.45f, 0.45f, 0.5f});
-    }
-    return sky;
+    return rgb_mix(mood->haze, colour, mood_decay((float)(mood->haze_per_m * distance_m)));
 }

@@ -8,16 +8,6 @@
 
 #include <math.h>
 
-/* An agent in ego's frame. */
-struct body {
-    const struct painter *painter;
-    const struct agent *agent;
-    const struct agent_state *state;
-    uint32_t index;
-    uint32_t tick;
-    double x, y, c, s; /* centre and heading */
-};
-
 /* Rectangles at two heights, joined: [x0, x1] x [y0, y1] at z0, the second set at z1. */
 struct frustum {
     double z0, x0, x1, y0, y1;
@@ -477,7 +467,7 @@ static double lamp_height(const struct agent *agent)
     }
 }
 
-/* Whether an agent can appear in this camera's band; fills *body if so. */
+/* Whether an agent can appear in the image; fills *body if so. */
 static bool body_make(const struct painter *painter, const struct scenario *scenario,
                       const struct scene *scene, uint32_t index, struct body *body)
 {
@@ -491,42 +481,58 @@ static bool body_make(const struct painter *painter, const struct scenario *scen
     }
     double x = dx * painter->ego_cos + dy * painter->ego_sin;
     double y = -dx * painter->ego_sin + dy * painter->ego_cos;
-    *body = (struct body){painter, agent, state, index, scene->tick, x, y, 0.0, 0.0};
-    dmath_sincos(state->pose.heading_rad - scene->ego.pose.heading_rad, &body->s, &body->c);
+    double focal = painter->view.focal;
     double reach = (agent->length_m + agent->width_m) / 2 + 1.0;
     struct vec3 at = camera_transform(&painter->view, (struct vec3){x, y, 0.0});
-    double nearest = at.z - reach;
-    if (at.z + reach < 0) {
+    double farthest = at.z + reach;
+    /* Beyond the sides by more than the body and the few pixels of its lamps' glow. */
+    if (farthest < 0 || fabs(at.x) - reach > (CANVAS_COLS / 2.0 + 4.0) / focal * farthest) {
         return false;
     }
-    if (nearest < 1.0) {
-        return true;
+    *body = (struct body){painter, agent, state, index, scene->tick, x, y, 0, 0, 0, CANVAS_ROWS};
+    dmath_sincos(state->pose.heading_rad - scene->ego.pose.heading_rad, &body->s, &body->c);
+    double nearest = at.z - reach;
+    if (nearest >= 1.0) {
+        double scale = focal / nearest;
+        double above = dmath_max(agent->height_m - painter->view.origin.z, 0.0);
+        body->top = CANVAS_ROWS / 2.0 - above * scale - 8;
+        body->bottom = CANVAS_ROWS / 2.0 + painter->view.origin.z * scale + 8;
     }
-    double scale = painter->view.focal / nearest;
-    double top = CANVAS_ROWS / 2.0 - dmath_max(agent->height_m - painter->view.origin.z, 0) * scale;
-    double bottom = CANVAS_ROWS / 2.0 + painter->view.origin.z * scale;
-    return bottom > painter->canvas->first_row - 8 &&
-           top < painter->canvas->first_row + CANVAS_BAND + 8;
+    return true;
 }
 
-void solids_draw(const struct painter *painter, const struct scenario *scenario,
-                 const struct scene *scene)
+uint32_t solids_pick(const struct painter *painter, const struct scenario *scenario,
+                     const struct scene *scene, struct body out[LIMIT_AGENTS])
 {
-    struct body body;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < scene->agent_count; i++) {
-        if (body_make(painter, scenario, scene, i, &body)) {
-            draw_contact(&body);
+        count += body_make(painter, scenario, scene, i, &out[count]);
+    }
+    return count;
+}
+
+static bool in_band(const struct body *body)
+{
+    int32_t first = body->painter->canvas->first_row;
+    return body->bottom > first && body->top < first + CANVAS_BAND;
+}
+
+void solids_draw(const struct body *bodies, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (in_band(&bodies[i])) {
+            draw_contact(&bodies[i]);
         }
     }
-    for (uint32_t i = 0; i < scene->agent_count; i++) {
-        if (body_make(painter, scenario, scene, i, &body)) {
-            draw_solid(&body);
+    for (uint32_t i = 0; i < count; i++) {
+        if (in_band(&bodies[i])) {
+            draw_solid(&bodies[i]);
         }
     }
-    for (uint32_t i = 0; i < scene->agent_count; i++) {
-        double lamp_z = lamp_height(&scenario->agents[i]);
-        if (lamp_z > 0 && body_make(painter, scenario, scene, i, &body)) {
-            draw_glows(&body, lamp_z);
+    for (uint32_t i = 0; i < count; i++) {
+        double lamp_z = lamp_height(bodies[i].agent);
+        if (lamp_z > 0 && in_band(&bodies[i])) {
+            draw_glows(&bodies[i], lamp_z);
         }
     }
 }

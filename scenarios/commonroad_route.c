@@ -16,6 +16,7 @@
 enum { TARGETS_MAX = 256 };
 
 static const double START_MARGIN_M = 0.5; /* of the loader */
+static const double START_MAX_M = 14.99;  /* from a route's first lane; the loader takes 15 */
 static const double GOAL_RADIUS_MIN_M = 2.0;
 static const double GOAL_RADIUS_MAX_M = 1000.0;
 static const double CHANGE_COST_M = 30.0;      /* of a lane change */
@@ -179,28 +180,34 @@ static bool lane_covers(const struct lane *lane, const struct polyline_projectio
     return p->distance_m <= width_m / 2 + margin_m;
 }
 
-/* Every lane that ego stands in is a start, at a cost that says how well it fits. */
-static void seed_starts(struct finder *finder)
+static bool may_start(const struct lane *lane, const struct polyline_projection *p)
+{
+    return carries_traffic(lane) && p->distance_m <= START_MAX_M &&
+           lane_covers(lane, p, START_MARGIN_M);
+}
+
+/* Every lane that ego stands in is a start, at a cost that says how well it fits. False: none. */
+static bool seed_starts(struct finder *finder)
 {
     const struct pose *pose = &finder->ego->pose;
+    bool any = false;
     for (uint32_t i = 0; i < finder->map->lane_count; i++) {
         const struct lane *lane = &finder->map->lanes[i];
         finder->cost_m[i] = INFINITY;
         finder->parent[i] = -1;
         finder->done[i] = false;
         finder->length_m[i] = polyline_length_m(lane->centre_line, lane->point_count);
-        if (!carries_traffic(lane)) {
-            continue;
-        }
         struct polyline_projection p = on_lane(finder, i, (struct vec2){pose->x_m, pose->y_m});
-        if (!lane_covers(lane, &p, START_MARGIN_M)) {
+        if (!may_start(lane, &p)) {
             continue;
         }
+        any = true;
         double turn = fabs(dmath_wrap_angle(pose->heading_rad - p.heading_rad));
         finder->cost_m[i] = turn * TURN_COST_M + fabs(p.offset_m) - p.s_m +
                             (turn > PI_RAD / 2 ? AGAINST_COST_M : 0) +
                             (lane->kind != LANE_DRIVING ? OTHER_KIND_COST_M : 0);
     }
+    return any;
 }
 
 static void relax(struct finder *finder, uint32_t from, uint32_t to, double step_m)
@@ -393,7 +400,7 @@ enum status cr_route_find(struct cr_context *context, const struct xml_element *
     uint32_t lane = 0;
     TRY(finder_alloc(&finder));
     TRY(read_goals(&finder, problem));
-    if (map_locate(finder.map, finder.ego->pose, START_MARGIN_M) < 0) {
+    if (map_locate(finder.map, finder.ego->pose, START_MARGIN_M) < 0 || !seed_starts(&finder)) {
         move_into_lane(&finder);
     }
     search_all(&finder);

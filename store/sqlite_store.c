@@ -82,12 +82,19 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
         index = free_reader(store);
     }
     store->reader_busy[index] = true;
+    struct sqlite_db *reader = store->readers[index];
     pthread_mutex_unlock(&store->mutex);
-    if (store->readers[index] == NULL) {
-        status = sqlite_db_open(store->path, SQLITE_DB_READER, &store->readers[index], error);
+    if (reader == NULL) {
+        status = sqlite_db_open(store->path, SQLITE_DB_READER, &reader, error);
+        if (status == STATUS_OK) {
+            /* Others look through the table when they end their reads. */
+            pthread_mutex_lock(&store->mutex);
+            store->readers[index] = reader;
+            pthread_mutex_unlock(&store->mutex);
+        }
     }
     if (status == STATUS_OK) {
-        status = query_simple(store->readers[index], STATEMENT_READ_BEGIN, error);
+        status = query_simple(reader, STATEMENT_READ_BEGIN, error);
     }
     if (status != STATUS_OK) {
         pthread_mutex_lock(&store->mutex);
@@ -97,7 +104,7 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
         sqlite_store_leave(store);
         return status;
     }
-    *db = store->readers[index];
+    *db = reader;
     return STATUS_OK;
 }
 

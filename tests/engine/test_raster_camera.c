@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#define CAMERA_HASH UINT64_C(0xA05995D5B99ED012)
+
 static uint8_t image[CAMERA_BYTES];
 static uint8_t other[CAMERA_BYTES];
 
@@ -285,10 +287,85 @@ static void every_kind_draws_and_repeats(void)
     raster_layers_destroy(world.layers);
 }
 
+/* Moving map, ego and agents by the same exact amount changes no byte; a town's pavement, paint and
+ * texture included. */
+static void a_moved_world_looks_the_same(void)
+{
+    struct world world;
+    for (int moved = 0; moved < 2; moved++) {
+        struct error error;
+        double x = moved ? 524288.0 : 0.0;
+        double y = moved ? -262144.0 : 0.0;
+        world_init(&world);
+        raster_layers_destroy(world.layers);
+        for (int i = 0; i < 2; i++) {
+            world.points[i].x_m += x;
+            world.points[i].y_m += y;
+        }
+        EXPECT_OK(raster_layers_create(&world.map, &world.layers, &error), error);
+        snprintf(world.scenario.slices.value[SLICE_ROAD],
+                 sizeof world.scenario.slices.value[SLICE_ROAD], "urban");
+        add(&world, AGENT_VAN, 14.0 + x, 3.0 + y, 5.0, 2.0, 2.2);
+        world.scene.ego.pose = (struct pose){x + 3.25, y - 1.5, 0.25};
+        draw(&world, CAMERA_FRONT, moved ? other : image);
+        raster_layers_destroy(world.layers);
+    }
+    EXPECT(memcmp(image, other, CAMERA_BYTES) == 0);
+}
+
+/* Beside the map, and absurdly far from it, the ground is open land: no road, no paint, nothing out
+ * of bounds. */
+static void off_the_map_is_open_land(void)
+{
+    static const double places_m[] = {-700.0, 1e5, 1e9, -1e12};
+    struct world world;
+    world_init(&world);
+    for (size_t p = 0; p < COUNT_OF(places_m); p++) {
+        world.scene.ego.pose = (struct pose){places_m[p], places_m[p], 1.0};
+        draw(&world, CAMERA_FRONT, image);
+        for (int i = (CAMERA_ROWS / 2 + 8) * CAMERA_COLS; i < CAMERA_ROWS * CAMERA_COLS; i++) {
+            EXPECT(image[i * 3 + 1] > image[i * 3] + 8 && image[i * 3 + 1] > image[i * 3 + 2] + 8);
+        }
+    }
+    raster_layers_destroy(world.layers);
+}
+
+/* The bytes are a contract between machines and compilers, so their hash over cameras, weathers and
+ * lights is fixed here. A change that means to alter pictures updates it. */
+static void bytes_do_not_depend_on_the_compiler(void)
+{
+    struct world world;
+    world_init(&world);
+    add(&world, AGENT_CAR, 14.0, 2.5, 4.5, 1.8, 1.5);
+    add(&world, AGENT_PEDESTRIAN, 9.0, -4.5, 0.5, 0.5, 1.7);
+    add(&world, AGENT_BUS, 6.0, 9.0, 12.0, 2.5, 3.2);
+    world.scene.agents[0].accel_mps2 = -3.0;
+    world.scene.agents[0].speed_mps = 8.0;
+    uint64_t hash = UINT64_C(0xCBF29CE484222325); /* FNV-1a */
+    for (int k = 0; k < WEATHER_COUNT * LIGHT_COUNT * CAMERA_COUNT; k++) {
+        world.scene.tick = (uint32_t)k;
+        world.scene.ego.pose = (struct pose){k * 0.375, 0.25, k * 0.0625 - 1.0};
+        world.scene.conditions.weather = (enum weather)(k % WEATHER_COUNT);
+        world.scene.conditions.light = (enum light)(k / WEATHER_COUNT % LIGHT_COUNT);
+        world.scene.conditions.visibility_m = 40.0 + k * 8.0;
+        draw(&world, (enum camera_index)(k / WEATHER_COUNT / LIGHT_COUNT), image);
+        for (int i = 0; i < CAMERA_BYTES; i++) {
+            hash = (hash ^ image[i]) * UINT64_C(0x100000001B3);
+        }
+    }
+    if (hash != CAMERA_HASH) {
+        printf("# hash is now 0x%016llX\n", (unsigned long long)hash);
+    }
+    EXPECT(hash == CAMERA_HASH);
+    raster_layers_destroy(world.layers);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(boxes_land_where_the_calibration_says),
                     TEST(markings_land_where_the_calibration_says),
                     TEST(nearer_surfaces_hide_farther_ones), TEST(light_and_weather_show),
-                    TEST(brake_lamps_show), TEST(every_kind_draws_and_repeats));
+                    TEST(brake_lamps_show), TEST(every_kind_draws_and_repeats),
+                    TEST(a_moved_world_looks_the_same), TEST(off_the_map_is_open_land),
+                    TEST(bytes_do_not_depend_on_the_compiler));
 }

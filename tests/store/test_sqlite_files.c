@@ -1,11 +1,13 @@
 /*
- * What the embedded store does with the files it finds: newer, foreign, damaged.
+ * What the embedded store does with the files it finds: newer, foreign, damaged; and that it may
+ * open them again, for reading, from many threads.
  */
 #include "store/sqlite_db.h"
 #include "store/store.h"
 #include "tests/harness.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -169,6 +171,48 @@ static void unfinished_artifacts_are_removed(void)
     EXPECT(access(name, F_OK) != 0);
 }
 
+enum { READERS = 6, READS = 20 };
+
+static pthread_barrier_t barrier;
+
+static void *read_often(void *context)
+{
+    bool *ok = context;
+    struct error own;
+    char ids[4][LIMIT_ID_BYTES];
+    uint32_t count = 1;
+
+    pthread_barrier_wait(&barrier);
+    *ok = true;
+    for (int i = 0; i < READS; i++) {
+        *ok = *ok && store->ops->suites(store, ids, 4, &count, &own) == STATUS_OK && count == 0;
+    }
+    return NULL;
+}
+
+/* Goal: the first reads of a store, which open its readers, may come from many threads at once.
+ * Method: all start together, several times; the thread sanitizer watches. */
+static void first_reads_come_together(void)
+{
+    pthread_t threads[READERS];
+    bool ok[READERS];
+
+    for (int round = 0; round < 20; round++) {
+        set_path("readers.db");
+        EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+        pthread_barrier_init(&barrier, NULL, READERS);
+        for (int i = 0; i < READERS; i++) {
+            EXPECT(pthread_create(&threads[i], NULL, read_often, &ok[i]) == 0);
+        }
+        for (int i = 0; i < READERS; i++) {
+            pthread_join(threads[i], NULL);
+            EXPECT(ok[i]);
+        }
+        pthread_barrier_destroy(&barrier);
+        store->ops->close(store);
+    }
+}
+
 int main(void)
 {
     char command[128];
@@ -179,7 +223,7 @@ int main(void)
     }
     int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
                           TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
-                          TEST(unfinished_artifacts_are_removed));
+                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
