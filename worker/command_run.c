@@ -189,6 +189,36 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     return status;
 }
 
+/* Tables, failures and what else a person wants to know. Returns the exit code, `code` unless dead
+ * jobs cannot be read. */
+static int present_to_people(const struct run_options *options, struct store *store,
+                             const struct submission *submission, const struct summary *summary,
+                             double wall_s, int code)
+{
+    struct error error;
+    summary_print(summary, stdout);
+    summary_print_failures(summary, stdout);
+    if (summary_print_dead(store, submission->suite_id, summary, stdout, &error) != STATUS_OK &&
+        code == 0) {
+        code = cli_fail(&error);
+    }
+    printf("\nsuite %s in %s, %.1f s\n", submission->suite_id, cli_store_url(options->store_url),
+           wall_s);
+    if (submission->memoised_count > 0) {
+        printf("%u of %u jobs were known already and were not run again\n",
+               submission->memoised_count, submission->job_count);
+    }
+    if (submission->degraded_count > 0) {
+        printf("%u scenarios ask about perception; without a world model the object world "
+               "answered them\n",
+               submission->degraded_count);
+    }
+    if (options->report != NULL && code == 0) {
+        printf("report: %s\n", options->report);
+    }
+    return code;
+}
+
 /* Prints or writes everything that the finished suite has to show. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
                    const struct submission *submission, double wall_s)
@@ -227,27 +257,7 @@ static int present(const struct run_options *options, struct store *store,
             code = cli_fail(&error);
         }
     } else {
-        summary_print(&summary, stdout);
-        summary_print_failures(&summary, stdout);
-        if (summary_print_dead(store, submission->suite_id, &summary, stdout, &error) !=
-                STATUS_OK &&
-            code == 0) {
-            code = cli_fail(&error);
-        }
-        printf("\nsuite %s in %s, %.1f s\n", submission->suite_id,
-               cli_store_url(options->store_url), wall_s);
-        if (submission->memoised_count > 0) {
-            printf("%u of %u jobs were known already and were not run again\n",
-                   submission->memoised_count, submission->job_count);
-        }
-        if (submission->degraded_count > 0) {
-            printf("%u scenarios ask about perception; without a world model the object world "
-                   "answered them\n",
-                   submission->degraded_count);
-        }
-        if (options->report != NULL && code == 0) {
-            printf("report: %s\n", options->report);
-        }
+        code = present_to_people(options, store, submission, &summary, wall_s, code);
     }
     bool dead = summary.status.jobs[JOB_DEAD] > 0;
     summary_finish(&summary);

@@ -287,6 +287,18 @@ exit_6_planner() {
     code 6 "$swerve" run drive.json --store pl.db --planner "plugin:$moody?1"
     says err "config"
     [ -e pl.db ] && fail "a store was made"
+    # Starts once, for the trial, and never again: every attempt at a job fails.
+    printf '#!/bin/sh\n[ -e tried ] && exit 1\ntouch tried\nexec python3 hold.py "%s"\n' "$root" >once.sh
+    code 6 "$swerve" run drive.json --store once.db --workers 1 --planner "exec:sh once.sh"
+    says out "1 job has no answer:"
+    code 6 "$swerve" run drive.json --store once.db --workers 1 --planner "exec:sh once.sh" --gate --json
+    code 0 "$swerve" report --store once.db
+    says out "1 job has no answer:"
+    rm -f tried
+    code 0 "$swerve" submit drive.json --store loud.db --planner "exec:sh once.sh"
+    touch tried
+    code 0 "$swerve" worker --drain --store loud.db
+    says err "job 1: "
 }
 a_planner_fault_is_an_outcome() {
     code 0 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
