@@ -17,7 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBLEMS_MAX = 256 };
+enum {
+    PROBLEMS_MAX = 256,
+    PROBLEM_ID_BASE_BYTES = 40, /* of an id, before a problem's number */
+    BENCHMARK_KEPT_BYTES = 16,  /* of a benchmark's id, at least, before a file's stem */
+};
 
 /* A BMW 320i, the passenger car of CommonRoad's vehicle models; the format does not say what ego
  * is. */
@@ -35,6 +39,34 @@ struct import {
 };
 
 /* ---- header ---- */
+
+/* The id of the file's scenarios: the benchmark's, and the file's stem where it differs, because
+ * public files share benchmark ids. What does not fit loses its benchmark's end and its stem's
+ * beginning: copies of one file are told apart at the end of their names. */
+static void name_import(struct import *import, const char *benchmark)
+{
+    const char *slash = strrchr(import->context.name, '/');
+    const char *file = slash != NULL ? slash + 1 : import->context.name;
+    size_t stem = strlen(file);
+    char text[LIMIT_ID_BYTES];
+    if (benchmark == NULL || benchmark[0] == '\0') {
+        cr_make_id(file, import->id);
+        return;
+    }
+    if (stem > 4 && strcmp(file + stem - 4, ".xml") == 0) {
+        stem -= 4;
+    }
+    if (stem == 0 || (strlen(benchmark) == stem && strncmp(benchmark, file, stem) == 0)) {
+        cr_make_id(benchmark, import->id);
+        return;
+    }
+    uint32_t problems = xml_count(import->root, CR_PLANNING_PROBLEM);
+    size_t room = problems > 1 ? PROBLEM_ID_BASE_BYTES : LIMIT_ID_BYTES - 1;
+    size_t kept = stem < room - BENCHMARK_KEPT_BYTES - 1 ? stem : room - BENCHMARK_KEPT_BYTES - 1;
+    snprintf(text, sizeof text, "%.*s-%.*s", (int)(room - kept - 1), benchmark, (int)kept,
+             file + stem - kept);
+    cr_make_id(text, import->id);
+}
 
 static enum status read_header(struct import *import, const char *root_name)
 {
@@ -60,12 +92,7 @@ static enum status read_header(struct import *import, const char *root_name)
                        "expected a timeStepSize of 0.001 to 10 seconds, found \"%.64s\"",
                        step != NULL ? step : "");
     }
-    const char *benchmark = xml_attribute(root, "benchmarkID");
-    if (benchmark == NULL || benchmark[0] == '\0') {
-        const char *slash = strrchr(context->name, '/');
-        benchmark = slash != NULL ? slash + 1 : context->name;
-    }
-    cr_make_id(benchmark, import->id);
+    name_import(import, xml_attribute(root, "benchmarkID"));
     return STATUS_OK;
 }
 
@@ -84,14 +111,12 @@ static enum status read_ego(struct import *import, const struct xml_element *pro
     TRY(cr_position(context, state, &import->map, &at));
     *ego = ego_vehicle;
     ego->pose = (struct pose){at.x_m, at.y_m, NAN};
-    TRY(cr_child_value(context, state, CR_ORIENTATION, -CR_HEADING_MAX_RAD, CR_HEADING_MAX_RAD,
-                       &ego->pose.heading_rad));
+    TRY(cr_child_heading(context, state, &ego->pose.heading_rad));
     TRY(cr_child_value(context, state, CR_VELOCITY, -CR_SPEED_MAX_MPS, CR_SPEED_MAX_MPS, &speed));
     TRY(cr_child_value(context, state, CR_TIME, 0, 1e7, &step));
     *start_s = step * context->dt_s;
     ego->speed_mps = dmath_max(speed, 0);
     if (!isnan(ego->pose.heading_rad)) {
-        ego->pose.heading_rad = dmath_wrap_angle(ego->pose.heading_rad);
         return STATUS_OK;
     }
     /* No orientation: that of the lane. */
@@ -152,7 +177,8 @@ static void set_id(const struct import *import, const struct xml_element *proble
         return;
     }
     cr_make_id(id != NULL ? id : "", number);
-    snprintf(scenario->id, sizeof scenario->id, "%.40s-pp%.18s", import->id, number);
+    snprintf(scenario->id, sizeof scenario->id, "%.*s-pp%.18s", PROBLEM_ID_BASE_BYTES, import->id,
+             number);
 }
 
 static struct criteria make_criteria(void)

@@ -31,7 +31,7 @@
 #define CR_COORDINATE_MAX_M 1e5 /* of a scenario document, from its origin */
 #define CR_RAW_COORDINATE_MAX_M 1e9
 #define CR_SPEED_MAX_MPS 100.0
-#define CR_HEADING_MAX_RAD 900.0 /* documents take 1000 */
+#define CR_HEADING_MAX_RAD 900.0 /* as written; wrapped when read */
 
 enum { CR_PARTS_MAX = 1024, CR_ARENA_BYTES = 768 << 20 };
 
@@ -195,6 +195,9 @@ enum status cr_value(const struct cr_context *context, const struct xml_element 
 /* The same for the child `tag`; *out is left alone when there is none. */
 enum status cr_child_value(const struct cr_context *context, const struct xml_element *element,
                            enum cr_tag tag, double min, double max, double *out);
+/* <orientation>, wrapped to (-pi, pi]; *out is left alone when there is none. */
+enum status cr_child_heading(const struct cr_context *context, const struct xml_element *element,
+                             double *out);
 /* The end of an interval, or the value. */
 enum status cr_value_end(const struct cr_context *context, const struct xml_element *element,
                          double min, double max, double *out);

@@ -190,8 +190,7 @@ static enum status read_static(struct obstacle_reader *reader, bool environment)
         TRY(cr_required(reader->context, reader->element, CR_INITIAL_STATE, &state));
         TRY(cr_position(reader->context, state, reader->map, &at));
         frame = (struct pose){at.x_m, at.y_m, 0};
-        TRY(cr_child_value(reader->context, state, CR_ORIENTATION, -CR_HEADING_MAX_RAD,
-                           CR_HEADING_MAX_RAD, &frame.heading_rad));
+        TRY(cr_child_heading(reader->context, state, &frame.heading_rad));
     }
     for (uint32_t i = 0; i < count; i++) {
         TRY(add_static_part(reader, frame, &parts[i], &number));
@@ -318,8 +317,7 @@ static enum status read_state(const struct obstacle_reader *reader, const struct
     double sideways = 0;
     TRY(cr_child_value(context, state, CR_TIME, 0, STEP_MAX, &step));
     TRY(cr_position(context, state, reader->map, &at));
-    TRY(cr_child_value(context, state, CR_ORIENTATION, -CR_HEADING_MAX_RAD, CR_HEADING_MAX_RAD,
-                       &point.heading_rad));
+    TRY(cr_child_heading(context, state, &point.heading_rad));
     TRY(cr_child_value(context, state, CR_VELOCITY, -CR_SPEED_MAX_MPS, CR_SPEED_MAX_MPS,
                        &velocity));
     TRY(cr_child_value(context, state, CR_VELOCITY_Y, -CR_SPEED_MAX_MPS, CR_SPEED_MAX_MPS,

@@ -225,6 +225,18 @@ enum status cr_child_value(const struct cr_context *context, const struct xml_el
     return child != NULL ? cr_value(context, child, min, max, out) : STATUS_OK;
 }
 
+enum status cr_child_heading(const struct cr_context *context, const struct xml_element *element,
+                             double *out)
+{
+    double heading = NAN;
+    TRY(cr_child_value(context, element, CR_ORIENTATION, -CR_HEADING_MAX_RAD, CR_HEADING_MAX_RAD,
+                       &heading));
+    if (!isnan(heading)) {
+        *out = dmath_wrap_angle(heading);
+    }
+    return STATUS_OK;
+}
+
 enum status cr_value_end(const struct cr_context *context, const struct xml_element *element,
                          double min, double max, double *out)
 {
@@ -330,8 +342,7 @@ static enum status read_rectangle(struct shape_reader *reader, const struct xml_
     TRY(read_centre(reader, element, &centre));
     part.pose = (struct pose){centre.x_m, centre.y_m, 0};
     part.oriented = xml_child(element, CR_ORIENTATION) != NULL;
-    TRY(cr_child_value(reader->context, element, CR_ORIENTATION, -CR_HEADING_MAX_RAD,
-                       CR_HEADING_MAX_RAD, &part.pose.heading_rad));
+    TRY(cr_child_heading(reader->context, element, &part.pose.heading_rad));
     struct box box = box_make(part.pose, part.length_m, part.width_m);
     struct vec2 corners[4];
     box_corners(&box, corners);

@@ -5,6 +5,7 @@
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One parameter of the grid; `values` borrows from the entry. */
@@ -147,6 +148,28 @@ static enum status make_document(const struct json_cursor *entry,
     return scenario_build(scenario, &symbols, id, cache, out, error);
 }
 
+/* Puts the values of the grid point that failed in front, unless the entry itself is at fault. */
+static enum status name_point(const struct json_cursor *entry, const struct grid *grid,
+                              struct error *error)
+{
+    char text[LIMIT_TEXT_BYTES] = "";
+    size_t used = 0;
+    size_t bytes = strlen(entry->file);
+    if (error == NULL || grid->axis_count == 0 ||
+        (strncmp(error->text, entry->file, bytes) == 0 && error->text[bytes] == ':')) {
+        return error != NULL ? error->status : STATUS_BAD_INPUT;
+    }
+    for (uint32_t i = 0; i < grid->axis_count && used < sizeof text; i++) {
+        const struct axis *axis = &grid->axes[i];
+        char *value = json_canonical_text(json_array_get(axis->values, axis->at));
+        int wrote = snprintf(text + used, sizeof text - used, "%s%s=%s", i > 0 ? "," : "",
+                             axis->name, value != NULL ? value : "?");
+        used += wrote > 0 ? (size_t)wrote : 0;
+        free(value);
+    }
+    return error_prefix(error, "with %s", text);
+}
+
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
                          struct map_cache *cache, expand_sink *sink, void *context,
                          struct error *error)
@@ -175,6 +198,9 @@ enum status entry_expand(const struct json_cursor *entry, const struct json_curs
         status = choose_point(&grid, point, values, entry, error);
         if (status == STATUS_OK) {
             status = make_document(entry, scenario, &grid, values, cache, &document, error);
+            if (status != STATUS_OK) {
+                status = name_point(entry, &grid, error);
+            }
         }
         if (status == STATUS_OK) {
             status = sink(context, document, error);

@@ -148,8 +148,8 @@ static enum status draw_segments(const struct json_cursor *cursor, struct pen *p
     double values[3];
     for (size_t i = 0; i < 3; i++) {
         struct json_cursor element = json_cursor_element(&start, i);
-        double bound = i < 2 ? 1e5 : 1000.0;
-        TRY(json_value_number(&element, -bound, bound, &values[i], error));
+        TRY(i < 2 ? json_value_number(&element, -1e5, 1e5, &values[i], error)
+                  : json_value_angle(&element, &values[i], error));
     }
     pen->pose = (struct pose){values[0], values[1], values[2]};
     pen->step_m = 5.0;

@@ -55,7 +55,7 @@ static enum status place_pose(const struct json_cursor *cursor, const struct lan
         return STATUS_OK;
     }
     TRY(read_place(cursor, lanes, "heading_offset_rad", &pose, error));
-    TRY(json_member_number(cursor, "heading_offset_rad", false, -1000.0, 1000.0, &turn_rad, error));
+    TRY(json_member_angle(cursor, "heading_offset_rad", false, &turn_rad, error));
     json_t *object = (json_t *)(uintptr_t)cursor->value;
     json_object_clear(object);
     if (!set_number(object, "x_m", pose.x_m) || !set_number(object, "y_m", pose.y_m) ||

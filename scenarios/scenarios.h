@@ -43,6 +43,7 @@ enum status scenario_validate(const char *name, const struct scenario *scenario,
 struct suite_entry {
     const struct scenario_document *document; /* owned by the suite */
     const char *file;                         /* where it came from */
+    const char *place;                        /* what asked for it: "suite.json: $.scenarios[3]" */
     uint32_t seed_count;
     const uint64_t *seeds;
     uint32_t planner_count; /* 0: the caller's default */

@@ -118,6 +118,18 @@ static enum status add_entry(void *context_pointer, struct scenario_document *do
     return STATUS_OK;
 }
 
+/* "suite.json: $.scenarios[3]" in the suite's arena; NULL when it is full. */
+static const char *place_of(struct loading *loading, const struct json_cursor *entry)
+{
+    char place[LIMIT_PATH_BYTES + 64];
+    if (entry->parent == NULL) {
+        snprintf(place, sizeof place, "%s: $.id", entry->file);
+    } else {
+        snprintf(place, sizeof place, "%s: $.scenarios[%zu]", entry->file, entry->index);
+    }
+    return arena_copy_text(&loading->owner->arena, place, strlen(place));
+}
+
 static enum status expand_file(struct loading *loading, const char *path,
                                const struct json_cursor *entry, const json_t *scenario,
                                const struct defaults *defaults, int32_t priority)
@@ -127,12 +139,13 @@ static enum status expand_file(struct loading *loading, const char *path,
         .loading = loading,
         .cursor = entry,
         .entry = {.file = arena_copy_text(&loading->owner->arena, path, strlen(path)),
+                  .place = place_of(loading, entry),
                   .seed_count = defaults->seed_count,
                   .seeds = defaults->seeds,
                   .planner_count = defaults->planner_count,
                   .planners = defaults->planners,
                   .priority = priority}};
-    if (context.entry.file == NULL) {
+    if (context.entry.file == NULL || context.entry.place == NULL) {
         return suite_no_memory(loading, path);
     }
     return entry_expand(entry, &written, &loading->cache, add_entry, &context, loading->error);
@@ -236,6 +249,11 @@ static enum status read_planners(const struct json_cursor *cursor, struct arena 
 
 /* ---- suite files ---- */
 
+static bool is_suite(const json_t *root)
+{
+    return json_object_get(root, "scenarios") != NULL || json_object_get(root, "suites") != NULL;
+}
+
 static enum status load_entry(struct loading *loading, const struct level *level,
                               const struct json_cursor *entry)
 {
@@ -256,10 +274,19 @@ static enum status load_entry(struct loading *loading, const struct level *level
     TRY(read_planners(&part, &loading->owner->arena, &defaults, error));
     TRY(json_member_integer(entry, "priority", false, -1000000, 1000000, &priority, error));
     json_t *scenario;
-    TRY(json_read_file(path, LIMIT_DOCUMENT_BYTES, &scenario, error));
-    enum status status = expand_file(loading, path, entry, scenario, &defaults, (int32_t)priority);
+    if (json_read_file(path, LIMIT_DOCUMENT_BYTES, &scenario, error) != STATUS_OK) {
+        return json_prefix(entry, error);
+    }
+    part = json_cursor_member(entry, "file");
+    enum status status =
+        is_suite(scenario)
+            ? json_fail(&part, error,
+                        "expected a scenario, found \"%s\": this is a suite, list it under "
+                        "\"suites\"",
+                        name)
+            : expand_file(loading, path, entry, scenario, &defaults, (int32_t)priority);
     json_decref(scenario);
-    return status;
+    return status == STATUS_OK ? STATUS_OK : json_prefix(entry, error);
 }
 
 static enum status check_suite_form(const struct json_cursor *top, struct suite *head,
@@ -326,11 +353,6 @@ static enum status push_level(struct loading *loading, const char *path, json_t 
     return read_planners(&part, &loading->owner->arena, &level->defaults, loading->error);
 }
 
-static bool is_suite(const json_t *root)
-{
-    return json_object_get(root, "scenarios") != NULL || json_object_get(root, "suites") != NULL;
-}
-
 static enum status open_include(struct loading *loading, const struct level *level,
                                 const struct json_cursor *reference)
 {
@@ -346,7 +368,9 @@ static enum status open_include(struct loading *loading, const struct level *lev
                                 strerror(errno));
     }
     TRY(check_cycle(loading, reference, path, &info));
-    TRY(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, loading->error));
+    if (json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, loading->error) != STATUS_OK) {
+        return json_prefix(reference, loading->error);
+    }
     if (!is_suite(root)) {
         json_decref(root);
         return json_fail(
@@ -379,6 +403,19 @@ static enum status walk_levels(struct loading *loading)
         loading->depth--;
     }
     return STATUS_OK;
+}
+
+/* An error in an included suite names the suites that led to it. */
+static enum status name_includers(const struct loading *loading)
+{
+    for (int i = loading->depth - 2; i >= 0; i--) {
+        const struct level *level = &loading->levels[i];
+        struct json_cursor top = json_cursor_root(level->path, level->root);
+        struct json_cursor includes = json_cursor_member(&top, "suites");
+        struct json_cursor reference = json_cursor_element(&includes, level->include_next - 1);
+        json_prefix(&reference, loading->error);
+    }
+    return loading->error->status;
 }
 
 /* ---- the three kinds of path ---- */
@@ -441,6 +478,38 @@ static enum status load_directory_file(struct loading *loading, const char *dire
     return status;
 }
 
+/* No scenarios: says so, and where some may be, one level further down. */
+static enum status fail_empty_directory(const struct loading *loading, const char *path)
+{
+    DIR *directory = opendir(path);
+    char below[LIMIT_PATH_BYTES] = "";
+    for (struct dirent *item = directory != NULL ? readdir(directory) : NULL;
+         item != NULL && below[0] == '\0'; item = readdir(directory)) {
+        struct dirent **names = NULL;
+        bool fits =
+            (size_t)snprintf(below, sizeof below, "%s/%s", path, item->d_name) < sizeof below;
+        int count = fits && item->d_name[0] != '.' ? scandir(below, &names, is_json_name, NULL) : 0;
+        for (int i = 0; i < count; i++) {
+            free(names[i]);
+        }
+        free(names);
+        if (count <= 0) {
+            below[0] = '\0';
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    if (below[0] != '\0') {
+        return error_set(loading->error, STATUS_BAD_INPUT,
+                         "%.400s: expected scenario files (*.json), found them in subdirectories "
+                         "only, which are not searched: name one, such as %.400s",
+                         path, below);
+    }
+    return error_set(loading->error, STATUS_BAD_INPUT,
+                     "%s: expected scenario files (*.json), found none", path);
+}
+
 static enum status load_directory(struct loading *loading, const char *path,
                                   const struct defaults *defaults)
 {
@@ -459,8 +528,7 @@ static enum status load_directory(struct loading *loading, const char *path,
     }
     free(names);
     if (status == STATUS_OK && loading->owner->suite.entry_count == 0) {
-        status = error_set(loading->error, STATUS_BAD_INPUT,
-                           "%s: expected scenario files (*.json), found none", path);
+        status = fail_empty_directory(loading, path);
     }
     return status;
 }
@@ -485,7 +553,7 @@ static enum status load_path(struct loading *loading, const char *path)
     TRY(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, loading->error));
     if (is_suite(root)) {
         TRY(push_level(loading, path, root, &info, &defaults));
-        return walk_levels(loading);
+        return walk_levels(loading) == STATUS_OK ? STATUS_OK : name_includers(loading);
     }
     enum status status = load_one_scenario(loading, path, root, &defaults);
     json_decref(root);
@@ -522,10 +590,14 @@ static enum status check_ids_differ(const struct loading *loading)
     for (uint32_t i = 1; i < suite->entry_count && status == STATUS_OK; i++) {
         const char *id = sorted[i]->document->scenario.id;
         if (strcmp(id, sorted[i - 1]->document->scenario.id) == 0) {
-            status = error_set(loading->error, STATUS_BAD_INPUT,
-                               "%s: $.id: expected an id that is unique in the suite, found \"%s\" "
-                               "also in %s",
-                               sorted[i]->file, id, sorted[i - 1]->file);
+            bool same = strcmp(sorted[i]->place, sorted[i - 1]->place) == 0;
+            status = error_set(
+                loading->error, STATUS_BAD_INPUT,
+                "%s: expected an id that is unique in the suite, found \"%s\" %s%s: %s",
+                sorted[i]->place, id, same ? "twice" : "also from ",
+                same ? "" : sorted[i - 1]->place,
+                same ? "a grid value is repeated, or the entry's \"id\" lacks a {parameter}"
+                     : "an entry's \"id\" can make it unique");
         }
     }
     free(sorted);

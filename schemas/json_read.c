@@ -4,6 +4,7 @@
 #include "schemas/json_read.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
@@ -15,7 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_TEXT_BYTES = 384 };
+enum {
+    PATH_TEXT_BYTES = 384,
+    KEY_TEXT_BYTES = 64, /* longer keys are like nothing */
+    KEYS_LISTED_MAX = 12,
+    TYPO_EDITS_MAX = 2,
+};
 
 /* Nesting and the number of containers are checked on the raw text first: jansson's own limit of
  * depth is far above ours, and each pair of brackets costs it a hundred bytes or more. */
@@ -61,6 +67,12 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
                            struct error *error)
 {
     json_error_t json_error;
+    if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: line 1: expected JSON, found a byte order mark (BOM) first: save the "
+                         "file as UTF-8 without one",
+                         file);
+    }
     enum status status = check_structure(file, text, bytes, error);
     if (status != STATUS_OK) {
         return status;
@@ -194,6 +206,21 @@ enum status json_fail_status(const struct json_cursor *cursor, enum status statu
     return status;
 }
 
+enum status json_prefix(const struct json_cursor *cursor, struct error *error)
+{
+    char path[PATH_TEXT_BYTES];
+    size_t bytes = strlen(cursor->file);
+    if (error == NULL) {
+        return STATUS_BAD_INPUT;
+    }
+    write_path(cursor, path, sizeof path);
+    if ((strncmp(error->text, cursor->file, bytes) == 0 && error->text[bytes] == ':') ||
+        bytes + strlen(path) + strlen(error->text) + 5 > sizeof error->text) {
+        return error->status;
+    }
+    return error_prefix(error, "%s: %s", cursor->file, path);
+}
+
 /* What a value is, for "found ..". */
 static const char *found_name(const json_t *value)
 {
@@ -219,6 +246,68 @@ static const char *found_name(const json_t *value)
     }
 }
 
+/* Levenshtein distance; both texts are shorter than KEY_TEXT_BYTES. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[KEY_TEXT_BYTES];
+    size_t width = strlen(b);
+    for (size_t j = 0; j <= width; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[width];
+}
+
+/* The legal key that `key` may be a slip of, or NULL. */
+static const char *nearest_key(const char *key, const char *const *keys)
+{
+    const char *nearest = NULL;
+    size_t least = TYPO_EDITS_MAX + 1;
+    for (; *keys != NULL && strlen(key) < KEY_TEXT_BYTES; keys++) {
+        size_t distance =
+            strlen(*keys) < KEY_TEXT_BYTES ? edit_distance(key, *keys) : TYPO_EDITS_MAX + 1;
+        if (distance < least && distance < strlen(*keys)) { /* else nothing of it is left */
+            least = distance;
+            nearest = *keys;
+        }
+    }
+    return nearest;
+}
+
+static enum status fail_unknown_member(const struct json_cursor *cursor, const char *key,
+                                       const char *const *keys, struct error *error)
+{
+    const char *nearest = nearest_key(key, keys);
+    char list[512] = "";
+    size_t used = 0;
+    size_t count = 0;
+    if (nearest != NULL) {
+        return json_fail(cursor, error, "unknown member \"%.64s\"; did you mean \"%s\"?", key,
+                         nearest);
+    }
+    while (keys[count] != NULL) {
+        count++;
+    }
+    if (count == 0 || count > KEYS_LISTED_MAX) {
+        return json_fail(cursor, error, "unknown member \"%.64s\"", key);
+    }
+    for (size_t i = 0; i < count && used < sizeof list; i++) {
+        int wrote =
+            snprintf(list + used, sizeof list - used, "%s\"%s\"", i > 0 ? ", " : "", keys[i]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return json_fail(cursor, error, "unknown member \"%.64s\"; legal are %s", key, list);
+}
+
 enum status json_object_begin(const struct json_cursor *cursor, const char *const *keys,
                               struct error *error)
 {
@@ -233,7 +322,7 @@ enum status json_object_begin(const struct json_cursor *cursor, const char *cons
             legal++;
         }
         if (*legal == NULL) {
-            return json_fail(cursor, error, "unknown member \"%.64s\"", key);
+            return fail_unknown_member(cursor, key, keys, error);
         }
     }
     return STATUS_OK;
@@ -266,6 +355,21 @@ enum status json_value_number(const struct json_cursor *cursor, double min, doub
     double value = json_number_value(cursor->value);
     if (!(value >= min && value <= max)) {
         return json_fail(cursor, error, "expected a number from %g to %g, found %g", min, max,
+                         value);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+enum status json_value_angle(const struct json_cursor *cursor, double *out, struct error *error)
+{
+    if (!json_is_number(cursor->value)) {
+        return json_fail(cursor, error, "expected a number, found %s", found_name(cursor->value));
+    }
+    double value = json_number_value(cursor->value);
+    if (!(fabs(value) <= 2 * PI_RAD)) {
+        return json_fail(cursor, error,
+                         "expected radians from -2 pi to 2 pi, found %g (90 degrees is 1.571)",
                          value);
     }
     *out = value;
@@ -352,6 +456,14 @@ enum status json_member_number(const struct json_cursor *object, const char *key
     struct json_cursor member = json_cursor_member(object, key);
     SKIP_ABSENT(member)
     return json_value_number(&member, min, max, out, error);
+}
+
+enum status json_member_angle(const struct json_cursor *object, const char *key, bool required,
+                              double *out, struct error *error)
+{
+    struct json_cursor member = json_cursor_member(object, key);
+    SKIP_ABSENT(member)
+    return json_value_angle(&member, out, error);
 }
 
 enum status json_member_integer(const struct json_cursor *object, const char *key, bool required,

@@ -53,7 +53,12 @@ enum status json_fail_status(const struct json_cursor *cursor, enum status statu
                              struct error *error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The value is an object and has no key outside `keys` (NULL-terminated). */
+/* Puts "file: $.scenarios[3]" of the cursor in front of an error that was set elsewhere, unless it
+ * begins with that file or would not fit; returns its status. */
+enum status json_prefix(const struct json_cursor *cursor, struct error *error);
+
+/* The value is an object and has no key outside `keys` (NULL-terminated); the error suggests the
+ * nearest key, or lists them where they are few. */
 enum status json_object_begin(const struct json_cursor *cursor, const char *const *keys,
                               struct error *error);
 
@@ -64,6 +69,8 @@ enum status json_array_begin(const struct json_cursor *cursor, size_t min, size_
 /* The json_value_* readers require the value to be present and right. Bounds are inclusive. */
 enum status json_value_number(const struct json_cursor *cursor, double min, double max, double *out,
                               struct error *error);
+/* An angle in radians from -2 pi to 2 pi; the error says so, since degrees are what it is for. */
+enum status json_value_angle(const struct json_cursor *cursor, double *out, struct error *error);
 enum status json_value_integer(const struct json_cursor *cursor, int64_t min, int64_t max,
                                int64_t *out, struct error *error);
 enum status json_value_bool(const struct json_cursor *cursor, bool *out, struct error *error);
@@ -78,6 +85,8 @@ enum status json_value_choice(const struct json_cursor *cursor, const char *cons
  * `required` is false. */
 enum status json_member_number(const struct json_cursor *object, const char *key, bool required,
                                double min, double max, double *out, struct error *error);
+enum status json_member_angle(const struct json_cursor *object, const char *key, bool required,
+                              double *out, struct error *error);
 enum status json_member_integer(const struct json_cursor *object, const char *key, bool required,
                                 int64_t min, int64_t max, int64_t *out, struct error *error);
 enum status json_member_bool(const struct json_cursor *object, const char *key, bool required,

@@ -7,6 +7,7 @@
 #include "schemas/scenario_json.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "schemas/scenario_parts.h"
 
 #include <math.h>
@@ -377,8 +378,7 @@ enum status decode_pose(const struct json_cursor *cursor, struct pose *out, stru
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_number(cursor, "x_m", true, -1e5, 1e5, &out->x_m, error));
     TRY(json_member_number(cursor, "y_m", true, -1e5, 1e5, &out->y_m, error));
-    return json_member_number(cursor, "heading_rad", true, -1000.0, 1000.0, &out->heading_rad,
-                              error);
+    return json_member_angle(cursor, "heading_rad", true, &out->heading_rad, error);
 }
 
 static enum status decode_trajectory_point(const struct json_cursor *cursor,
@@ -390,12 +390,16 @@ static enum status decode_trajectory_point(const struct json_cursor *cursor,
     } columns[] = {{0, 10000, &out->t_s},
                    {-1e5, 1e5, &out->x_m},
                    {-1e5, 1e5, &out->y_m},
-                   {-1000, 1000, &out->heading_rad},
+                   {-2 * PI_RAD, 2 * PI_RAD, &out->heading_rad},
                    {0, 150, &out->speed_mps}};
     size_t count;
     TRY(json_array_begin(cursor, COUNT_OF(columns), COUNT_OF(columns), &count, error));
     for (size_t i = 0; i < COUNT_OF(columns); i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
+        if (columns[i].value == &out->heading_rad) {
+            TRY(json_value_angle(&element, &out->heading_rad, error));
+            continue;
+        }
         TRY(json_value_number(&element, columns[i].min, columns[i].max, columns[i].value, error));
     }
     return STATUS_OK;

@@ -69,7 +69,9 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     size_t bytes = equals != NULL ? (size_t)(equals - word) : strlen(word);
     const struct cli_option *option = find_option(command, word, bytes);
     if (option == NULL) {
-        return usage_error(command, "unknown option ", word);
+        fprintf(stderr, "swerve %s: unknown option %s; see swerve %s --help\n", command->name, word,
+                command->name);
+        return 2;
     }
     if (option->flag != NULL) {
         if (equals != NULL) {
@@ -135,9 +137,14 @@ int cli_fail(const struct error *error)
 
 int cli_print_json(json_t *json)
 {
+    errno = 0;
     int failed = json == NULL || json_dumpf(json, stdout, JSON_INDENT(1)) != 0 ||
                  fputc('\n', stdout) == EOF || fflush(stdout) != 0;
+    bool reader_left = errno == EPIPE;
     json_decref(json);
+    if (failed && reader_left) {
+        return 0;
+    }
     if (failed) {
         fprintf(stderr, "swerve: cannot write JSON to stdout\n");
         return status_exit_code(STATUS_IO);

@@ -3,6 +3,7 @@
  */
 #include "scenarios/scenarios.h"
 #include "worker/cli.h"
+#include "worker/planner.h"
 
 #include "base/check.h"
 
@@ -14,11 +15,32 @@
 
 enum { FILES_MAX = 4096 };
 
+/* As a submission would: a planner that cannot run is a mistake of the suite. */
+static enum status check_planners(const struct suite *suite, struct error *error)
+{
+    const char *const *checked = NULL; /* entries share their suite's list */
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct suite_entry *entry = &suite->entries[i];
+        for (uint32_t k = 0; entry->planners != checked && k < entry->planner_count; k++) {
+            if (planner_spec_check(entry->planners[k], error) != STATUS_OK) {
+                return error_prefix(error, "%s", entry->place);
+            }
+        }
+        checked = entry->planners;
+    }
+    return STATUS_OK;
+}
+
 static json_t *validate_one(const char *path, bool json, int *code)
 {
     struct error error;
     struct suite *suite = NULL;
-    if (suite_load(path, &suite, &error) != STATUS_OK) {
+    enum status status = suite_load(path, &suite, &error);
+    if (status == STATUS_OK) {
+        status = check_planners(suite, &error);
+    }
+    if (status != STATUS_OK) {
+        suite_destroy(suite);
         *code = status_exit_code(error.status);
         if (!json) {
             fprintf(stderr, "swerve: %s\n", error.text);
@@ -30,8 +52,9 @@ static json_t *validate_one(const char *path, bool json, int *code)
         rollouts += 1 + suite->entries[i].document->scenario.branch_count;
     }
     if (!json) {
-        printf("%s: ok, %u scenarios, %u rollouts per seed and planner\n", path, suite->entry_count,
-               rollouts);
+        printf("%s: ok, %u scenario%s, %u rollout%s per seed and planner\n", path,
+               suite->entry_count, suite->entry_count == 1 ? "" : "s", rollouts,
+               rollouts == 1 ? "" : "s");
     }
     json_t *result = json_pack("{s:s, s:b, s:i, s:i}", "file", path, "valid", 1, "scenarios",
                                (int)suite->entry_count, "rollouts", (int)rollouts);
@@ -268,7 +291,7 @@ int command_import(int argc, char **argv)
         status = write_scenarios(out, all.texts, all.count, &error);
     }
     if (status == STATUS_OK) {
-        printf("%s: %zu scenarios\n", out, all.count);
+        printf("%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");
     }
     for (size_t i = 0; i < all.count; i++) {
         free(all.texts[i]);

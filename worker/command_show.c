@@ -10,6 +10,7 @@
 #include "schemas/outcome_json.h"
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct show {
     bool scenario;
     bool all;
     const char *suite;
+    bool reader_left; /* stdout is a pipe that nobody reads any more */
     struct store *store;
     struct outcome outcome;
 };
@@ -74,10 +76,12 @@ static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent
                      (int)tick->sensors_dark, "agents", list);
 }
 
-static enum status print_line(json_t *json, struct error *error)
+static enum status print_line(struct show *show, json_t *json, struct error *error)
 {
+    errno = 0;
     bool bad =
         json == NULL || json_dumpf(json, stdout, JSON_COMPACT) != 0 || fputc('\n', stdout) == EOF;
+    show->reader_left = bad && errno == EPIPE;
     json_decref(json);
     return bad ? error_set(error, STATUS_IO, "cannot write to stdout") : STATUS_OK;
 }
@@ -113,7 +117,7 @@ static enum status print_trace(struct show *show, struct error *error)
         if (!trace_reader_tick(&reader, rollout, t, &tick, agents)) {
             continue;
         }
-        status = print_line(tick_json(&tick, agents, reader.header.agent_count), error);
+        status = print_line(show, tick_json(&tick, agents, reader.header.agent_count), error);
     }
     trace_reader_finish(&reader);
     free(data);
@@ -135,7 +139,7 @@ static enum status show_every_outcome(struct show *show, struct error *error)
     while (status == STATUS_OK && count > 0) {
         status = show->store->ops->outcomes(show->store, &filter, page, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = print_line(outcome_encode(&page[i]), error);
+            status = print_line(show, outcome_encode(&page[i]), error);
             filter.after_id = page[i].id;
         }
     }
@@ -185,7 +189,7 @@ int command_show(int argc, char **argv)
     }
     enum status status = STATUS_OK;
     if ((count == 1) == show.all || (show.all && (show.trace || show.scenario)) ||
-        (!show.all && show.suite != NULL)) {
+        (show.trace && show.scenario) || (!show.all && show.suite != NULL)) {
         status =
             error_set(&error, STATUS_USAGE,
                       "expected one OUTCOME with --trace or --scenario, or --all with --suite");
@@ -199,5 +203,6 @@ int command_show(int argc, char **argv)
         status = show.all ? show_every_outcome(&show, &error) : show_one(&show, id, &error);
         show.store->ops->close(show.store);
     }
-    return status == STATUS_OK ? 0 : cli_fail(&error);
+    /* Who took what they wanted and left, as head does, is no error. */
+    return status == STATUS_OK || show.reader_left ? 0 : cli_fail(&error);
 }

@@ -45,7 +45,8 @@ int main(int argc, char **argv)
         printf("swerve %s (revision %.12s)\n", SWERVE_VERSION, revision_hash);
         return 0;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         print_help(stdout);
         return 0;
     }

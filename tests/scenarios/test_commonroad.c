@@ -457,7 +457,7 @@ static void problem_of_2018b(void)
 {
     struct imported imported = import_hand_made("commonroad_2018b.xml");
     const struct scenario *s = &imported.documents[0]->scenario;
-    EXPECT_TEXT(s->id, "DEU_Street-1_1_T-1");
+    EXPECT_TEXT(s->id, "DEU_Street-1_1_T-1-commonroad_2018b");
     EXPECT_INT(s->horizon_ticks, 41); /* 101 steps of 0.04 s, rounded up */
     EXPECT_NEAR(s->ego.pose.x_m, 5, 1e-9);
     EXPECT_NEAR(s->ego.speed_mps, 8, 1e-9);
@@ -536,8 +536,8 @@ static void problems_of_2020a(void)
     EXPECT_INT(imported.count, 2);
     const struct scenario *a = &imported.documents[0]->scenario;
     const struct scenario *b = &imported.documents[1]->scenario;
-    EXPECT_TEXT(a->id, "C-USA_Corner-2_3_T-1-pp500");
-    EXPECT_TEXT(b->id, "C-USA_Corner-2_3_T-1-pp501");
+    EXPECT_TEXT(a->id, "C-USA_Corner-2_3_T-1-commonroad_2020a-pp500");
+    EXPECT_TEXT(b->id, "C-USA_Corner-2_3_T-1-commonroad_2020a-pp501");
     EXPECT_INT(a->horizon_ticks, 80);
     EXPECT_INT(a->ego.route_count, 4); /* a lane change, then round the corner */
     EXPECT_TEXT(a->map.lanes[a->ego.route[0]].id, "102");

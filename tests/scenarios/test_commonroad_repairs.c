@@ -5,6 +5,7 @@
  * the flaw should have become; a table of broken files with what their errors must say; random
  * roads with noise, which must never be lost; random edits of the hand-made files.
  */
+#include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "scenarios/resolve.h"
@@ -430,6 +431,50 @@ static void noisy_road_is_never_lost(void)
     }
 }
 
+/* ---- names and angles ---- */
+
+/* Goal: headings are wrapped; files that share a benchmark id get ids of their own, a file named
+ * after its benchmark gets that alone, and what is too long keeps the end of the file's name.
+ * Method: one text, many names. */
+static void ids_tell_files_apart(void)
+{
+    /* A long name's id is checked for what it keeps. */
+    static const char *const cases[][2] = {
+        {"some/where/ZAM_Test-1_1_T-1.xml", "ZAM_Test-1_1_T-1"},
+        {"ZAM_Test-1_1_T-1", "ZAM_Test-1_1_T-1"},
+        {"some/where/second one.xml", "ZAM_Test-1_1_T-1-second_one"},
+        {"a_very_long_name_of_a_file_that_cannot_fit_into_any_id_part_7.xml", NULL},
+    };
+    struct text text = text_begin();
+    add_straight(&text, 1, 0, 200, 0, "");
+    add(&text, "<dynamicObstacle id=\"7\"><type>car</type><shape><rectangle><length>4.5</length>"
+               "<width>1.8</width></rectangle></shape>");
+    /* Ten turns and a tenth of a radian more, which no document takes as a heading. */
+    add_state(&text, "initialState", 60, 0, 20 * PI_RAD + 0.1, 5, 0);
+    add(&text, "<trajectory>");
+    add_state(&text, "state", 62, 0.2, -20 * PI_RAD + 0.1, 5, 4);
+    add(&text, "</trajectory></dynamicObstacle>\n");
+    add_problem(&text, 10, 0, 10, 30, "");
+    add(&text, "</commonRoad>\n");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct imported imported = imported_make(cases[i][0], text.data, text.bytes);
+        const char *id = imported.documents[0]->scenario.id;
+        const struct agent *turned = imported_agent(first(&imported), "7");
+        EXPECT(turned != NULL);
+        EXPECT_NEAR(turned->pose.heading_rad, 0.1, 1e-6);
+        EXPECT_NEAR(turned->trajectory.points[1].heading_rad, 0.1, 1e-6);
+        EXPECT(strlen(id) < LIMIT_ID_BYTES);
+        if (cases[i][1] != NULL) {
+            EXPECT_TEXT(id, cases[i][1]);
+        } else {
+            EXPECT_CONTAINS(id, "ZAM_Test-1_1_T-1-");
+            EXPECT_CONTAINS(id, "into_any_id_part_7");
+        }
+        imported_free(&imported);
+    }
+    free(text.data);
+}
+
 /* ---- broken files ---- */
 
 #define HEAD \
@@ -660,6 +705,7 @@ int main(void)
                     TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
                     TEST(too_many_obstacles_keep_the_nearest),
                     TEST(state_alone_goes_on_as_it_began), TEST(unreachable_goal_leads_near_it),
-                    TEST(noisy_road_is_never_lost), TEST(broken_files_say_where),
-                    TEST(limits_are_named), TEST(edited_files_load_or_are_refused));
+                    TEST(noisy_road_is_never_lost), TEST(ids_tell_files_apart),
+                    TEST(broken_files_say_where), TEST(limits_are_named),
+                    TEST(edited_files_load_or_are_refused));
 }

@@ -219,6 +219,10 @@ static void cycles_are_refused(void)
     expect_refusal("suite.json", STATUS_BAD_INPUT, "b.json: $.suites[0]", "cyclic reference");
     plant("{'id':'a','suites':['suite.json']}");
     expect_refusal("suite.json", STATUS_BAD_INPUT, "suite.json: $.suites[0]", "cyclic reference");
+    plant("{'id':'a','suites':['b.json']}");
+    write_file("b.json", "{'id':'b','scenarios':[{'file':'none.json'}]}");
+    expect_refusal("suite.json", STATUS_NOT_FOUND,
+                   "suite.json: $.suites[0]: ", "b.json: $.scenarios[0]: ");
     plant("{'id':'a','suites':['n1.json']}");
     for (int i = 1; i < 12; i++) {
         char name[32];
@@ -277,11 +281,20 @@ static const struct {
      "'grid':{'gap_m':[1]}}]}",
      STATUS_BAD_INPUT, "$.scenarios[0].set.gap_m", "the grid does not vary"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,30]}}]}",
-     STATUS_BAD_INPUT, "cut.json: $.id", "unique in the suite, found \"cut/gap_m=30\""},
+     STATUS_BAD_INPUT, "suite.json: $.scenarios[0]: expected an id that is unique in the suite",
+     "found \"cut/gap_m=30\" twice: a grid value is repeated"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json'},{'file':'deep/er/cut.json'}]}",
-     STATUS_BAD_INPUT, "cut.json: $.id", "unique in the suite"},
+     STATUS_BAD_INPUT, "suite.json: $.scenarios[1]: expected an id that is unique in the suite",
+     "suite.json: $.scenarios[0]: an entry's \"id\" can make it unique"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,-10]}}]}",
      STATUS_BAD_INPUT, "cut.json: $.agents[0]", "overlapping ego"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[30,-10],'sky':['fog']}}]}",
+     STATUS_BAD_INPUT,
+     "suite.json: $.scenarios[0]: with gap_m=-10,sky=\"fog\": ", "cut.json: $.agents[0]"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json'},{'file':'none.json'}]}", STATUS_NOT_FOUND,
+     "suite.json: $.scenarios[1]: ", "none.json: cannot open"},
+    {"{'id':'s','scenarios':[{'file':'suite.json'}]}", STATUS_BAD_INPUT,
+     "suite.json: $.scenarios[0].file: ", "this is a suite, list it under \"suites\""},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'sky':"
      "['a_word_that_is_much_too_long_for_an_id_of_sixty_three_bytes_at_most']}}]}",
      STATUS_LIMIT, "$.scenarios[0]", "at most 63 bytes"},
@@ -336,6 +349,12 @@ static void empty_places_are_refused(void)
 {
     plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json'}]}");
     expect_refusal("maps", STATUS_BAD_INPUT, "maps", "expected scenario files");
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json'}]}");
+    expect_refusal("deep", STATUS_BAD_INPUT, "deep: expected scenario files",
+                   "in subdirectories only");
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json'}]}");
+    write_file("suite.json", "\xEF\xBB\xBF{}");
+    expect_refusal("suite.json", STATUS_BAD_INPUT, "suite.json: line 1", "byte order mark");
     plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json'}]}");
     expect_refusal("nowhere.json", STATUS_NOT_FOUND, "nowhere.json", "cannot open");
 }

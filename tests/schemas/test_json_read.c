@@ -175,7 +175,11 @@ static void unknown_members_and_array_counts_are_errors(void)
     json_t *root = parse(valid);
     struct json_cursor top = json_cursor_root("doc.json", root);
     EXPECT_INT(json_object_begin(&top, keys, &error), STATUS_BAD_INPUT);
-    EXPECT_TEXT(error.text, "doc.json: $: unknown member \"none\"");
+    EXPECT_TEXT(error.text, "doc.json: $: unknown member \"none\"; legal are \"map\", \"seeds\", "
+                            "\"on\", \"kind\"");
+    static const char *const near[] = {"map", "nones", "on", "kind", "seeds", NULL};
+    EXPECT_INT(json_object_begin(&top, near, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "did you mean \"nones\"?");
     struct json_cursor map = json_cursor_member(&top, "map");
     struct json_cursor lanes = json_cursor_member(&map, "lanes");
     struct json_cursor seeds = json_cursor_member(&top, "seeds");

@@ -124,7 +124,7 @@ static void grow_map(struct arena *arena, struct map *map)
 
 static struct pose grow_pose(void)
 {
-    return (struct pose){uniform(-1e5, 1e5), uniform(-1e5, 1e5), uniform(-7, 7)};
+    return (struct pose){uniform(-1e5, 1e5), uniform(-1e5, 1e5), uniform(-6.28, 6.28)};
 }
 
 static struct trajectory grow_trajectory(struct arena *arena)
@@ -135,7 +135,7 @@ static struct trajectory grow_trajectory(struct arena *arena)
     for (uint32_t i = 0; i < trajectory.point_count; i++) {
         struct vec2 p = grow_point();
         trajectory.points[i] =
-            (struct trajectory_point){t_s, p.x_m, p.y_m, uniform(-7, 7), uniform(0, 150)};
+            (struct trajectory_point){t_s, p.x_m, p.y_m, uniform(-6.28, 6.28), uniform(0, 150)};
         t_s += uniform(1e-6, 2);
     }
     return trajectory;

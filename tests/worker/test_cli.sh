@@ -200,6 +200,12 @@ exit_2_usage() {
     code 2 "$swerve" replay --store a.db
     code 2 "$swerve" cancel --store a.db
     [ -e u.db ] && fail "a store was made"
+    code 2 "$swerve" show 1 --trace --scenario --store a.db
+    code 2 "$swerve" validate drive.json --colour
+    [ "$(cat err)" = "swerve validate: unknown option --colour; see swerve validate --help" ] ||
+        fail "expected one line, found: $(cat err)"
+    code 0 "$swerve" help
+    says out "usage: swerve COMMAND"
     code 0 "$swerve" --help
     code 0 "$swerve" run --help
 }
@@ -214,6 +220,13 @@ exit_3_bad_input_names_the_place_and_submits_nothing() {
     code 3 "$swerve" run mixed.json --store bad.db
     says err "bad2.json"
     says err "horizont"
+    says err "mixed.json: \$.scenarios[1]: "
+    echo '{"id": "slip", "planners": ["builtin:refrence"], "scenarios": [{"file": "drive.json"}]}' >slip.json
+    code 3 "$swerve" validate slip.json
+    says err "slip.json: \$.scenarios[0]: "
+    says err "refrence"
+    code 0 "$swerve" validate drive.json
+    says out "1 scenario, "
     code 3 "$swerve" submit mixed.json --store bad.db
     [ -e bad.db ] && fail "a store was made for a bad suite"
     code 3 "$swerve" submit mixed.json --store a.db
