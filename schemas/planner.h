@@ -7,8 +7,9 @@
  * are independent: an answer may depend on its own session's history and on nothing else, or
  * replays and forks will not reproduce (Swerve compares and says so).
  *
- * A plugin lives in the worker's process. When it crashes, or a call does not return for a long time
- * (planner.md), the worker is lost; its jobs are run again, and alone once they were lost twice.
+ * A plugin lives in the worker's process. When it crashes, or a call does not return for a long
+ * time (planner.md), the worker is lost; its jobs are run again, and alone once they were lost
+ * twice.
  *
  * A plugin exports `const struct swerve_planner_ops *swerve_planner_entry(void)`. This header is
  * self-contained: C11 or C++11, libc types only. Units: metres, seconds, radians; x ahead, y left.

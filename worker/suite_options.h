@@ -30,7 +30,7 @@ struct suite_options {
         {"--world", "NAME", "auto, replay, object, student or teacher (auto)",                     \
          .text = &(options).world},                                                                \
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \
-        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},     \
+        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
     {                                                                                              \
         "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \

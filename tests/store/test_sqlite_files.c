@@ -263,11 +263,10 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed =
-        TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
-                 TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
-                 TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
-                 TEST(first_reads_come_together));
+    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
+                          TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
+                          TEST(damaged_artifacts_are_reported),
+                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
