@@ -291,6 +291,7 @@ bool cr_line_between(const struct vec2 *left, uint32_t left_count, const struct 
     drop_doubled(line);
     for (int round = 0; round < SPIKE_ROUNDS && line->count > 2 && drop_spikes(line); round++) {
         *repaired = true;
+        drop_doubled(line); /* a spike's two feet may be one point */
     }
     if (line->count < 2) {
         return make_stub(line, across);

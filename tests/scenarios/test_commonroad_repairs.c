@@ -169,6 +169,25 @@ static void small_loop_and_spike_are_cut(void)
     imported_free(&imported);
 }
 
+/* Bounds that go out and come back to where they began: nothing but a spike. */
+static void lanelet_that_is_a_spike_becomes_a_stub(void)
+{
+    struct text text = text_begin();
+    add_straight(&text, 1, 0, 100, 0, "");
+    add(&text, "<lanelet id=\"2\">");
+    add_bound(&text, "leftBound", 3, (struct vec2[]){{0, 12}, {50, 12}, {0, 12}});
+    add_bound(&text, "rightBound", 3, (struct vec2[]){{0, 8}, {50, 8}, {0, 8}});
+    add(&text, "</lanelet>");
+    add_problem(&text, 10, 0, 5, 20, "");
+    struct imported imported = text_import(&text);
+    const struct scenario *s = first(&imported);
+    EXPECT_INT(s->map.lane_count, 2);
+    EXPECT_CONTAINS(s->source, "lane lines repaired");
+    const struct lane *lane = &s->map.lanes[1];
+    EXPECT_NEAR(polyline_length_m(lane->centre_line, lane->point_count), 0.1, 1e-6);
+    imported_free(&imported);
+}
+
 /* A closed track is one lanelet whose end is its beginning. */
 static void closed_track_is_split(void)
 {
@@ -269,6 +288,23 @@ static void ego_outside_lanes_is_moved(void)
     const struct scenario *s = first(&imported);
     EXPECT_NEAR(s->ego.pose.x_m, 20, 1e-9);
     EXPECT_NEAR(s->ego.pose.y_m, 0, 1e-9);
+    EXPECT_CONTAINS(s->source, "ego moved into the nearest lane");
+    imported_free(&imported);
+}
+
+/* Within its lane, but farther from the centre line than a route may begin. */
+static void ego_at_the_edge_of_a_square_is_moved(void)
+{
+    struct text text = text_begin();
+    add(&text, "<lanelet id=\"1\">");
+    add_bound(&text, "leftBound", 2, (struct vec2[]){{0, 40}, {100, 40}});
+    add_bound(&text, "rightBound", 2, (struct vec2[]){{0, 0}, {100, 0}});
+    add(&text, "</lanelet>");
+    add_problem(&text, 20, 3, 5, 20, "");
+    struct imported imported = text_import(&text);
+    const struct scenario *s = first(&imported);
+    EXPECT_NEAR(s->ego.pose.x_m, 20, 1e-9);
+    EXPECT_NEAR(s->ego.pose.y_m, 20, 1e-9);
     EXPECT_CONTAINS(s->source, "ego moved into the nearest lane");
     imported_free(&imported);
 }
@@ -698,14 +734,15 @@ static void edited_files_load_or_are_refused(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(reversed_bound_is_turned), TEST(small_loop_and_spike_are_cut),
-                    TEST(closed_track_is_split), TEST(gaps_are_bridged_or_dropped),
-                    TEST(contradicting_neighbours_are_dropped), TEST(grid_coordinates_are_moved),
-                    TEST(ego_outside_lanes_is_moved), TEST(recording_of_ego_becomes_its_log),
-                    TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
-                    TEST(too_many_obstacles_keep_the_nearest),
-                    TEST(state_alone_goes_on_as_it_began), TEST(unreachable_goal_leads_near_it),
-                    TEST(noisy_road_is_never_lost), TEST(ids_tell_files_apart),
-                    TEST(broken_files_say_where), TEST(limits_are_named),
-                    TEST(edited_files_load_or_are_refused));
+    return TEST_RUN(
+        TEST(reversed_bound_is_turned), TEST(small_loop_and_spike_are_cut),
+        TEST(lanelet_that_is_a_spike_becomes_a_stub), TEST(closed_track_is_split),
+        TEST(gaps_are_bridged_or_dropped), TEST(contradicting_neighbours_are_dropped),
+        TEST(grid_coordinates_are_moved), TEST(ego_outside_lanes_is_moved),
+        TEST(ego_at_the_edge_of_a_square_is_moved), TEST(recording_of_ego_becomes_its_log),
+        TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
+        TEST(too_many_obstacles_keep_the_nearest), TEST(state_alone_goes_on_as_it_began),
+        TEST(unreachable_goal_leads_near_it), TEST(noisy_road_is_never_lost),
+        TEST(ids_tell_files_apart), TEST(broken_files_say_where), TEST(limits_are_named),
+        TEST(edited_files_load_or_are_refused));
 }
