@@ -133,7 +133,7 @@ enum status engine_bench_physics(struct stage *stage, uint32_t slots, uint32_t t
 {
     const struct world_ops *ops = &world_object_ops;
     struct world *world = NULL;
-    enum status status = ops->open(&(struct world_config){slots}, &world, error);
+    enum status status = ops->open(&(struct world_config){.slot_count = slots}, &world, error);
     if (status != STATUS_OK) {
         return status;
     }

@@ -35,8 +35,63 @@ const struct scenario *stage_scenario(const struct stage *stage);
 const struct roadmap *stage_roadmap(const struct stage *stage);
 const struct route *stage_route(const struct stage *stage); /* ego's */
 
+/* How much of the scene a learned world is given, see engine/model.md. */
+enum layout_degree { LAYOUT_AGENTS = 0, LAYOUT_MAP, LAYOUT_NONE, LAYOUT_DEGREE_COUNT };
+extern const char *const layout_degree_names[LAYOUT_DEGREE_COUNT]; /* "agents", "map", "none" */
+
+/* A loaded model (engine/model.h); NULL for worlds without one. */
+struct model;
+
+/* Where pages go when memory is short; implemented by the caller (the engine knows no compressor).
+ * `write` keeps `bytes` and returns a handle > 0, 0 when it cannot; `read` gives them back and
+ * forgets them, or returns false and changes nothing; `drop` forgets them. */
+struct spill_ops {
+    void *context;
+    uint64_t (*write)(void *context, const void *data, size_t bytes);
+    bool (*read)(void *context, uint64_t handle, void *data, size_t bytes);
+    void (*drop)(void *context, uint64_t handle);
+};
+
 struct world_config {
     uint32_t slot_count; /* 1..LIMIT_SLOTS */
+    /* Learned worlds only. */
+    const struct model *model; /* borrowed, outlives the world; its precision and sampler hold */
+    enum layout_degree degree;
+    uint32_t thread_count; /* 0 counts as 1 */
+    /* Of the page pool; 0: what slot_count slots need, and half more. Less than they need is
+     * refused. Pages of parked rollouts that find no room go to the spill, or without one (or when
+     * it refuses) to the heap. */
+    size_t page_bytes_max;
+    const struct spill_ops *spill; /* borrowed; NULL: none */
+};
+
+/* What a learned world measured of the frame it just committed; the worker judges it. */
+struct world_signs {
+    uint32_t tick;
+    uint64_t not_finite;    /* latents that were NaN or infinite, or lost with a spilled page */
+    double saturated_share; /* of all latents */
+    double bev_change;      /* mean absolute change of occupancy where both frames reach, 0..1 */
+    double camera_change;   /* mean absolute change of the cameras, 0..1 */
+    double occupancy_cells; /* summed occupancy, in cells */
+    double vru_cells;
+    double layout_cells;       /* the same of the noise-free layout (agents), else NAN */
+    double layout_iou;         /* soft overlap with the layout's occupancy (agents), else NAN */
+    double camera_layout_corr; /* correlation of the cameras with their layout, -1..1, as they are
+                                  or in what differs between left and right, the worse; NAN: none */
+    double ego_step_m;         /* ego's motion in this tick */
+    double jump_m;             /* largest unexplained step of an extracted agent (map, none) */
+    uint32_t lost_agents;      /* extracted agents that vanished in view (map, none) */
+    uint32_t horizon_ticks;    /* trusted horizon of the model in this degree */
+};
+
+/* What running cost so far; all slots together. */
+struct world_cost {
+    double flop;           /* counted from the model's shapes */
+    uint64_t ticks;        /* slot-ticks */
+    uint64_t pages_shared; /* pages that forks, parking and equal starts did not have to copy */
+    uint64_t page_bytes;   /* of one page */
+    uint64_t pages_peak;   /* in use at once */
+    uint64_t spills;       /* moves of a page out of the pool's memory and back */
 };
 
 /* What an observation call should fill; NULL members are not drawn. */
@@ -48,7 +103,9 @@ struct observation_buffers {
 struct world_ops {
     const char *name; /* "object", "replay", "dummy" */
     enum tier tier;
-    bool has_truth; /* slot_scene gives true agents */
+    /* slot_scene gives true agents. Of learned worlds this holds in the degree `agents`; in the
+     * others the scene's agents are those found in the generated frames. */
+    bool has_truth;
 
     enum status (*open)(const struct world_config *config, struct world **out, struct error *error);
     void (*close)(struct world *world); /* accepts NULL; releases occupied slots */
@@ -70,7 +127,8 @@ struct world_ops {
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
 
-    /* The true state now; borrowed, valid until the next step, reset, restore or release. */
+    /* The state now, true where has_truth; borrowed, valid until the next step, reset, restore or
+     * release. */
     const struct scene *(*slot_scene)(const struct world *world, uint32_t slot);
 
     /* Applies a world intervention (agent_brake, agent_cut_in, agent_appear, conditions) before the
@@ -89,6 +147,12 @@ struct world_ops {
     void (*slot_save)(const struct world *world, uint32_t slot, void *state);
     void (*slot_restore)(struct world *world, uint32_t slot, void *state); /* consumes state */
     void (*slot_state_drop)(struct world *world, void *state);
+
+    /* Signs of the newest frame; borrowed until the next step, reset, restore or release. NULL
+     * member: a world with nothing to tell (object, replay). */
+    const struct world_signs *(*slot_signs)(const struct world *world, uint32_t slot);
+    /* NULL member: a world that keeps no such account. */
+    void (*cost)(const struct world *world, struct world_cost *out);
 };
 
 /* First member of every world's own struct. */
@@ -99,6 +163,8 @@ struct world {
 
 extern const struct world_ops world_object_ops;
 extern const struct world_ops world_replay_ops;
+extern const struct world_ops world_student_ops; /* both need config.model of their tier */
+extern const struct world_ops world_teacher_ops;
 extern const struct world_ops world_dummy_ops; /* conformance and scheduling tests */
 
 /* The ops table of a tier, or NULL if this build has none for it. */

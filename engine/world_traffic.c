@@ -247,6 +247,8 @@ static void slot_state_drop(struct world *world, void *state)
     parked->stage = NULL;
 }
 
+const char *const layout_degree_names[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
+
 const struct world_ops world_object_ops = {
     .name = "object",
     .tier = TIER_OBJECT,
@@ -295,7 +297,9 @@ const struct world_ops *world_ops_for_tier(enum tier tier)
     case TIER_REPLAY:
         return &world_replay_ops;
     case TIER_STUDENT:
+        return &world_student_ops;
     case TIER_TEACHER:
+        return &world_teacher_ops;
     case TIER_COUNT:
         break;
     }

@@ -181,22 +181,6 @@ static void set_id(const struct import *import, const struct xml_element *proble
              number);
 }
 
-static struct criteria make_criteria(void)
-{
-    return (struct criteria){
-        .no_at_fault_collision = true,
-        .stay_drivable = true,
-        .right_direction = true,
-        .min_ttc_s = NAN,
-        .min_distance_m = NAN,
-        .impact_speed_max_mps = NAN,
-        .progress_min = NAN,
-        .score_min = NAN,
-        .speed_max_mps = NAN,
-        .expected_progress_m = NAN,
-    };
-}
-
 /* Lanes are shared with the other problems; a lane's kind may change for ego, so they are copied.
  */
 static enum status copy_lanes(struct import *import, struct map *out)
@@ -216,7 +200,7 @@ static enum status make_scenario(struct import *import, const struct xml_element
     struct cr_context *context = &import->context;
     double start_s;
     context->notes = import->file_notes;
-    *scenario = (struct scenario){.question = QUESTION_REGRESSION, .criteria = make_criteria()};
+    *scenario = (struct scenario){.question = QUESTION_REGRESSION, .criteria = criteria_default()};
     set_id(import, problem, scenario);
     snprintf(scenario->title, sizeof scenario->title, "CommonRoad %s", scenario->id);
     TRY(copy_lanes(import, &scenario->map));

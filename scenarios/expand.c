@@ -133,8 +133,9 @@ static enum status compose_id(const struct json_cursor *entry, const struct json
 
 static enum status make_document(const struct json_cursor *entry,
                                  const struct json_cursor *scenario, const struct grid *grid,
-                                 const json_t *values, struct map_cache *cache,
-                                 struct scenario_document **out, struct error *error)
+                                 const json_t *values, const struct scenario_changes *changes,
+                                 struct map_cache *cache, struct scenario_document **out,
+                                 struct error *error)
 {
     struct symbol_table symbols;
     char id[LIMIT_ID_BYTES];
@@ -145,7 +146,7 @@ static enum status make_document(const struct json_cursor *entry,
     }
     TRY(parameters_evaluate(scenario, &overrides, &symbols, error));
     TRY(compose_id(entry, scenario, grid, &symbols, id, error));
-    return scenario_build(scenario, &symbols, id, cache, out, error);
+    return scenario_build(scenario, &symbols, id, changes, cache, out, error);
 }
 
 /* Puts the values of the grid point that failed in front, unless the entry itself is at fault. */
@@ -171,8 +172,8 @@ static enum status name_point(const struct json_cursor *entry, const struct grid
 }
 
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
-                         struct map_cache *cache, expand_sink *sink, void *context,
-                         struct error *error)
+                         const struct scenario_changes *changes, struct map_cache *cache,
+                         expand_sink *sink, void *context, struct error *error)
 {
     struct grid grid;
     struct json_cursor grid_cursor = json_cursor_member(entry, "grid");
@@ -197,7 +198,8 @@ enum status entry_expand(const struct json_cursor *entry, const struct json_curs
         struct scenario_document *document = NULL;
         status = choose_point(&grid, point, values, entry, error);
         if (status == STATUS_OK) {
-            status = make_document(entry, scenario, &grid, values, cache, &document, error);
+            status =
+                make_document(entry, scenario, &grid, values, changes, cache, &document, error);
             if (status != STATUS_OK) {
                 status = name_point(entry, &grid, error);
             }

@@ -65,7 +65,8 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
 }
 
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
-                           const char *id, struct map_cache *cache, struct scenario_document **out,
+                           const char *id, const struct scenario_changes *changes,
+                           struct map_cache *cache, struct scenario_document **out,
                            struct error *error)
 {
     struct scenario_document *document = NULL;
@@ -73,7 +74,10 @@ enum status scenario_build(const struct json_cursor *written, struct symbol_tabl
     bool map_checked;
     TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, error));
     enum status status =
-        scenario_document_create(written->file, resolved, map_checked, &document, error);
+        changes != NULL ? changes_apply(changes, written->file, resolved, error) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = scenario_document_create(written->file, resolved, map_checked, &document, error);
+    }
     json_decref(resolved);
     if (status == STATUS_OK) {
         /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
@@ -94,7 +98,7 @@ enum status scenario_load_written(const struct json_cursor *written,
     struct symbol_table symbols;
     struct map_cache cache = {0};
     TRY(parameters_evaluate(written, overrides, &symbols, error));
-    enum status status = scenario_build(written, &symbols, NULL, &cache, out, error);
+    enum status status = scenario_build(written, &symbols, NULL, NULL, &cache, out, error);
     map_cache_finish(&cache);
     return status;
 }

@@ -15,6 +15,8 @@
 #include "scenarios/scenarios.h"
 #include "schemas/json_read.h"
 
+#include <math.h>
+
 #include <sys/stat.h>
 
 /* Returns early with a failed status; only where nothing has to be released. */
@@ -153,15 +155,38 @@ enum status map_validate(const char *name, const char *path, const struct map *m
 enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
                                     bool lanes_checked, struct error *error);
 
+/* ---- changes.c ---- */
+
+/* What a suite changes in a scenario. Start from SCENARIO_UNCHANGED. */
+struct scenario_changes {
+    int question;                /* enum question, -1: as written */
+    double horizon_s;            /* NAN: as written */
+    struct json_cursor branches; /* list of the ids that stay; not present: all of them */
+};
+#define SCENARIO_UNCHANGED ((struct scenario_changes){.question = -1, .horizon_s = NAN})
+
+/* The members question, horizon_s and branches of a suite's entry; those that are absent change
+ * nothing. Borrows the entry. */
+enum status changes_read(const struct json_cursor *entry, struct scenario_changes *changes,
+                         struct error *error);
+/* The member question of a suite. */
+enum status changes_read_question(const struct json_cursor *cursor,
+                                  struct scenario_changes *changes, struct error *error);
+
+/* Changes a resolved document; `file` is the scenario's, for messages. */
+enum status changes_apply(const struct scenario_changes *changes, const char *file,
+                          json_t *resolved, struct error *error);
+
 /* ---- load.c ---- */
 
 /* Decodes, completes, validates and hashes a resolved document. */
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
                                      struct scenario_document **out, struct error *error);
 
-/* Resolve, create, and see that every parameter was asked for. */
+/* Resolve, change (NULL: nothing), create, and see that every parameter was asked for. */
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
-                           const char *id, struct map_cache *cache, struct scenario_document **out,
+                           const char *id, const struct scenario_changes *changes,
+                           struct map_cache *cache, struct scenario_document **out,
                            struct error *error);
 
 /* A parsed document as it was written, with overrides (or NULL) for its parameters. */
@@ -178,7 +203,7 @@ typedef enum status expand_sink(void *context, struct scenario_document *documen
 /* The concrete scenarios of one suite entry (cursor of the entry; scenario: the parsed file), in
  * grid order. */
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
-                         struct map_cache *cache, expand_sink *sink, void *context,
-                         struct error *error);
+                         const struct scenario_changes *changes, struct map_cache *cache,
+                         expand_sink *sink, void *context, struct error *error);
 
 #endif

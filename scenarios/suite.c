@@ -17,12 +17,13 @@
 
 enum { INCLUDES_MAX = 64, SUITE_TEXT_BYTES = 64 << 20 };
 
-/* Seeds and planners of one level; in the suite's arena. */
+/* Seeds, planners and question of one level; in the suite's arena. */
 struct defaults {
     uint32_t seed_count;
     const uint64_t *seeds;
     uint32_t planner_count;
     const char *const *planners;
+    struct scenario_changes changes; /* an entry's may differ */
 };
 
 /* What is being built. The suite comes first: suite_destroy gets a pointer to it. */
@@ -148,7 +149,8 @@ static enum status expand_file(struct loading *loading, const char *path,
     if (context.entry.file == NULL || context.entry.place == NULL) {
         return suite_no_memory(loading, path);
     }
-    return entry_expand(entry, &written, &loading->cache, add_entry, &context, loading->error);
+    return entry_expand(entry, &written, &defaults->changes, &loading->cache, add_entry, &context,
+                        loading->error);
 }
 
 /* ---- seeds and planners ---- */
@@ -257,8 +259,9 @@ static bool is_suite(const json_t *root)
 static enum status load_entry(struct loading *loading, const struct level *level,
                               const struct json_cursor *entry)
 {
-    static const char *const keys[] = {"file",  "id",       "grid",     "set",
-                                       "seeds", "planners", "priority", NULL};
+    static const char *const keys[] = {"file",      "id",       "grid",     "set",
+                                       "seeds",     "planners", "priority", "question",
+                                       "horizon_s", "branches", NULL};
     struct error *error = loading->error;
     struct defaults defaults = level->defaults;
     char name[LIMIT_SPEC_BYTES];
@@ -272,6 +275,7 @@ static enum status load_entry(struct loading *loading, const struct level *level
     TRY(read_seeds(&part, &loading->owner->arena, &defaults, error));
     part = json_cursor_member(entry, "planners");
     TRY(read_planners(&part, &loading->owner->arena, &defaults, error));
+    TRY(changes_read(entry, &defaults.changes, error));
     TRY(json_member_integer(entry, "priority", false, -1000000, 1000000, &priority, error));
     json_t *scenario;
     if (json_read_file(path, LIMIT_DOCUMENT_BYTES, &scenario, error) != STATUS_OK) {
@@ -292,8 +296,8 @@ static enum status load_entry(struct loading *loading, const struct level *level
 static enum status check_suite_form(const struct json_cursor *top, struct suite *head,
                                     struct error *error)
 {
-    static const char *const keys[] = {"$schema", "id",    "title",    "scenarios",
-                                       "suites",  "seeds", "planners", NULL};
+    static const char *const keys[] = {"$schema", "id",       "title",    "scenarios", "suites",
+                                       "seeds",   "planners", "question", NULL};
     char id[LIMIT_ID_BYTES];
     char title[LIMIT_TEXT_BYTES] = "";
     size_t count;
@@ -350,7 +354,8 @@ static enum status push_level(struct loading *loading, const char *path, json_t 
     struct json_cursor part = json_cursor_member(&top, "seeds");
     TRY(read_seeds(&part, &loading->owner->arena, &level->defaults, loading->error));
     part = json_cursor_member(&top, "planners");
-    return read_planners(&part, &loading->owner->arena, &level->defaults, loading->error);
+    TRY(read_planners(&part, &loading->owner->arena, &level->defaults, loading->error));
+    return changes_read_question(&top, &level->defaults.changes, loading->error);
 }
 
 static enum status open_include(struct loading *loading, const struct level *level,
@@ -536,7 +541,8 @@ static enum status load_directory(struct loading *loading, const char *path,
 static enum status load_path(struct loading *loading, const char *path)
 {
     static const uint64_t first_seed = 1;
-    const struct defaults defaults = {.seed_count = 1, .seeds = &first_seed};
+    const struct defaults defaults = {
+        .seed_count = 1, .seeds = &first_seed, .changes = SCENARIO_UNCHANGED};
     struct suite *suite = &loading->owner->suite;
     struct stat info;
     json_t *root;

@@ -56,6 +56,10 @@ struct job_spec {
     int64_t parent_job_id;             /* lineage: the flagged job this one replaces; 0: none */
     char prefix_key[SHA256_HEX_BYTES]; /* affinity: jobs with equal keys share context (map, model)
                                         */
+    char audit_key[SHA256_HEX_BYTES];  /* key of the job of this suite that this one repeats on the
+                                          teacher, to compare the verdicts; "": a job in its own
+                                          right. Its outcomes do not count as the suite's, its cost
+                                          does */
 };
 
 /* What a claim returns. */
@@ -88,9 +92,14 @@ struct job_completion {
     enum completion_kind kind;
     int64_t device_ns; /* whole attempt, discarded work included */
     int64_t metres_mm;
+    int64_t mflop;                        /* millions of operations of a learned world */
     char artifact_hash[SHA256_HEX_BYTES]; /* "" or an artifact already in the store */
-    char escalate_pool[LIMIT_ID_BYTES];   /* FLAGGED only: pool of the new job; "": none exists */
+    /* FLAGGED only: what the new job differs in from this one. */
+    char escalate_pool[LIMIT_ID_BYTES]; /* "": none exists */
     enum tier escalate_tier;
+    char escalate_model_hash[SHA256_HEX_BYTES];
+    char escalate_sampler[LIMIT_ID_BYTES];
+    char escalate_key[SHA256_HEX_BYTES]; /* its result identity; "": derived from this job's */
     char error[OUTCOME_ERROR_BYTES];
     uint32_t outcome_count;
     const struct outcome *outcomes; /* borrowed */
@@ -101,6 +110,7 @@ struct ledger_totals {
     int64_t attempts;
     int64_t device_ns;
     int64_t metres_mm;
+    int64_t mflop; /* 0 for attempts whose worker vanished */
     int64_t cost_uusd;
 };
 

@@ -34,6 +34,7 @@ static const struct json_field spec_fields[] = {
     SPEC(attempts_max, JSON_FIELD_U32),
     SPEC(parent_job_id, JSON_FIELD_I64),
     SPEC(prefix_key, JSON_FIELD_TEXT),
+    SPEC(audit_key, JSON_FIELD_TEXT),
 };
 
 static const struct json_field lease_fields[] = {
@@ -50,16 +51,19 @@ static const struct json_field completion_fields[] = {
     JSON_FIELD_ENUM(struct job_completion, kind, completion_kind_names, COMPLETION_KIND_COUNT),
     COMPLETION(device_ns, JSON_FIELD_I64),
     COMPLETION(metres_mm, JSON_FIELD_I64),
+    COMPLETION(mflop, JSON_FIELD_I64),
     COMPLETION(artifact_hash, JSON_FIELD_TEXT),
     COMPLETION(escalate_pool, JSON_FIELD_TEXT),
     JSON_FIELD_ENUM(struct job_completion, escalate_tier, tier_names, TIER_COUNT),
+    COMPLETION(escalate_model_hash, JSON_FIELD_TEXT),
+    COMPLETION(escalate_sampler, JSON_FIELD_TEXT),
+    COMPLETION(escalate_key, JSON_FIELD_TEXT),
     COMPLETION(error, JSON_FIELD_TEXT),
 };
 
 static const struct json_field totals_fields[] = {
-    TOTALS(attempts, JSON_FIELD_I64),
-    TOTALS(device_ns, JSON_FIELD_I64),
-    TOTALS(metres_mm, JSON_FIELD_I64),
+    TOTALS(attempts, JSON_FIELD_I64),  TOTALS(device_ns, JSON_FIELD_I64),
+    TOTALS(metres_mm, JSON_FIELD_I64), TOTALS(mflop, JSON_FIELD_I64),
     TOTALS(cost_uusd, JSON_FIELD_I64),
 };
 

@@ -102,11 +102,23 @@ struct outcome {
     uint32_t prefix_ticks; /* of these, simulated once by the main line and shared */
     int64_t metres_mm;     /* driven in simulation by this rollout, shared prefix excluded */
     int64_t device_ns;     /* compute charged to this rollout, shared prefix excluded */
+    int64_t mflop;         /* millions of operations of a learned world, likewise; else 0 */
     char trace_hash[SHA256_HEX_BYTES];    /* see schemas/trace.h */
     char artifact_hash[SHA256_HEX_BYTES]; /* trace artifact in the store */
     char slice[6][LIMIT_ID_BYTES];        /* values by enum slice_kind, copied from the scenario */
     bool safety_critical;
     char error[OUTCOME_ERROR_BYTES]; /* planner error and the tail of its stderr; else "" */
+    /* The evidence of a flagged rollout. */
+    char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless flagged */
+    uint32_t health_tick;
+    double health_value;     /* what was measured; NAN: not a number */
+    double health_threshold; /* what it might have been; 0 without a check */
+    char
+        evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; "": none was kept */
+    /* Filled by the store from the job; not looked at in a completion. */
+    int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
+    int64_t audit_of;      /* the job whose twin produced this (a second opinion, not a result of
+                              the suite's own; pairs join by branch_id); 0: a result */
 };
 
 extern const char *const tier_names[TIER_COUNT];

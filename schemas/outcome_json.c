@@ -62,10 +62,18 @@ static const struct json_field outcome_fields[] = {
     OUTCOME(prefix_ticks, JSON_FIELD_U32),
     OUTCOME(metres_mm, JSON_FIELD_I64),
     OUTCOME(device_ns, JSON_FIELD_I64),
+    OUTCOME(mflop, JSON_FIELD_I64),
     OUTCOME(trace_hash, JSON_FIELD_TEXT),
     OUTCOME(artifact_hash, JSON_FIELD_TEXT),
     OUTCOME(safety_critical, JSON_FIELD_BOOL),
     OUTCOME(error, JSON_FIELD_TEXT),
+    OUTCOME(health_check, JSON_FIELD_TEXT),
+    OUTCOME(health_tick, JSON_FIELD_U32),
+    OUTCOME(health_value, JSON_FIELD_F64),
+    OUTCOME(health_threshold, JSON_FIELD_F64),
+    OUTCOME(evidence_hash, JSON_FIELD_TEXT),
+    OUTCOME(parent_job_id, JSON_FIELD_I64),
+    OUTCOME(audit_of, JSON_FIELD_I64),
 };
 
 static const char *const outcome_extra_keys[] = {"reasons", "metrics", "slices", NULL};

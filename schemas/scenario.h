@@ -241,6 +241,9 @@ struct criteria {
     double expected_progress_m;  /* what counts as progress 1.0; NAN: from log or free flow */
 };
 
+/* What holds where a document says nothing. */
+struct criteria criteria_default(void);
+
 /* ---- branches ---- */
 
 enum intervention_kind {

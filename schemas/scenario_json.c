@@ -184,6 +184,22 @@ static enum status decode_slices(const struct json_cursor *cursor, struct scenar
     return json_member_bool(cursor, "safety_critical", false, &slices->safety_critical, error);
 }
 
+struct criteria criteria_default(void)
+{
+    return (struct criteria){
+        .no_at_fault_collision = true,
+        .stay_drivable = true,
+        .right_direction = true,
+        .min_ttc_s = NAN,
+        .min_distance_m = NAN,
+        .impact_speed_max_mps = NAN,
+        .progress_min = NAN,
+        .score_min = NAN,
+        .speed_max_mps = NAN,
+        .expected_progress_m = NAN,
+    };
+}
+
 static enum status decode_criteria(const struct json_cursor *cursor, struct criteria *out,
                                    struct error *error)
 {
@@ -201,18 +217,7 @@ static enum status decode_criteria(const struct json_cursor *cursor, struct crit
                                        "speed_max_mps",
                                        "expected_progress_m",
                                        NULL};
-    *out = (struct criteria){
-        .no_at_fault_collision = true,
-        .stay_drivable = true,
-        .right_direction = true,
-        .min_ttc_s = NAN,
-        .min_distance_m = NAN,
-        .impact_speed_max_mps = NAN,
-        .progress_min = NAN,
-        .score_min = NAN,
-        .speed_max_mps = NAN,
-        .expected_progress_m = NAN,
-    };
+    *out = criteria_default();
     if (!json_cursor_present(cursor)) {
         return STATUS_OK;
     }

@@ -148,15 +148,37 @@ static json_t *worker_body(const struct store_worker *worker)
     return body;
 }
 
+/* The answers to a heartbeat and to a claim: a time to live and a list of at most `max` records.
+ * Consumes `root`; writes *ttl_ms on success only. */
+static enum status decode_beat(const struct http_path *path, json_t *root, const char *list_key,
+                               const struct wire_codec *codec, void *out, uint32_t max,
+                               uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    const char *const keys[] = {list_key, "ttl_ms", NULL};
+    int64_t ttl = 0;
+    struct json_cursor cursor = json_cursor_root(path->text, root);
+    struct json_cursor list = json_cursor_member(&cursor, list_key);
+    enum status status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
+    }
+    if (status == STATUS_OK) {
+        status = wire_list_decode(codec, &list, out, max, count, error);
+    }
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *ttl_ms = ttl;
+    }
+    return status;
+}
+
 static enum status client_heartbeat(struct store *store, const struct store_worker *worker,
                                     const struct store_progress *progress, uint32_t count,
                                     int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                                     struct error *error)
 {
-    static const char *const keys[] = {"cancelled", "ttl_ms", NULL};
     struct http_path path;
     json_t *root = NULL;
-    int64_t ttl = 0;
     uint32_t found = 0;
     uint32_t listed = progress != NULL ? count : 0;
     enum status status = worker_path(&path, worker->worker_id, "/heartbeat", error);
@@ -176,21 +198,10 @@ static enum status client_heartbeat(struct store *store, const struct store_work
     if (status != STATUS_OK) {
         return status;
     }
-    struct json_cursor cursor = json_cursor_root(path.text, root);
-    struct json_cursor list = json_cursor_member(&cursor, "cancelled");
-    status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
-    }
-    if (status == STATUS_OK) {
-        status = wire_list_decode(&wire_i64, &list, cancelled, listed, &found, error);
-    }
-    json_decref(root);
-    if (status == STATUS_OK) {
-        *ttl_ms = ttl;
-        if (cancelled_count != NULL) {
-            *cancelled_count = found;
-        }
+    status =
+        decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, error);
+    if (status == STATUS_OK && cancelled_count != NULL) {
+        *cancelled_count = found;
     }
     return status;
 }
@@ -212,12 +223,9 @@ static enum status client_claim(struct store *store, const struct store_worker *
                                 uint32_t max, int64_t wait_ms, struct job_lease *leases,
                                 uint32_t *count, int64_t *ttl_ms, struct error *error)
 {
-    static const char *const keys[] = {"leases", "ttl_ms", NULL};
     struct http_client *client = client_of(store);
     struct http_path path;
     json_t *root = NULL;
-    int64_t ttl = 0;
-    uint32_t found = 0;
     enum status status = worker_path(&path, worker->worker_id, "/claim", error);
     if (status == STATUS_OK) {
         status = worker_check(worker, error);
@@ -244,21 +252,7 @@ static enum status client_claim(struct store *store, const struct store_worker *
     if (status != STATUS_OK) {
         return status;
     }
-    struct json_cursor cursor = json_cursor_root(path.text, root);
-    struct json_cursor list = json_cursor_member(&cursor, "leases");
-    status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
-    }
-    if (status == STATUS_OK) {
-        status = wire_list_decode(&wire_lease, &list, leases, max, &found, error);
-    }
-    json_decref(root);
-    if (status == STATUS_OK) {
-        *count = found;
-        *ttl_ms = ttl;
-    }
-    return status;
+    return decode_beat(&path, root, "leases", &wire_lease, leases, max, count, ttl_ms, error);
 }
 
 static json_t *completions_body(const struct job_completion *completions, uint32_t count)

@@ -182,16 +182,23 @@ static const struct json_field progress_fields[] = {
 };
 
 static const struct json_field suite_status_fields[] = {
-    SUITE(rollouts_total, JSON_FIELD_I64),     SUITE(ticks, JSON_FIELD_I64),
-    SUITE(prefix_ticks_saved, JSON_FIELD_I64), SUITE(metres_mm, JSON_FIELD_I64),
-    SUITE(device_ns, JSON_FIELD_I64),          SUITE(cost_uusd, JSON_FIELD_I64),
+    SUITE(rollouts_total, JSON_FIELD_I64),
+    SUITE(ticks, JSON_FIELD_I64),
+    SUITE(prefix_ticks_saved, JSON_FIELD_I64),
+    SUITE(metres_mm, JSON_FIELD_I64),
+    SUITE(device_ns, JSON_FIELD_I64),
+    SUITE(cost_uusd, JSON_FIELD_I64),
     SUITE(memoised_jobs, JSON_FIELD_I64),
+    SUITE(rollouts_audit, JSON_FIELD_I64),
+    SUITE(mflop, JSON_FIELD_I64),
+    SUITE(audits_dead, JSON_FIELD_I64),
 };
 
 static const struct json_field ledger_row_fields[] = {
     ROW(pool, JSON_FIELD_TEXT),
     ROW(device, JSON_FIELD_TEXT),
     JSON_FIELD_ENUM(struct store_ledger_row, tier, tier_names, TIER_COUNT),
+    ROW(audit, JSON_FIELD_BOOL),
     ROW(end, JSON_FIELD_TEXT),
 };
 

@@ -181,6 +181,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
     attempt.device = device;
     attempt.pool_name = spec.pool;
     attempt.tier = spec.tier;
+    attempt.audit = spec.audit_key[0] != '\0';
     attempt.error = lost_text;
     status = ledger_charge(tally, &attempt, error);
     if (status == STATUS_OK) {

@@ -46,6 +46,7 @@ static enum status flush_suites(struct tally *tally, struct error *error)
         query_int(&query, suite->ticks);
         query_int(&query, suite->prefix_ticks_saved);
         query_int(&query, suite->metres_mm);
+        query_int(&query, suite->rollouts_audit);
         status = query_run(&query, error);
     }
     tally->suite_count = 0;
@@ -63,10 +64,12 @@ static enum status flush_entries(struct tally *tally, struct error *error)
         query_int(&query, entry->pool);
         query_text(&query, entry->device);
         query_int(&query, (int64_t)entry->tier);
+        query_int(&query, entry->audit);
         query_int(&query, (int64_t)entry->end);
         query_int(&query, entry->totals.attempts);
         query_int(&query, entry->totals.device_ns);
         query_int(&query, entry->totals.metres_mm);
+        query_int(&query, entry->totals.mflop);
         query_int(&query, entry->totals.cost_uusd);
         status = query_run(&query, error);
     }
@@ -149,7 +152,7 @@ static enum status tally_entry(struct tally *tally, const struct ledger_attempt 
     for (uint32_t i = 0; i < tally->entry_count; i++) {
         struct tally_entry *entry = &tally->entries[i];
         if (entry->suite == attempt->suite && entry->pool == attempt->pool &&
-            entry->tier == attempt->tier && entry->end == end &&
+            entry->tier == attempt->tier && entry->audit == attempt->audit && entry->end == end &&
             strcmp(entry->device, attempt->device) == 0) {
             *out = entry;
             return STATUS_OK;
@@ -166,6 +169,7 @@ static enum status tally_entry(struct tally *tally, const struct ledger_attempt 
     (*out)->suite = attempt->suite;
     (*out)->pool = attempt->pool;
     (*out)->tier = attempt->tier;
+    (*out)->audit = attempt->audit;
     (*out)->end = end;
     memcpy((*out)->device, attempt->device, strlen(attempt->device) + 1);
     return STATUS_OK;
@@ -266,6 +270,7 @@ enum status ledger_entry_get(struct sqlite_db *db, int64_t job_id, int64_t epoch
         entry->pool = query_column_int(&query, 7);
         query_column_text(&query, 8, entry->device, sizeof entry->device);
         entry->tier = (enum tier)query_column_int(&query, 9);
+        entry->mflop = query_column_int(&query, 10);
     }
     return query_end(&query, error);
 }
@@ -285,6 +290,7 @@ static enum status insert_attempt(struct tally *tally, const struct ledger_attem
     query_int(&query, (int64_t)attempt->end);
     query_int(&query, attempt->device_ns);
     query_int(&query, attempt->metres_mm);
+    query_int(&query, attempt->mflop);
     query_int(&query, price_uusd_per_hour);
     query_int(&query, cost_uusd);
     query_int_or_null(&query, attempt->escalated_job);
@@ -293,13 +299,14 @@ static enum status insert_attempt(struct tally *tally, const struct ledger_attem
     return query_run(&query, error);
 }
 
-static void add_totals(struct ledger_totals *totals, int64_t sign, int64_t device_ns,
-                       int64_t metres_mm, int64_t cost_uusd)
+static void add_totals(struct ledger_totals *totals, int64_t sign,
+                       const struct ledger_totals *attempt)
 {
     totals->attempts += sign;
-    totals->device_ns += sign * device_ns;
-    totals->metres_mm += sign * metres_mm;
-    totals->cost_uusd += sign * cost_uusd;
+    totals->device_ns += sign * attempt->device_ns;
+    totals->metres_mm += sign * attempt->metres_mm;
+    totals->mflop += sign * attempt->mflop;
+    totals->cost_uusd += sign * attempt->cost_uusd;
 }
 
 static enum status tally_price(struct tally *tally, const char *pool, const char *device,
@@ -339,8 +346,17 @@ enum status ledger_charge(struct tally *tally, const struct ledger_attempt *atte
     }
     int64_t cost = ledger_cost_uusd(attempt->device_ns, price, &account->carry);
     account->changed = true;
-    add_totals(&entry->totals, 1, attempt->device_ns, attempt->metres_mm, cost);
+    add_totals(&entry->totals, 1,
+               &(struct ledger_totals){.device_ns = attempt->device_ns,
+                                       .metres_mm = attempt->metres_mm,
+                                       .mflop = attempt->mflop,
+                                       .cost_uusd = cost});
     return insert_attempt(tally, attempt, price, cost, error);
+}
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *attempt,
@@ -348,36 +364,40 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
 {
     struct tally_account *account = NULL;
     struct tally_entry *entry = NULL;
-    int64_t device_ns =
-        attempt->device_ns > before->device_ns ? attempt->device_ns : before->device_ns;
-    int64_t metres_mm =
-        attempt->metres_mm > before->metres_mm ? attempt->metres_mm : before->metres_mm;
+    const struct ledger_totals was = {.device_ns = before->device_ns,
+                                      .metres_mm = before->metres_mm,
+                                      .mflop = before->mflop,
+                                      .cost_uusd = before->cost_uusd};
+    struct ledger_totals now = {.device_ns = max_i64(attempt->device_ns, before->device_ns),
+                                .metres_mm = max_i64(attempt->metres_mm, before->metres_mm),
+                                .mflop = max_i64(attempt->mflop, before->mflop)};
     enum status status = tally_account(tally, before->pool, before->device,
                                        before->price_uusd_per_hour, &account, error);
 
     if (status != STATUS_OK) {
         return status;
     }
-    int64_t cost =
-        before->cost_uusd + ledger_cost_uusd(device_ns - before->device_ns,
+    now.cost_uusd =
+        before->cost_uusd + ledger_cost_uusd(now.device_ns - before->device_ns,
                                              before->price_uusd_per_hour, &account->carry);
     account->changed = true;
     status = tally_entry(tally, attempt, before->end, &entry, error);
     if (status == STATUS_OK) {
-        add_totals(&entry->totals, -1, before->device_ns, before->metres_mm, before->cost_uusd);
+        add_totals(&entry->totals, -1, &was);
         status = tally_entry(tally, attempt, attempt->end, &entry, error);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    add_totals(&entry->totals, 1, device_ns, metres_mm, cost);
+    add_totals(&entry->totals, 1, &now);
     struct query query = query_begin(tally->db, STATEMENT_ATTEMPT_UPDATE);
     query_int(&query, attempt->job_id);
     query_int(&query, attempt->epoch);
     query_int(&query, (int64_t)attempt->end);
-    query_int(&query, device_ns);
-    query_int(&query, metres_mm);
-    query_int(&query, cost);
+    query_int(&query, now.device_ns);
+    query_int(&query, now.metres_mm);
+    query_int(&query, now.mflop);
+    query_int(&query, now.cost_uusd);
     query_int_or_null(&query, attempt->escalated_job);
     query_text_or_null(&query, attempt->artifact_hash);
     query_text_or_null(&query, attempt->error);
@@ -450,17 +470,19 @@ static enum status read_rows(struct sqlite_db *db, const char *suite_id,
     }
     while (found < max && query_row(&query)) {
         struct store_ledger_row *row = &rows[found++];
-        int64_t end = query_column_int(&query, 3);
+        int64_t end = query_column_int(&query, 4);
         memset(row, 0, sizeof *row);
         query_column_text(&query, 0, row->pool, sizeof row->pool);
         query_column_text(&query, 1, row->device, sizeof row->device);
         row->tier = (enum tier)query_column_int(&query, 2);
         CHECK(end >= 0 && end < ATTEMPT_END_COUNT);
         memcpy(row->end, attempt_end_names[end], strlen(attempt_end_names[end]) + 1);
-        row->totals.attempts = query_column_int(&query, 4);
-        row->totals.device_ns = query_column_int(&query, 5);
-        row->totals.metres_mm = query_column_int(&query, 6);
-        row->totals.cost_uusd = query_column_int(&query, 7);
+        row->audit = query_column_int(&query, 3) != 0;
+        row->totals.attempts = query_column_int(&query, 5);
+        row->totals.device_ns = query_column_int(&query, 6);
+        row->totals.metres_mm = query_column_int(&query, 7);
+        row->totals.mflop = query_column_int(&query, 8);
+        row->totals.cost_uusd = query_column_int(&query, 9);
     }
     enum status status = query_end(&query, error);
     if (status == STATUS_OK) {

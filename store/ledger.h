@@ -31,9 +31,11 @@ enum attempt_end {
 
 extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
 
-/* Bounds on what one attempt may report: 30 years of device time, 10 million km. */
+/* Bounds on what one attempt may report: 30 years of device time, 10 million km, 1e21 operations.
+ */
 #define LEDGER_ATTEMPT_NS_MAX (INT64_C(1000000000) * 1000000000)
 #define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
+#define LEDGER_ATTEMPT_MFLOP_MAX (INT64_C(1000000) * 1000000000)
 
 enum { TALLY_SUITES = 16, TALLY_ENTRIES = 32, TALLY_ACCOUNTS = 8 };
 
@@ -43,6 +45,7 @@ struct tally_suite {
     int64_t jobs_memoised;
     int64_t rollouts_total;
     int64_t rollouts[VERDICT_COUNT];
+    int64_t rollouts_audit;
     int64_t ticks;
     int64_t prefix_ticks_saved;
     int64_t metres_mm;
@@ -53,6 +56,7 @@ struct tally_entry {
     int64_t pool;
     char device[LIMIT_ID_BYTES];
     enum tier tier;
+    bool audit;
     enum attempt_end end;
     struct ledger_totals totals;
 };
@@ -107,9 +111,11 @@ struct ledger_attempt {
     const char *pool_name;
     const char *device;
     enum tier tier;
+    bool audit;
     enum attempt_end end;
     int64_t device_ns;
     int64_t metres_mm;
+    int64_t mflop;
     int64_t escalated_job; /* 0: none */
     const char *artifact_hash;
     const char *error;
@@ -125,6 +131,7 @@ struct ledger_entry {
     enum tier tier;
     int64_t device_ns;
     int64_t metres_mm;
+    int64_t mflop;
     int64_t price_uusd_per_hour;
     int64_t cost_uusd;
     int64_t escalated_job;

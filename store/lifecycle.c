@@ -121,65 +121,28 @@ static struct job_end end_of(const struct sqlite_store *store, const struct held
     return end;
 }
 
-/* The teacher's job for a flagged one: the same question to another pool and tier. Its model and
- * sampler are that pool's own; its key is derived, so that it exists once per flagged job. */
+/* The teacher's job for a flagged one: the same question to another pool, tier and model. Without a
+ * key of its own it gets one derived from the flagged job's, so that it exists once. */
 static enum status escalate(struct complete_call *call, const struct held_job *job,
                             const struct job_completion *completion, int64_t *job_id,
                             struct error *error)
 {
     char text[SHA256_HEX_BYTES + LIMIT_ID_BYTES + 64];
-    char key[SHA256_HEX_BYTES];
-    int64_t pool = 0;
-    int64_t context_id = 0;
-    struct tally_suite *counters;
-    struct record_context context = record_context_of_spec(&job->spec);
-    enum status status = record_pool_id(call->tally.db, completion->escalate_pool, &pool, error);
+    struct job_spec spec = job->spec;
 
-    int bytes = snprintf(text, sizeof text, "escalation %s %s %s", job->spec.key,
-                         completion->escalate_pool, tier_names[completion->escalate_tier]);
-    sha256_hex(text, (size_t)bytes, key);
-    context.pool = completion->escalate_pool;
-    context.tier = completion->escalate_tier;
-    context.model_hash = "";
-    context.sampler = "";
-    if (status == STATUS_OK) {
-        status = record_context_id(call->tally.db, &context, &context_id, error);
+    if (completion->escalate_key[0] != '\0') {
+        memcpy(spec.key, completion->escalate_key, sizeof spec.key);
+    } else {
+        int bytes = snprintf(text, sizeof text, "escalation %s %s %s", job->spec.key,
+                             completion->escalate_pool, tier_names[completion->escalate_tier]);
+        sha256_hex(text, (size_t)bytes, spec.key);
     }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct query insert = query_begin(call->tally.db, STATEMENT_JOB_INSERT);
-    query_int(&insert, job->suite);
-    query_int(&insert, pool);
-    query_int(&insert, job->prefix);
-    query_int(&insert, JOB_QUEUED);
-    query_int(&insert, job->spec.priority);
-    query_int(&insert, job->spec.rollout_count);
-    query_null(&insert);
-    status = query_run(&insert, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    *job_id = sqlite_db_last_id(call->tally.db);
-    struct query spec = query_begin(call->tally.db, STATEMENT_SPEC_INSERT);
-    query_int(&spec, *job_id);
-    query_int(&spec, job->suite);
-    query_text(&spec, key);
-    query_text(&spec, job->spec.scenario_id);
-    query_int_or_null(&spec, job->scenario);
-    query_int(&spec, context_id);
-    query_int(&spec, (int64_t)job->spec.seed);
-    query_int(&spec, job->spec.attempts_max);
-    query_int(&spec, completion->job_id);
-    status = query_run(&spec, error);
-    if (status == STATUS_OK) {
-        status = tally_suite(&call->tally, job->suite, &counters, error);
-    }
-    if (status == STATUS_OK) {
-        counters->jobs[JOB_QUEUED]++;
-        call->store->made_ready = true;
-    }
-    return status;
+    memcpy(spec.pool, completion->escalate_pool, sizeof spec.pool);
+    spec.tier = completion->escalate_tier;
+    memcpy(spec.model_hash, completion->escalate_model_hash, sizeof spec.model_hash);
+    memcpy(spec.sampler, completion->escalate_sampler, sizeof spec.sampler);
+    spec.parent_job_id = completion->job_id;
+    return submit_successor(call->store, &call->tally, job->suite, &spec, job_id, error);
 }
 
 static enum status insert_outcomes(struct complete_call *call, const struct held_job *job,
@@ -187,6 +150,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
 {
     struct tally_suite *counters;
     bool evidence = completion->kind == COMPLETION_FLAGGED;
+    bool audit = job->spec.audit_key[0] != '\0';
     struct record_outcome_place place = {
         .job_id = completion->job_id,
         .epoch = completion->epoch,
@@ -200,6 +164,10 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
         status = record_outcome_insert(call->tally.db, &place, outcome, error);
+        if (audit) {
+            counters->rollouts_audit++;
+            continue;
+        }
         counters->rollouts[evidence ? VERDICT_FLAGGED : outcome->verdict]++;
         if (!evidence) {
             counters->ticks += (int64_t)outcome->ticks - outcome->prefix_ticks;
@@ -250,9 +218,11 @@ static struct ledger_attempt attempt_of(const struct held_job *job,
         .pool_name = job->spec.pool,
         .device = job->device,
         .tier = job->spec.tier,
+        .audit = job->spec.audit_key[0] != '\0',
         .end = end,
         .device_ns = completion->device_ns,
         .metres_mm = completion->metres_mm,
+        .mflop = completion->mflop,
         .escalated_job = escalated_job,
         .artifact_hash = completion->artifact_hash,
         .error = completion->error,
@@ -355,6 +325,12 @@ static enum status complete_one(struct complete_call *call, const struct job_com
                          " outcomes",
                          completion->job_id, job.spec.rollout_count, completion->outcome_count);
     }
+    if (completion->kind == COMPLETION_FLAGGED &&
+        strcmp(completion->escalate_key, job.spec.key) == 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "job %" PRId64 ": its successor cannot have its own key",
+                         completion->job_id);
+    }
     result->status = STATUS_OK;
     return accept(call, &job, completion, &before, result, error);
 }
@@ -396,7 +372,8 @@ static bool outcome_fits(const struct outcome *outcome)
                 FITS(outcome->branch_id) && FITS(outcome->planner) && FITS(outcome->planner_hash) &&
                 FITS(outcome->pool) && FITS(outcome->model_hash) && FITS(outcome->sampler) &&
                 FITS(outcome->backend) && FITS(outcome->revision) && FITS(outcome->trace_hash) &&
-                FITS(outcome->artifact_hash) && FITS(outcome->error);
+                FITS(outcome->artifact_hash) && FITS(outcome->error) &&
+                FITS(outcome->health_check) && FITS(outcome->evidence_hash);
 
     for (size_t i = 0; i < COUNT_OF(outcome->slice); i++) {
         fits = fits && FITS(outcome->slice[i]);
@@ -417,10 +394,10 @@ static enum status check_outcome(const struct sqlite_store *store,
     }
     if ((int)outcome->verdict < 0 || outcome->verdict >= VERDICT_COUNT || (int)outcome->tier < 0 ||
         outcome->tier >= TIER_COUNT || outcome->metres_mm < 0 || outcome->device_ns < 0 ||
-        outcome->prefix_ticks > outcome->ticks) {
+        outcome->mflop < 0 || outcome->prefix_ticks > outcome->ticks) {
         return error_set(error, STATUS_BAD_INPUT,
                          "job %" PRId64 ", outcome %" PRIu32
-                         ": verdict, tier, ticks, metres or device time out of range",
+                         ": verdict, tier, ticks, metres, device time or operations out of range",
                          completion->job_id, index);
     }
     if (completion->kind == COMPLETION_DONE && outcome->verdict == VERDICT_FLAGGED) {
@@ -431,7 +408,14 @@ static enum status check_outcome(const struct sqlite_store *store,
     }
     if (outcome->artifact_hash[0] != '\0' &&
         strcmp(outcome->artifact_hash, completion->artifact_hash) != 0) {
-        return check_artifact(store, completion->job_id, outcome->artifact_hash, error);
+        enum status status =
+            check_artifact(store, completion->job_id, outcome->artifact_hash, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    if (outcome->evidence_hash[0] != '\0') {
+        return check_artifact(store, completion->job_id, outcome->evidence_hash, error);
     }
     return STATUS_OK;
 }
@@ -445,7 +429,10 @@ static enum status check_completion(const struct sqlite_store *store,
 
     if ((int)completion->kind < 0 || completion->kind >= COMPLETION_KIND_COUNT ||
         !FITS(completion->worker_id) || !FITS(completion->artifact_hash) ||
-        !FITS(completion->escalate_pool) || !FITS(completion->error) || completion->device_ns < 0 ||
+        !FITS(completion->escalate_pool) || !FITS(completion->escalate_model_hash) ||
+        !FITS(completion->escalate_sampler) || !FITS(completion->escalate_key) ||
+        !FITS(completion->error) || completion->mflop < 0 ||
+        completion->mflop > LEDGER_ATTEMPT_MFLOP_MAX || completion->device_ns < 0 ||
         completion->device_ns > LEDGER_ATTEMPT_NS_MAX || completion->metres_mm < 0 ||
         completion->metres_mm > LEDGER_ATTEMPT_MM_MAX || (int)completion->escalate_tier < 0 ||
         completion->escalate_tier >= TIER_COUNT) {

@@ -159,7 +159,8 @@ void record_spec_read(struct query *query, int first, struct job_spec *spec)
     spec->rollout_count = (uint32_t)query_column_int(query, column++);
     spec->attempts_max = (uint32_t)query_column_int(query, column++);
     spec->parent_job_id = query_column_int(query, column++);
-    READ_TEXT(query, column, spec->prefix_key);
+    READ_TEXT(query, column++, spec->prefix_key);
+    READ_TEXT(query, column, spec->audit_key);
 }
 
 void record_job_read(struct query *query, struct store_job *job)
@@ -173,7 +174,8 @@ void record_job_read(struct query *query, struct store_job *job)
     record_spec_read(query, 6, &job->spec);
 }
 
-static void read_metrics(struct query *query, int first, struct metrics *metrics)
+/* The column after them. */
+static int read_metrics(struct query *query, int first, struct metrics *metrics)
 {
     int column = first;
 
@@ -203,7 +205,8 @@ static void read_metrics(struct query *query, int first, struct metrics *metrics
     metrics->collision_agent = (int32_t)query_column_int(query, column++);
     metrics->collision_kind = (enum collision_kind)query_column_int(query, column++);
     metrics->at_fault = query_column_int(query, column++) != 0;
-    metrics->goal_reached = query_column_int(query, column) != 0;
+    metrics->goal_reached = query_column_int(query, column++) != 0;
+    return column;
 }
 
 void record_outcome_read(struct query *query, struct outcome *outcome)
@@ -239,7 +242,18 @@ void record_outcome_read(struct query *query, struct outcome *outcome)
     }
     outcome->safety_critical = query_column_int(query, column++) != 0;
     READ_TEXT(query, column++, outcome->error);
-    read_metrics(query, column, &outcome->metrics);
+    column = read_metrics(query, column, &outcome->metrics);
+    outcome->mflop = query_column_int(query, column++);
+    bool flagged = !query_column_is_null(query, column);
+    READ_TEXT(query, column++, outcome->health_check);
+    outcome->health_tick = (uint32_t)query_column_int(query, column++);
+    outcome->health_value = flagged ? query_column_real(query, column) : 0.0;
+    column++;
+    outcome->health_threshold = flagged ? query_column_real(query, column) : 0.0;
+    column++;
+    READ_TEXT(query, column++, outcome->evidence_hash);
+    outcome->parent_job_id = query_column_int(query, column++);
+    outcome->audit_of = query_column_int(query, column);
 }
 
 /* ---- writing ---- */
@@ -274,6 +288,21 @@ static void bind_metrics(struct query *query, const struct metrics *metrics)
     query_int(query, (int64_t)metrics->collision_kind);
     query_int(query, metrics->at_fault);
     query_int(query, metrics->goal_reached);
+}
+
+static void bind_health(struct query *query, const struct outcome *outcome)
+{
+    if (outcome->health_check[0] == '\0') {
+        for (int i = 0; i < 5; i++) {
+            query_null(query);
+        }
+        return;
+    }
+    query_text(query, outcome->health_check);
+    query_int(query, outcome->health_tick);
+    query_real(query, outcome->health_value);
+    query_real(query, outcome->health_threshold);
+    query_text_or_null(query, outcome->evidence_hash);
 }
 
 /* A text that is NULL in the row when it equals the job's. */
@@ -326,5 +355,7 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     query_int(&query, outcome->safety_critical);
     query_text(&query, outcome->error);
     bind_metrics(&query, &outcome->metrics);
+    query_int(&query, outcome->mflop);
+    bind_health(&query, outcome);
     return query_run(&query, error);
 }

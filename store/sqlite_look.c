@@ -75,7 +75,8 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
         }
         out->ticks = query_column_int(&counters, column++);
         out->prefix_ticks_saved = query_column_int(&counters, column++);
-        out->metres_mm = query_column_int(&counters, column);
+        out->metres_mm = query_column_int(&counters, column++);
+        out->rollouts_audit = query_column_int(&counters, column);
     }
     enum status status = query_end(&counters, error);
     if (status != STATUS_OK) {
@@ -89,8 +90,18 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
     if (query_row(&cost)) {
         out->device_ns = query_column_int(&cost, 0);
         out->cost_uusd = query_column_int(&cost, 1);
+        out->mflop = query_column_int(&cost, 2);
     }
-    return query_end(&cost, error);
+    status = query_end(&cost, error);
+    if (status != STATUS_OK || out->jobs[JOB_DEAD] == 0) {
+        return status;
+    }
+    struct query audits = query_begin(db, STATEMENT_AUDITS_DEAD);
+    query_int(&audits, suite);
+    if (query_row(&audits)) {
+        out->audits_dead = query_column_int(&audits, 0);
+    }
+    return query_end(&audits, error);
 }
 
 enum status look_suite_status(struct store *base, const char *suite_id,
@@ -261,25 +272,40 @@ enum status look_job(struct store *base, int64_t job_id, struct store_job *out, 
     return status;
 }
 
-static enum status read_dead(struct sqlite_db *db, int64_t suite, int64_t after_id,
-                             struct store_job *out, uint32_t max, uint32_t *count,
-                             struct error *error)
+/* One page of `query`, whose last two parameters are the id before it and its length: each row is
+ * zeroed and read into the next of `max` records of `bytes`. */
+static enum status read_page(struct query *query, int64_t after_id,
+                             void (*read)(struct query *, void *), void *out, size_t bytes,
+                             uint32_t max, uint32_t *count, struct error *error)
 {
     uint32_t found = 0;
-    struct query query = query_begin(db, STATEMENT_DEAD_JOBS);
-
-    query_int(&query, suite);
-    query_int(&query, after_id);
-    query_int(&query, max);
-    while (found < max && query_row(&query)) {
-        memset(&out[found], 0, sizeof out[found]);
-        record_job_read(&query, &out[found++]);
+    query_int(query, after_id);
+    query_int(query, max);
+    while (found < max && query_row(query)) {
+        void *record = (char *)out + found++ * bytes;
+        memset(record, 0, bytes);
+        read(query, record);
     }
-    enum status status = query_end(&query, error);
+    enum status status = query_end(query, error);
     if (status == STATUS_OK) {
         *count = found;
     }
     return status;
+}
+
+static void read_job(struct query *query, void *out)
+{
+    record_job_read(query, out);
+}
+
+static void read_lease(struct query *query, void *out)
+{
+    struct job_lease *lease = out;
+    lease->job_id = query_column_int(query, 0);
+    lease->epoch = query_column_int(query, 1);
+    lease->attempt = (uint32_t)query_column_int(query, 2);
+    lease->lost = (uint32_t)query_column_int(query, 3);
+    record_spec_read(query, 4, &lease->spec);
 }
 
 enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
@@ -299,7 +325,9 @@ enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t aft
         status = error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
     }
     if (status == STATUS_OK) {
-        status = read_dead(db, suite, after_id, out, max, count, error);
+        struct query query = query_begin(db, STATEMENT_DEAD_JOBS);
+        query_int(&query, suite);
+        status = read_page(&query, after_id, read_job, out, sizeof *out, max, count, error);
     }
     sqlite_store_read_end(store, db);
     return status;
@@ -310,7 +338,6 @@ enum status look_worker_leases(struct store *base, const char *worker_id, int64_
                                struct error *error)
 {
     struct sqlite_db *db;
-    uint32_t found = 0;
     struct sqlite_store *store = sqlite_store_of(base);
     enum status status = sqlite_store_read_begin(store, &db, error);
 
@@ -319,21 +346,7 @@ enum status look_worker_leases(struct store *base, const char *worker_id, int64_
     }
     struct query query = query_begin(db, STATEMENT_WORKER_LEASES);
     query_text(&query, worker_id);
-    query_int(&query, after_id);
-    query_int(&query, max);
-    while (found < max && query_row(&query)) {
-        struct job_lease *lease = &leases[found++];
-        memset(lease, 0, sizeof *lease);
-        lease->job_id = query_column_int(&query, 0);
-        lease->epoch = query_column_int(&query, 1);
-        lease->attempt = (uint32_t)query_column_int(&query, 2);
-        lease->lost = (uint32_t)query_column_int(&query, 3);
-        record_spec_read(&query, 4, &lease->spec);
-    }
-    status = query_end(&query, error);
+    status = read_page(&query, after_id, read_lease, leases, sizeof *leases, max, count, error);
     sqlite_store_read_end(store, db);
-    if (status == STATUS_OK) {
-        *count = found;
-    }
     return status;
 }

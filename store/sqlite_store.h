@@ -62,6 +62,12 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
                                     struct error *error);
 void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db);
 
+/* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
+ * spec's parent_job_id): the suite's own with that key, one that takes over another suite's result,
+ * or a new one. */
+enum status submit_successor(struct sqlite_store *store, struct tally *tally, int64_t suite,
+                             const struct job_spec *spec, int64_t *job_id, struct error *error);
+
 /* The calls of store_ops, by file. lifecycle.c: */
 enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
                                    size_t bytes, struct error *error);

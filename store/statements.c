@@ -10,7 +10,7 @@
 #define SPEC_COLUMNS                                                                   \
     "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
     " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
-    " s.attempts_max, s.parent_job, p.key"
+    " s.attempts_max, s.parent_job, p.key, s.audit_key"
 #define SPEC_JOINS                                \
     " CROSS JOIN job_specs s ON s.job = j.id"     \
     " CROSS JOIN suites u ON u.id = j.suite"      \
@@ -42,9 +42,13 @@
     " o.score, o.min_ttc_s, o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m," \
     " o.speed_max_mps, o.accel_min_mps2, o.jerk_max_mps3, o.intervention_count,"               \
     " o.collision_count, o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault,"   \
-    " o.goal_reached"
-/* `j` is the job that the outcome is reported under, `o` the outcome, its job's spec `s`. */
+    " o.goal_reached, o.mflop, o.health_check, o.health_tick, o.health_value,"                 \
+    " o.health_threshold, o.evidence_hash, r.parent_job,"                                      \
+    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite)"
+/* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
+ * spec `s`. */
 #define OUTCOME_JOINS                            \
+    " CROSS JOIN job_specs r ON r.job = j.id"    \
     " CROSS JOIN job_specs s ON s.job = o.job"   \
     " CROSS JOIN suites u ON u.id = j.suite"     \
     " CROSS JOIN contexts c ON c.id = o.context" \
@@ -71,13 +75,13 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " rollouts_pass = rollouts_pass + ?10, rollouts_fail = rollouts_fail + ?11,"
         " rollouts_planner_error = rollouts_planner_error + ?12,"
         " rollouts_flagged = rollouts_flagged + ?13, ticks = ticks + ?14,"
-        " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16"
-        " WHERE id = ?1",
+        " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16,"
+        " rollouts_audit = rollouts_audit + ?17 WHERE id = ?1",
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
-        " rollouts_planner_error, rollouts_flagged, ticks, prefix_ticks_saved, metres_mm"
-        " FROM suites WHERE name = ?1",
+        " rollouts_planner_error, rollouts_flagged, ticks, prefix_ticks_saved, metres_mm,"
+        " rollouts_audit FROM suites WHERE name = ?1",
     [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
     [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
@@ -101,12 +105,15 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_MEMO_FIND] =
         "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
         " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
+    [STATEMENT_AUDITED_FIND] =
+        "SELECT job FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL",
     [STATEMENT_JOB_INSERT] =
-        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        " attempts_max, parent_job, audit_key)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =
         "INSERT INTO memo_outcomes (suite, outcome, job)"
@@ -149,15 +156,15 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3 WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
         "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
-        " a.escalated_job, a.pool, a.device, a.tier FROM attempts a"
+        " a.escalated_job, a.pool, a.device, a.tier, a.mflop FROM attempts a"
         " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
     [STATEMENT_ATTEMPT_INSERT] =
         "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
-        " metres_mm, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     [STATEMENT_ATTEMPT_UPDATE] =
-        "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, cost_uusd = ?6,"
-        " escalated_job = ?7, artifact_hash = ?8, error = ?9 WHERE job = ?1 AND epoch = ?2",
+        "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, mflop = ?6,"
+        " cost_uusd = ?7, escalated_job = ?8, artifact_hash = ?9, error = ?10 WHERE job = ?1 AND epoch = ?2",
     [STATEMENT_OUTCOME_INSERT] =
         "INSERT INTO outcomes (job, epoch, suite, context, scenario_id, scenario_hash, seed,"
         " branch_id, verdict, reasons, ticks, prefix_ticks, metres_mm, device_ns, trace_hash,"
@@ -166,10 +173,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " making_progress, progress, ttc, speed_limit, comfort, score, min_ttc_s,"
         " min_distance_m, impact_speed_mps, progress_m, distance_m, speed_max_mps,"
         " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
-        " collision_agent, collision_kind, at_fault, goal_reached)"
+        " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
+        " health_tick, health_value, health_threshold, evidence_hash)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
         " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
-        " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48)",
+        " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
+        " ?50, ?51, ?52, ?53, ?54)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
@@ -200,23 +209,26 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " VALUES (?1, ?2, ?3, ?4)"
         " ON CONFLICT (pool, device, price_uusd_per_hour) DO UPDATE SET carry = ?4",
     [STATEMENT_LEDGER_ADD] =
-        "INSERT INTO ledger (suite, pool, device, tier, ending, attempts, device_ns, metres_mm,"
-        " cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-        " ON CONFLICT (suite, pool, device, tier, ending) DO UPDATE SET"
-        " attempts = attempts + ?6, device_ns = device_ns + ?7, metres_mm = metres_mm + ?8,"
-        " cost_uusd = cost_uusd + ?9",
+        "INSERT INTO ledger (suite, pool, device, tier, audit, ending, attempts, device_ns,"
+        " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
+        " attempts = attempts + ?7, device_ns = device_ns + ?8, metres_mm = metres_mm + ?9,"
+        " mflop = mflop + ?10, cost_uusd = cost_uusd + ?11",
     [STATEMENT_LEDGER_SUITE] =
-        "SELECT p.name, l.device, l.tier, l.ending, l.attempts, l.device_ns, l.metres_mm,"
-        " l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
+        "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
+        " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
         " CROSS JOIN pools p ON p.id = l.pool WHERE u.name = ?2 AND l.attempts > 0"
-        " ORDER BY p.name, l.device, l.tier, l.ending LIMIT ?1",
+        " ORDER BY p.name, l.device, l.tier, l.audit, l.ending LIMIT ?1",
     [STATEMENT_LEDGER_ALL] =
-        "SELECT p.name, l.device, l.tier, l.ending, SUM(l.attempts), SUM(l.device_ns),"
-        " SUM(l.metres_mm), SUM(l.cost_uusd) FROM ledger l CROSS JOIN pools p ON p.id = l.pool"
-        " WHERE l.attempts > 0 GROUP BY p.name, l.device, l.tier, l.ending"
-        " ORDER BY p.name, l.device, l.tier, l.ending LIMIT ?1",
+        "SELECT p.name, l.device, l.tier, l.audit, l.ending, SUM(l.attempts), SUM(l.device_ns),"
+        " SUM(l.metres_mm), SUM(l.mflop), SUM(l.cost_uusd) FROM ledger l CROSS JOIN pools p ON p.id = l.pool"
+        " WHERE l.attempts > 0 GROUP BY p.name, l.device, l.tier, l.audit, l.ending"
+        " ORDER BY p.name, l.device, l.tier, l.audit, l.ending LIMIT ?1",
     [STATEMENT_LEDGER_COST] =
-        "SELECT SUM(device_ns), SUM(cost_uusd) FROM ledger WHERE suite = ?1",
+        "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1",
+
+    [STATEMENT_AUDITS_DEAD] =
+        "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =

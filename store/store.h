@@ -57,10 +57,13 @@ struct store_suite_status {
     int64_t jobs[JOB_STATE_COUNT];
     int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
     int64_t rollouts[VERDICT_COUNT];
-    int64_t ticks; /* simulated for results that count; the shared prefix once */
+    int64_t rollouts_audit; /* of twins, whatever their verdict: in none of the other counts */
+    int64_t audits_dead;    /* twins among the dead jobs: no question is left open by them */
+    int64_t ticks;          /* simulated for results that count; the shared prefix once */
     int64_t prefix_ticks_saved;
     int64_t metres_mm;     /* of results that count */
     int64_t device_ns;     /* of every attempt, whatever came of it */
+    int64_t mflop;         /* likewise */
     int64_t cost_uusd;     /* likewise */
     int64_t memoised_jobs; /* results taken over from other suites, at no cost */
 };
@@ -81,6 +84,7 @@ struct store_ledger_row {
     char pool[LIMIT_ID_BYTES];
     char device[LIMIT_ID_BYTES];
     enum tier tier;
+    bool audit;               /* attempts at twins */
     char end[LIMIT_ID_BYTES]; /* how the attempt ended: done, flagged, failed, released, lost, stale
                                */
     struct ledger_totals totals;
@@ -107,8 +111,9 @@ struct store_ops {
     /* *body is malloc'ed and terminated, owned by the caller. NOT_FOUND. */
     enum status (*scenario_get)(struct store *store, const char *hash, char **body, size_t *bytes,
                                 struct error *error);
-    /* All or nothing, idempotent by (suite, key). results[count]. Two suites are fair to each
-     * other; `weight` 1..100 is the suite's share. */
+    /* All or nothing, idempotent by (suite, key). results[count]. A twin (audit_key) comes after
+     * the job that it repeats, in this call or an earlier one. Two suites are fair to each other;
+     * `weight` 1..100 is the suite's share. */
     enum status (*submit)(struct store *store, const char *suite_id, uint32_t weight,
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error);

@@ -17,7 +17,7 @@ struct submit_call {
     uint32_t count;
     struct store_submit_result *results;
     struct sqlite_db *db;
-    struct tally tally;
+    struct tally *tally;
     int64_t suite;
 };
 
@@ -81,7 +81,8 @@ static enum status check_spec(const struct job_spec *spec, const char *suite_id,
     if (!FITS(spec->key) || !FITS(spec->suite_id) || !FITS(spec->scenario_id) ||
         !FITS(spec->scenario_hash) || !FITS(spec->planner) || !FITS(spec->planner_hash) ||
         !FITS(spec->pool) || !FITS(spec->model_hash) || !FITS(spec->sampler) ||
-        !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key)) {
+        !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key) ||
+        !FITS(spec->audit_key)) {
         return error_set(error, STATUS_LIMIT, "job %" PRIu32 ": a text is not terminated", index);
     }
     if (spec->key[0] == '\0' || spec->pool[0] == '\0' || spec->scenario_id[0] == '\0') {
@@ -253,6 +254,24 @@ static enum status check_parent(struct submit_call *call, const struct job_spec 
     return status;
 }
 
+/* A twin repeats a job of its own suite that is none itself. */
+static enum status check_audited(struct submit_call *call, const struct job_spec *spec,
+                                 struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_AUDITED_FIND);
+
+    query_text(&query, spec->audit_key);
+    query_int(&query, call->suite);
+    bool found = query_row(&query);
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && !found) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": the suite has no job %s that this one could audit",
+                         spec->scenario_id, spec->audit_key);
+    }
+    return status;
+}
+
 static enum status insert_rows(struct submit_call *call, const struct job_spec *spec,
                                const struct spec_ids *ids, int64_t memo_of, int64_t *job_id,
                                struct error *error)
@@ -266,6 +285,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&job, spec->priority);
     query_int(&job, spec->rollout_count);
     query_int_or_null(&job, memo_of);
+    query_int(&job, spec->audit_key[0] != '\0');
     enum status status = query_run(&job, error);
     if (status != STATUS_OK) {
         return status;
@@ -281,15 +301,16 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&insert, (int64_t)spec->seed);
     query_int(&insert, spec->attempts_max);
     query_int_or_null(&insert, spec->parent_job_id);
+    query_text_or_null(&insert, spec->audit_key);
     return query_run(&insert, error);
 }
 
 /* Takes over another job's outcomes: links and counts them. */
-static enum status link_memo(struct submit_call *call, int64_t memo_of, int64_t job_id,
+static enum status link_memo(struct submit_call *call, int64_t memo_of, int64_t job_id, bool audit,
                              struct error *error)
 {
     struct tally_suite *counters;
-    enum status status = tally_suite(&call->tally, call->suite, &counters, error);
+    enum status status = tally_suite(call->tally, call->suite, &counters, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -300,7 +321,8 @@ static enum status link_memo(struct submit_call *call, int64_t memo_of, int64_t 
     while (query_row(&verdicts)) {
         int64_t verdict = query_column_int(&verdicts, 0);
         CHECK(verdict >= 0 && verdict < VERDICT_COUNT);
-        counters->rollouts[verdict] += query_column_int(&verdicts, 1);
+        *(audit ? &counters->rollouts_audit : &counters->rollouts[verdict]) +=
+            query_column_int(&verdicts, 1);
     }
     status = query_end(&verdicts, error);
     if (status != STATUS_OK) {
@@ -318,6 +340,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
                               struct error *error)
 {
     int64_t memo_of = 0;
+    bool audit = spec->audit_key[0] != '\0';
     struct tally_suite *counters;
     enum status status = find_known(call, spec, result, &memo_of, error);
 
@@ -328,19 +351,22 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     if (status == STATUS_OK && spec->parent_job_id != 0) {
         status = check_parent(call, spec, error);
     }
+    if (status == STATUS_OK && audit) {
+        status = check_audited(call, spec, error);
+    }
     if (status == STATUS_OK) {
         status = insert_rows(call, spec, ids, memo_of, &result->job_id, error);
     }
     if (status == STATUS_OK && memo_of != 0) {
         result->memoised = true;
-        status = link_memo(call, memo_of, result->job_id, error);
+        status = link_memo(call, memo_of, result->job_id, audit, error);
     }
     if (status == STATUS_OK) {
-        status = tally_suite(&call->tally, call->suite, &counters, error);
+        status = tally_suite(call->tally, call->suite, &counters, error);
     }
     if (status == STATUS_OK) {
         counters->jobs[memo_of != 0 ? JOB_DONE : JOB_QUEUED]++;
-        counters->rollouts_total += spec->parent_job_id == 0 ? spec->rollout_count : 0;
+        counters->rollouts_total += spec->parent_job_id == 0 && !audit ? spec->rollout_count : 0;
         call->store->made_ready |= memo_of == 0;
     }
     return status;
@@ -350,14 +376,30 @@ static enum status submit_op(struct sqlite_db *db, void *context, struct error *
 {
     struct submit_call *call = context;
     struct spec_ids ids = {.spec = NULL};
+    struct tally tally;
 
     call->db = db;
-    tally_init(&call->tally, db);
+    call->tally = &tally;
+    tally_init(&tally, db);
     enum status status = find_suite(call, error);
     for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
         status = submit_one(call, &call->specs[i], &ids, &call->results[i], error);
     }
-    return status == STATUS_OK ? tally_flush(&call->tally, error) : status;
+    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+}
+
+enum status submit_successor(struct sqlite_store *store, struct tally *tally, int64_t suite,
+                             const struct job_spec *spec, int64_t *job_id, struct error *error)
+{
+    struct spec_ids ids = {.spec = NULL};
+    struct store_submit_result result;
+    struct submit_call call = {.store = store, .db = tally->db, .tally = tally, .suite = suite};
+    enum status status = submit_one(&call, spec, &ids, &result, error);
+
+    if (status == STATUS_OK) {
+        *job_id = result.job_id;
+    }
+    return status;
 }
 
 enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,

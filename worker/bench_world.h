@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { BENCH_RESULTS_MAX = 16, BENCH_REPEATS = 5 };
+enum { BENCH_RESULTS_MAX = 112, BENCH_REPEATS = 5 };
 
 struct bench_result {
     char name[64];

@@ -7,17 +7,18 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "worker/evidence.h"
 #include "worker/lease_keeper.h"
 #include "worker/outcome_build.h"
-#include "worker/runner.h"
+#include "worker/runner_shelf.h"
 #include "worker/stage_cache.h"
+#include "worker/submission.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    RUNNERS_MAX = 8,             /* (tier, planner, its hash) kept open */
     JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
     FAILURES_TOLD = 10,          /* failed attempts that a drain prints */
     RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
@@ -29,21 +30,15 @@ enum {
     STUCK_DEADLINES = 20,
 };
 
-struct runner_entry {
-    struct runner *runner; /* NULL: free */
-    enum tier tier;
-    char planner[LIMIT_SPEC_BYTES];
-    char planner_hash[SHA256_HEX_BYTES];
-    uint64_t last_use;
-};
+/* Of compressed pages per learned world. */
+#define SPILL_BYTES_MAX (UINT64_C(8) << 30)
 
 struct loop {
     const struct claim_loop_config *config;
     const struct clock *clock;
     struct lease_keeper *keeper;
     struct stage_cache *stages;
-    struct runner_entry runners[RUNNERS_MAX];
-    uint64_t uses;
+    struct runner_shelf shelf;
     struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
     uint32_t running_count;   /* jobs claimed and not yet reported */
     struct job_completion pending[COMPLETION_BATCH];
@@ -114,6 +109,7 @@ static void add_costs(struct job_completion *completion, const struct job_run *j
         completion->device_ns += job->results[i].device_ns;
         completion->metres_mm += job->results[i].metres_mm;
     }
+    completion->mflop = outcome_job_mflop(job);
 }
 
 /* The attempt broke. A drain remembers the job, to see its retries through. */
@@ -143,6 +139,51 @@ static const char *first_flag(const struct job_run *job)
     return "";
 }
 
+/* The picture of a flagged frame; a branch that shares its main line's end shares that too. */
+static enum status put_evidence(struct store *store, const struct job_run *job, uint32_t index,
+                                struct outcome *outcomes, struct error *error)
+{
+    const struct rollout_result *result = &job->results[index];
+    uint8_t *png = NULL;
+    size_t bytes = 0;
+    if (result->evidence == NULL) {
+        if (result->health.check != HEALTH_OK && index > 0) {
+            memcpy(outcomes[index].evidence_hash, outcomes[0].evidence_hash,
+                   sizeof outcomes[index].evidence_hash);
+        }
+        return STATUS_OK;
+    }
+    enum status status = evidence_png(result->evidence, &png, &bytes, error);
+    if (status == STATUS_OK) {
+        status = store->ops->artifact_put(store, png, bytes, outcomes[index].evidence_hash, error);
+        free(png);
+    }
+    return status;
+}
+
+/* Names the job that is to answer in place of a flagged student one: the same question to the
+ * promoted teacher. A teacher's own flag, or a twin's, goes nowhere. */
+static void escalate(struct loop *loop, struct job_completion *completion,
+                     const struct job_spec *spec)
+{
+    struct error error;
+    struct job_spec teacher;
+    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0') {
+        return;
+    }
+    if (submission_teacher_spec(loop->config->models, spec, &teacher, &error) != STATUS_OK) {
+        log_event(loop->config->logger, LOG_WARNING, "job %lld: flagged, and no teacher: %s",
+                  (long long)completion->job_id, error.text);
+        return;
+    }
+    memcpy(completion->escalate_pool, teacher.pool, sizeof completion->escalate_pool);
+    completion->escalate_tier = teacher.tier;
+    memcpy(completion->escalate_model_hash, teacher.model_hash,
+           sizeof completion->escalate_model_hash);
+    memcpy(completion->escalate_sampler, teacher.sampler, sizeof completion->escalate_sampler);
+    memcpy(completion->escalate_key, teacher.key, sizeof completion->escalate_key);
+}
+
 /* Traces first, then the outcomes that refer to them. */
 static void attach_outcomes(struct loop *loop, struct job_completion *completion,
                             const struct job_run *job)
@@ -161,20 +202,22 @@ static void attach_outcomes(struct loop *loop, struct job_completion *completion
         status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, &error);
     }
     free(data);
+    for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
+        outcome_build(job, i, &outcomes[i]);
+        memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
+               sizeof outcomes[i].artifact_hash);
+        status = put_evidence(store, job, i, outcomes, &error);
+    }
     if (status != STATUS_OK) {
         free(outcomes);
         fail_completion(loop, completion, &job->lease, error.text);
         return;
     }
-    for (uint32_t i = 0; i < job->rollout_count; i++) {
-        outcome_build(job, i, &outcomes[i]);
-        memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
-               sizeof outcomes[i].artifact_hash);
-    }
     completion->kind = COMPLETION_DONE;
     if (outcome_any_flagged(job)) {
         completion->kind = COMPLETION_FLAGGED;
         snprintf(completion->error, sizeof completion->error, "%s", first_flag(job));
+        escalate(loop, completion, &job->lease.spec);
     }
     completion->outcomes = outcomes;
     completion->outcome_count = job->rollout_count;
@@ -200,10 +243,10 @@ static void report(struct loop *loop, struct job_run *job)
 
 static enum status collect(struct loop *loop, bool force, struct error *error)
 {
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
         struct job_run *job;
-        while (loop->runners[i].runner != NULL &&
-               (job = runner_take(loop->runners[i].runner)) != NULL) {
+        while (loop->shelf.entries[i].open.runner != NULL &&
+               (job = runner_take(loop->shelf.entries[i].open.runner)) != NULL) {
             report(loop, job);
             /* Room for the next one, here or in claim(). */
             enum status status = make_room(loop, error);
@@ -230,101 +273,6 @@ static void watch(struct loop *loop, const char *planner)
     lease_keeper_watch(loop->keeper, plugin ? planner : "");
 }
 
-static void close_runner(struct loop *loop, struct runner_entry *entry)
-{
-    loop->stats.ticks += runner_stats(entry->runner)->ticks;
-    loop->stats.forks += runner_stats(entry->runner)->forks;
-    runner_destroy(entry->runner);
-    entry->runner = NULL;
-}
-
-/* A planner whose files changed gets a new runner. An idle one of the old files goes first, because
- * a plugin that is still loaded would be handed out again in place of the new one. */
-static enum status drop_outdated(struct loop *loop, const struct job_spec *spec,
-                                 struct error *error)
-{
-    bool plugin = strncmp(spec->planner, "plugin:", 7) == 0;
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-        struct runner_entry *entry = &loop->runners[i];
-        if (entry->runner == NULL || strcmp(entry->planner, spec->planner) != 0 ||
-            strcmp(entry->planner_hash, spec->planner_hash) == 0) {
-            continue;
-        }
-        if (!runner_busy(entry->runner)) {
-            close_runner(loop, entry);
-        } else if (plugin) {
-            return error_set(error, STATUS_BUSY, "an earlier version of the planner is running");
-        }
-    }
-    return STATUS_OK;
-}
-
-/* The runner of a (tier, planner, hash), opened when needed; the least recently used idle one makes
- * room. Opening fails when the planner's files are not those that were submitted. */
-static enum status get_runner(struct loop *loop, const struct job_spec *spec, struct runner **out,
-                              struct error *error)
-{
-    struct runner_entry *free_entry = NULL;
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-        struct runner_entry *entry = &loop->runners[i];
-        if (entry->runner == NULL) {
-            free_entry = entry;
-        } else if (entry->tier == spec->tier && strcmp(entry->planner, spec->planner) == 0 &&
-                   strcmp(entry->planner_hash, spec->planner_hash) == 0) {
-            entry->last_use = ++loop->uses;
-            *out = entry->runner;
-            return STATUS_OK;
-        }
-    }
-    enum status status = drop_outdated(loop, spec, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    bool unused = free_entry != NULL;
-    for (uint32_t i = 0; i < RUNNERS_MAX && !unused; i++) {
-        struct runner_entry *entry = &loop->runners[i];
-        if (entry->runner == NULL) {
-            free_entry = entry;
-            unused = true;
-        } else if (!runner_busy(entry->runner) &&
-                   (free_entry == NULL || entry->last_use < free_entry->last_use)) {
-            free_entry = entry;
-        }
-    }
-    if (free_entry == NULL) {
-        return error_set(error, STATUS_BUSY, "more than %d planners at once", RUNNERS_MAX);
-    }
-    const struct world_ops *world = world_ops_for_tier(spec->tier);
-    if (world == NULL) {
-        return error_set(error, STATUS_DEVICE, "tier %s: this worker has no such world",
-                         tier_names[spec->tier]);
-    }
-    if (free_entry->runner != NULL) {
-        close_runner(loop, free_entry);
-    }
-    const struct runner_config config = {
-        .world = world,
-        .planner = spec->planner,
-        .planner_hash = spec->planner_hash,
-        .planner_config = loop->config->planner_config,
-        .slot_count = loop->config->slot_count,
-        .always_solo = loop->config->solo,
-        .clock = loop->clock,
-        .logger = loop->config->logger,
-    };
-    status = runner_create(&config, &free_entry->runner, error);
-    if (status != STATUS_OK) {
-        free_entry->runner = NULL;
-        return status;
-    }
-    free_entry->tier = spec->tier;
-    snprintf(free_entry->planner, sizeof free_entry->planner, "%s", spec->planner);
-    memcpy(free_entry->planner_hash, spec->planner_hash, sizeof free_entry->planner_hash);
-    free_entry->last_use = ++loop->uses;
-    *out = free_entry->runner;
-    return STATUS_OK;
-}
-
 /* Starts one leased job, or reports why it cannot start. */
 static void begin(struct loop *loop, const struct job_lease *lease)
 {
@@ -334,7 +282,7 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
     watch(loop, lease->spec.planner);
-    enum status status = get_runner(loop, &lease->spec, &runner, &error);
+    enum status status = runner_shelf_get(&loop->shelf, &lease->spec, &runner, &error);
     lease_keeper_watch(loop->keeper, "");
     if (status == STATUS_BUSY) {
         pending_add(loop, lease)->kind = COMPLETION_RELEASED;
@@ -370,8 +318,8 @@ static uint32_t jobs_max(const struct loop *loop)
 /* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */
 static bool wants_jobs(struct loop *loop)
 {
-    for (uint32_t i = 0; i < RUNNERS_MAX && loop->runners_full; i++) {
-        const struct runner *runner = loop->runners[i].runner;
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX && loop->runners_full; i++) {
+        const struct runner *runner = loop->shelf.entries[i].open.runner;
         loop->runners_full = runner == NULL || runner_busy(runner);
     }
     if (loop->alone) {
@@ -460,10 +408,10 @@ static void tell_keeper(struct loop *loop)
     struct runner_progress from[LIMIT_CLAIM_JOBS];
     struct store_progress to[LIMIT_CLAIM_JOBS];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-        if (loop->runners[i].runner != NULL) {
-            count +=
-                runner_progress(loop->runners[i].runner, from + count, LIMIT_CLAIM_JOBS - count);
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+        if (loop->shelf.entries[i].open.runner != NULL) {
+            count += runner_progress(loop->shelf.entries[i].open.runner, from + count,
+                                     LIMIT_CLAIM_JOBS - count);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -480,9 +428,9 @@ static void tell_keeper(struct loop *loop)
     int64_t cancelled[LIMIT_CLAIM_JOBS];
     uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
     for (uint32_t c = 0; c < cancelled_count; c++) {
-        for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-            if (loop->runners[i].runner != NULL) {
-                runner_cancel(loop->runners[i].runner, cancelled[c]);
+        for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+            if (loop->shelf.entries[i].open.runner != NULL) {
+                runner_cancel(loop->shelf.entries[i].open.runner, cancelled[c]);
             }
         }
     }
@@ -491,10 +439,11 @@ static void tell_keeper(struct loop *loop)
 static bool tick_all(struct loop *loop)
 {
     bool busy = false;
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-        if (loop->runners[i].runner != NULL && runner_busy(loop->runners[i].runner)) {
-            watch(loop, loop->runners[i].planner);
-            runner_tick(loop->runners[i].runner);
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+        if (loop->shelf.entries[i].open.runner != NULL &&
+            runner_busy(loop->shelf.entries[i].open.runner)) {
+            watch(loop, loop->shelf.entries[i].planner);
+            runner_tick(loop->shelf.entries[i].open.runner);
             lease_keeper_watch(loop->keeper, "");
             busy = true;
         }
@@ -506,9 +455,9 @@ static bool tick_all(struct loop *loop)
  */
 static void hand_back(struct loop *loop)
 {
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
-        if (loop->runners[i].runner != NULL) {
-            runner_cancel_all(loop->runners[i].runner);
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+        if (loop->shelf.entries[i].open.runner != NULL) {
+            runner_cancel_all(loop->shelf.entries[i].open.runner);
         }
     }
 }
@@ -573,18 +522,20 @@ static void loop_finish(struct loop *loop)
 {
     /* Job runs inside runners hold stages of the cache: take them out first. */
     hand_back(loop);
-    for (uint32_t i = 0; i < RUNNERS_MAX; i++) {
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
         struct job_run *job;
-        if (loop->runners[i].runner == NULL) {
+        if (loop->shelf.entries[i].open.runner == NULL) {
             continue;
         }
-        while ((job = runner_take(loop->runners[i].runner)) != NULL) {
+        while ((job = runner_take(loop->shelf.entries[i].open.runner)) != NULL) {
             struct stage *stage = job->stage;
             job_run_destroy(job);
             stage_cache_put(loop->stages, stage);
         }
-        close_runner(loop, &loop->runners[i]);
     }
+    runner_shelf_finish(&loop->shelf);
+    loop->stats.ticks += loop->shelf.ticks;
+    loop->stats.forks += loop->shelf.forks;
     pending_clear(loop);
     lease_keeper_stop(loop->keeper);
     stage_cache_destroy(loop->stages);
@@ -609,6 +560,17 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     }
     loop->config = config;
     loop->clock = clock_system();
+    loop->shelf.source = (struct runner_source){
+        .models = config->models,
+        .world_for_tier = config->world_for_tier,
+        .planner_config = config->planner_config,
+        .slot_count = config->slot_count,
+        .thread_count = config->thread_count,
+        .spill_bytes_max = config->spill_bytes_max > 0 ? config->spill_bytes_max : SPILL_BYTES_MAX,
+        .always_solo = config->solo,
+        .clock = loop->clock,
+        .logger = config->logger,
+    };
     loop->leases = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->leases);
     loop->stages = stage_cache_create();
     enum status status = STATUS_OK;

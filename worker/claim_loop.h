@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "worker/models.h"
 #include "worker/planner.h"
 
 #include <stdatomic.h>
@@ -22,6 +23,11 @@ struct claim_loop_config {
     uint32_t slot_count;
     bool drain; /* return when the pool has nothing left to claim, own retries included */
     bool solo;  /* run every branch from tick 0 (checks, benchmarks) */
+    /* Learned tiers. */
+    struct models *models; /* borrowed; NULL: only worlds without a model */
+    const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
+    uint32_t thread_count;                                     /* per learned world; 0: one */
+    uint64_t spill_bytes_max;                                  /* per learned world; 0: 8 GiB */
     struct planner_config planner_config;
     /* A plugin that stays in one call for longer than this ends the process (exit status 6);
      * 0: the greater of 30 s and 20 planner deadlines. */

@@ -91,6 +91,13 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
         *option->text = value;
         return 0;
     }
+    if (option->texts != NULL) {
+        if (option->texts->count == option->texts->max) {
+            return usage_error(command, "given too often: ", option->name);
+        }
+        option->texts->values[option->texts->count++] = value;
+        return 0;
+    }
     CHECK(option->number != NULL);
     if (!parse_number(value, option->number)) {
         return usage_error(command, "needs a whole number from 0 to 10^12: ", option->name);

@@ -15,6 +15,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CLI_TEXTS_MAX = 64 };
+
+/* The values of an option that may be given several times, in order. */
+struct cli_texts {
+    uint32_t max; /* at most CLI_TEXTS_MAX */
+    uint32_t count;
+    const char *values[CLI_TEXTS_MAX];
+};
+
 /* One option of a command. Exactly one of the targets is not NULL. */
 struct cli_option {
     const char *name;  /* "--store" */
@@ -22,6 +31,7 @@ struct cli_option {
     const char *help;  /* NULL: not listed, for our own child processes */
     bool *flag;
     const char **text;
+    struct cli_texts *texts;
     int64_t *number; /* 0 .. 1e12 */
 };
 
@@ -66,7 +76,9 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
+int command_datagen(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_model(int argc, char **argv);
 int command_import(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);

@@ -1,11 +1,13 @@
 /*
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
+#include "worker/bench_engine.h"
 #include "worker/bench_world.h"
 #include "worker/cli.h"
 
 #include "base/check.h"
 #include "base/units.h"
+#include "engine/bench_nn.h"
 #include "store/bench.h"
 
 #include <stdio.h>
@@ -41,6 +43,27 @@ static enum status bench_store(const char *directory, uint32_t jobs, struct benc
     return STATUS_OK;
 }
 
+/* The network kernels, every instruction set of this machine. */
+static enum status bench_kernels(struct bench_result *results, uint32_t *count, struct error *error)
+{
+    struct engine_bench_nn_row rows[ENGINE_BENCH_NN_MAX];
+    _Static_assert((int)ENGINE_BENCH_NN_MAX <= (int)BENCH_RESULTS_MAX, "all rows fit");
+    enum status status = engine_bench_nn(clock_system(), rows, count, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < *count; i++) {
+        results[i] = (struct bench_result){
+            .value = rows[i].value,
+            .baseline = rows[i].baseline,
+            .ratio = rows[i].value / rows[i].baseline,
+        };
+        _Static_assert(sizeof results[i].name == sizeof rows[i].name, "names fit");
+        memcpy(results[i].name, rows[i].name, sizeof results[i].name);
+        snprintf(results[i].unit, sizeof results[i].unit, "%s", rows[i].unit);
+        snprintf(results[i].baseline_name, sizeof results[i].baseline_name, "%s",
+                 rows[i].baseline_name);
+    }
+    return status;
+}
+
 static json_t *results_json(const struct bench_result *results, uint32_t count)
 {
     json_t *list = json_array();
@@ -56,11 +79,11 @@ static json_t *results_json(const struct bench_result *results, uint32_t count)
 
 static void print_results(const struct bench_result *results, uint32_t count)
 {
-    printf("%-28s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline", "ratio",
+    printf("%-44s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline", "ratio",
            "baseline is");
     for (uint32_t i = 0; i < count; i++) {
         const struct bench_result *r = &results[i];
-        printf("%-28s %14.0f %-22s %14.0f %8.3f  %s\n", r->name, r->value, r->unit, r->baseline,
+        printf("%-44s %14.0f %-22s %14.0f %8.3f  %s\n", r->name, r->value, r->unit, r->baseline,
                r->ratio, r->baseline_name);
     }
 }
@@ -69,15 +92,29 @@ int command_bench(int argc, char **argv)
 {
     bool json = false;
     int64_t jobs = 4000;
+    int64_t threads = 2;
+    int64_t ticks = 40;
     const char *directory = ".";
+    const char *precision = "bf16";
+    struct bench_engine_options engine = {.shape = "128x4", .slots = "1,8,32"};
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &json},
         {"--directory", "DIR", "store: the disk to measure (.)", .text = &directory},
         {"--jobs", "N", "store: jobs per repetition (4000)", .number = &jobs},
+        {"--model", "FILE", "engine: the weights (random ones)", .text = &engine.model},
+        {"--random-weights", "WIDTHxLAYERS", "engine: their shape (128x4)", .text = &engine.shape},
+        {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &engine.slots},
+        {"--threads", "N", "engine: threads of a tick (2)", .number = &threads},
+        {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
+        {"--precision", "NAME", "engine: bf16 or fp32 (bf16)", .text = &precision},
     };
     const struct cli_command command = {
-        "bench", "world|store [options]", "Measures against baselines of the same run.",
-        rows,    COUNT_OF(rows),          1,
+        "bench",
+        "kernels|engine|world|store [options]",
+        "Measures against baselines of the same run.",
+        rows,
+        COUNT_OF(rows),
+        1,
         1,
     };
     const char *what = NULL;
@@ -92,11 +129,18 @@ int command_bench(int argc, char **argv)
     enum status status;
     if (strcmp(what, "world") == 0) {
         status = bench_world(results, &count, &error);
+    } else if (strcmp(what, "kernels") == 0) {
+        status = bench_kernels(results, &count, &error);
     } else if (strcmp(what, "store") == 0) {
         status = bench_store(directory, (uint32_t)jobs, results, &count, &error);
+    } else if (strcmp(what, "engine") == 0) {
+        engine.precision = precision;
+        engine.threads = (uint32_t)threads;
+        engine.ticks = (uint32_t)ticks;
+        status = bench_engine(&engine, results, &count, &error);
     } else {
-        status =
-            error_set(&error, STATUS_USAGE, "bench: expected world or store, found \"%s\"", what);
+        status = error_set(&error, STATUS_USAGE,
+                           "bench: expected kernels, engine, world or store, found \"%s\"", what);
     }
     if (status != STATUS_OK) {
         return cli_fail(&error);

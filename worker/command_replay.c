@@ -6,7 +6,7 @@
 #include "worker/cli.h"
 #include "worker/outcome_build.h"
 #include "worker/revision.h"
-#include "worker/runner.h"
+#include "worker/runner_open.h"
 #include "worker/stage_cache.h"
 
 #include "base/check.h"
@@ -20,9 +20,9 @@ enum { REPLAY_PAGE = 100 };
 struct replay {
     struct store *store;
     struct stage_cache *stages;
-    struct runner *runner;
-    enum tier tier;
-    char planner[LIMIT_SPEC_BYTES];
+    struct models *models;
+    struct open_runner open;
+    struct job_spec spec;                /* what the runner was opened for */
     char planner_hash[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened */
     uint32_t slot_count;
     int64_t deadline_ms;
@@ -32,36 +32,39 @@ struct replay {
     json_t *results;
 };
 
+static bool runner_fits(const struct replay *replay, const struct outcome *outcome)
+{
+    return replay->open.runner != NULL && replay->spec.tier == outcome->tier &&
+           strcmp(replay->spec.planner, outcome->planner) == 0 &&
+           strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
+           strcmp(replay->spec.sampler, outcome->sampler) == 0;
+}
+
 static enum status use_runner(struct replay *replay, const struct outcome *outcome,
                               struct error *error)
 {
-    if (replay->runner != NULL && replay->tier == outcome->tier &&
-        strcmp(replay->planner, outcome->planner) == 0) {
+    if (runner_fits(replay, outcome)) {
         return STATUS_OK;
     }
-    runner_destroy(replay->runner);
-    replay->runner = NULL;
-    const struct world_ops *world = world_ops_for_tier(outcome->tier);
-    if (world == NULL) {
-        return error_set(error, STATUS_DEVICE, "outcome %lld: this build has no %s world",
-                         (long long)outcome->id, tier_names[outcome->tier]);
-    }
-    const struct runner_config config = {
-        .world = world,
-        .planner = outcome->planner,
+    runner_close(&replay->open);
+    const struct runner_source source = {
+        .models = replay->models,
         .planner_config = {.tick_deadline_ms = replay->deadline_ms},
         .slot_count = replay->slot_count,
+        .spill_bytes_max = UINT64_C(8) << 30,
         .clock = clock_system(),
     };
+    /* Any version of the planner will do: a different result then names it as the cause. */
+    replay->spec = (struct job_spec){.tier = outcome->tier};
+    memcpy(replay->spec.planner, outcome->planner, sizeof replay->spec.planner);
+    memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
+    memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
     enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
     if (status == STATUS_OK) {
-        status = runner_create(&config, &replay->runner, error);
+        status = runner_open(&source, &replay->spec, &replay->open, error);
     }
-    if (status == STATUS_OK) {
-        replay->tier = outcome->tier;
-        snprintf(replay->planner, sizeof replay->planner, "%s", outcome->planner);
-    }
-    return status;
+    return status == STATUS_OK ? status
+                               : error_prefix(error, "outcome %lld", (long long)outcome->id);
 }
 
 static enum status find_branch(const struct scenario *scenario, const struct outcome *outcome,
@@ -101,7 +104,7 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     }
     if (status == STATUS_OK) {
         job->owner = (void *)(uintptr_t)outcome;
-        status = runner_add(replay->runner, job, branch, error);
+        status = runner_add(replay->open.runner, job, branch, error);
     }
     if (status != STATUS_OK) {
         job_run_destroy(job);
@@ -154,7 +157,7 @@ static void compare(struct replay *replay, const struct outcome *outcome, const 
 static void collect(struct replay *replay)
 {
     struct job_run *job;
-    while ((job = runner_take(replay->runner)) != NULL) {
+    while ((job = runner_take(replay->open.runner)) != NULL) {
         struct stage *stage = job->stage;
         compare(replay, job->owner, job);
         job_run_destroy(job);
@@ -164,8 +167,8 @@ static void collect(struct replay *replay)
 
 static void finish_running(struct replay *replay)
 {
-    while (replay->runner != NULL && runner_busy(replay->runner)) {
-        runner_tick(replay->runner);
+    while (replay->open.runner != NULL && runner_busy(replay->open.runner)) {
+        runner_tick(replay->open.runner);
         collect(replay);
     }
 }
@@ -175,8 +178,7 @@ static enum status replay_page(struct replay *replay, const struct outcome *outc
                                uint32_t count, struct error *error)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (replay->runner != NULL && (replay->tier != outcomes[i].tier ||
-                                       strcmp(replay->planner, outcomes[i].planner) != 0)) {
+        if (!runner_fits(replay, &outcomes[i])) {
             finish_running(replay);
         }
         enum status status = use_runner(replay, &outcomes[i], error);
@@ -187,8 +189,8 @@ static enum status replay_page(struct replay *replay, const struct outcome *outc
             finish_running(replay);
             return status;
         }
-        while (runner_free_slots(replay->runner) == 0) {
-            runner_tick(replay->runner);
+        while (runner_free_slots(replay->open.runner) == 0) {
+            runner_tick(replay->open.runner);
             collect(replay);
         }
     }
@@ -230,7 +232,8 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
 
 static int finish(struct replay *replay, enum status status, const struct error *error)
 {
-    runner_destroy(replay->runner);
+    runner_close(&replay->open);
+    models_close(replay->models);
     stage_cache_destroy(replay->stages);
     replay->store->ops->close(replay->store);
     if (status != STATUS_OK) {
@@ -253,6 +256,7 @@ int command_replay(int argc, char **argv)
 {
     const char *url = NULL;
     const char *suite = NULL;
+    const char *models = NULL;
     bool all = false;
     int64_t slots = 1;
     struct replay replay = {.deadline_ms = 1000};
@@ -261,6 +265,8 @@ int command_replay(int argc, char **argv)
         {"--all", NULL, "every outcome of the store, or of --suite", .flag = &all},
         {"--suite", "ID", "with --all: only this suite's", .text = &suite},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &models},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &replay.deadline_ms},
         {"--json", NULL, "print one JSON object", .flag = &replay.json},
@@ -297,7 +303,10 @@ int command_replay(int argc, char **argv)
     replay.slot_count = (uint32_t)slots;
     replay.results = json_array();
     replay.stages = stage_cache_create();
-    enum status status = STATUS_OK;
+    enum status status = models_open(models, NULL, &replay.models, &error);
+    if (status != STATUS_OK) {
+        return finish(&replay, status, &error);
+    }
     if (replay.stages == NULL || replay.results == NULL) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
     } else {

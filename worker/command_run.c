@@ -112,8 +112,55 @@ static void show_progress(const struct store_suite_status *status, int64_t elaps
             (double)status->cost_uusd / (double)UUSD_PER_USD, eta);
 }
 
-/* Waits until every job of the suite has ended, keeping the pool alive. */
-static enum status supervise(struct pool *pool, struct store *store, const char *suite_id,
+/* The pools of a run, one per kind of job; each is started when its first job is there. */
+enum { RUN_BULK = 0, RUN_TEACHER, RUN_POOLS };
+
+struct run_pools {
+    struct pool_config config[RUN_POOLS];
+    bool wanted[RUN_POOLS];
+    bool started[RUN_POOLS];
+    struct pool pool[RUN_POOLS];
+};
+
+static void want_pools(struct run_pools *pools, const struct submission *submission)
+{
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        bool teacher = strcmp(submission->specs[i].pool, "teacher") == 0;
+        pools->wanted[teacher ? RUN_TEACHER : RUN_BULK] = true;
+    }
+}
+
+/* Starts what is wanted, watches what was started. A flagged job has a successor for the teacher.
+ */
+static enum status watch_pools(struct run_pools *pools, struct store *store,
+                               const struct store_suite_status *now, bool progressed,
+                               struct error *error)
+{
+    enum status status = STATUS_OK;
+    pools->wanted[RUN_TEACHER] |= now->jobs[JOB_FLAGGED] > 0;
+    for (int i = 0; i < RUN_POOLS && status == STATUS_OK; i++) {
+        if (pools->started[i]) {
+            status = pool_watch(&pools->pool[i], store, progressed, error);
+        } else if (pools->wanted[i]) {
+            status = pool_start(&pools->pool[i], &pools->config[i], error);
+            pools->started[i] = status == STATUS_OK;
+        }
+    }
+    return status;
+}
+
+static void stop_pools(struct run_pools *pools)
+{
+    for (int i = 0; i < RUN_POOLS; i++) {
+        if (pools->started[i]) {
+            pool_stop(&pools->pool[i], STOP_GRACE_MS);
+        }
+    }
+}
+
+/* Waits until every job of the suite has ended, successors of flagged ones included, keeping the
+ * pools alive. */
+static enum status supervise(struct run_pools *pools, struct store *store, const char *suite_id,
                              struct error *error)
 {
     const struct clock *clock = clock_system();
@@ -153,7 +200,7 @@ static enum status supervise(struct pool *pool, struct store *store, const char 
         /* With nothing queued the workers could not have finished anything: what is left may be
          * leased to somebody who vanished with an earlier run, and comes back in its time. */
         bool idle = now.jobs[JOB_QUEUED] == 0;
-        status = pool_watch(pool, store, progressed || idle, error);
+        status = watch_pools(pools, store, &now, progressed || idle, error);
         if (status != STATUS_OK) {
             return status;
         }
@@ -166,9 +213,10 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
                             const struct submission *submission, const struct logger *logger,
                             struct error *error)
 {
+    static const char *const names[RUN_POOLS] = {"bulk", "teacher"};
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
-        .pool = "bulk",
+        .models = options->suite.models,
         .worker_count = (uint32_t)options->workers,
         .slot_count = (uint32_t)options->slots,
         .planner_deadline_ms = options->planner_deadline_ms,
@@ -180,12 +228,18 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     if (status != STATUS_OK || now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0) {
         return status;
     }
-    static struct pool pool; /* 20 KB that need not be on the stack; run is called once */
-    status = pool_start(&pool, &config, error);
-    if (status == STATUS_OK) {
-        status = supervise(&pool, store, submission->suite_id, error);
-        pool_stop(&pool, STOP_GRACE_MS);
+    struct run_pools *pools = calloc(1, sizeof *pools);
+    if (pools == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "run: out of memory");
     }
+    for (int i = 0; i < RUN_POOLS; i++) {
+        pools->config[i] = config;
+        pools->config[i].pool = names[i];
+    }
+    want_pools(pools, submission);
+    status = supervise(pools, store, submission->suite_id, error);
+    stop_pools(pools);
+    free(pools);
     return status;
 }
 
@@ -208,6 +262,10 @@ static int present_to_people(const struct run_options *options, struct store *st
         printf("%u of %u jobs were known already and were not run again\n",
                submission->memoised_count, submission->job_count);
     }
+    if (submission->audit_count > 0) {
+        printf("%u of %u jobs repeat others on the teacher, as an audit\n", submission->audit_count,
+               submission->job_count);
+    }
     if (submission->degraded_count > 0) {
         printf("%u scenarios ask about perception; without a world model the object world "
                "answered them\n",
@@ -228,6 +286,7 @@ static int present(const struct run_options *options, struct store *store,
     if (summary_load(store, submission->suite_id, &summary, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
+    summary_measure_peak(&summary);
     int code = 0;
     if (options->report != NULL &&
         report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
@@ -238,7 +297,8 @@ static int present(const struct run_options *options, struct store *store,
                       ? (double)summary.total.main_passed / (double)summary.total.main_total
                       : 0.0;
     double wanted = options->gate_rate;
-    int64_t unanswered = summary.status.jobs[JOB_DEAD] + summary.status.jobs[JOB_CANCELLED];
+    int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
+    int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED];
     bool gate_met = rate >= wanted && unanswered == 0;
     if (options->json) {
         json_t *json = summary_json(&summary);
@@ -259,7 +319,6 @@ static int present(const struct run_options *options, struct store *store,
     } else {
         code = present_to_people(options, store, submission, &summary, wall_s, code);
     }
-    bool dead = summary.status.jobs[JOB_DEAD] > 0;
     summary_finish(&summary);
     if (code == 0 && options->gate && !gate_met) {
         fprintf(stderr,
@@ -269,7 +328,7 @@ static int present(const struct run_options *options, struct store *store,
         code = status_exit_code(STATUS_MISMATCH);
     }
     /* A job without any answer weighs more than a rate among those that have one. */
-    if (dead && (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
+    if (dead > 0 && (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
         code = status_exit_code(STATUS_PLANNER);
     }
     return code;

@@ -3,6 +3,7 @@
  * or its scenario; with --all every outcome of a store or suite, one JSON object a line.
  */
 #include "worker/cli.h"
+#include "worker/model_registry.h"
 #include "worker/trace.h"
 
 #include "base/check.h"
@@ -22,6 +23,7 @@ struct show {
     bool trace;
     bool scenario;
     bool all;
+    const char *evidence; /* file to write the flagged frame to */
     const char *suite;
     bool reader_left; /* stdout is a pipe that nobody reads any more */
     struct store *store;
@@ -52,6 +54,46 @@ static enum status print_scenario(struct show *show, struct error *error)
         free(body);
     }
     return status;
+}
+
+/* The picture of what a health check flagged. */
+static enum status write_evidence(struct show *show, struct error *error)
+{
+    const struct outcome *outcome = &show->outcome;
+    void *png = NULL;
+    size_t bytes = 0;
+    if (outcome->evidence_hash[0] == '\0') {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "outcome %lld: expected a rollout flagged in a learned world, found %s",
+                         (long long)outcome->id,
+                         outcome->health_check[0] == '\0' ? "one that no health check flagged"
+                                                          : "a flag on a world that is redrawn");
+    }
+    enum status status =
+        show->store->ops->artifact_get(show->store, outcome->evidence_hash, &png, &bytes, error);
+    if (status == STATUS_OK) {
+        status = registry_write_file(show->evidence, png, bytes, error);
+        free(png);
+    }
+    if (status == STATUS_OK) {
+        printf("%s: %s at tick %u, found %g, bound %g\n", show->evidence, outcome->health_check,
+               outcome->health_tick, outcome->health_value, outcome->health_threshold);
+    }
+    return status;
+}
+
+/* Where the outcome's job comes from and where it went, beside the outcome itself. */
+static json_t *with_lineage(struct show *show)
+{
+    struct store_job job;
+    struct error ignored;
+    json_t *json = outcome_encode(&show->outcome);
+    if (json != NULL &&
+        show->store->ops->job(show->store, show->outcome.job_id, &job, &ignored) == STATUS_OK) {
+        json_object_set_new(json, "job_state", json_string(job_state_names[job.state]));
+        json_object_set_new(json, "job_key", json_string(job.spec.key));
+    }
+    return json;
 }
 
 static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent *agents,
@@ -159,7 +201,10 @@ static enum status show_one(struct show *show, int64_t id, struct error *error)
     if (show->trace) {
         return print_trace(show, error);
     }
-    if (cli_print_json(outcome_encode(&show->outcome)) != 0) {
+    if (show->evidence != NULL) {
+        return write_evidence(show, error);
+    }
+    if (cli_print_json(with_lineage(show)) != 0) {
         return error_set(error, STATUS_IO, "cannot print outcome %lld", (long long)id);
     }
     return STATUS_OK;
@@ -172,6 +217,7 @@ int command_show(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
         {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
         {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
+        {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.evidence},
         {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
         {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
     };
@@ -188,11 +234,13 @@ int command_show(int argc, char **argv)
         return code;
     }
     enum status status = STATUS_OK;
-    if ((count == 1) == show.all || (show.all && (show.trace || show.scenario)) ||
-        (show.trace && show.scenario) || (!show.all && show.suite != NULL)) {
+    int parts = show.trace + show.scenario + (show.evidence != NULL);
+    if ((count == 1) == show.all || (show.all && parts > 0) || parts > 1 ||
+        (!show.all && show.suite != NULL)) {
         status =
             error_set(&error, STATUS_USAGE,
-                      "expected one OUTCOME with --trace or --scenario, or --all with --suite");
+                      "expected one OUTCOME with --trace, --scenario or --evidence, or --all with "
+                      "--suite");
     } else if (count == 1) {
         status = cli_parse_id(argument, &id, &error);
     }

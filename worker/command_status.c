@@ -62,6 +62,9 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
         snprintf(name, sizeof name, "rollouts_%s", verdict_names[i]);
         json_object_set_new(json, name, json_integer((json_int_t)status->rollouts[i]));
     }
+    json_object_set_new(json, "rollouts_audit", json_integer((json_int_t)status->rollouts_audit));
+    json_object_set_new(json, "audits_dead", json_integer((json_int_t)status->audits_dead));
+    json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
     json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
@@ -75,6 +78,9 @@ static void status_line(const char *id, const struct store_suite_status *status)
         if (status->jobs[i] > 0) {
             printf("  %lld %s", (long long)status->jobs[i], job_state_names[i]);
         }
+    }
+    if (status->rollouts_audit > 0) {
+        printf("  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
     }
     char bill[SUMMARY_MONEY_BYTES];
     printf("  %.2f miles  %s\n", (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
@@ -121,6 +127,9 @@ static enum status print_report(const struct suite_query *query, struct store *s
     }
     if (status == STATUS_OK) {
         status = summary_load(store, id, &summary, error);
+    }
+    if (status == STATUS_OK) {
+        summary_measure_peak(&summary);
     }
     if (status == STATUS_OK && query->report != NULL) {
         status = report_write(store, cli_store_url(query->store_url), id, &summary, query->report,

@@ -27,10 +27,10 @@ static int submit(const struct suite_options *options, const char *url, const ch
     if (status != STATUS_OK) {
         code = cli_fail(&error);
     } else if (json) {
-        code = cli_print_json(json_pack("{s:s, s:i, s:I, s:i}", "suite", submission.suite_id,
-                                        "jobs", (int)submission.job_count, "rollouts",
-                                        (json_int_t)submission.rollout_count, "memoised",
-                                        (int)submission.memoised_count));
+        code = cli_print_json(json_pack(
+            "{s:s, s:i, s:I, s:i, s:i}", "suite", submission.suite_id, "jobs",
+            (int)submission.job_count, "rollouts", (json_int_t)submission.rollout_count, "memoised",
+            (int)submission.memoised_count, "audits", (int)submission.audit_count));
     } else {
         printf("%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
                submission.job_count, (long long)submission.rollout_count,

@@ -66,6 +66,8 @@ int command_worker(int argc, char **argv)
     const char *device = "auto";
     const char *id = NULL;
     const char *exact_id = NULL;
+    const char *models = NULL;
+    int64_t threads = 1;
     int64_t slots = 16;
     int64_t deadline_ms = 1000;
     bool drain = false;
@@ -76,6 +78,9 @@ int command_worker(int argc, char **argv)
         {"--store", "URL", "job store: a path or http(s)://host:port", .text = &store_url},
         {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &pool},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &slots},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &models},
+        {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &threads},
         {"--drain", NULL, "end when the pool has nothing left", .flag = &drain},
         {"--device", "NAME", "auto or cpu", .text = &device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
@@ -107,6 +112,11 @@ int command_worker(int argc, char **argv)
                   (long long)slots);
         return cli_fail(&error);
     }
+    if (threads < 1 || threads > 64) {
+        error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
+                  (long long)threads);
+        return cli_fail(&error);
+    }
     install_handlers();
     if (with_parent) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -119,6 +129,7 @@ int command_worker(int argc, char **argv)
         .slot_count = (uint32_t)slots,
         .drain = drain,
         .solo = solo,
+        .thread_count = (uint32_t)threads,
         .planner_config = {.tick_deadline_ms = deadline_ms},
         .logger = &logger,
         .stop = &stop_requested,
@@ -129,12 +140,21 @@ int command_worker(int argc, char **argv)
     snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
     snprintf(config.worker.device, sizeof config.worker.device, "cpu");
     const struct store_config store_config = {.logger = &logger};
+    if (models_open(models, NULL, &config.models, &error) != STATUS_OK) {
+        if (models != NULL) {
+            return cli_fail(&error);
+        }
+        /* Jobs of other tiers do not need them; those that do will say what is wrong. */
+        log_event(&logger, LOG_ERROR, "%s", error.text);
+    }
     if (store_open(cli_store_url(store_url), &store_config, &config.store, &error) != STATUS_OK) {
+        models_close(config.models);
         return cli_fail(&error);
     }
     struct claim_loop_stats stats = {0};
     enum status status = claim_loop_run(&config, &stats, &error);
     config.store->ops->close(config.store);
+    models_close(config.models);
     log_event(&logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
               (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
               (long long)stats.stale);

@@ -9,7 +9,8 @@
 #include <math.h>
 
 const char *const health_check_names[HEALTH_CHECK_COUNT] = {
-    "ok", "not_finite", "teleport", "kinematics", "frozen",
+    "ok",   "not_finite", "teleport", "kinematics", "frozen",  "saturated",
+    "mass", "layout",     "camera",   "permanence", "horizon",
 };
 
 /* 100 m/s is beyond any road vehicle; a tenth of a second of it, plus slack for sparse logs. */
@@ -36,7 +37,7 @@ static double step_m(double x0_m, double y0_m, double x1_m, double y1_m)
     return sqrt((x1_m - x0_m) * (x1_m - x0_m) + (y1_m - y0_m) * (y1_m - y0_m));
 }
 
-static bool check_motion(const struct health *health, const struct scene *scene,
+static bool check_motion(const struct health *health, const struct scene *scene, bool true_agents,
                          struct health_verdict *out)
 {
     const struct ego_state *ego = &scene->ego;
@@ -52,7 +53,7 @@ static bool check_motion(const struct health *health, const struct scene *scene,
                                        SPEED_STEP_MPS_MAX};
         return false;
     }
-    for (uint32_t i = 0; i < scene->agent_count; i++) {
+    for (uint32_t i = 0; true_agents && i < scene->agent_count; i++) {
         const struct agent_state *agent = &scene->agents[i];
         if (!agent->present || !health->agent_present[i]) {
             continue;
@@ -68,7 +69,8 @@ static bool check_motion(const struct health *health, const struct scene *scene,
     return true;
 }
 
-bool health_update(struct health *health, const struct scene *scene, struct health_verdict *out)
+bool health_update(struct health *health, const struct scene *scene, bool true_agents,
+                   struct health_verdict *out)
 {
     if (!ego_finite(&scene->ego) || !isfinite(scene->conditions.friction) ||
         !isfinite(scene->conditions.visibility_m)) {
@@ -87,7 +89,7 @@ bool health_update(struct health *health, const struct scene *scene, struct heal
                                            health->tick + 1.0};
             return false;
         }
-        if (!check_motion(health, scene, out)) {
+        if (!check_motion(health, scene, true_agents, out)) {
             return false;
         }
     }

@@ -23,6 +23,8 @@ static const struct {
     {"replay", command_replay, "run outcomes again and compare them bit for bit"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
+    {"datagen", command_datagen, "write training data for world models"},
+    {"model", command_model, "world models: list, promote, roll back, calibrate"},
     {"bench", command_bench, "measure worlds and the store against baselines"},
     {"doctor", command_doctor, "what this machine has and what it lacks"},
 };

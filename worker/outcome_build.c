@@ -33,6 +33,7 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
         .prefix_ticks = result->prefix_ticks,
         .metres_mm = result->metres_mm,
         .device_ns = result->device_ns,
+        .mflop = (int64_t)(result->flop * 1e-6), /* cut off, so that parts never exceed the whole */
         .safety_critical = job->scenario->slices.safety_critical,
     };
     memcpy(out->suite_id, spec->suite_id, sizeof out->suite_id);
@@ -49,6 +50,13 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
     memcpy(out->slice, job->scenario->slices.value, sizeof out->slice);
     memcpy(out->error, result->error, sizeof out->error);
+    if (result->health.check != HEALTH_OK) {
+        snprintf(out->health_check, sizeof out->health_check, "%s",
+                 health_check_names[result->health.check]);
+        out->health_tick = result->health.tick;
+        out->health_value = result->health.value;
+        out->health_threshold = result->health.threshold;
+    }
 }
 
 enum status outcome_pack_traces(const struct job_run *job, uint8_t **data, size_t *bytes,
@@ -74,6 +82,15 @@ enum status outcome_pack_traces(const struct job_run *job, uint8_t **data, size_
     free(ids);
     free(parents);
     return status;
+}
+
+int64_t outcome_job_mflop(const struct job_run *job)
+{
+    double flop = 0.0;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        flop += job->results[i].flop;
+    }
+    return (int64_t)(flop * 1e-6);
 }
 
 bool outcome_any_flagged(const struct job_run *job)

@@ -17,6 +17,9 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
 enum status outcome_pack_traces(const struct job_run *job, uint8_t **data, size_t *bytes,
                                 struct error *error);
 
+/* Millions of operations of a whole job, what it discarded included. */
+int64_t outcome_job_mflop(const struct job_run *job);
+
 /* Whether any rollout was flagged by a health check. */
 bool outcome_any_flagged(const struct job_run *job);
 

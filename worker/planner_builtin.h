@@ -27,6 +27,22 @@ const struct swerve_planner_ops *planner_builtin_find(const char *name);
 /* "reference, maintain, .." for messages; cut to fit. */
 void planner_builtin_names(char *text, size_t bytes);
 
+/* First member of every builtin's own struct, which ends with its array of session records. */
+struct planner_builtin {
+    uint32_t session_count;
+    size_t session_bytes; /* of one record */
+    size_t sessions_at;   /* where the array begins, from the start of the struct */
+};
+
+/* A zeroed planner of `sessions_at` bytes and its records; free() ends it. NULL and a sentence when
+ * memory is short. */
+void *planner_builtin_create(size_t sessions_at, size_t session_bytes, uint32_t session_count,
+                             char *error_text, uint32_t error_bytes);
+
+/* The fork of a planner whose records own nothing: `to` becomes a copy of `from`. */
+int planner_builtin_fork(void *planner, uint32_t from, uint32_t to, char *error_text,
+                         uint32_t error_bytes);
+
 /* One number that a config text may set. */
 struct planner_parameter {
     const char *key;

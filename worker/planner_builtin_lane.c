@@ -40,6 +40,31 @@ void planner_builtin_names(char *text, size_t bytes)
     }
 }
 
+void *planner_builtin_create(size_t sessions_at, size_t session_bytes, uint32_t session_count,
+                             char *error_text, uint32_t error_bytes)
+{
+    struct planner_builtin *self = calloc(1, sessions_at + session_count * session_bytes);
+    if (self == NULL) {
+        snprintf(error_text, error_bytes, "out of memory");
+        return NULL;
+    }
+    *self = (struct planner_builtin){session_count, session_bytes, sessions_at};
+    return self;
+}
+
+int planner_builtin_fork(void *planner, uint32_t from, uint32_t to, char *error_text,
+                         uint32_t error_bytes)
+{
+    (void)error_text;
+    (void)error_bytes;
+    const struct planner_builtin *self = planner;
+    CHECK(from != to && from < self->session_count && to < self->session_count);
+    char *sessions = (char *)planner + self->sessions_at;
+    memcpy(sessions + to * self->session_bytes, sessions + from * self->session_bytes,
+           self->session_bytes);
+    return 0;
+}
+
 /* Sets the one parameter that key (key_bytes long) names. */
 static int config_set(const char *key, size_t key_bytes, const char *value,
                       const struct planner_parameter *parameters, uint32_t count, uint32_t *seen,

@@ -30,7 +30,7 @@ struct log_session {
 };
 
 struct log_planner {
-    uint32_t session_count;
+    struct planner_builtin base;
     struct log_session sessions[];
 };
 
@@ -48,13 +48,11 @@ static int log_open(void **planner, const char *config, uint32_t session_count, 
     if (planner_config_read(config, NULL, 0, error_text, error_bytes) != 0) {
         return 1;
     }
-    struct log_planner *self =
-        calloc(1, sizeof *self + (size_t)session_count * sizeof self->sessions[0]);
+    struct log_planner *self = planner_builtin_create(sizeof *self, sizeof self->sessions[0],
+                                                      session_count, error_text, error_bytes);
     if (self == NULL) {
-        strncpy(error_text, "out of memory", error_bytes);
         return 1;
     }
-    self->session_count = session_count;
     *planner = self;
     return 0;
 }
@@ -62,7 +60,7 @@ static int log_open(void **planner, const char *config, uint32_t session_count, 
 static void log_close(void *planner)
 {
     struct log_planner *self = planner;
-    for (uint32_t i = 0; i < self->session_count; i++) {
+    for (uint32_t i = 0; i < self->base.session_count; i++) {
         copy_release(&self->sessions[i]);
     }
     free(self);
@@ -229,12 +227,9 @@ static int log_act(void *planner, uint32_t count, const struct swerve_observatio
 static int log_fork(void *planner, uint32_t from, uint32_t to, char *error_text,
                     uint32_t error_bytes)
 {
-    (void)error_text;
-    (void)error_bytes;
     struct log_planner *self = planner;
-    CHECK(from != to);
     copy_release(&self->sessions[to]);
-    self->sessions[to] = self->sessions[from];
+    planner_builtin_fork(planner, from, to, error_text, error_bytes);
     if (self->sessions[to].copy != NULL) {
         self->sessions[to].copy->references++;
     }

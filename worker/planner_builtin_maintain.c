@@ -8,7 +8,6 @@
 #include "base/dmath.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct maintain_session {
     double wheelbase_m;
@@ -16,7 +15,7 @@ struct maintain_session {
 };
 
 struct maintain {
-    uint32_t session_count;
+    struct planner_builtin base;
     double decel_mps2; /* brake only */
     struct maintain_session sessions[];
 };
@@ -29,13 +28,11 @@ static int open_with(void **planner, const char *config, uint32_t session_count,
                             error_bytes) != 0) {
         return 1;
     }
-    struct maintain *self =
-        calloc(1, sizeof *self + (size_t)session_count * sizeof self->sessions[0]);
+    struct maintain *self = planner_builtin_create(sizeof *self, sizeof self->sessions[0],
+                                                   session_count, error_text, error_bytes);
     if (self == NULL) {
-        strncpy(error_text, "out of memory", error_bytes);
         return 1;
     }
-    self->session_count = session_count;
     self->decel_mps2 = *value;
     *planner = self;
     return 0;
@@ -106,16 +103,6 @@ static int brake_act(void *planner, uint32_t count, const struct swerve_observat
     return 0;
 }
 
-static int maintain_fork(void *planner, uint32_t from, uint32_t to, char *error_text,
-                         uint32_t error_bytes)
-{
-    (void)error_text;
-    (void)error_bytes;
-    struct maintain *self = planner;
-    self->sessions[to] = self->sessions[from];
-    return 0;
-}
-
 const struct swerve_planner_ops planner_builtin_maintain_ops = {
     .abi_version = SWERVE_PLANNER_ABI_VERSION,
     .name = "maintain",
@@ -123,7 +110,7 @@ const struct swerve_planner_ops planner_builtin_maintain_ops = {
     .close = free,
     .reset = maintain_reset,
     .act = maintain_act,
-    .fork = maintain_fork,
+    .fork = planner_builtin_fork,
 };
 
 const struct swerve_planner_ops planner_builtin_brake_ops = {
@@ -133,5 +120,5 @@ const struct swerve_planner_ops planner_builtin_brake_ops = {
     .close = free,
     .reset = maintain_reset,
     .act = brake_act,
-    .fork = maintain_fork,
+    .fork = planner_builtin_fork,
 };

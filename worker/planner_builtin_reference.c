@@ -54,6 +54,7 @@ struct reference_parameters {
 };
 
 struct reference {
+    struct planner_builtin base;
     struct reference_parameters parameters;
     struct reference_session sessions[];
 };
@@ -579,10 +580,9 @@ static int reference_open(void **planner, const char *config, uint32_t session_c
     if (planner_config_read(config, parameters, 2, error_text, error_bytes) != 0) {
         return 1;
     }
-    struct reference *self =
-        calloc(1, sizeof *self + (size_t)session_count * sizeof self->sessions[0]);
+    struct reference *self = planner_builtin_create(sizeof *self, sizeof self->sessions[0],
+                                                    session_count, error_text, error_bytes);
     if (self == NULL) {
-        strncpy(error_text, "out of memory", error_bytes);
         return 1;
     }
     self->parameters = values;
@@ -621,16 +621,6 @@ static int reference_act(void *planner, uint32_t count,
     return 0;
 }
 
-static int reference_fork(void *planner, uint32_t from, uint32_t to, char *error_text,
-                          uint32_t error_bytes)
-{
-    (void)error_text;
-    (void)error_bytes;
-    struct reference *self = planner;
-    self->sessions[to] = self->sessions[from];
-    return 0;
-}
-
 const struct swerve_planner_ops planner_builtin_reference_ops = {
     .abi_version = SWERVE_PLANNER_ABI_VERSION,
     .wants = SWERVE_WANTS_BEV,
@@ -639,5 +629,5 @@ const struct swerve_planner_ops planner_builtin_reference_ops = {
     .close = free,
     .reset = reference_reset,
     .act = reference_act,
-    .fork = reference_fork,
+    .fork = planner_builtin_fork,
 };

@@ -66,8 +66,18 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
                           "--exact-id",
                           worker->worker_id,
                           "--with-parent",
-                          config->verbose ? "--verbose" : NULL,
+                          NULL,
+                          NULL,
+                          NULL,
                           NULL};
+    size_t argc = COUNT_OF(argv) - 4;
+    if (config->verbose) {
+        argv[argc++] = "--verbose";
+    }
+    if (config->models != NULL) {
+        argv[argc++] = "--models";
+        argv[argc++] = config->models;
+    }
     pid_t pid;
     int failure =
         posix_spawn(&pid, "/proc/self/exe", NULL, NULL, (char *const *)(uintptr_t)argv, environ);

@@ -16,6 +16,7 @@ enum { POOL_WORKERS_MAX = 256 };
 struct pool_config {
     const char *store_url;
     const char *pool;
+    const char *models; /* directory; NULL: as the workers find it */
     uint32_t worker_count;
     uint32_t slot_count;
     int64_t planner_deadline_ms;

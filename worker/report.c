@@ -1,8 +1,8 @@
 /*
  * The report as a whole: makes the plan, runs the sections in reading order, writes the file at
  * once. What a section shows is in report_head.c, report_slices.c, report_failures.c,
- * report_fanouts.c and report_table.c; frames and charts come from report_drive.c and
- * report_chart.c.
+ * report_fanouts.c, report_learned.c and report_table.c; frames and charts come from report_drive.c
+ * and report_chart.c.
  */
 #include "worker/report.h"
 
@@ -57,6 +57,8 @@ static enum status write_sections(struct report *report, struct error *error)
     if (status == STATUS_OK) {
         report_slices(report);
         report_cost(report);
+        report_audit(report);
+        report_flags(report);
         status = report_failures(report, error);
     }
     if (status == STATUS_OK) {

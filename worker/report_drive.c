@@ -1,6 +1,6 @@
 /*
  * Redraws frames from traces: the rasteriser that drew for the planner draws again, from the same
- * state.
+ * state. What a learned world showed comes from its film instead.
  */
 #include "worker/report_drive.h"
 
@@ -14,8 +14,8 @@
 
 enum {
     /* The part of the grid worth printing: 12 m behind to 52 m ahead of ego. */
-    SHOWN_ROWS = 128,
-    SHOWN_FIRST_ROW = BEV_ROWS - SHOWN_ROWS - 8,
+    SHOWN_ROWS = TRACE_FILM_ROWS,
+    SHOWN_FIRST_ROW = BEV_ROWS - SHOWN_ROWS - TRACE_FILM_FIRST_ROW, /* of the picture */
     /* Display size when the style sheet does not stretch it. */
     SHOWN_WIDTH = BEV_COLS * 3 / 2,
 };
@@ -160,21 +160,73 @@ struct report_moment report_drive_moment(const struct report_drive *drive, int32
     return moment;
 }
 
+bool report_drive_filmed(const struct report_drive *drive)
+{
+    return drive->artifact != NULL && drive->reader.film_count > 0;
+}
+
+uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick)
+{
+    struct trace_film_frame *frame = malloc(sizeof *frame);
+    if (frame != NULL && report_drive_filmed(drive) &&
+        trace_reader_film(&drive->reader, rollout, tick, frame)) {
+        tick = frame->tick;
+    }
+    free(frame);
+    return tick;
+}
+
+static void print_bev(const uint8_t *bev, struct html *html)
+{
+    uint8_t *rgb = malloc((size_t)BEV_CELLS * 3);
+    if (rgb == NULL) {
+        html->failed = true;
+        return;
+    }
+    picture_bev(bev, 1, rgb);
+    html_picture(html, rgb + (size_t)SHOWN_FIRST_ROW * BEV_COLS * 3, BEV_COLS, SHOWN_ROWS,
+                 SHOWN_WIDTH, "bird's-eye view, ego looking up");
+    free(rgb);
+}
+
 static void draw_bev(const struct report_drive *drive, const struct scene *scene, uint64_t seed,
                      struct html *html)
 {
     uint8_t *bev = malloc(BEV_BYTES);
-    uint8_t *rgb = malloc((size_t)BEV_CELLS * 3);
-    if (bev == NULL || rgb == NULL) {
+    if (bev == NULL) {
         html->failed = true;
-    } else {
-        raster_bev(drive->layers, &drive->document->scenario, scene, seed, bev);
-        picture_bev(bev, 1, rgb);
-        html_picture(html, rgb + (size_t)SHOWN_FIRST_ROW * BEV_COLS * 3, BEV_COLS, SHOWN_ROWS,
-                     SHOWN_WIDTH, "bird's-eye view, ego looking up");
+        return;
     }
+    raster_bev(drive->layers, &drive->document->scenario, scene, seed, bev);
+    print_bev(bev, html);
     free(bev);
-    free(rgb);
+}
+
+/* What was filmed nearest to a tick; either part may be left out. False: nothing. */
+static bool show_film(const struct report_drive *drive, int32_t rollout, uint32_t tick, bool camera,
+                      bool bev, struct html *html)
+{
+    uint8_t rgb[CAMERA_BYTES];
+    struct trace_film_frame *frame = malloc(sizeof *frame);
+    uint8_t *grid = calloc(1, BEV_BYTES);
+    bool found = false;
+    if (frame == NULL || grid == NULL) {
+        html->failed = true;
+    } else if (trace_reader_film(&drive->reader, rollout, tick, frame)) {
+        found = true;
+        if (camera) {
+            film_decode_camera(frame, rgb);
+            html_picture(html, rgb, CAMERA_COLS, CAMERA_ROWS, SHOWN_WIDTH,
+                         "front camera, generated");
+        }
+        if (bev) {
+            film_decode_bev(frame, grid);
+            print_bev(grid, html);
+        }
+    }
+    free(frame);
+    free(grid);
+    return found;
 }
 
 static void draw_camera(const struct report_drive *drive, const struct scene *scene, uint64_t seed,
@@ -191,14 +243,19 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
 {
     struct scene scene;
     struct trace_tick at;
+    tick = report_drive_shown_tick(drive, rollout, tick);
     if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, &at)) {
         return;
     }
     html_raw(html, at.guardian ? "<figure class=\"guardian\">" : "<figure>");
-    if (camera) {
-        draw_camera(drive, &scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);
+    if (!report_drive_filmed(drive)) {
+        if (camera) {
+            draw_camera(drive, &scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);
+        }
+        draw_bev(drive, &scene, seed, html);
+    } else {
+        show_film(drive, rollout, tick, camera, true, html);
     }
-    draw_bev(drive, &scene, seed, html);
     html_format(html, "<figcaption>%.1f s &middot; %.1f m/s</figcaption></figure>", tick * TICK_S,
                 scene.ego.speed_mps);
 }
@@ -212,6 +269,11 @@ void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uin
         return;
     }
     html_raw(html, "<div class=\"cameras\">");
+    if (report_drive_filmed(drive)) {
+        show_film(drive, rollout, tick, true, false, html);
+        html_raw(html, "</div>");
+        return;
+    }
     for (int i = 0; i < CAMERA_COUNT; i++) {
         draw_camera(drive, &scene, seed, (enum camera_index)i, CAMERA_COLS * 2, names[i], html);
     }

@@ -37,12 +37,19 @@ struct report_moment {
 struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
                                          const struct outcome *outcome);
 
+/* The tick that is shown for a tick: itself, or in a learned world, whose frames cannot be redrawn,
+ * the nearest one that was filmed. */
+uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick);
+
+/* Whether the frames are those that a model generated. */
+bool report_drive_filmed(const struct report_drive *drive);
+
 /* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
  * above; class "guardian" where the guardian would have overridden. */
 void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                         uint64_t seed, bool camera, struct html *html);
 
-/* The three camera images at a tick, side by side. */
+/* The three camera images at a tick, side by side; the front one alone when they were filmed. */
 void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                           uint64_t seed, struct html *html);
 

@@ -125,6 +125,11 @@ static void situation(struct report *report, const struct report_job *job,
         }
     }
     html_format(html, "%s world, ", tier_names[outcome->tier]);
+    if (outcome->model_hash[0] != '\0') {
+        html_format(html, "model <code>%.12s</code> ", outcome->model_hash);
+        html_text(html, outcome->sampler);
+        html_raw(html, ", ");
+    }
     seeds_text(report, job);
     if (scenario->source[0] != '\0') {
         html_raw(html, ". Source: ");

@@ -24,6 +24,13 @@ struct fanout {
     uint32_t columns[COLUMNS]; /* ticks */
 };
 
+/* What driving it cost, -1: not known. `outcome` is one of the summary's. */
+static double outcome_usd(const struct report *report, const struct outcome *outcome)
+{
+    const struct summary *summary = report->summary;
+    return summary->outcome_usd != NULL ? summary->outcome_usd[outcome - summary->outcomes] : -1.0;
+}
+
 /* ---- by intervention ---- */
 
 static void kinds_table(struct report *report)
@@ -162,6 +169,7 @@ static void frames(struct report *report, const struct fanout *fanout,
         return;
     }
     uint32_t last = trace_reader_last_tick(&report->drive.reader, rollout);
+    uint32_t shown = UINT32_MAX;
     bool ended = false;
     html_raw(html, "<div class=\"strip\">");
     for (uint32_t i = 0; i < COLUMNS; i++) {
@@ -169,14 +177,16 @@ static void frames(struct report *report, const struct fanout *fanout,
         if (i > 0 && tick == fanout->columns[i - 1]) {
             continue;
         }
+        uint32_t now = report_drive_shown_tick(&report->drive, rollout, tick < last ? tick : last);
         if (branch != NULL && fanout->job->main >= 0 && tick <= branch->at_tick) {
             html_raw(html, "<figure class=\"blank\"><figcaption>as above</figcaption></figure>");
-        } else if (ended) {
+        } else if (ended || now == shown) {
             html_raw(html, "<figure class=\"blank\"></figure>");
         } else {
             ended = tick >= last;
-            report_drive_frame(&report->drive, rollout, tick < last ? tick : last, outcome->seed,
-                               false, html);
+            shown = now;
+            report_drive_frame(&report->drive, rollout, now, outcome->seed,
+                               report_drive_filmed(&report->drive), html);
         }
     }
     html_raw(html, "</div>");
@@ -190,6 +200,21 @@ static void change_badge(struct html *html, enum verdict main, const struct outc
         html_raw(html, " <b class=\"bad\">breaks it</b>");
     } else {
         html_raw(html, " <span class=\"soft\">same verdict</span>");
+    }
+}
+
+/* What the rollout itself took: what it shares is the main line's. */
+static void own_cost(struct report *report, const struct outcome *outcome)
+{
+    struct html *html = &report->html;
+    char money[SUMMARY_MONEY_BYTES];
+    double usd = outcome_usd(report, outcome);
+    if (usd >= 0) {
+        html_format(html, "; %.1f s of device time, %s",
+                    (double)outcome->device_ns / (double)NS_PER_S, summary_usd_text(usd, money));
+    }
+    if (outcome->mflop > 0) {
+        html_format(html, ", %.2f TFLOP", (double)outcome->mflop / 1e6);
     }
 }
 
@@ -217,8 +242,10 @@ static void branch_row(struct report *report, const struct fanout *fanout,
     html_raw(html, "</p>");
     report_key_figures(html, outcome);
     report_planner_error(html, outcome);
-    html_format(html, "<p class=\"soft small\">%u ticks of its own, %u shared</p><p>",
+    html_format(html, "<p class=\"soft small\">%u ticks of its own, %u shared",
                 outcome->ticks - outcome->prefix_ticks, outcome->prefix_ticks);
+    own_cost(report, outcome);
+    html_raw(html, "</p><p>");
     report_command(report, "replay", outcome->id, "");
     html_raw(html, "</p></div>");
     if (drawn) {
@@ -238,6 +265,12 @@ static void fanout_head(struct report *report, const struct report_job *job,
         own += outcomes[i].ticks - outcomes[i].prefix_ticks;
         shared += outcomes[i].prefix_ticks;
     }
+    double own_usd = 0;
+    char cost[SUMMARY_MONEY_BYTES];
+    char saved[SUMMARY_MONEY_BYTES];
+    for (uint32_t i = 0; i < job->count; i++) {
+        own_usd += outcome_usd(report, &outcomes[i]);
+    }
     html_raw(html, "<h3>");
     html_text(html, scenario != NULL && scenario->title[0] != '\0' ? scenario->title
                                                                    : outcomes[0].scenario_id);
@@ -251,6 +284,16 @@ static void fanout_head(struct report *report, const struct report_job *job,
                 (unsigned long long)outcomes[0].seed, job->changed, job->count - 1, (long long)own,
                 (long long)shared,
                 100.0 * (double)shared / (double)(own + shared > 0 ? own + shared : 1));
+    if (own_usd > 0 && own > 0) {
+        html_format(html, ": it cost %s, sharing the past saved %s",
+                    summary_usd_text(own_usd, cost),
+                    summary_usd_text(own_usd / (double)own * (double)shared, saved));
+    }
+    html_format(html, " &middot; %s world", tier_names[outcomes[0].tier]);
+    if (outcomes[0].model_hash[0] != '\0') {
+        html_format(html, ", model <code>%.12s</code> ", outcomes[0].model_hash);
+        html_text(html, outcomes[0].sampler);
+    }
     if (job->failure_card) {
         html_format(html, " &middot; <a href=\"#o%lld\">the failure</a>",
                     (long long)report->summary->outcomes[job->main].id);

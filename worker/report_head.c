@@ -147,7 +147,7 @@ static void weakest_sentence(struct report *report)
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
         bool named = strcmp(row->group, "tier") != 0 && strcmp(row->group, "planner") != 0 &&
-                     strcmp(row->group, "safety_critical") != 0;
+                     strcmp(row->group, "model") != 0 && strcmp(row->group, "safety_critical") != 0;
         /* Below the suite as a whole: passed / total in whole numbers. */
         bool weak = row->main_passed * summary->total.main_total <
                     summary->total.main_passed * row->main_total;
@@ -197,6 +197,31 @@ static void fragile_sentence(struct report *report)
     html_raw(html, broke > 0 ? ")." : ".");
 }
 
+/* What learned worlds answered, how often they were doubted, and what the teacher says. */
+static void learned_sentence(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    if (summary->total.learned == 0) {
+        return;
+    }
+    html_format(html,
+                "Learned worlds drove <b>%lld</b> rollouts; health checks flagged <b>%lld</b> of "
+                "them%s. ",
+                (long long)summary->total.learned, (long long)summary->total.caught,
+                summary->total.caught > 0 ? "; the teacher was asked instead" : "");
+    if (summary->agreement_count > 0) {
+        const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
+        double low;
+        double high;
+        summary_wilson(all->verdict, all->pairs, &low, &high);
+        html_format(html,
+                    "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts "
+                    "(95%% interval %.0f&ndash;%.0f%%). ",
+                    (long long)all->verdict, (long long)all->pairs, 100 * low, 100 * high);
+    }
+}
+
 static void write_paragraph(struct report *report)
 {
     struct html *html = &report->html;
@@ -216,6 +241,7 @@ static void write_paragraph(struct report *report)
         reason_sentence(report);
         rescue_sentence(report);
     }
+    learned_sentence(report);
     weakest_sentence(report);
     fragile_sentence(report);
     html_raw(html, "</p>");
@@ -266,8 +292,8 @@ static void write_tiles(struct report *report)
     tile(html, figure, label);
     double bill = (double)summary->status.cost_uusd / (double)UUSD_PER_USD;
     snprintf(label, sizeof label, "cost of driving; the bill is %s", summary_usd_text(bill, money));
-    tile(html, summary_rate_text(total->usd, miles, figure), label);
-    int64_t whole = total->ticks + summary->prefix_ticks_saved;
+    tile(html, summary_rate_text(total->work.usd, miles, figure), label);
+    int64_t whole = total->work.ticks + summary->prefix_ticks_saved;
     snprintf(figure, sizeof figure, "%.0f%%",
              100.0 * (double)summary->prefix_ticks_saved / (double)(whole > 0 ? whole : 1));
     snprintf(label, sizeof label, "saved by sharing pasts: %lld ticks, %s",
@@ -291,8 +317,10 @@ void report_head(struct report *report)
         html_raw(html, ", from the store ");
         html_text(html, report->store_url);
     }
-    html_raw(html, "</p><nav><a href=\"#slices\">Slices</a><a href=\"#cost\">Cost</a>"
-                   "<a href=\"#failures\">Failures</a><a href=\"#branches\">What if</a>"
+    html_raw(html, "</p><nav><a href=\"#slices\">Slices</a><a href=\"#cost\">Cost</a>");
+    html_raw(html, report->summary->agreement_count > 0 ? "<a href=\"#audit\">Audit</a>" : "");
+    html_raw(html, report->summary->total.learned > 0 ? "<a href=\"#flags\">Flagged</a>" : "");
+    html_raw(html, "<a href=\"#failures\">Failures</a><a href=\"#branches\">What if</a>"
                    "<a href=\"#all\">All rollouts</a><a href=\"#words\">Definitions</a></nav>");
     write_paragraph(report);
     write_tiles(report);
@@ -363,7 +391,8 @@ enum status report_notes(struct report *report, struct error *error)
     note(html, status->jobs[JOB_DEAD],
          "jobs are dead: they have no result and are in no figure below.");
     note(html, status->jobs[JOB_FLAGGED],
-         "jobs were flagged by a health check; what they drove is evidence, not a result.");
+         "jobs were flagged by a health check; what they drove is evidence, not a result, "
+         "and the teacher was asked instead.");
     note(html, status->jobs[JOB_CANCELLED], "jobs were cancelled.");
     note(html, status->memoised_jobs,
          "jobs were known from an earlier suite: their results were taken over, not run again.");

@@ -147,3 +147,26 @@ void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_
     html_raw(html, "\">");
     free(png);
 }
+
+bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
+              const char *alt)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    if (!png_image_begin_read_from_memory(&image, data, bytes)) {
+        return false;
+    }
+    if (image.width == 0 || image.height == 0 || image.width > HTML_PNG_SIDE_MAX ||
+        image.height > HTML_PNG_SIDE_MAX) {
+        png_image_free(&image);
+        return false;
+    }
+    image.format = PNG_FORMAT_RGB;
+    uint8_t *rgb = malloc(PNG_IMAGE_SIZE(image));
+    bool good = rgb != NULL && png_image_finish_read(&image, NULL, rgb, 0, NULL);
+    if (good) {
+        html_picture(html, rgb, image.width, image.height, shown_width, alt);
+    }
+    png_image_free(&image);
+    free(rgb);
+    return good;
+}

@@ -31,4 +31,10 @@ void html_text(struct html *html, const char *text);
 void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,
                   uint32_t shown_width, const char *alt);
 
+/* The same from a PNG that anybody may have written: it is decoded and drawn anew. False, with
+ * nothing written: it is no PNG of at most HTML_PNG_SIDE_MAX pixels a side. */
+enum { HTML_PNG_SIDE_MAX = 2048 };
+bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
+              const char *alt);
+
 #endif

@@ -32,6 +32,7 @@ struct report_job {
     int32_t main;     /* index among the outcomes, -1: none */
     uint32_t changed; /* branches whose verdict is not the main line's */
     uint32_t rescues; /* branches that pass although the main line does not */
+    bool flagged;     /* evidence, not a result: no card here */
     bool failure;     /* a main line that did not pass */
     bool repeat;      /* a main line identical to an earlier job's; counts no more */
     bool failure_card;
@@ -126,6 +127,9 @@ bool report_pictures(struct report *report);
 void report_head(struct report *report);   /* report_head.c: title, the whole in words, tiles */
 void report_slices(struct report *report); /* report_slices.c */
 void report_cost(struct report *report);   /* report_slices.c */
+void report_tiers(struct report *report);  /* report_learned.c, within the cost */
+void report_flags(struct report *report);  /* report_learned.c; nothing without learned worlds */
+void report_audit(struct report *report);  /* report_learned.c; nothing without an audit */
 enum status report_notes(struct report *report, struct error *error);    /* report_head.c */
 enum status report_failures(struct report *report, struct error *error); /* report_failures.c */
 enum status report_fanouts(struct report *report, struct error *error);  /* report_fanouts.c */

@@ -22,7 +22,8 @@ static void count_job(struct report *report, struct report_job *job)
         return;
     }
     enum verdict verdict = outcomes[job->main].verdict;
-    job->failure = verdict != VERDICT_PASS;
+    job->flagged = verdict == VERDICT_FLAGGED;
+    job->failure = verdict != VERDICT_PASS && !job->flagged;
     job->repeat = summary_is_repeat(report->summary, (uint32_t)job->main);
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         if ((int32_t)i != job->main && outcomes[i].verdict != VERDICT_FLAGGED) {
@@ -31,8 +32,8 @@ static void count_job(struct report *report, struct report_job *job)
             job->rescues += job->failure && outcomes[i].verdict == VERDICT_PASS;
         }
     }
-    plan->fanouts += job->count > 1;
-    if (!job->repeat) {
+    plan->fanouts += job->count > 1 && !job->flagged;
+    if (!job->repeat && !job->flagged) {
         plan->mains++;
         plan->failures += job->failure;
         plan->failures_with_branch += job->failure && counted > 0;
@@ -76,7 +77,7 @@ static void choose_cards(struct report_plan *plan)
         for (uint32_t j = 0; j < plan->job_count && fanouts < REPORT_FANOUT_CARDS_MAX; j++) {
             struct report_job *job = &plan->jobs[j];
             int rank = job->failure_card ? 0 : job->changed > 0 ? 1 : 2;
-            if (job->count > 1 && rank == pass) {
+            if (job->count > 1 && !job->flagged && rank == pass) {
                 job->fanout_card = true;
                 fanouts++;
             }

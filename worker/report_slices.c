@@ -73,7 +73,7 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
             (long long)(row->verdicts[VERDICT_PLANNER_ERROR] + row->verdicts[VERDICT_FLAGGED]));
     }
     html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\">%s</td></tr>", miles,
-                summary_rate_text(row->usd, miles, rate));
+                summary_rate_text(row->work.usd, miles, rate));
 }
 
 /* rows[count], one group. */
@@ -91,7 +91,7 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     report_metric(html, "95% interval", "95%");
     html_raw(html, "</th><th class=\"n\">");
     report_metric(html, "branch", "what if");
-    html_raw(html, errors ? "</th><th class=\"n\">errors" : "");
+    html_raw(html, errors ? "</th><th class=\"n\">no result" : "");
     html_raw(html, "</th><th class=\"n\">");
     report_metric(html, "miles", "miles");
     html_raw(html, "</th><th class=\"n\">");
@@ -128,7 +128,10 @@ void report_slices(struct report *report)
         while (i < summary->row_count && strcmp(summary->rows[i].group, group) == 0) {
             rows[count++] = &summary->rows[i++];
         }
-        slice_card(report, rows, count);
+        /* Models are named with what their tiers took. */
+        if (strcmp(group, "model") != 0) {
+            slice_card(report, rows, count);
+        }
     }
     html_raw(html, "</div>");
     free(rows);
@@ -142,14 +145,21 @@ void report_cost(struct report *report)
     char rate[SUMMARY_MONEY_BYTES];
     struct ledger_totals all = {0};
     double all_usd = 0;
-    html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">The store's ledger: every "
-                   "attempt at a job, the failed and lost ones too. Workers report device time and "
-                   "distance. Charged is device time at today's price; the bill was rounded to the "
-                   "micro-dollar, attempt by attempt.</p>"
-                   "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
-                   "<th>ended</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
-                   "<th class=\"n\">miles</th><th class=\"n\">charged</th><th class=\"n\">cost</th>"
-                   "</tr></thead><tbody>");
+    html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Cost a mile is that of the "
+                   "results alone; with retries, what was flagged, failed or lost on the way is "
+                   "paid by the same miles.</p>");
+    report_tiers(report);
+    html_raw(
+        html,
+        "<p class=\"soft\">The store's ledger: every "
+        "attempt at a job, the failed and lost ones too. Workers report device time and "
+        "distance. Charged is device time at today's price; the bill was rounded to the "
+        "micro-dollar, attempt by attempt.</p>"
+        "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
+        "<th>ended</th><th>for</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
+        "<th class=\"n\">TFLOP</th><th class=\"n\">miles</th><th class=\"n\">charged</th><th "
+        "class=\"n\">cost</th>"
+        "</tr></thead><tbody>");
     for (uint32_t i = 0; i <= summary->ledger_count; i++) {
         bool last = i == summary->ledger_count;
         const struct store_ledger_row *row = last ? NULL : &summary->ledger[i];
@@ -157,7 +167,7 @@ void report_cost(struct report *report)
         double miles = (double)totals->metres_mm / (double)MM_PER_M / M_PER_MILE;
         double usd = last ? all_usd : summary->ledger_usd[i];
         if (last) {
-            html_raw(html, "<tr class=\"total\"><td colspan=\"4\">all");
+            html_raw(html, "<tr class=\"total\"><td colspan=\"5\">all");
         } else {
             html_raw(html, "<tr><td>");
             html_text(html, row->pool);
@@ -165,17 +175,21 @@ void report_cost(struct report *report)
             html_text(html, row->device);
             html_format(html, "</td><td>%s</td><td>", tier_names[row->tier]);
             html_text(html, row->end);
+            html_raw(html, row->audit ? "</td><td>audit" : "</td><td>results");
             all.attempts += totals->attempts;
             all.device_ns += totals->device_ns;
             all.metres_mm += totals->metres_mm;
+            all.mflop += totals->mflop;
             all.cost_uusd += totals->cost_uusd;
             all_usd += usd;
         }
         html_format(html,
                     "</td><td class=\"n\">%lld</td><td class=\"n\">%.2f s</td><td class=\"n\">%.2f"
-                    "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>",
+                    "</td><td class=\"n\">%.2f</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
+                    "</tr>",
                     (long long)totals->attempts, (double)totals->device_ns / (double)NS_PER_S,
-                    miles, summary_usd_text(usd, money), summary_rate_text(usd, miles, rate));
+                    (double)totals->mflop / 1e6, miles, summary_usd_text(usd, money),
+                    summary_rate_text(usd, miles, rate));
     }
     html_raw(html, "</tbody></table>");
     const struct summary_row *total = &summary->total;
@@ -184,6 +198,6 @@ void report_cost(struct report *report)
     html_format(html,
                 "<p>%lld ticks were simulated; %lld more were shared with a main line and not "
                 "simulated again, which saved %s.</p></div>",
-                (long long)total->ticks, (long long)summary->prefix_ticks_saved,
+                (long long)total->work.ticks, (long long)summary->prefix_ticks_saved,
                 summary_usd_text(summary->prefix_usd_saved, money));
 }

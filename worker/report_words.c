@@ -38,6 +38,9 @@ static const struct definition {
                   "else 0."},
     {"comfort", "nuPlan's seven bounds on filtered acceleration, jerk and yaw."},
     {"miles", "Driven in simulation, what branches share counted once."},
+    {"MFU",
+     "Model FLOP utilisation: operations of the model, counted from its shapes, over what the "
+     "machine's measured peak could have done in the device time."},
     {"cost", "Device time at the price of its pool; the ledger also charges attempts that failed. "
              "M mi: million miles."},
 };

@@ -44,6 +44,7 @@ void job_run_destroy(struct job_run *job)
     }
     for (uint32_t i = 0; i < job->rollout_count; i++) {
         trace_finish(&job->results[i].trace);
+        free(job->results[i].evidence);
     }
     stage_unref(job->stage);
     free(job->results);
@@ -100,6 +101,7 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
     }
     stack_init(&rollout->stack, job->lease.spec.seed);
     trace_init(&rollout->trace, job->scenario->agent_count);
+    rollout->trace.film.period_ticks = job->film_period_ticks;
     *out = rollout;
     return STATUS_OK;
 }
@@ -276,8 +278,10 @@ void rollout_charge(struct rollout *rollout)
     struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
     result->device_ns += rollout->device_ns;
     result->metres_mm += (int64_t)floor(rollout->distance_m * (double)MM_PER_M + 0.5);
+    result->flop += rollout->flop;
     rollout->device_ns = 0;
     rollout->distance_m = 0.0;
+    rollout->flop = 0.0;
 }
 
 static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks)
@@ -308,14 +312,16 @@ void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
     }
 }
 
-void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health)
+void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
+                  uint8_t *evidence)
 {
     struct rollout_result *result = own_result(rollout, ticks);
     score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
     result->verdict = VERDICT_FLAGGED;
     result->reasons = 0;
     result->health = *health;
-    char where[32] = "ego";
+    result->evidence = evidence;
+    char where[32] = "ego or the world";
     if (health->agent >= 0) {
         snprintf(where, sizeof where, "agent %d", health->agent);
     }
@@ -326,9 +332,9 @@ void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_v
         return;
     }
     snprintf(result->error, sizeof result->error,
-             "health: %s at tick %u, %s: found %g, expected at most %g",
+             "health: %s at tick %u, %s: found %g, expected at %s %g",
              health_check_names[health->check], health->tick, where, health->value,
-             health->threshold);
+             health->value < health->threshold ? "least" : "most", health->threshold);
 }
 
 void rollout_result_share(struct job_run *job, int32_t branch)
@@ -339,9 +345,11 @@ void rollout_result_share(struct job_run *job, int32_t branch)
     struct trace empty = result->trace;
     *result = *main_line;
     result->trace = empty;
+    result->evidence = NULL; /* the main line keeps it for both */
     result->parent = 0;
     result->prefix_ticks = main_line->ticks;
     result->device_ns = 0;
     result->metres_mm = 0;
+    result->flop = 0.0;
     job->finished_count++;
 }

@@ -34,9 +34,12 @@ struct rollout_result {
     int32_t parent; /* rollout it forked from, -1: none; rollout r is branch r - 1 */
     int64_t device_ns;
     int64_t metres_mm;
+    double flop; /* of a learned world */
     char trace_hash[SHA256_HEX_BYTES];
     struct trace trace;
     struct health_verdict health; /* check != OK: flagged */
+    uint8_t *evidence; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
+                          cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
     char error[OUTCOME_ERROR_BYTES];
 };
 
@@ -48,7 +51,8 @@ struct job_run {
     uint32_t rollout_count;
     struct rollout_result *results; /* [rollout_count] */
     uint32_t finished_count;
-    bool no_forks; /* branches are run from tick 0, or not at all */
+    uint32_t film_period_ticks; /* 0: no films */
+    bool no_forks;              /* branches are run from tick 0, or not at all */
     bool cancelled;
     enum status failure; /* not OK: the attempt broke, `error` says how */
     char error[OUTCOME_ERROR_BYTES];
@@ -73,6 +77,7 @@ struct rollout {
     struct score *score; /* own memory */
     int64_t device_ns;
     double distance_m; /* driven by this rollout itself */
+    double flop;
     /* sensor frames as last seen; kept so that a dark sensor shows its last frame */
     uint8_t *bev;     /* [BEV_BYTES] when the planner wants it */
     uint8_t *cameras; /* [CAMERA_COUNT * CAMERA_BYTES] likewise */
@@ -109,15 +114,17 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
                      uint32_t wants, struct swerve_observation *out);
 
-/* Moves device time and metres so far into the job's result: the rollout ends or is dropped. */
+/* Moves device time, metres and operations so far into the job's result: the rollout ends or is
+ * dropped. */
 void rollout_charge(struct rollout *rollout);
 
 /* Ends the rollout: fills its job's result from score and trace. `error` "" unless PLANNER_ERROR.
  */
 void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error);
 
-/* Ends it as flagged by a health check. */
-void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health);
+/* Ends it as flagged by a health check. `evidence` (may be NULL) becomes the result's. */
+void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
+                  uint8_t *evidence);
 
 /* A branch whose main line ended at or before its fork: the same outcome, nothing of its own. */
 void rollout_result_share(struct job_run *job, int32_t branch);

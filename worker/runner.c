@@ -5,6 +5,7 @@
 #include "worker/runner_internal.h"
 
 #include "base/check.h"
+#include "worker/health_world.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +52,17 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         runner->free_sessions[i] = sessions - 1 - i;
     }
     runner->free_session_count = sessions;
-    const struct world_config world_config = {.slot_count = n};
+    if (config->bounds == NULL) {
+        runner->builtin_bounds = health_bounds_builtin();
+        runner->config.bounds = &runner->builtin_bounds;
+    }
+    const struct world_config world_config = {
+        .slot_count = n,
+        .model = config->model,
+        .degree = config->degree,
+        .thread_count = config->thread_count,
+        .spill = config->spill,
+    };
     status = config->world->open(&world_config, &runner->world, error);
     if (status != STATUS_OK) {
         goto fail;
@@ -140,6 +151,8 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error)
 {
     struct rollout *first = NULL;
+    job->film_period_ticks =
+        runner_ops(runner)->tier >= TIER_STUDENT ? film_period_ticks(job->scenario) : 0;
     int32_t branch = only == ROLLOUT_ALL ? ROLLOUT_MAIN : only;
     enum status status =
         rollout_create(job, branch, branch != ROLLOUT_MAIN, runner->wants, &first, error);
@@ -246,7 +259,9 @@ static void end_rollout(struct runner *runner, struct rollout *rollout, uint32_t
     }
 }
 
-static void record(struct rollout *rollout, const struct scene *scene, struct action action)
+/* `last`: the rollout ends here. */
+static void record(struct runner *runner, struct rollout *rollout, const struct scene *scene,
+                   struct action action, bool last)
 {
     const struct trace_extra extra = {
         .action = action,
@@ -258,6 +273,50 @@ static void record(struct rollout *rollout, const struct scene *scene, struct ac
     if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }
+    if (film_wants(&rollout->trace.film, scene->tick, last) &&
+        film_take(&rollout->trace.film, runner->world, (uint32_t)rollout->slot, scene->tick,
+                  &error) != STATUS_OK) {
+        runner_fail_job(rollout->job, &error);
+    }
+}
+
+/* What a learned world shows now, for people to look at; NULL when memory is short or the frame can
+ * be redrawn from the trace. */
+static uint8_t *take_evidence(const struct runner *runner, const struct rollout *rollout)
+{
+    if (runner_ops(runner)->slot_signs == NULL) {
+        return NULL;
+    }
+    uint8_t *evidence = malloc(BEV_BYTES + (size_t)CAMERA_COUNT * CAMERA_BYTES);
+    if (evidence != NULL) {
+        struct observation_buffers buffers = {.bev = evidence};
+        for (int i = 0; i < CAMERA_COUNT; i++) {
+            buffers.camera[i] = evidence + BEV_BYTES + (size_t)i * CAMERA_BYTES;
+        }
+        runner_ops(runner)->slot_observe(runner->world, (uint32_t)rollout->slot, &buffers);
+    }
+    return evidence;
+}
+
+/* Every check of this tick; *out is written when the answer is false. */
+static bool healthy(struct runner *runner, struct rollout *rollout, const struct scene *scene,
+                    struct health_verdict *out)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    double statistic[MEASURE_COUNT];
+    if (!health_update(&rollout->health, scene, ops->slot_signs == NULL, out)) {
+        return false;
+    }
+    if (ops->slot_signs == NULL) {
+        return true;
+    }
+    const struct world_signs *signs = ops->slot_signs(runner->world, (uint32_t)rollout->slot);
+    health_world_measure(&rollout->health.world, signs, statistic);
+    if (runner->config.observe_health != NULL) {
+        runner->config.observe_health(runner->config.observe_context, signs, statistic);
+        return true;
+    }
+    return health_world_judge(signs, statistic, runner->config.bounds, runner->config.degree, out);
 }
 
 /* Scores the scene, checks its health and ends the rollout when it is over. True: it goes on. */
@@ -266,10 +325,10 @@ static bool look(struct runner *runner, struct rollout *rollout)
     const struct scene *scene =
         runner_ops(runner)->slot_scene(runner->world, (uint32_t)rollout->slot);
     struct health_verdict health;
-    if (!health_update(&rollout->health, scene, &health)) {
+    if (!healthy(runner, rollout, scene, &health)) {
         struct job_run *job = rollout->job;
         bool main_line = rollout->branch == ROLLOUT_MAIN;
-        rollout_flag(rollout, scene->tick, &health);
+        rollout_flag(rollout, scene->tick, &health, take_evidence(runner, rollout));
         runner_discard(runner, rollout);
         if (main_line) {
             end_main_line(job);
@@ -278,7 +337,7 @@ static bool look(struct runner *runner, struct rollout *rollout)
     }
     score_update(rollout->score, scene);
     if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score)) {
-        record(rollout, scene, (struct action){0});
+        record(runner, rollout, scene, (struct action){0}, true);
         end_rollout(runner, rollout, scene->tick, "");
         return false;
     }
@@ -333,6 +392,31 @@ static bool ask(struct runner *runner, uint32_t *count)
     return true;
 }
 
+/* Operations that the world counted since the last time, shared by the rollouts that it stepped:
+ * every tick of a model costs the same. */
+static void share_flop(struct runner *runner)
+{
+    struct world_cost cost;
+    uint32_t stepped = 0;
+    if (runner_ops(runner)->cost == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        stepped += runner->active[i] != 0;
+    }
+    if (stepped == 0) {
+        return;
+    }
+    runner_ops(runner)->cost(runner->world, &cost);
+    double each = (cost.flop - runner->flop_seen) / stepped;
+    runner->flop_seen = cost.flop;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        if (runner->active[i]) {
+            runner->slots[i]->flop += each;
+        }
+    }
+}
+
 /* Phase 3: answers become actions and are recorded; then one step of the world. */
 static void drive(struct runner *runner, uint32_t count)
 {
@@ -345,7 +429,7 @@ static void drive(struct runner *runner, uint32_t count)
             char text[OUTCOME_ERROR_BYTES];
             runner_fault_text(runner, scene->tick,
                               planner_session_error(runner->planner, rollout->session), text);
-            record(rollout, scene, (struct action){0});
+            record(runner, rollout, scene, (struct action){0}, true);
             end_rollout(runner, rollout, scene->tick, text);
             continue;
         }
@@ -353,7 +437,7 @@ static void drive(struct runner *runner, uint32_t count)
         rollout->action =
             stack_drive(&rollout->stack, &answer, scene, stage_route(rollout->job->stage),
                         rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
-        record(rollout, scene, rollout->action);
+        record(runner, rollout, scene, rollout->action, false);
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;
     }
@@ -367,6 +451,7 @@ static void drive(struct runner *runner, uint32_t count)
             runner->stats.ticks++;
         }
     }
+    share_flop(runner);
 }
 
 /* Shares the processor time of a tick equally among the rollouts that go on; when all of them ended

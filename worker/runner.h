@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/world.h"
+#include "worker/health_bounds.h"
 #include "worker/planner.h"
 #include "worker/rollout.h"
 
@@ -27,6 +28,16 @@ struct runner_config {
     const char *planner_hash;             /* identity it must have, copied; NULL, "": any */
     struct planner_config planner_config; /* session_count is set by the runner */
     uint32_t slot_count;
+    /* Learned worlds; see struct world_config. */
+    const struct model *model; /* borrowed */
+    enum layout_degree degree;
+    uint32_t thread_count;
+    const struct spill_ops *spill;
+    const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */
+    /* Given every tick's signs and statistics [MEASURE_COUNT]; then nothing is flagged by them
+     * (calibration). */
+    void (*observe_health)(void *context, const struct world_signs *signs, const double *statistic);
+    void *observe_context;
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;
     const struct logger *logger; /* may be NULL */

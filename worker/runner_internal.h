@@ -41,6 +41,8 @@ struct runner {
     struct job_run *jobs;
     struct job_run *done;
     struct runner_stats stats;
+    struct health_bounds builtin_bounds;
+    double flop_seen; /* of the world's account, already given to rollouts */
     /* per tick, [slot_count] */
     struct action *actions;
     uint8_t *active;

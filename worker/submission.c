@@ -38,6 +38,44 @@ static void make_key(struct job_spec *spec)
     sha256_to_hex(digest, spec->key);
 }
 
+/* The promoted model of the spec's tier, and how it is sampled. */
+static enum status set_model(struct models *models, enum layout_degree degree,
+                             enum nn_precision precision, struct job_spec *spec,
+                             struct error *error)
+{
+    const struct models_model *model = NULL;
+    if (models == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "tier %s: no models", tier_names[spec->tier]);
+    }
+    enum status status = models_promoted(models, spec->tier, precision, &model, error);
+    if (status == STATUS_OK) {
+        snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
+        models_loader(models)->sampler(model->model, degree, spec->sampler);
+    }
+    return status;
+}
+
+enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
+                                    struct job_spec *out, struct error *error)
+{
+    enum layout_degree degree = LAYOUT_AGENTS;
+    enum nn_precision precision = NN_BF16;
+    struct job_spec spec = *student;
+    enum status status = models_parse_sampler(student->sampler, &degree, &precision, error);
+    spec.tier = TIER_TEACHER;
+    spec.parent_job_id = 0;
+    spec.audit_key[0] = '\0';
+    snprintf(spec.pool, sizeof spec.pool, "teacher");
+    if (status == STATUS_OK) {
+        status = set_model(models, degree, precision, &spec, error);
+    }
+    if (status == STATUS_OK) {
+        make_key(&spec);
+        *out = spec;
+    }
+    return status;
+}
+
 static uint32_t entry_seed_count(const struct suite_entry *entry,
                                  const struct submission_options *options)
 {
@@ -97,6 +135,38 @@ static enum status check_trace_bytes(const struct suite_entry *entry, struct err
                      LIMIT_ARTIFACT_BYTES >> 20);
 }
 
+static void add_job(struct submission *out, const struct suite_entry *entry,
+                    const struct job_spec *spec)
+{
+    out->specs[out->job_count] = *spec;
+    out->documents[out->job_count++] = entry->document;
+}
+
+/* Adds a job, and its twin when it is sampled. */
+static enum status add_audited(struct submission *out, const struct suite_entry *entry,
+                               const struct submission_options *options,
+                               const struct job_spec *spec, struct error *error)
+{
+    struct job_spec twin;
+    add_job(out, entry, spec);
+    out->rollout_count += spec->rollout_count;
+    if (options->audit == NULL || spec->tier != TIER_STUDENT ||
+        !options->policy.teacher_available ||
+        !audit_sampled(spec->key, audit_rate(options->audit, &entry->document->scenario.slices))) {
+        return STATUS_OK;
+    }
+    enum status status = submission_teacher_spec(options->models, spec, &twin, error);
+    if (status == STATUS_OK) {
+        char key[SHA256_HEX_BYTES];
+        audit_twin_key(twin.key, key);
+        memcpy(twin.key, key, sizeof twin.key);
+        memcpy(twin.audit_key, spec->key, sizeof twin.audit_key);
+        add_job(out, entry, &twin);
+        out->audit_count++;
+    }
+    return status;
+}
+
 static enum status add_entry(struct submission *out, const struct suite_entry *entry,
                              const struct submission_options *options,
                              struct planner_hashes *hashes, struct error *error)
@@ -120,14 +190,14 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             return status;
         }
         for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
-            struct job_spec *spec = &out->specs[out->job_count];
-            *spec = (struct job_spec){
+            struct job_spec built = {
                 .tier = decision.tier,
                 .seed = options->seed_count > 0 ? s + 1 : entry->seeds[s],
                 .priority = entry->priority,
                 .rollout_count = 1 + scenario->branch_count,
                 .attempts_max = options->attempts_max,
             };
+            struct job_spec *spec = &built;
             snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", scenario->id);
             memcpy(spec->scenario_hash, entry->document->hash, sizeof spec->scenario_hash);
             memcpy(spec->prefix_key, entry->document->hash, sizeof spec->prefix_key);
@@ -136,9 +206,17 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             snprintf(spec->pool, sizeof spec->pool, "%s", decision.pool);
             snprintf(spec->backend, sizeof spec->backend, "%s", options->backend);
             snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
-            make_key(spec);
-            out->documents[out->job_count++] = entry->document;
-            out->rollout_count += spec->rollout_count;
+            if (spec->tier == TIER_STUDENT || spec->tier == TIER_TEACHER) {
+                status =
+                    set_model(options->models, options->degree, options->precision, spec, error);
+            }
+            if (status == STATUS_OK) {
+                make_key(spec);
+                status = add_audited(out, entry, options, spec, error);
+            }
+            if (status != STATUS_OK) {
+                return status;
+            }
         }
     }
     return STATUS_OK;
@@ -152,7 +230,9 @@ static void set_suite_id(struct submission *out, const char *id)
     }
 }
 
-/* "<suite>-<8 hex digits of all keys>": the same work has the same id. */
+/* "<suite>-<8 hex digits of all keys>": the same work has the same id, however much of it is
+ * audited.
+ */
 static void name_suite(struct submission *out, const struct suite *suite)
 {
     char id[LIMIT_ID_BYTES];
@@ -161,7 +241,9 @@ static void name_suite(struct submission *out, const struct suite *suite)
     char hex[SHA256_HEX_BYTES];
     sha256_init(&hash);
     for (uint32_t i = 0; i < out->job_count; i++) {
-        update_text(&hash, out->specs[i].key);
+        if (out->specs[i].audit_key[0] == '\0') {
+            update_text(&hash, out->specs[i].key);
+        }
     }
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);
@@ -199,7 +281,7 @@ static enum status pick_round(struct submission *submission, struct store *store
         if (status != STATUS_OK) {
             return status;
         }
-        if (now.jobs[JOB_DEAD] + now.jobs[JOB_CANCELLED] == 0 ||
+        if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
             now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;
         }
@@ -220,8 +302,10 @@ enum status submission_build(const struct suite *suite, const struct submission_
     }
     struct submission built = {0};
     struct planner_hashes *hashes = calloc(1, sizeof *hashes);
-    built.specs = calloc(count, sizeof *built.specs);
-    built.documents = calloc(count, sizeof *built.documents);
+    /* Every job may have a twin. */
+    uint64_t room = options->audit != NULL ? 2 * count : count;
+    built.specs = calloc(room, sizeof *built.specs);
+    built.documents = calloc(room, sizeof *built.documents);
     enum status status = STATUS_OK;
     if (hashes == NULL || built.specs == NULL || built.documents == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "suite %s: out of memory for %llu jobs",

@@ -3,6 +3,37 @@
  */
 #include "worker/suite_options.h"
 
+#include <string.h>
+
+/* Reads what concerns learned tiers; worlds that need no model do not look for any. */
+static enum status prepare_models(const struct suite_options *options,
+                                  struct submission_options *build, struct audit_policy *audit,
+                                  struct models **models, struct error *error)
+{
+    enum status status = models_parse_degree(options->layout, &build->degree, error);
+    if (status == STATUS_OK) {
+        status = models_parse_precision(options->precision, &build->precision, error);
+    }
+    *audit = audit_policy_default();
+    build->audit = audit;
+    if (options->audit != NULL && strcmp(options->audit, "off") == 0) {
+        build->audit = NULL;
+    } else if (status == STATUS_OK && options->audit != NULL) {
+        status = audit_policy_load(options->audit, audit, error);
+    }
+    if (status != STATUS_OK || build->policy.choice == WORLD_OBJECT ||
+        build->policy.choice == WORLD_REPLAY) {
+        return status;
+    }
+    status = models_open(options->models, NULL, models, error);
+    if (status == STATUS_OK) {
+        build->models = *models;
+        build->policy.student_available = models_available(*models, TIER_STUDENT);
+        build->policy.teacher_available = models_available(*models, TIER_TEACHER);
+    }
+    return status;
+}
+
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error)
@@ -24,12 +55,18 @@ enum status suite_options_build(const struct suite_options *options, const char 
         status = cli_world_choice(options->world, &build.policy.choice, error);
     }
     struct suite *loaded = NULL;
+    struct models *models = NULL;
+    struct audit_policy audit;
+    if (status == STATUS_OK) {
+        status = prepare_models(options, &build, &audit, &models, error);
+    }
     if (status == STATUS_OK) {
         status = suite_load(path, &loaded, error);
     }
     if (status == STATUS_OK) {
         status = submission_build(loaded, &build, submission, error);
     }
+    models_close(models); /* jobs name them by hash */
     if (status != STATUS_OK) {
         suite_destroy(loaded);
         return status;

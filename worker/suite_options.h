@@ -12,15 +12,19 @@ struct suite_options {
     const char *planner;
     const char *world;
     const char *device;
+    const char *models;
+    const char *layout;
+    const char *precision;
+    const char *audit;
     int64_t seeds;
     int64_t attempts;
     int64_t weight;
 };
 
-#define SUITE_OPTIONS_DEFAULT                                                             \
-    {                                                                                     \
-        .planner = "builtin:reference", .world = "auto", .device = "auto", .attempts = 3, \
-        .weight = 10                                                                      \
+#define SUITE_OPTIONS_DEFAULT                                                                  \
+    {                                                                                          \
+        .planner = "builtin:reference", .world = "auto", .device = "auto", .layout = "agents", \
+        .precision = "bf16", .attempts = 3, .weight = 10                                       \
     }
 
 /* Rows for a command's option table. */
@@ -30,6 +34,14 @@ struct suite_options {
         {"--world", "NAME", "auto, replay, object, student or teacher (auto)",                     \
          .text = &(options).world},                                                                \
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",                \
+         .text = &(options).models},                                                               \
+        {"--layout", "DEGREE", "what a world model is given: agents, map or none (agents)",        \
+         .text = &(options).layout},                                                               \
+        {"--precision", "NAME", "of a world model: bf16 or fp32 (bf16)",                           \
+         .text = &(options).precision},                                                            \
+        {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (1 in 20)",      \
+         .text = &(options).audit},                                                                \
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
     {                                                                                              \

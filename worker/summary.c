@@ -11,17 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SUMMARY_PAGE = 200,
-    SUMMARY_LEDGER_ROWS_MAX = 256,
-    SUMMARY_FAILURES_SHOWN = 40,
-    SUMMARY_DEAD_SHOWN = 10
-};
+enum { SUMMARY_PAGE = 200, SUMMARY_LEDGER_ROWS_MAX = 256 };
 
 /* Group order of the tables. */
-static const char *const group_order[] = {"scenario_type",   "road",  "weather",
-                                          "light",           "actor", "geography",
-                                          "safety_critical", "tier",  "planner"};
+static const char *const group_order[] = {"scenario_type", "road",      "weather",         "light",
+                                          "actor",         "geography", "safety_critical", "tier",
+                                          "model",         "planner"};
 
 static int group_rank(const char *group)
 {
@@ -168,11 +163,16 @@ static void count(struct summary_row *row, const struct outcome *outcome, bool r
         row->main_repeats += repeat;
         row->main_repeats_passed += repeat && passed;
     }
-    row->ticks += outcome->ticks - outcome->prefix_ticks;
-    row->prefix_ticks += outcome->prefix_ticks;
-    row->metres_mm += outcome->metres_mm;
-    row->device_ns += outcome->device_ns;
-    row->usd += usd;
+    bool flagged = outcome->verdict == VERDICT_FLAGGED;
+    struct summary_work *work = flagged ? &row->flagged : &row->work;
+    work->ticks += outcome->ticks - outcome->prefix_ticks;
+    work->metres_mm += outcome->metres_mm;
+    work->device_ns += outcome->device_ns;
+    work->mflop += outcome->mflop;
+    work->usd += usd;
+    row->prefix_ticks += flagged ? 0 : outcome->prefix_ticks;
+    row->learned += outcome->tier >= TIER_STUDENT;
+    row->caught += outcome->tier >= TIER_STUDENT && summary_is_caught(outcome);
 }
 
 static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
@@ -186,14 +186,26 @@ static enum status count_outcome(struct summary *summary, uint32_t *capacity, ui
 {
     const struct outcome *outcome = &summary->outcomes[index];
     double usd = device_usd(outcome->device_ns, price_uusd_per_hour);
+    char model[LIMIT_SPEC_BYTES];
+    summary->outcome_usd[index] = usd;
+    if (outcome->audit_of != 0) {
+        return STATUS_OK;
+    }
     bool repeat = summary_is_repeat(summary, index);
     count(&summary->total, outcome, repeat, usd);
-    summary->prefix_ticks_saved += outcome->prefix_ticks;
-    summary->interventions += outcome->metrics.intervention_count;
-    for (int i = 0; i < SLICE_KIND_COUNT + 3; i++) {
+    if (outcome->verdict != VERDICT_FLAGGED) {
+        summary->prefix_ticks_saved += outcome->prefix_ticks;
+        summary->interventions += outcome->metrics.intervention_count;
+    }
+    snprintf(model, sizeof model, "%s %.12s %s", tier_names[outcome->tier], outcome->model_hash,
+             outcome->sampler);
+    for (int i = 0; i < SLICE_KIND_COUNT + 3 + (outcome->model_hash[0] != '\0'); i++) {
         const char *group = "tier";
         const char *value = tier_names[outcome->tier];
-        if (i < SLICE_KIND_COUNT) {
+        if (i == SLICE_KIND_COUNT + 3) {
+            group = "model";
+            value = model;
+        } else if (i < SLICE_KIND_COUNT) {
             group = slice_names[i];
             value = outcome->slice[i];
         } else if (i == SLICE_KIND_COUNT) {
@@ -235,6 +247,36 @@ static enum status load_outcomes(struct store *store, const char *suite_id, stru
     }
 }
 
+/* Moves the twins behind the results; both keep their order. */
+static enum status part_twins(struct summary *summary, struct error *error)
+{
+    uint32_t count = summary->outcome_count;
+    uint32_t results = 0;
+    uint32_t twins = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        twins += summary->outcomes[i].audit_of != 0;
+    }
+    struct outcome *kept = malloc((twins > 0 ? twins : 1) * sizeof *kept);
+    summary->outcome_usd = calloc(count > 0 ? count : 1, sizeof *summary->outcome_usd);
+    if (kept == NULL || summary->outcome_usd == NULL) {
+        free(kept);
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    twins = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (summary->outcomes[i].audit_of != 0) {
+            kept[twins++] = summary->outcomes[i];
+        } else if (results++ != i) {
+            summary->outcomes[results - 1] = summary->outcomes[i];
+        }
+    }
+    memcpy(summary->outcomes + results, kept, twins * sizeof *kept);
+    free(kept);
+    summary->outcome_count = results;
+    summary->twin_count = twins;
+    return STATUS_OK;
+}
+
 static enum status load_ledger(struct store *store, const char *suite_id, struct summary *summary,
                                struct error *error)
 {
@@ -263,6 +305,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     const struct outcome *priced = NULL; /* the last one whose price was looked up */
     enum status status = load_outcomes(store, suite_id, &summary, error);
     if (status == STATUS_OK) {
+        status = part_twins(&summary, error);
+    }
+    if (status == STATUS_OK) {
         status = find_repeats(&summary, error);
     }
     if (status == STATUS_OK) {
@@ -271,7 +316,8 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     if (status == STATUS_OK) {
         status = store->ops->suite_status(store, suite_id, &summary.status, error);
     }
-    for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count; i++) {
+    for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count + summary.twin_count;
+         i++) {
         const struct outcome *outcome = &summary.outcomes[i];
         if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
             strcmp(priced->backend, outcome->backend) != 0) {
@@ -283,6 +329,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
             status = count_outcome(&summary, &capacity, i, price_uusd, error);
         }
     }
+    if (status == STATUS_OK) {
+        status = summary_learned(&summary, error);
+    }
     if (status != STATUS_OK) {
         summary_finish(&summary);
         return status;
@@ -290,8 +339,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     snprintf(summary.total.group, sizeof summary.total.group, "all");
     for (uint32_t i = 0; i < summary.row_count; i++) {
         const struct summary_row *row = &summary.rows[i];
-        if (strcmp(row->group, "tier") == 0 && row->ticks > 0) {
-            summary.prefix_usd_saved += row->usd / (double)row->ticks * (double)row->prefix_ticks;
+        if (strcmp(row->group, "tier") == 0 && row->work.ticks > 0) {
+            summary.prefix_usd_saved +=
+                row->work.usd / (double)row->work.ticks * (double)row->prefix_ticks;
         }
     }
     if (summary.row_count > 0) {
@@ -305,7 +355,11 @@ void summary_finish(struct summary *summary)
 {
     free(summary->rows);
     free(summary->outcomes);
+    free(summary->outcome_usd);
     free(summary->same_as);
+    free(summary->flags);
+    free(summary->agreement);
+    free(summary->pairs);
     free(summary->ledger);
     free(summary->ledger_usd);
     *summary = (struct summary){0};
@@ -313,23 +367,25 @@ void summary_finish(struct summary *summary)
 
 void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
 {
-    if (total == 0) {
-        *low = 0.0;
-        *high = 1.0;
-        return;
-    }
-    const double z = 1.959963984540054;
-    double n = (double)total;
-    double p = (double)passed / n;
-    double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
-    double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
-    *low = centre - half > 0 ? centre - half : 0.0;
-    *high = centre + half < 1 ? centre + half : 1.0;
+    struct agreement_interval interval = agreement_wilson(passed, total, AGREEMENT_Z95);
+    *low = interval.low;
+    *high = interval.high;
 }
 
 double summary_miles(const struct summary_row *row)
 {
-    return (double)row->metres_mm / (double)MM_PER_M / M_PER_MILE;
+    return (double)row->work.metres_mm / (double)MM_PER_M / M_PER_MILE;
+}
+
+const struct summary_row *summary_tier(const struct summary *summary, enum tier tier)
+{
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[tier]) == 0) {
+            return row;
+        }
+    }
+    return NULL;
 }
 
 /* Decimals that leave three significant digits, at most `most`. */
@@ -391,13 +447,13 @@ static json_t *row_json(const struct summary_row *row)
         (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
         (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed,
         "identical_repeats", (json_int_t)row->main_repeats, "pass_rate_low", low, "pass_rate_high",
-        high, "ticks", (json_int_t)row->ticks, "miles", miles, "usd", row->usd);
+        high, "ticks", (json_int_t)row->work.ticks, "miles", miles, "usd", row->work.usd);
     if (json != NULL && row->main_total > 0) {
         json_object_set_new(json, "pass_rate",
                             json_real((double)row->main_passed / (double)row->main_total));
     }
     if (json != NULL && miles > 0) {
-        json_object_set_new(json, "usd_per_mile", json_real(row->usd / miles));
+        json_object_set_new(json, "usd_per_mile", json_real(row->work.usd / miles));
     }
     return json;
 }
@@ -407,13 +463,14 @@ static json_t *ledger_json(const struct summary *summary)
     json_t *list = json_array();
     for (uint32_t i = 0; i < summary->ledger_count; i++) {
         const struct store_ledger_row *row = &summary->ledger[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "pool",
-                                              row->pool, "device", row->device, "tier",
-                                              tier_names[row->tier], "end", row->end, "attempts",
-                                              (json_int_t)row->totals.attempts, "device_ns",
-                                              (json_int_t)row->totals.device_ns, "metres_mm",
-                                              (json_int_t)row->totals.metres_mm, "cost_uusd",
-                                              (json_int_t)row->totals.cost_uusd));
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pool", row->pool,
+                      "device", row->device, "tier", tier_names[row->tier], "end", row->end,
+                      "audit", row->audit, "attempts", (json_int_t)row->totals.attempts,
+                      "device_ns", (json_int_t)row->totals.device_ns, "metres_mm",
+                      (json_int_t)row->totals.metres_mm, "mflop", (json_int_t)row->totals.mflop,
+                      "cost_uusd", (json_int_t)row->totals.cost_uusd));
     }
     return list;
 }
@@ -424,12 +481,15 @@ json_t *summary_json(const struct summary *summary)
     json_t *by_slice = json_object();
     json_t *by_tier = json_object();
     json_t *by_planner = json_object();
+    json_t *by_model = json_object();
     json_t *ids = json_array();
-    if (json == NULL || by_slice == NULL || by_tier == NULL || by_planner == NULL || ids == NULL) {
+    if (json == NULL || by_slice == NULL || by_tier == NULL || by_planner == NULL ||
+        by_model == NULL || ids == NULL) {
         json_decref(json);
         json_decref(by_slice);
         json_decref(by_tier);
         json_decref(by_planner);
+        json_decref(by_model);
         json_decref(ids);
         return NULL;
     }
@@ -439,6 +499,8 @@ json_t *summary_json(const struct summary *summary)
             json_object_set_new(by_tier, row->value, row_json(row));
         } else if (strcmp(row->group, "planner") == 0) {
             json_object_set_new(by_planner, row->value, row_json(row));
+        } else if (strcmp(row->group, "model") == 0) {
+            json_object_set_new(by_model, row->value, row_json(row));
         } else {
             json_t *group = json_object_get(by_slice, row->group);
             if (group == NULL) {
@@ -465,159 +527,12 @@ json_t *summary_json(const struct summary *summary)
     json_object_set_new(json, "by_slice", by_slice);
     json_object_set_new(json, "by_tier", by_tier);
     json_object_set_new(json, "by_planner", by_planner);
+    json_object_set_new(json, "by_model", by_model);
     json_object_set_new(json, "ledger", ledger_json(summary));
     json_object_set_new(json, "outcomes", ids);
+    if (!summary_learned_json(summary, json)) {
+        json_decref(json);
+        return NULL;
+    }
     return json;
-}
-
-/* ---- terminal ---- */
-
-static void print_row(const struct summary_row *row, FILE *stream)
-{
-    double low;
-    double high;
-    double miles = summary_miles(row);
-    char rate[32] = "-";
-    char per_mile[SUMMARY_MONEY_BYTES];
-    if (row->main_total > 0) {
-        summary_wilson(row->main_passed, row->main_total, &low, &high);
-        snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
-                 100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
-    }
-    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", row->value,
-            (long long)rollouts(row), (long long)row->verdicts[VERDICT_PASS],
-            (long long)row->verdicts[VERDICT_FAIL], (long long)row->verdicts[VERDICT_PLANNER_ERROR],
-            (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
-            summary_rate_text(row->usd, miles, per_mile));
-}
-
-static void print_head(const char *group, FILE *stream)
-{
-    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", group, "rollouts", "pass",
-            "fail", "error", "flagged", "main line, 95%", "miles", "cost");
-}
-
-void summary_print(const struct summary *summary, FILE *stream)
-{
-    const char *group = "";
-    for (uint32_t i = 0; i < summary->row_count; i++) {
-        const struct summary_row *row = &summary->rows[i];
-        if (strcmp(group, row->group) != 0) {
-            group = row->group;
-            print_head(group, stream);
-        }
-        print_row(row, stream);
-    }
-    print_head("all", stream);
-    struct summary_row total = summary->total;
-    snprintf(total.value, sizeof total.value, "total");
-    print_row(&total, stream);
-    if (total.main_repeats > 0) {
-        fprintf(stream,
-                "\n%lld of %lld seeds gave drives that differ; identical drives count once in the "
-                "pass rate%s\n",
-                (long long)summary->seed_distinct, (long long)summary->seed_drives,
-                summary_seeds_matter(summary) ? "" : "; for more samples add variations (grids)");
-    }
-    char saved[SUMMARY_MONEY_BYTES];
-    char bill[SUMMARY_MONEY_BYTES];
-    fprintf(stream,
-            "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
-            "guardian overrides: %lld; bill: %s (M mi: million miles)\n",
-            (long long)summary->total.ticks, (long long)summary->prefix_ticks_saved,
-            summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
-            summary_usd_text((double)summary->status.cost_uusd / (double)UUSD_PER_USD, bill));
-}
-
-/* ---- what has no pass and what has no answer ---- */
-
-static int first_line(const char *text)
-{
-    return (int)strcspn(text, "\r\n");
-}
-
-static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
-                          FILE *stream)
-{
-    const struct outcome *outcome = &summary->outcomes[index];
-    uint32_t repeats = 0;
-    for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
-        repeats += summary->same_as != NULL && summary->same_as[i] == index;
-    }
-    fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
-            verdict_names[outcome->verdict]);
-    if (seeds) {
-        fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);
-    }
-    if (repeats > 0) {
-        fprintf(stream, " (and %u identical)", repeats);
-    }
-    if (planners) {
-        fprintf(stream, " %s", outcome->planner);
-    }
-    for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
-        if (outcome->reasons & (1u << bit)) {
-            fprintf(stream, " %s", reason_names[bit]);
-        }
-    }
-    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
-        fprintf(stream, ": %.*s", first_line(outcome->error), outcome->error);
-    }
-    fputc('\n', stream);
-}
-
-void summary_print_failures(const struct summary *summary, FILE *stream)
-{
-    int shown = 0;
-    bool seeds = false;
-    bool planners = false;
-    for (uint32_t i = 1; i < summary->outcome_count; i++) {
-        seeds = seeds || summary->outcomes[i].seed != summary->outcomes[0].seed;
-        planners =
-            planners || strcmp(summary->outcomes[i].planner, summary->outcomes[0].planner) != 0;
-    }
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
-        if (outcome->verdict == VERDICT_PASS || outcome->branch_id[0] != '\0' ||
-            summary_is_repeat(summary, i)) {
-            continue;
-        }
-        if (shown++ == 0) {
-            fprintf(stream, "\nmain lines that did not pass\n");
-        }
-        if (shown <= SUMMARY_FAILURES_SHOWN) {
-            print_failure(summary, i, seeds, planners, stream);
-        }
-    }
-    if (shown > SUMMARY_FAILURES_SHOWN) {
-        fprintf(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
-    }
-}
-
-enum status summary_print_dead(struct store *store, const char *suite_id,
-                               const struct summary *summary, FILE *stream, struct error *error)
-{
-    long long dead = (long long)summary->status.jobs[JOB_DEAD];
-    if (dead == 0) {
-        return STATUS_OK;
-    }
-    struct store_job *jobs = calloc(SUMMARY_DEAD_SHOWN, sizeof *jobs);
-    if (jobs == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-    }
-    uint32_t count = 0;
-    enum status status =
-        store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);
-    if (status == STATUS_OK) {
-        fprintf(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
-        for (uint32_t i = 0; i < count; i++) {
-            fprintf(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
-                    jobs[i].error);
-        }
-        if (dead > count) {
-            fprintf(stream, "  .. and %lld more\n", dead - count);
-        }
-    }
-    free(jobs);
-    return status;
 }

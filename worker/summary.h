@@ -6,10 +6,15 @@
  * branch answers "what if", it is not another sample of how the planner drives. Nor is a seed that
  * changes nothing: main lines of one scenario and planner with the same verdict and trace hash are
  * one sample.
+ *
+ * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
+ * results drove, its cost too. A twin of the audit is a second opinion: it is in no row, only in
+ * the agreement and on the bill.
  */
 #ifndef SWERVE_WORKER_SUMMARY_H
 #define SWERVE_WORKER_SUMMARY_H
 
+#include "scheduler/agreement.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
 #include "store/store.h"
@@ -17,19 +22,47 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* What driving took. */
+struct summary_work {
+    int64_t ticks; /* simulated, shared prefixes once */
+    int64_t metres_mm;
+    int64_t device_ns;
+    int64_t mflop; /* of learned worlds, counted from the shapes of the model */
+    double usd;    /* device_ns at today's price of its pool; the ledger has the bill */
+};
+
 struct summary_row {
-    char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "planner", "safety_critical" */
+    char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "model", "planner", "safety_critical" */
     char value[LIMIT_SPEC_BYTES];
     int64_t verdicts[VERDICT_COUNT];
     int64_t main_total; /* distinct main lines that ended in pass, fail or planner_error */
     int64_t main_passed;
     int64_t main_repeats; /* main lines identical to one that is counted in main_total */
     int64_t main_repeats_passed;
-    int64_t ticks;        /* simulated, shared prefixes once */
-    int64_t prefix_ticks; /* not simulated again: shared with a branch's main line */
-    int64_t metres_mm;    /* as ticks */
-    int64_t device_ns;
-    double usd; /* device_ns at today's price of its pool; the ledger has the bill */
+    int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
+    struct summary_work work;    /* of results */
+    struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
+    int64_t learned;             /* rollouts in learned worlds, flagged ones included */
+    int64_t caught;              /* of these, those in which a health check fired */
+};
+
+/* A job that a health check ended, and who answered instead. */
+struct summary_flag {
+    uint32_t outcome; /* the rollout in which the check fired */
+    int32_t answer;   /* the same rollout of the job that replaced it, -1: nothing has answered */
+};
+
+/* Twins and what they repeat, counted over one slice value or over all. */
+struct summary_agreement {
+    char group[LIMIT_ID_BYTES]; /* as summary_row; the last one is "all" */
+    char value[LIMIT_SPEC_BYTES];
+    struct agreement agreement;
+};
+
+/* Operations per second that one core or device of this machine sustains, 0: not measured. */
+struct summary_peak {
+    double fp32_flops;
+    double bf16_flops;
 };
 
 struct summary {
@@ -40,13 +73,22 @@ struct summary {
     double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
     int64_t interventions;
     uint32_t outcome_count;
-    struct outcome *outcomes; /* owned; ascending id */
-    uint32_t *same_as;        /* owned; index of the first identical main line, else its own;
-                               * NULL: nothing repeats */
+    struct outcome *outcomes; /* owned; ascending id; the twins follow after outcome_count */
+    double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
+    uint32_t twin_count;
+    uint32_t *same_as; /* owned; index of the first identical main line, else its own;
+                        * NULL: nothing repeats */
     /* Of the (scenario, planner) pairs with more than one main line: */
     int64_t seed_groups;
     int64_t seed_drives;   /* main lines, repeats included */
     int64_t seed_distinct; /* of these, distinct */
+    uint32_t flag_count;
+    struct summary_flag *flags;          /* owned */
+    uint32_t agreement_count;            /* 0: nothing was audited */
+    struct summary_agreement *agreement; /* owned; grouped like rows */
+    uint32_t pair_count;
+    struct agreement_pair *pairs; /* owned; into outcomes */
+    struct summary_peak peak;     /* the caller's to fill; for MFU */
     uint32_t ledger_count;
     struct store_ledger_row *ledger; /* owned */
     double *ledger_usd;              /* owned; device_ns of each ledger row at today's price, as
@@ -70,6 +112,33 @@ bool summary_is_repeat(const struct summary *summary, uint32_t index);
 
 double summary_miles(const struct summary_row *row);
 
+/* Model FLOP utilisation: operations of a row's results over what the machine's peak could have
+ * done in their device time. The peak is that of the precision that the row's samplers name; NAN
+ * without operations, device time or a peak. */
+double summary_mfu(const struct summary *summary, const struct summary_row *row);
+
+/* Measures the machine's peak, for MFU, unless no model computed anything. */
+void summary_measure_peak(struct summary *summary);
+
+/* The row of a tier, or NULL. */
+const struct summary_row *summary_tier(const struct summary *summary, enum tier tier);
+
+/* Whether a health check fired in this rollout itself: not in the main line that it shares to its
+ * end, and not in another rollout of the job. */
+bool summary_is_caught(const struct outcome *outcome);
+
+/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins.
+ */
+struct summary_overhead {
+    double flagged_usd;
+    double failed_usd; /* failed, lost, stale, released */
+    double audit_usd;
+    int64_t flagged_attempts;
+    int64_t failed_attempts;
+    int64_t audit_attempts;
+};
+struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
+
 /* Money for people, the same in the terminal and in the report. An amount: cents, or below a cent
  * down to the ledger's micro-dollar. A rate: three significant digits per mile, below a tenth of a
  * cent per million miles ("$1.04/M mi"); "-" without miles. Both return `out`. */
@@ -80,6 +149,16 @@ const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_B
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */
 json_t *summary_json(const struct summary *summary);
+
+/* ---- summary_learned.c ---- */
+
+/* Fills flags and agreement from the outcomes. */
+enum status summary_learned(struct summary *summary, struct error *error);
+
+/* "by_tier" members of learned tiers, "flags", "audit"; false: out of memory. */
+bool summary_learned_json(const struct summary *summary, json_t *json);
+
+/* ---- summary_print.c ---- */
 
 /* Tables for a person, to a stream. */
 void summary_print(const struct summary *summary, FILE *stream);

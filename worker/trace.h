@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "schemas/scene.h"
 #include "schemas/trace.h"
+#include "worker/film.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ struct trace {
     uint32_t tick_count;
     uint32_t agent_count;
     struct sha256 hash;
+    struct film film; /* of learned worlds; not part of the hash */
 };
 
 /* Everything of a tick that is not in the scene. */
@@ -53,7 +55,7 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
                        const int32_t *parents, uint32_t count, uint8_t **data, size_t *bytes,
                        struct error *error);
 
-/* The most that a job of this scenario can record, all branches included. */
+/* The most that a job of this scenario can record, all branches included, films apart. */
 uint64_t trace_artifact_bytes_max(const struct scenario *scenario);
 
 /* Order-sensitive 64-bit digest of an observation buffer (not cryptographic). */
@@ -69,6 +71,8 @@ struct trace_rollout_view {
 struct trace_reader {
     struct trace_file_header header;
     struct trace_rollout_view *rollouts; /* owned */
+    const uint8_t *film;                 /* frames, borrowed from the artifact; NULL: no film */
+    uint32_t film_count;
 };
 
 /* Checks an untrusted artifact completely: magic, sizes, parents, tick continuity. `data` is
@@ -87,6 +91,10 @@ uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollo
  * filled with agent_count entries. False when the tick was not recorded. */
 bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                        struct trace_tick *out, struct trace_agent *agents);
+
+/* The filmed frame nearest to a tick, looked up in the parents before the fork. False: none. */
+bool trace_reader_film(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                       struct trace_film_frame *out);
 
 /* The scene of that tick, for redrawing and re-scoring. */
 bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint32_t tick,

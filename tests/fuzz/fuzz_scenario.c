@@ -181,8 +181,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct json_cursor scenario = json_cursor_member(&written, "scenario");
     if (json_cursor_present(&entry) && json_cursor_present(&scenario)) {
         struct map_cache cache = {0};
+        struct scenario_changes changes = SCENARIO_UNCHANGED;
         uint32_t count = 0;
-        status = entry_expand(&entry, &scenario, &cache, keep, &count, &error);
+        status = changes_read(&entry, &changes, &error);
+        if (status == STATUS_OK) {
+            status = entry_expand(&entry, &scenario, &changes, &cache, keep, &count, &error);
+        }
         if (status != STATUS_OK) {
             check_error(status, &error);
         }

@@ -311,7 +311,7 @@ static void run_world(const struct world_ops *ops, struct stage *stage)
     struct error error;
     uint32_t seen = 0;
     EXPECT_OK(ops->accepts(scenario, &error), error);
-    EXPECT_OK(ops->open(&(struct world_config){1}, &world, &error), error);
+    EXPECT_OK(ops->open(&(struct world_config){.slot_count = 1}, &world, &error), error);
     EXPECT_OK(ops->slot_reset(world, 0, stage, 1, &error), error);
     for (uint32_t tick = 0; tick <= scenario->horizon_ticks; tick++) {
         const struct scene *scene = ops->slot_scene(world, 0);

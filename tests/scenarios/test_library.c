@@ -49,9 +49,9 @@ static struct suite *load(const char *file)
 
 static void every_suite_loads(void)
 {
-    static const char *const files[] = {"longtail.json",   "ncap.json",  "r157.json",
-                                        "motorway.json",   "rural.json", "urban.json",
-                                        "regression.json", "vru.json",   "smoke.json"};
+    static const char *const files[] = {
+        "longtail.json", "demo.json",  "planning.json",   "ncap.json", "r157.json", "motorway.json",
+        "rural.json",    "urban.json", "regression.json", "vru.json",  "smoke.json"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct suite *suite = load(files[i]);
         EXPECT(suite->entry_count > 0);
@@ -163,9 +163,47 @@ static void the_readme_names_every_scenario(void)
     free(text);
 }
 
+/* The demo asks a varied selection about perception, few enough to generate in minutes; the rest of
+ * it needs no learned world. */
+static void the_demo_is_varied_and_bounded(void)
+{
+    struct suite *suite = load("demo.json");
+    uint32_t weathers = 0;
+    uint32_t lights = 0;
+    uint32_t vulnerable = 0;
+    uint32_t asked = 0;
+    uint32_t fanouts = 0;
+    uint32_t ticks = 0;
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        if (scenario->question != QUESTION_PERCEPTION) {
+            continue;
+        }
+        uint32_t own = scenario->horizon_ticks;
+        for (uint32_t b = 0; b < scenario->branch_count; b++) {
+            own += scenario->horizon_ticks - scenario->branches[b].at_tick;
+        }
+        ticks += own * suite->entries[i].seed_count;
+        fanouts += scenario->branch_count >= 3 && suite->entries[i].seed_count >= 2;
+        weathers |= 1u << scenario->conditions.weather;
+        lights |= 1u << scenario->conditions.light;
+        const char *actor = scenario->slices.value[SLICE_ACTOR];
+        vulnerable += strcmp(actor, "pedestrian") == 0 || strcmp(actor, "child") == 0 ||
+                      strcmp(actor, "cyclist") == 0 || strcmp(actor, "animal") == 0;
+        asked++;
+    }
+    EXPECT(asked >= 12 && asked <= 20 && asked < suite->entry_count / 10);
+    EXPECT_INT(weathers, (1u << WEATHER_COUNT) - 1);
+    EXPECT_INT(lights, (1u << LIGHT_COUNT) - 1);
+    EXPECT(vulnerable >= 5);
+    EXPECT_INT(fanouts, 1);
+    EXPECT(ticks <= 2500);
+    suite_destroy(suite);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(every_suite_loads), TEST(the_demo_suite_is_rich),
-                    TEST(logged_drives_need_no_driver_model), TEST(every_kind_of_what_if_is_used),
-                    TEST(the_readme_names_every_scenario));
+                    TEST(the_demo_is_varied_and_bounded), TEST(logged_drives_need_no_driver_model),
+                    TEST(every_kind_of_what_if_is_used), TEST(the_readme_names_every_scenario));
 }

@@ -51,6 +51,8 @@ static const char *const scenario_text =
     "{'id':'cut','title':'{gap_m} m','parameters':{'gap_m':30,'speed':20,'sky':'clear'},"
     "'map':{'file':'maps/road.json'},'horizon_s':5,'conditions':{'weather':'=sky'},"
     "'ego':{'pose':{'lane':'a','s_m':10},'speed_mps':'=speed'},"
+    "'branches':[{'id':'early','at_tick':5,'interventions':[{'kind':'ego_maintain'}]},"
+    "{'id':'late','at_tick':40,'interventions':[{'kind':'ego_brake','decel_mps2':4}]}],"
     "'agents':[{'id':'t','kind':'car','pose':{'lane':'a','s_m':'=20+gap_m'}}]}";
 
 /* A fresh tree with a map two levels up from the scenario, and suite.json as given. */
@@ -162,6 +164,54 @@ static void suites_include_suites(void)
     suite_destroy(again);
     suite_destroy(suite);
     remove_tree();
+}
+
+/* Goal: an entry's question, horizon and branches replace the scenario's, a suite's question those
+ * of everything in it that has no nearer one; the changed scenario is one of its own. */
+static void suites_change_scenarios(void)
+{
+    plant("{'id':'outer','question':'planning','suites':['deep/own.json','deep/mine.json'],"
+          "'scenarios':[{'file':'deep/er/cut.json','id':'as_outer'},"
+          "{'file':'deep/er/cut.json','id':'short','question':'perception','horizon_s':3,"
+          "'branches':['early']},"
+          "{'file':'deep/er/cut.json','id':'bare','branches':[]}]}");
+    write_file("deep/own.json", "{'id':'own','question':'regression','scenarios':["
+                                "{'file':'er/cut.json','id':'as_own'}]}");
+    write_file("deep/mine.json", "{'id':'mine','scenarios':[{'file':'er/cut.json','id':'one'}]}");
+    static const struct {
+        const char *id;
+        enum question question;
+        uint32_t horizon_ticks, branches;
+    } wanted[] = {
+        {"as_own", QUESTION_REGRESSION, 50, 2}, {"one", QUESTION_PLANNING, 50, 2},
+        {"as_outer", QUESTION_PLANNING, 50, 2}, {"short", QUESTION_PERCEPTION, 30, 1},
+        {"bare", QUESTION_PLANNING, 50, 0},
+    };
+    struct suite *suite = load("suite.json");
+    EXPECT_INT(suite->entry_count, COUNT_OF(wanted));
+    for (uint32_t i = 0; i < COUNT_OF(wanted); i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        EXPECT_TEXT(scenario->id, wanted[i].id);
+        EXPECT_INT(scenario->question, wanted[i].question);
+        EXPECT_INT(scenario->horizon_ticks, wanted[i].horizon_ticks);
+        EXPECT_INT(scenario->branch_count, wanted[i].branches);
+    }
+    EXPECT_TEXT(suite->entries[3].document->scenario.branches[0].id, "early");
+    suite_destroy(suite);
+    remove_tree();
+
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json','question':'taste'}]}");
+    expect_refusal("suite.json", STATUS_BAD_INPUT, "suite.json: $.scenarios[0].question", "taste");
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json','branches':['early','never']}]}");
+    expect_refusal("suite.json", STATUS_BAD_INPUT, "suite.json: $.scenarios[0].branches[1]",
+                   "found \"never\"");
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json','branches':[7]}]}");
+    expect_refusal("suite.json", STATUS_BAD_INPUT, "$.scenarios[0].branches[0]", "expected text");
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json','horizon_s':0}]}");
+    expect_refusal("suite.json", STATUS_BAD_INPUT, "$.scenarios[0].horizon_s", "0.1 to 600");
+    /* A branch that lies beyond the new end has to be left out by name. */
+    plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json','horizon_s':3}]}");
+    expect_refusal("suite.json", STATUS_BAD_INPUT, "suite.json: $.scenarios[0]", "at_tick");
 }
 
 /* Goal: a scenario alone and a directory serve as suites; suites and maps beside scenarios are
@@ -361,7 +411,7 @@ static void empty_places_are_refused(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(grids_expand), TEST(suites_include_suites),
+    return TEST_RUN(TEST(grids_expand), TEST(suites_include_suites), TEST(suites_change_scenarios),
                     TEST(scenarios_and_directories_are_suites), TEST(overrides_replace_defaults),
                     TEST(cycles_are_refused), TEST(wrong_suites_are_refused),
                     TEST(map_files_are_checked), TEST(empty_places_are_refused));

@@ -112,6 +112,14 @@ static void draw_outcome(struct outcome *out)
     }
     out->safety_critical = draw() % 2 == 0;
     DRAW_TEXT(out->error);
+    out->mflop = (int64_t)draw();
+    DRAW_TEXT(out->health_check);
+    out->health_tick = (uint32_t)draw();
+    out->health_value = draw_double();
+    out->health_threshold = draw_double();
+    DRAW_TEXT(out->evidence_hash);
+    out->parent_job_id = (int64_t)draw();
+    out->audit_of = (int64_t)draw();
 }
 
 static void draw_spec(struct job_spec *out)
@@ -135,6 +143,7 @@ static void draw_spec(struct job_spec *out)
     out->attempts_max = (uint32_t)draw();
     out->parent_job_id = (int64_t)draw();
     DRAW_TEXT(out->prefix_key);
+    DRAW_TEXT(out->audit_key);
 }
 
 /* Through text and back; the encoder's reference is consumed. */
@@ -158,6 +167,8 @@ static void normalise_nan(struct outcome *outcome)
     for (size_t i = 0; &numbers[i] <= &outcome->metrics.jerk_max_mps3; i++) {
         numbers[i] = isnan(numbers[i]) ? NAN : numbers[i];
     }
+    outcome->health_value = isnan(outcome->health_value) ? NAN : outcome->health_value;
+    outcome->health_threshold = isnan(outcome->health_threshold) ? NAN : outcome->health_threshold;
 }
 
 static void outcomes_read_back_exactly(void)
@@ -219,11 +230,15 @@ static void jobs_read_back_exactly(void)
             .kind = (enum completion_kind)(draw() % COMPLETION_KIND_COUNT),
             .escalate_tier = (enum tier)(draw() % TIER_COUNT),
             .device_ns = (int64_t)draw(),
+            .mflop = (int64_t)draw(),
             .outcome_count = (uint32_t)(draw() % 3),
             .outcomes = outcomes,
         };
         DRAW_TEXT(completion_in.worker_id);
         DRAW_TEXT(completion_in.error);
+        DRAW_TEXT(completion_in.escalate_model_hash);
+        DRAW_TEXT(completion_in.escalate_sampler);
+        DRAW_TEXT(completion_in.escalate_key);
         for (uint32_t i = 0; i < completion_in.outcome_count; i++) {
             draw_outcome(&outcomes[i]);
             normalise_nan(&outcomes[i]);
@@ -238,6 +253,10 @@ static void jobs_read_back_exactly(void)
         EXPECT(completion_out.outcomes == list);
         EXPECT_INT(completion_out.kind, completion_in.kind);
         EXPECT_INT(completion_out.device_ns, completion_in.device_ns);
+        EXPECT_INT(completion_out.mflop, completion_in.mflop);
+        EXPECT_TEXT(completion_out.escalate_model_hash, completion_in.escalate_model_hash);
+        EXPECT_TEXT(completion_out.escalate_sampler, completion_in.escalate_sampler);
+        EXPECT_TEXT(completion_out.escalate_key, completion_in.escalate_key);
         EXPECT_TEXT(completion_out.error, completion_in.error);
         EXPECT_TEXT(completion_out.worker_id, completion_in.worker_id);
         for (uint32_t i = 0; i < completion_out.outcome_count; i++) {

@@ -1,14 +1,17 @@
 /*
  * Strict JSON reading: every kind of wrong document gets its status and a sentence with file, path,
  * what was expected and what was found; out-parameters stay untouched on failure. Truncations of a
- * valid document never crash and never parse.
+ * valid document never crash and never parse. Method: texts at and just beyond each bound; files
+ * that are not files.
  */
 #include "base/check.h"
 #include "schemas/json_read.h"
 #include "schemas/limits.h"
 #include "tests/harness.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char valid[] = "{\"map\": {\"lanes\": [{\"id\": \"a\", \"width_m\": 3.5}, "
@@ -41,15 +44,23 @@ static void broken_text_is_refused_with_its_place(void)
         "[1, 2",
         "{\"a\": 1} x",
         "{\"a\": 1, \"a\": 2}",
+        "nan",
+        "[NaN]",
         "{\"a\": NaN}",
+        "[1e999]",
         "{\"a\": 1e999}",
+        "[Infinity]",
         "{\"a\": Infinity}",
+        "[01]",
         "{\"a\": 01}",
+        "[99999999999999999999]",
         "{'a': 1}",
         "[1,]",
         "\"\xff\xfe\"",
+        "[\"\xff\"]",
         "\"\\ud800\"",
         "\"a\\u0000b\"",
+        "[\"\\u0000\"]",
         "// comment\n{}",
     };
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
@@ -76,6 +87,7 @@ static void truncations_never_parse(void)
     EXPECT_INT(parse_status(valid, strlen(valid), &error), STATUS_OK);
 }
 
+/* Nesting is bounded exactly at the published limit. */
 static void depth_is_limited(void)
 {
     struct error error;
@@ -92,6 +104,25 @@ static void depth_is_limited(void)
     text[0] = '"';
     text[199] = '"';
     EXPECT_INT(parse_status(text, 200, &error), STATUS_OK);
+    static const char quoted[] = "[\"[[[[ \\\" [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]";
+    EXPECT_INT(parse_status(quoted, strlen(quoted), &error), STATUS_OK);
+}
+
+/* So is the number of containers. */
+static void containers_are_limited(void)
+{
+    static const char element[] = "[],";
+    struct error error;
+    char *text = malloc(strlen(element) * LIMIT_JSON_CONTAINERS + sizeof "[1]");
+    EXPECT(text != NULL);
+    char *at = stpcpy(text, "[");
+    for (size_t i = 0; i < LIMIT_JSON_CONTAINERS; i++) {
+        at = stpcpy(at, element);
+    }
+    at = stpcpy(at, "1]");
+    EXPECT_INT(parse_status(text, (size_t)(at - text), &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "1048576 objects and arrays");
+    free(text);
 }
 
 static void numbers_have_bounds_and_paths(void)
@@ -211,6 +242,16 @@ static void canonical_text_depends_on_the_value_alone(void)
     free(text_a);
     free(text_b);
     free(text_c);
+    json_t *sorted = json_pack("{s:i,s:f,s:[s,b]}", "b", 1, "a", 0.1, "c", "x", 1);
+    char *text = json_canonical_text(sorted);
+    EXPECT_TEXT(text, "{\"a\":0.10000000000000001,\"b\":1,\"c\":[\"x\",true]}");
+    free(text);
+    json_decref(sorted);
+    json_t *other = json_pack("{s:[s,b],s:f,s:i}", "c", "x", 1, "a", 0.1, "b", 1);
+    text = json_canonical_text(other);
+    EXPECT_TEXT(text, "{\"a\":0.10000000000000001,\"b\":1,\"c\":[\"x\",true]}");
+    free(text);
+    json_decref(other);
     json_decref(a);
     json_decref(b);
     json_decref(c);
@@ -239,12 +280,39 @@ static void files_are_read_within_their_limit(void)
     EXPECT(root == NULL);
 }
 
+/* A file too large is refused before it is read, and what is no regular file is refused without
+ * waiting for it: a sparse file of 100 MB, a pipe that nobody writes, a directory. */
+static void odd_files_are_refused(void)
+{
+    char directory[] = "/tmp/swerve-json-XXXXXX";
+    char path[64];
+    struct error error = {0};
+    json_t *root = NULL;
+    EXPECT(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/big.json", directory);
+    int file = open(path, O_CREAT | O_WRONLY, 0600);
+    EXPECT(file >= 0 && ftruncate(file, 100 << 20) == 0);
+    close(file);
+    EXPECT_INT(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "big.json: expected at most 16777216 bytes, found 104857600");
+    unlink(path);
+    EXPECT_INT(mkfifo(path, 0600), 0);
+    EXPECT_INT(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "expected a regular file");
+    unlink(path);
+    EXPECT_INT(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, &error), STATUS_NOT_FOUND);
+    EXPECT_INT(json_read_file(directory, LIMIT_DOCUMENT_BYTES, &root, &error), STATUS_BAD_INPUT);
+    rmdir(directory);
+    EXPECT(root == NULL);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(broken_text_is_refused_with_its_place), TEST(truncations_never_parse),
-                    TEST(depth_is_limited), TEST(numbers_have_bounds_and_paths),
-                    TEST(integers_do_not_take_fractions), TEST(bools_texts_and_choices_are_strict),
+                    TEST(depth_is_limited), TEST(containers_are_limited),
+                    TEST(numbers_have_bounds_and_paths), TEST(integers_do_not_take_fractions),
+                    TEST(bools_texts_and_choices_are_strict),
                     TEST(unknown_members_and_array_counts_are_errors),
                     TEST(canonical_text_depends_on_the_value_alone),
-                    TEST(files_are_read_within_their_limit));
+                    TEST(files_are_read_within_their_limit), TEST(odd_files_are_refused));
 }

@@ -200,6 +200,7 @@ static inline struct ledger_totals ledger_of(const char *suite, const char *end)
             sum.attempts += rows[i].totals.attempts;
             sum.device_ns += rows[i].totals.device_ns;
             sum.metres_mm += rows[i].totals.metres_mm;
+            sum.mflop += rows[i].totals.mflop;
             sum.cost_uusd += rows[i].totals.cost_uusd;
         }
     }

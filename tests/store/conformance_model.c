@@ -497,6 +497,7 @@ static void make_completion(struct model *model, uint32_t index, int *worker)
                                   : COMPLETION_RELEASED;
     completion->device_ns = (int64_t)draw(model, UINT64_C(1) << 36);
     completion->metres_mm = 1000;
+    completion->mflop = completion->device_ns / 3;
     completion->outcomes = model->outcomes[index];
     if (completion->kind == COMPLETION_DONE) {
         completion->outcome_count = job->rollouts;

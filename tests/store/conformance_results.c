@@ -52,6 +52,7 @@ static void outcomes_come_back(void)
     sent[1].tier = TIER_STUDENT;
     sent[1].seed = UINT64_MAX;
     memset(sent[1].error, 'e', sizeof sent[1].error - 1);
+    sent[1].mflop = INT64_C(123456789012345);
     make_completion(0, "w", COMPLETION_DONE);
     memcpy(completions[0].artifact_hash, hash, sizeof hash);
     completions[0].outcomes = sent;
@@ -306,6 +307,194 @@ static void flagged_jobs_are_escalated(void)
     close_store();
 }
 
+/* Goal: the successor of a flagged job is what the completion says it is, and a result that exists
+ * is not computed again: neither the suite's own nor another suite's. */
+static void successors_keep_their_identity(void)
+{
+    struct store_worker teacher = worker_of("t", "teacher");
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    for (int round = 0; round < 3; round++) {
+        const char *suite = round == 1 ? "b" : "a";
+        const char *tags[] = {"k", "l", "m"};
+        submit_plain(suite, tags[round], 1);
+        EXPECT_INT(claim("w", 1), 1);
+        int64_t flagged = leases[0].job_id;
+        make_completion(0, "w", COMPLETION_FLAGGED);
+        strcpy(completions[0].escalate_pool, "teacher");
+        completions[0].escalate_tier = TIER_TEACHER;
+        strcpy(completions[0].escalate_key, leases[0].spec.key);
+        EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+        strcpy(completions[0].escalate_key, "teacher-key");
+        strcpy(completions[0].escalate_model_hash, "teacher-model");
+        strcpy(completions[0].escalate_sampler, "agents/euler30/fp32");
+        complete(1);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+        int64_t successor = completed[0].escalated_job_id;
+        get_job(successor);
+        EXPECT_INT(job.state, round == 0 ? JOB_QUEUED : JOB_DONE);
+        EXPECT_INT(job.spec.parent_job_id, round == 2 ? 1 : flagged);
+        EXPECT_INT(successor, round == 2 ? 2 : flagged + 1);
+        EXPECT_TEXT(job.spec.key, "teacher-key");
+        EXPECT_TEXT(job.spec.model_hash, "teacher-model");
+        EXPECT_TEXT(job.spec.sampler, "agents/euler30/fp32");
+        EXPECT_TEXT(job.spec.revision, "r");
+        EXPECT_INT(status_of(suite).memoised_jobs, round == 1);
+        if (round == 0) {
+            EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error),
+                      error);
+            EXPECT_INT(count, 1);
+            EXPECT_TEXT(leases[0].spec.model_hash, "teacher-model");
+            complete_one("t", COMPLETION_DONE);
+            struct store_outcome_filter filter = {.limit = 10, .job_id = successor};
+            EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+            EXPECT_INT(count, 1);
+            EXPECT_INT(outcomes[0].parent_job_id, flagged);
+        }
+    }
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 1);
+    EXPECT_INT(status_of("b").rollouts[VERDICT_PASS], 1);
+    close_store();
+}
+
+/* Goal: what flagged a rollout comes back with it, also a measurement that is not a number. */
+static void evidence_comes_back(void)
+{
+    static struct outcome sent[2];
+    struct store_outcome_filter filter = {.limit = 10};
+    char picture[SHA256_HEX_BYTES];
+    uint32_t count = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_OK(store->ops->artifact_put(store, "frame", 5, picture, &error), error);
+    make_completion(0, "w", COMPLETION_FLAGGED);
+    completions[0].mflop = 5000;
+    for (int i = 0; i < 2; i++) {
+        fill_outcome(&sent[i], &leases[0].spec, VERDICT_FLAGGED);
+        sprintf(sent[i].branch_id, "branch-%d", i);
+        strcpy(sent[i].health_check, "not_finite");
+        sent[i].health_tick = 17;
+        sent[i].health_value = i == 0 ? NAN : 2.5;
+        sent[i].health_threshold = 0.25;
+        sent[i].mflop = 100 + i;
+        memset(sent[i].evidence_hash, 'e', i == 0 ? 64 : 0);
+    }
+    completions[0].outcomes = sent;
+    completions[0].outcome_count = 2;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    memcpy(sent[0].evidence_hash, picture, sizeof picture);
+    complete(1);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 2);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_TEXT(outcomes[i].health_check, "not_finite");
+        EXPECT_INT(outcomes[i].health_tick, 17);
+        EXPECT(i == 0 ? isnan(outcomes[i].health_value) : outcomes[i].health_value == 2.5);
+        EXPECT(outcomes[i].health_threshold == 0.25);
+        EXPECT_TEXT(outcomes[i].evidence_hash, i == 0 ? picture : "");
+        EXPECT_INT(outcomes[i].mflop, 100 + i);
+    }
+    EXPECT_INT(status_of("a").mflop, 5000);
+    EXPECT_INT(ledger_of("a", "flagged").mflop, 5000);
+    close_store();
+}
+
+/* Two student jobs and the twin of the second; in `suite`. */
+static void submit_with_twin(const char *suite)
+{
+    make_specs(suite, "k", 3);
+    specs[1].tier = TIER_STUDENT;
+    specs[2] = specs[1];
+    strcpy(specs[2].key, "twin");
+    strcpy(specs[2].pool, "teacher");
+    specs[2].tier = TIER_TEACHER;
+    strcpy(specs[2].audit_key, specs[1].key);
+    submit_made(suite, 1, 3);
+}
+
+/* Goal: a twin is tied to the job that it repeats; its verdicts are not the suite's, its cost is;
+ * the same holds where another suite takes its result over. */
+static void twins_are_second_opinions(void)
+{
+    struct store_worker teacher = worker_of("t", "teacher");
+    struct store_outcome_filter filter = {.limit = 10};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    make_specs("a", "x", 1);
+    strcpy(specs[0].audit_key, "k-1");
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "k-1");
+    submit_with_twin("a");
+    int64_t audited = submitted[1].job_id;
+    int64_t twin = submitted[2].job_id;
+    make_specs("a", "x", 1);
+    strcpy(specs[0].audit_key, "twin"); /* no audits of audits */
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_INT(status_of("a").rollouts_total, 2);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 3);
+    EXPECT_INT(claim("w", 9), 2);
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_DONE);
+    complete(2);
+    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(leases[0].spec.audit_key, "k-1");
+    make_completion(0, "t", COMPLETION_DONE);
+    completions[0].mflop = 77;
+    outcomes[0].verdict = VERDICT_FAIL;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    submit_with_twin("b");
+    EXPECT(submitted[2].memoised);
+    for (int i = 0; i < 2; i++) {
+        const char *suite = i == 0 ? "a" : "b";
+        struct store_suite_status status = status_of(suite);
+        EXPECT_INT(status.jobs[JOB_DONE], 3);
+        EXPECT_INT(status.rollouts_total, 2);
+        EXPECT_INT(status.rollouts[VERDICT_PASS], 2);
+        EXPECT_INT(status.rollouts[VERDICT_FAIL], 0);
+        EXPECT_INT(status.rollouts_audit, 1);
+        EXPECT_INT(status.mflop, i == 0 ? 77 : 0);
+        EXPECT_INT(status.metres_mm, i == 0 ? 10000 : 0);
+        strcpy(filter.suite_id, suite);
+        EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+        EXPECT_INT(count, 3);
+        EXPECT_INT(outcomes[0].audit_of, 0);
+        EXPECT_INT(outcomes[2].job_id, i == 0 ? twin : submitted[2].job_id);
+        EXPECT_INT(outcomes[2].audit_of, i == 0 ? audited : submitted[1].job_id);
+    }
+    /* One that ends dead leaves no question open. */
+    EXPECT_INT(status_of("a").audits_dead, 0);
+    submit_with_twin("c");
+    EXPECT(submitted[2].memoised);
+    make_specs("c", "y", 1);
+    strcpy(specs[0].pool, "teacher");
+    strcpy(specs[0].audit_key, "k-0");
+    submit_made("c", 1, 1);
+    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_INT(count, 1);
+    complete_one("t", COMPLETION_FLAGGED);
+    EXPECT_INT(status_of("c").jobs[JOB_DEAD], 1);
+    EXPECT_INT(status_of("c").audits_dead, 1);
+    EXPECT_INT(status_of("c").rollouts[VERDICT_FLAGGED], 0);
+    struct store_ledger_row rows[8];
+    EXPECT_OK(store->ops->ledger(store, "a", rows, 8, &count, &error), error);
+    int64_t audits = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        audits += rows[i].audit ? rows[i].totals.attempts : 0;
+        EXPECT_INT(rows[i].audit, strcmp(rows[i].pool, "teacher") == 0);
+    }
+    EXPECT_INT(audits, 1);
+    EXPECT_INT(ledger_of("a", "done").attempts, 3);
+    close_store();
+}
+
 /* Goal: a completion that contradicts the store is refused as a whole. */
 static void wrong_completions_are_refused(void)
 {
@@ -421,10 +610,12 @@ static void outcomes_are_filtered_and_paged(void)
 int conformance_results(const struct conformance_face *tested)
 {
     face = tested;
-    return finish_half(TEST_RUN(
-        TEST(outcomes_come_back), TEST(missing_metrics_come_back), TEST(replays_change_nothing),
-        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
-        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
-        TEST(flagged_jobs_are_escalated), TEST(wrong_completions_are_refused),
-        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
+    return finish_half(
+        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+                 TEST(replays_change_nothing), TEST(late_completions_are_fenced),
+                 TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
+                 TEST(released_jobs_are_queued_at_once), TEST(flagged_jobs_are_escalated),
+                 TEST(successors_keep_their_identity), TEST(evidence_comes_back),
+                 TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
+                 TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
 }

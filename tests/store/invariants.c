@@ -23,7 +23,8 @@ static const struct {
      " OR jobs_cancelled <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 5)"},
     {"suites count their rollouts",
      "SELECT COUNT(*) FROM suites u WHERE rollouts_pass + rollouts_fail + rollouts_planner_error"
-     " + rollouts_flagged <> (SELECT COUNT(*) FROM outcomes o WHERE o.suite = u.id)"
+     " + rollouts_flagged + rollouts_audit <> (SELECT COUNT(*) FROM outcomes o WHERE o.suite = "
+     "u.id)"
      " + (SELECT COUNT(*) FROM memo_outcomes m WHERE m.suite = u.id)"},
     {"every job has its spec",
      "SELECT COUNT(*) FROM jobs WHERE id NOT IN (SELECT job FROM job_specs)"},
@@ -41,11 +42,16 @@ static const struct {
      " (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id)"},
     {"the ledger is the sum of its attempts",
      "SELECT COUNT(*) FROM ledger l WHERE"
-     " (l.attempts, l.device_ns, l.metres_mm, l.cost_uusd) <>"
+     " (l.attempts, l.device_ns, l.metres_mm, l.mflop, l.cost_uusd) <>"
      " (SELECT COUNT(*), COALESCE(SUM(a.device_ns), 0), COALESCE(SUM(a.metres_mm), 0),"
-     "  COALESCE(SUM(a.cost_uusd), 0) FROM attempts a JOIN jobs j ON j.id = a.job"
+     "  COALESCE(SUM(a.mflop), 0), COALESCE(SUM(a.cost_uusd), 0) FROM attempts a JOIN jobs j ON "
+     "j.id = a.job"
      "  WHERE j.suite = l.suite AND a.pool = l.pool AND a.device = l.device"
-     "  AND a.tier = l.tier AND a.ending = l.ending)"},
+     "  AND a.tier = l.tier AND a.ending = l.ending AND j.audit = l.audit)"},
+    {"twins, and only they, repeat a job of their suite",
+     "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id LEFT JOIN job_specs t"
+     " ON t.key = s.audit_key AND t.suite = s.suite AND t.audit_key IS NULL"
+     " WHERE j.audit <> (s.audit_key IS NOT NULL) OR j.audit <> (t.job IS NOT NULL)"},
     {"no attempt is missing from the ledger",
      "SELECT (SELECT COUNT(*) FROM attempts) - (SELECT COALESCE(SUM(attempts), 0) FROM ledger)"},
     {"the cost is that of the sum",

@@ -2,6 +2,7 @@
  * What the embedded store does with the files it finds: newer, foreign, damaged; and that it may
  * open them again, for reading, from many threads.
  */
+#include "store/migrate.h"
 #include "store/sqlite_db.h"
 #include "store/store.h"
 #include "tests/harness.h"
@@ -73,6 +74,60 @@ static void newer_schemas_are_refused(void)
     store->ops->close(store);
     script("PRAGMA user_version = 99");
     expect_refused("schema version 99");
+}
+
+/* Goal: a store of the first version is brought forward with what it holds. Method: a database made
+ * by the first migration alone, with a finished job in it. */
+static void older_schemas_are_brought_forward(void)
+{
+    struct store_ledger_row rows[4];
+    struct store_suite_status status;
+    struct store_job job;
+    struct store_outcome_filter filter = {.limit = 10};
+    static struct outcome outcomes[10];
+    uint32_t count = 0;
+
+    set_path("older.db");
+    unlink(path);
+    script("PRAGMA journal_mode = WAL");
+    script(store_migrations[0].text);
+    script("PRAGMA application_id = 1398231638; PRAGMA user_version = 1;"
+           "INSERT INTO suites (id, name, weight, jobs_done, rollouts_total, rollouts_pass)"
+           " VALUES (1, 'a', 1, 1, 1, 1);"
+           "INSERT INTO pools VALUES (1, 'bulk'); INSERT INTO workers VALUES (1, 'w', 1, 'cpu');"
+           "INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r');"
+           "INSERT INTO jobs (id, suite, pool, state, priority, rollouts, epoch, attempts, worker)"
+           " VALUES (1, 1, 1, 2, 0, 1, 1, 1, 1);"
+           "INSERT INTO job_specs (job, suite, key, scenario_id, context, seed, attempts_max)"
+           " VALUES (1, 1, 'k', 's', 1, 7, 3);"
+           "INSERT INTO attempts VALUES (1, 1, 1, 1, 'cpu', 1, 0, 3600, 50, 40000, 9, NULL, NULL,"
+           " NULL);"
+           "INSERT INTO ledger VALUES (1, 1, 'cpu', 1, 0, 1, 3600, 50, 9);"
+           "INSERT INTO accounts VALUES (1, 'cpu', 40000, 0);"
+           "INSERT INTO outcomes (job, epoch, suite, context, branch_id, verdict, reasons, ticks,"
+           " prefix_ticks, metres_mm, device_ns, trace_hash, artifact_hash, weather, light, road,"
+           " geography, actor, scenario_type, safety_critical, error, intervention_count,"
+           " collision_count, collision_agent, collision_kind, at_fault, goal_reached)"
+           " VALUES (1, 1, 1, 1, '', 0, 0, 9, 0, 50, 3600, 't', '', '', '', '', '', '', '', 0, '',"
+           " 0, 0, -1, 0, 0, 1)");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    EXPECT_OK(store->ops->ledger(store, "a", rows, 4, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(rows[0].totals.cost_uusd, 9);
+    EXPECT_INT(rows[0].totals.device_ns, 3600);
+    EXPECT_INT(rows[0].totals.mflop, 0);
+    EXPECT(!rows[0].audit);
+    EXPECT_OK(store->ops->suite_status(store, "a", &status, &error), error);
+    EXPECT_INT(status.rollouts[VERDICT_PASS], 1);
+    EXPECT_INT(status.rollouts_audit, 0);
+    EXPECT_OK(store->ops->job(store, 1, &job, &error), error);
+    EXPECT_TEXT(job.spec.audit_key, "");
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].seed, 7);
+    EXPECT_TEXT(outcomes[0].health_check, "");
+    EXPECT_INT(outcomes[0].audit_of, 0);
+    store->ops->close(store);
 }
 
 /* Goal: files that are no stores are not turned into one. */
@@ -263,9 +318,9 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(foreign_files_are_refused),
-                          TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
-                          TEST(damaged_artifacts_are_reported),
+    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(older_schemas_are_brought_forward),
+                          TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
+                          TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
                           TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;

@@ -52,18 +52,7 @@ static inline void jobs_scenario_init(struct jobs_scenario *s, const char *id,
         scenario->agents[i].behaviour = BEHAVIOUR_REPLAY;
     }
     scenario->horizon_ticks = horizon_ticks;
-    scenario->criteria = (struct criteria){
-        .no_at_fault_collision = true,
-        .stay_drivable = true,
-        .right_direction = true,
-        .min_ttc_s = NAN,
-        .min_distance_m = NAN,
-        .impact_speed_max_mps = NAN,
-        .progress_min = NAN,
-        .score_min = NAN,
-        .speed_max_mps = NAN,
-        .expected_progress_m = NAN,
-    };
+    scenario->criteria = criteria_default();
     for (int i = 0; i < SLICE_KIND_COUNT; i++) {
         snprintf(scenario->slices.value[i], LIMIT_ID_BYTES, "some");
     }

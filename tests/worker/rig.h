@@ -46,18 +46,7 @@ static inline void rig_scenario(struct rig *rig, struct pose pose, double speed_
     struct scenario *scenario = &rig->scenario;
     maps_scenario(&rig->arena, scenario, pose, speed_mps, 0, agents);
     scenario->horizon_ticks = horizon_ticks;
-    scenario->criteria = (struct criteria){
-        .no_at_fault_collision = true,
-        .stay_drivable = true,
-        .right_direction = true,
-        .min_ttc_s = NAN,
-        .min_distance_m = NAN,
-        .impact_speed_max_mps = NAN,
-        .progress_min = NAN,
-        .score_min = NAN,
-        .speed_max_mps = NAN,
-        .expected_progress_m = NAN,
-    };
+    scenario->criteria = criteria_default();
     rig->scene.agent_count = agents;
     rig->scene.conditions = scenario->conditions;
     rig->scene.ego = (struct ego_state){.pose = pose, .speed_mps = speed_mps};

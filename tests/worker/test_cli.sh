@@ -201,6 +201,7 @@ exit_2_usage() {
     code 2 "$swerve" cancel --store a.db
     [ -e u.db ] && fail "a store was made"
     code 2 "$swerve" show 1 --trace --scenario --store a.db
+    code 2 "$swerve" show 1 --trace --evidence e.png --store a.db
     code 2 "$swerve" validate drive.json --colour
     [ "$(cat err)" = "swerve validate: unknown option --colour; see swerve validate --help" ] ||
         fail "expected one line, found: $(cat err)"
@@ -235,6 +236,9 @@ exit_3_bad_input_names_the_place_and_submits_nothing() {
     code 3 "$swerve" run drive.json --store bad.db --planner builtin:nobody
     says err "nobody"
     code 3 "$swerve" show 999999 --store a.db
+    code 3 "$swerve" show 1 --evidence e.png --store a.db
+    says err "expected a rollout flagged in a learned world"
+    [ -e e.png ] && fail "a picture of nothing"
     code 3 "$swerve" replay 999999 --store a.db
     code 3 "$swerve" report nosuchsuite --store a.db
     results a.db >after.txt
@@ -450,8 +454,70 @@ an_interrupted_run_is_resumed() {
     same calm.txt int.txt
 }
 
+# Models of random weights: every rollout blooms, so all of them go to the teacher, who has no better
+# answer.
+model_files() {
+    mkdir -p models
+    cp "$root/tests/engine/data/tiny.safetensors" models/student.safetensors
+    LC_ALL=C sed 's/tier\\": \\"student/tier\\": \\"teacher/' models/student.safetensors \
+        >models/teacher.safetensors
+}
+models_are_promoted_and_rolled_back() {
+    model_files
+    cp models/student.safetensors newer.safetensors
+    code 0 "$swerve" model ls --models models --json
+    holds 'sorted(m["tier"] for m in d["models"]) == ["student", "teacher"]' out
+    holds 'all(m["promoted"] and not m["calibrated"] for m in d["models"])' out
+    code 0 "$swerve" model add newer.safetensors --models models
+    code 4 "$swerve" model add newer.safetensors --models models
+    code 4 "$swerve" model rollback student --models models
+    code 0 "$swerve" model promote newer --models models
+    code 0 "$swerve" model show newer --models models
+    holds 'd["promoted"] and [e["name"] for e in d["history"]] == ["student", "newer"]' out
+    code 0 "$swerve" model rollback student --models models
+    code 0 "$swerve" model show newer --models models
+    holds 'not d["promoted"]' out
+    code 3 "$swerve" model promote nothing --models models
+    echo junk >models/junk.safetensors
+    code 3 "$swerve" model promote junk --models models
+    says err junk.safetensors
+    rm models/junk.safetensors models/newer.safetensors models/registry.json
+    code 2 "$swerve" model calibrate student --models models
+    code 2 "$swerve" model improve student --models models
+    code 3 "$swerve" model ls --models nowhere
+}
+a_flagged_student_is_answered_by_the_teacher() {
+    model_files
+    cat >learned.json <<'END'
+{"id":"learned","map":{"lanes":[{"id":"east","centre_line":[[0,0],[900,0]],"width_m":3.5,
+"speed_limit_mps":15}]},"ego":{"pose":{"lane":"east","s_m":20},"speed_mps":12,"route":["east"]},
+"horizon_s":1.0,"agents":[{"id":"lead","kind":"car","pose":{"lane":"east","s_m":70},
+"speed_mps":10,"behaviour":"idm"}]}
+END
+    mkdir -p empty
+    code 3 "$swerve" run learned.json --models empty --world student --store learned.db
+    code 6 "$swerve" run learned.json --models models --world student --store learned.db \
+        --audit off --workers 1 --json
+    holds 'd["flagged"] > 0 and d["dead_jobs"] == 1' out
+    code 0 "$swerve" status --store learned.db --json
+    holds 'd["suites"][0]["flagged"] == 1 and d["suites"][0]["dead"] == 1' out
+    code 0 "$swerve" show 1 --store learned.db
+    holds 'd["tier"] == "student" and d["health_check"] == "mass" and d["job_state"] == "flagged"' out
+    holds 'd["sampler"] == "agents/euler2/bf16" and d["mflop"] > 0' out
+    code 0 "$swerve" show 2 --store learned.db
+    holds 'd["tier"] == "teacher" and d["parent_job_id"] == 1 and d["job_state"] == "dead"' out
+    code 0 "$swerve" show 2 --evidence flagged.png --store learned.db
+    [ "$(head -c 4 flagged.png | tail -c 3)" = PNG ] || fail "flagged.png is no picture"
+    code 0 "$swerve" replay --all --store learned.db --models models
+    says out "2 identical, 0 different"
+    code 5 "$swerve" replay 1 --store learned.db --models empty
+    says err "does not have it"
+}
+
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..20 >&3
+echo 1..22 >&3
+t models_are_promoted_and_rolled_back
+t a_flagged_student_is_answered_by_the_teacher
 t run_json_has_what_it_promises
 t a_second_run_simulates_nothing
 t replays_are_identical

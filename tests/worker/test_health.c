@@ -39,7 +39,7 @@ static uint32_t flagged_at(void (*plant)(struct scene *, uint32_t), uint32_t fau
         if (t == fault_tick && plant != NULL) {
             plant(&scene, actor);
         }
-        if (!health_update(&health, &scene, verdict)) {
+        if (!health_update(&health, &scene, true, verdict)) {
             return t;
         }
     }
@@ -80,10 +80,10 @@ static void a_number_that_is_not_finite_is_found(void)
             struct health_verdict verdict = {0};
             struct scene scene;
             scene_at(&scene, 0);
-            EXPECT(health_update(&health, &scene, &verdict));
+            EXPECT(health_update(&health, &scene, true, &verdict));
             scene_at(&scene, 1);
             memcpy((char *)&scene + offsets[i], &bad_numbers[n], sizeof(double));
-            EXPECT(!health_update(&health, &scene, &verdict));
+            EXPECT(!health_update(&health, &scene, true, &verdict));
             EXPECT_INT(verdict.check, HEALTH_NOT_FINITE);
             EXPECT_INT(verdict.agent, i < 10 ? -1 : 3);
             EXPECT_INT(verdict.tick, 1);
@@ -156,7 +156,7 @@ static void absent_agents_do_not_teleport(void)
         scene_at(&scene, t);
         scene.agents[2].present = t % 2 == 0;
         scene.agents[2].pose.y_m = 1000.0 * t;
-        EXPECT(health_update(&health, &scene, &verdict));
+        EXPECT(health_update(&health, &scene, true, &verdict));
     }
 }
 

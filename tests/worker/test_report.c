@@ -256,6 +256,7 @@ static void a_long_suite_stays_bounded(void)
     const struct outcome *failing = failing_main_line();
     struct summary many = summary;
     many.outcome_count = MANY;
+    many.outcome_usd = NULL;
     many.same_as = NULL;
     many.outcomes = malloc(MANY * sizeof *many.outcomes);
     EXPECT(many.outcomes != NULL);
@@ -288,6 +289,7 @@ static void identical_drives_share_a_card(void)
         outcomes[i].seed = 7 + i;
     }
     three.outcomes = outcomes;
+    three.outcome_usd = NULL;
     three.outcome_count = COUNT_OF(outcomes);
     three.same_as = same_as;
     three.seed_groups = 1;

@@ -1,7 +1,8 @@
 /*
  * Goal: the figures that terminal, JSON and report share are right. Method: Wilson's interval
  * against published values, counting against a naive recount of generated outcomes that a fake
- * store hands out in pages, money against the spelling that people read.
+ * store hands out in pages, money against the spelling that people read; flags, twins and
+ * operations of learned tiers on a small suite whose figures are worked out by hand.
  */
 #include "worker/summary.h"
 
@@ -18,6 +19,8 @@ enum { OUTCOMES = 431, CPU_PRICE_UUSD = 40000, CUDA_PRICE_UUSD = 2000000 };
 
 static struct outcome made[OUTCOMES];
 static uint32_t made_count;
+static struct store_ledger_row made_ledger[8];
+static uint32_t made_ledger_count;
 
 static enum status fake_outcomes(struct store *store, const struct store_outcome_filter *filter,
                                  struct outcome *out, uint32_t *count, struct error *error)
@@ -39,10 +42,10 @@ static enum status fake_ledger(struct store *store, const char *suite_id,
 {
     (void)store;
     (void)suite_id;
-    (void)rows;
-    (void)max;
     (void)error;
-    *count = 0;
+    EXPECT(made_ledger_count <= max);
+    memcpy(rows, made_ledger, made_ledger_count * sizeof *rows);
+    *count = made_ledger_count;
     return STATUS_OK;
 }
 
@@ -105,9 +108,15 @@ static void make_outcomes(uint32_t count)
         }
         outcome->safety_critical = draw / 128 % 2 == 0;
         outcome->ticks = 100;
-        outcome->prefix_ticks = i % 3 == 0 ? 0 : draw % 90;
+        outcome->prefix_ticks = i % 3 == 0 ? 0 : draw % 110 > 106 ? 100 : draw % 90;
         outcome->metres_mm = draw % 100000;
         outcome->device_ns = draw % 10000000;
+        if (outcome->tier >= TIER_STUDENT) {
+            outcome->mflop = draw % 1000;
+            snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
+                     outcome->verdict == VERDICT_FLAGGED && draw / 4 % 2 == 0 ? "frozen" : "");
+        }
+        outcome->audit_of = i % 17 == 16 ? 100000 : 0; /* a twin: counts nowhere */
         outcome->metrics.intervention_count = draw % 3;
     }
 }
@@ -171,7 +180,8 @@ static bool belongs(const struct summary_row *row, const struct outcome *outcome
 
 static bool sample(const struct outcome *outcome)
 {
-    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
+    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED &&
+           outcome->audit_of == 0;
 }
 
 /* The first main line that did the very same thing. */
@@ -189,12 +199,28 @@ static uint32_t first_like(uint32_t index)
     return index;
 }
 
+static bool result(const struct outcome *outcome)
+{
+    return outcome->audit_of == 0;
+}
+
+static void expect_work(const struct summary_work *found, const struct summary_work *naive)
+{
+    EXPECT_INT(found->ticks, naive->ticks);
+    EXPECT_INT(found->metres_mm, naive->metres_mm);
+    EXPECT_INT(found->device_ns, naive->device_ns);
+    EXPECT_INT(found->mflop, naive->mflop);
+    EXPECT_NEAR(found->usd, naive->usd, 1e-12);
+}
+
 static void expect_recount(const struct summary_row *row)
 {
     struct summary_row naive = {0};
     for (uint32_t i = 0; i < made_count; i++) {
         const struct outcome *outcome = &made[i];
-        if (belongs(row, outcome)) {
+        if (belongs(row, outcome) && result(outcome)) {
+            struct summary_work *work =
+                outcome->verdict == VERDICT_FLAGGED ? &naive.flagged : &naive.work;
             bool repeat = first_like(i) != i;
             bool counts = sample(outcome) && !repeat;
             naive.verdicts[outcome->verdict]++;
@@ -202,11 +228,15 @@ static void expect_recount(const struct summary_row *row)
             naive.main_passed += counts && outcome->verdict == VERDICT_PASS;
             naive.main_repeats += repeat;
             naive.main_repeats_passed += repeat && outcome->verdict == VERDICT_PASS;
-            naive.ticks += outcome->ticks - outcome->prefix_ticks;
-            naive.prefix_ticks += outcome->prefix_ticks;
-            naive.metres_mm += outcome->metres_mm;
-            naive.device_ns += outcome->device_ns;
-            naive.usd += usd_of(outcome);
+            work->ticks += outcome->ticks - outcome->prefix_ticks;
+            work->metres_mm += outcome->metres_mm;
+            work->device_ns += outcome->device_ns;
+            work->mflop += outcome->mflop;
+            work->usd += usd_of(outcome);
+            naive.prefix_ticks += work == &naive.work ? outcome->prefix_ticks : 0;
+            naive.learned += outcome->tier >= TIER_STUDENT;
+            naive.caught += outcome->health_check[0] != '\0' &&
+                            (outcome->branch_id[0] == '\0' || outcome->prefix_ticks < 100);
         }
     }
     for (int v = 0; v < VERDICT_COUNT; v++) {
@@ -216,11 +246,11 @@ static void expect_recount(const struct summary_row *row)
     EXPECT_INT(row->main_passed, naive.main_passed);
     EXPECT_INT(row->main_repeats, naive.main_repeats);
     EXPECT_INT(row->main_repeats_passed, naive.main_repeats_passed);
-    EXPECT_INT(row->ticks, naive.ticks);
     EXPECT_INT(row->prefix_ticks, naive.prefix_ticks);
-    EXPECT_INT(row->metres_mm, naive.metres_mm);
-    EXPECT_INT(row->device_ns, naive.device_ns);
-    EXPECT_NEAR(row->usd, naive.usd, 1e-12);
+    EXPECT_INT(row->learned, naive.learned);
+    EXPECT_INT(row->caught, naive.caught);
+    expect_work(&row->work, &naive.work);
+    expect_work(&row->flagged, &naive.flagged);
 }
 
 /* More outcomes than a page, so paging must neither lose nor double one. */
@@ -230,11 +260,19 @@ static void every_row_is_what_a_recount_gives(void)
     struct error error;
     make_outcomes(OUTCOMES);
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-    EXPECT_INT(summary.outcome_count, OUTCOMES);
+    EXPECT_INT(summary.twin_count, OUTCOMES / 17);
+    EXPECT_INT(summary.outcome_count + summary.twin_count, OUTCOMES);
     expect_recount(&summary.total);
     EXPECT(summary.total.main_repeats > 10);
+    EXPECT(summary.total.caught > 10 && summary.flag_count == summary.total.caught);
+    uint32_t place[OUTCOMES]; /* of a result among the results */
+    uint32_t results = 0;
     for (uint32_t i = 0; i < OUTCOMES; i++) {
-        EXPECT_INT(summary.same_as[i], first_like(i));
+        if (result(&made[i])) {
+            place[i] = results;
+            EXPECT_INT(summary.outcomes[results].id, made[i].id);
+            EXPECT_INT(summary.same_as[results++], place[first_like(i)]);
+        }
     }
     /* Six slices of five values, two of safety_critical, four tiers, two planners. */
     EXPECT_INT(summary.row_count, 6 * 5 + 2 + 4 + 2);
@@ -245,7 +283,7 @@ static void every_row_is_what_a_recount_gives(void)
         EXPECT(i == 0 || strcmp(row->group, summary.rows[i - 1].group) != 0 ||
                strcmp(row->value, summary.rows[i - 1].value) > 0);
         if (strcmp(row->group, "tier") == 0) {
-            saved += row->usd * (double)row->prefix_ticks / (double)row->ticks;
+            saved += row->work.usd * (double)row->prefix_ticks / (double)row->work.ticks;
         }
     }
     EXPECT_NEAR(summary.prefix_usd_saved, saved, 1e-12);
@@ -261,8 +299,10 @@ static void json_repeats_the_rows(void)
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     json_t *json = summary_json(&summary);
     EXPECT(json != NULL);
-    EXPECT_INT(json_integer_value(json_object_get(json, "rollouts")), OUTCOMES);
-    EXPECT_INT(json_array_size(json_object_get(json, "outcomes")), OUTCOMES);
+    EXPECT_INT(json_integer_value(json_object_get(json, "rollouts")), OUTCOMES - OUTCOMES / 17);
+    EXPECT_INT(json_array_size(json_object_get(json, "outcomes")), OUTCOMES - OUTCOMES / 17);
+    EXPECT_INT(json_integer_value(json_object_get(json, "audit_rollouts")), OUTCOMES / 17);
+    EXPECT_INT(json_array_size(json_object_get(json, "flags")), summary.flag_count);
     EXPECT_NEAR(json_real_value(json_object_get(json, "billed_usd")), 0.000041, 1e-12);
     for (uint32_t i = 0; i < summary.row_count; i++) {
         const struct summary_row *row = &summary.rows[i];
@@ -434,18 +474,178 @@ static void the_terminal_shows_every_row(void)
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
         lines += strncmp(at + 1, "  ", 2) == 0;
     }
-    EXPECT_INT(lines, summary.row_count + 1);
+    /* Rows and the total; tiers once more; twenty flags and a line about the others. */
+    EXPECT_INT(summary.agreement_count, 0);
+    EXPECT_INT(lines, summary.row_count + 1 + TIER_COUNT + 21);
+    EXPECT(summary.flag_count > 20);
     EXPECT_CONTAINS(text, "/M mi");
     EXPECT_CONTAINS(text, "bill: $0.000041");
     free(text);
     summary_finish(&summary);
 }
 
+/* ---- learned tiers ---- */
+
+static struct outcome *learned_outcome(enum tier tier, const char *scenario, enum verdict verdict)
+{
+    struct outcome *outcome = &made[made_count++];
+    *outcome = (struct outcome){.id = made_count,
+                                .job_id = made_count,
+                                .tier = tier,
+                                .verdict = verdict,
+                                .ticks = 100,
+                                .metres_mm = 160934400, /* 100 miles */
+                                .device_ns = INT64_C(3600) * NS_PER_S,
+                                .mflop = INT64_C(7200000000)};
+    snprintf(outcome->scenario_id, sizeof outcome->scenario_id, "%s", scenario);
+    snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "%s", scenario);
+    snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", made_count);
+    snprintf(outcome->model_hash, sizeof outcome->model_hash, "%s0123456789abcdef",
+             tier == TIER_STUDENT ? "5" : "7");
+    snprintf(outcome->sampler, sizeof outcome->sampler, "agents/euler%d/bf16",
+             tier == TIER_STUDENT ? 2 : 8);
+    snprintf(outcome->backend, sizeof outcome->backend, "cpu");
+    snprintf(outcome->slice[SLICE_WEATHER], LIMIT_ID_BYTES, "%s",
+             strcmp(scenario, "dog") == 0 ? "rain" : "clear");
+    outcome->metrics.min_distance_m = made_count;
+    return outcome;
+}
+
+static void ledger_row(enum tier tier, const char *end, bool audit, int64_t attempts)
+{
+    struct store_ledger_row *row = &made_ledger[made_ledger_count++];
+    *row = (struct store_ledger_row){.tier = tier, .audit = audit};
+    snprintf(row->device, sizeof row->device, "cpu");
+    snprintf(row->end, sizeof row->end, "%s", end);
+    row->totals.attempts = attempts;
+    row->totals.device_ns = attempts * INT64_C(3600) * NS_PER_S; /* $0.04 each */
+}
+
+/* Student: dog passes, cat is flagged and fails with the teacher, owl is flagged for good; dog and
+ * fox have twins, one of which disagrees. */
+static void make_learned(void)
+{
+    made_count = 0;
+    made_ledger_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PASS);
+    struct outcome *cat = learned_outcome(TIER_STUDENT, "cat", VERDICT_FLAGGED);
+    snprintf(cat->health_check, sizeof cat->health_check, "bloom");
+    cat->health_tick = 41;
+    struct outcome *owl = learned_outcome(TIER_STUDENT, "owl", VERDICT_FLAGGED);
+    snprintf(owl->health_check, sizeof owl->health_check, "frozen");
+    learned_outcome(TIER_STUDENT, "fox", VERDICT_PASS);
+    learned_outcome(TIER_TEACHER, "cat", VERDICT_FAIL)->parent_job_id = 2;
+    learned_outcome(TIER_TEACHER, "dog", VERDICT_PASS)->audit_of = 1;
+    learned_outcome(TIER_TEACHER, "fox", VERDICT_FAIL)->audit_of = 4;
+    made[6].metrics.collision_count = 1;
+    ledger_row(TIER_STUDENT, "done", false, 2);
+    ledger_row(TIER_STUDENT, "flagged", false, 2);
+    ledger_row(TIER_STUDENT, "lost", false, 3);
+    ledger_row(TIER_TEACHER, "done", false, 1);
+    ledger_row(TIER_TEACHER, "done", true, 2);
+}
+
+static void learned_tiers_are_accounted_for(void)
+{
+    struct summary summary;
+    struct error error;
+    make_learned();
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.outcome_count, 5);
+    EXPECT_INT(summary.twin_count, 2);
+    EXPECT_INT(summary.total.verdicts[VERDICT_PASS], 2);
+    EXPECT_INT(summary.total.verdicts[VERDICT_FLAGGED], 2);
+    EXPECT_INT(summary.total.main_total, 3); /* dog, fox, and cat by the teacher */
+    EXPECT_INT(summary.total.learned, 5);
+    EXPECT_INT(summary.total.caught, 2);
+    const struct summary_row *student = summary_tier(&summary, TIER_STUDENT);
+    const struct summary_row *teacher = summary_tier(&summary, TIER_TEACHER);
+    EXPECT(student != NULL && teacher != NULL && summary_tier(&summary, TIER_OBJECT) == NULL);
+    EXPECT_NEAR(summary_miles(student), 200.0, 1e-6);
+    EXPECT_NEAR(student->work.usd, 0.08, 1e-12);
+    EXPECT_NEAR(student->flagged.usd, 0.08, 1e-12);
+    /* 7.2e15 operations in an hour are 2e12 a second. */
+    EXPECT(isnan(summary_mfu(&summary, student)));
+    summary_measure_peak(&summary);
+    EXPECT(summary.peak.fp32_flops == 0); /* the store says that no model computed */
+    summary.status.mflop = 1;
+    summary_measure_peak(&summary);
+    EXPECT(summary.peak.fp32_flops > 1e7 && summary.peak.bf16_flops > 1e7);
+    summary.peak = (struct summary_peak){.fp32_flops = 1, .bf16_flops = 8e12};
+    EXPECT_NEAR(summary_mfu(&summary, student), 0.25, 1e-9);
+    EXPECT_NEAR(summary_mfu(&summary, teacher), 0.25, 1e-9);
+    struct summary_overhead over = summary_overhead(&summary, TIER_STUDENT);
+    EXPECT_NEAR(over.flagged_usd, 0.08, 1e-12);
+    EXPECT_NEAR(over.failed_usd, 0.12, 1e-12);
+    EXPECT_NEAR(over.audit_usd, 0.0, 0.0);
+    EXPECT_NEAR(summary_overhead(&summary, TIER_TEACHER).audit_usd, 0.08, 1e-12);
+    summary_finish(&summary);
+}
+
+static void flags_lead_to_who_answered(void)
+{
+    struct summary summary;
+    struct error error;
+    make_learned();
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.flag_count, 2);
+    EXPECT_TEXT(summary.outcomes[summary.flags[0].outcome].scenario_id, "cat");
+    EXPECT_INT(summary.outcomes[summary.flags[0].answer].tier, TIER_TEACHER);
+    EXPECT_INT(summary.flags[1].answer, -1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds");
+    EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
+    EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
+    free(text);
+    /* What was flagged did not fail: the teacher's answer did. */
+    text = printed(&summary, true);
+    EXPECT_CONTAINS(text, "  5  cat ");
+    EXPECT(strstr(text, "owl") == NULL && strstr(text, "  2  cat ") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+static void twins_give_agreement_by_slice(void)
+{
+    struct summary summary;
+    struct error error;
+    make_learned();
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.pair_count, 2);
+    const struct summary_agreement *all = &summary.agreement[summary.agreement_count - 1];
+    EXPECT_TEXT(all->group, "all");
+    EXPECT_INT(all->agreement.pairs, 2);
+    EXPECT_INT(all->agreement.verdict, 1);
+    EXPECT_INT(all->agreement.student_only_passes, 1);
+    json_t *json = summary_json(&summary);
+    const json_t *weather = json_object_get(json_object_get(json, "audit"), "weather");
+    const json_t *rain = json_object_get(weather, "rain");
+    const json_t *clear = json_object_get(weather, "clear");
+    EXPECT_INT(json_integer_value(json_object_get(json_object_get(rain, "verdict"), "agree")), 1);
+    EXPECT_INT(json_integer_value(json_object_get(json_object_get(clear, "verdict"), "agree")), 0);
+    EXPECT_INT(json_integer_value(json_object_get(clear, "student_only_passes")), 1);
+    EXPECT_NEAR(json_real_value(json_object_get(rain, "distance_difference_m")), 5.0, 1e-12);
+    json_t *tier = json_object_get(json_object_get(json, "by_tier"), "student");
+    EXPECT_NEAR(json_real_value(json_object_get(tier, "tflop")), 14400.0, 1e-9);
+    EXPECT(json_object_get(tier, "mfu") == NULL); /* no peak was measured */
+    EXPECT(json_object_get(json_object_get(json, "by_model"),
+                           "student 50123456789a agents/euler2/bf16") != NULL);
+    json_decref(json);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "audit: the same drive by the teacher");
+    EXPECT_CONTAINS(text, "  50% [  9- 91]");
+    free(text);
+    summary_finish(&summary);
+    made_ledger_count = 0;
+}
+
 int main(void)
 {
-    return TEST_RUN(
-        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
-        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
-        TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
-        TEST(seeds_that_change_nothing_are_one_sample), TEST(dead_jobs_are_named_up_to_ten));
+    return TEST_RUN(TEST(wilson_gives_the_published_intervals),
+                    TEST(every_row_is_what_a_recount_gives), TEST(json_repeats_the_rows),
+                    TEST(a_suite_without_outcomes_has_empty_tables),
+                    TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
+                    TEST(seeds_that_change_nothing_are_one_sample),
+                    TEST(dead_jobs_are_named_up_to_ten), TEST(learned_tiers_are_accounted_for),
+                    TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice));
 }

@@ -1,0 +1,89 @@
+/*
+ * Layout: the world-anchored window of a learned world, and what is given to the model in it (see
+ * engine/model.md for every definition). Used by the learned worlds and by the data generator, so
+ * that training and driving see the same numbers.
+ */
+#ifndef SWERVE_ENGINE_LAYOUT_H
+#define SWERVE_ENGINE_LAYOUT_H
+
+#include "engine/world.h"
+#include "schemas/scene.h"
+
+#include <stdint.h>
+
+enum {
+    WINDOW_PATCHES = 12, /* per side */
+    WINDOW_PATCH = 8,    /* positions per side of a patch */
+    WINDOW_SIDE = 96,    /* positions per side */
+    WINDOW_POSITIONS = WINDOW_SIDE * WINDOW_SIDE,
+    FRAME_BEV_CHANNELS = 22,
+    FRAME_BEV_BYTES = WINDOW_POSITIONS * FRAME_BEV_CHANNELS,
+    FRAME_CAMERA_ROWS = 32,
+    FRAME_CAMERA_COLS = 48,
+    FRAME_CAMERA_POSITIONS = FRAME_CAMERA_ROWS * FRAME_CAMERA_COLS, /* of one camera */
+    FRAME_CAMERA_CHANNELS = 12,
+    FRAME_CAMERA_BYTES = CAMERA_COUNT * FRAME_CAMERA_POSITIONS * FRAME_CAMERA_CHANNELS,
+    FRAME_BYTES = FRAME_BEV_BYTES + FRAME_CAMERA_BYTES,
+    COND_COUNT = 64,
+};
+
+enum frame_channel {
+    FRAME_OCCUPANCY = 0,
+    FRAME_VRU = 4,
+    FRAME_UNSEEN = 8,
+    FRAME_DRIVABLE = 12,
+    FRAME_MARKING = 16,
+    FRAME_VELOCITY = 20,
+};
+
+/* enum layout_degree is in engine/world.h. */
+
+struct anchor {
+    struct pose pose;
+    double cos_heading;
+    double sin_heading;
+};
+
+struct window {
+    int32_t i; /* patches along u */
+    int32_t j; /* along v */
+};
+
+struct anchor anchor_make(struct pose pose);
+/* A world pose in the anchor's frame; heading wrapped to (-pi, pi]. */
+struct pose anchor_local(const struct anchor *anchor, struct pose pose);
+/* `ego` in the anchor's frame. */
+struct window window_of(struct pose ego);
+
+/* The noise-free BEV of the scene: bev[FRAME_BEV_BYTES], all 22 channels, lidar at ego. */
+void layout_bev(const struct stage *stage, const struct scene *scene, const struct anchor *anchor,
+                struct window window, enum layout_degree degree, uint8_t *bev);
+
+/* Camera layouts: cameras[FRAME_CAMERA_BYTES]. */
+void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
+                    uint8_t *cameras);
+
+/* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
+void layout_conditions(const struct stage *stage, const struct scene *scene,
+                       const struct ego_state *before, const struct anchor *anchor,
+                       struct window window, enum layout_degree degree, float cond[COND_COUNT]);
+
+/* What the sensors would record of the scene: the layout plus range noise, dropout, reflectivity,
+ * weather returns (BEV) and the object world's cameras with weather, light and sensor noise. The
+ * training target; depends on (scene, seed, tick) alone. Both outputs may be NULL. */
+void layout_sensed(const struct stage *stage, const struct scene *scene, uint64_t seed,
+                   const struct anchor *anchor, struct window window, uint8_t *bev,
+                   uint8_t *cameras);
+
+/* 64 x 96 RGB image <-> [32][48][12] of one camera. */
+void layout_camera_pack(const uint8_t *image, uint8_t *packed);
+void layout_camera_unpack(const uint8_t *packed, uint8_t *image);
+
+/* From a committed frame in its window to the observation around ego: occupancy and unseen
+ * resampled bilinearly, drivable and marking from the map (agents, map) or from the frame (none).
+ * out[BEV_BYTES]. Outside the window: unseen. */
+void layout_observe_bev(const struct stage *stage, const struct scene *scene,
+                        const struct anchor *anchor, struct window window,
+                        enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * Page pool: the memory of learned rollouts. A *page* is one committed frame with all that later
+ * ticks need of it (its layout is the world's business); a *page table* is a rollout's memory, its
+ * newest pages first. A page is written by its one owner, committed, and immutable from then on,
+ * so tables share pages and a fork copies a table and counts references.
+ *
+ * References are *hot* (tables of slots) or *cold* (tables of parked rollouts). Hot pages lie in
+ * the pool's memory, which is sized at creation for all of them. Cold pages stay there while there
+ * is room; the one parked longest ago goes first: to the caller's spill, or when there is none or
+ * it refuses, to a copy on the heap. Restoring a parked table brings its pages back bit for bit; a
+ * page that cannot be brought back is *lost*, and the restore says so. Taking a page never fails.
+ *
+ * Single-threaded: one owner calls. Breaking the rules of ownership aborts through CHECK.
+ */
+#ifndef SWERVE_ENGINE_PAGES_H
+#define SWERVE_ENGINE_PAGES_H
+
+#include "base/status.h"
+#include "engine/world.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PAGE_TABLE_MAX = 16, PAGE_ALIGN = 64 };
+
+struct page_pool;
+
+struct page_pool_config {
+    size_t page_bytes;             /* > 0; rounded up to a multiple of PAGE_ALIGN */
+    size_t bytes_max;              /* of pages in the pool's memory; at least hot_max pages */
+    uint32_t hot_max;              /* pages with hot references, the ones being written included */
+    uint32_t parked_max;           /* pages with cold references */
+    uint32_t heap_max;             /* copies on the heap when the spill refuses */
+    const struct spill_ops *spill; /* borrowed; NULL: none */
+};
+
+struct page_stats {
+    uint32_t page_count;  /* that exist, wherever they are */
+    uint32_t page_peak;   /* most at once */
+    uint32_t frame_count; /* of which in the pool's memory */
+    uint32_t spill_count; /* in the spill now */
+    uint32_t heap_count;  /* on the heap now */
+    uint64_t shared;      /* pages that forks and shared beginnings did not copy */
+    uint64_t out;         /* moves to spill or heap */
+    uint64_t back;        /* moves back */
+    uint64_t lost;        /* pages lost so far */
+};
+
+enum status page_pool_create(const struct page_pool_config *config, struct page_pool **out,
+                             struct error *error);
+/* Accepts NULL. Whatever tables still hold is gone; spilled pages are dropped. */
+void page_pool_destroy(struct page_pool *pool);
+struct page_stats page_pool_stats(const struct page_pool *pool);
+
+/* A new page to write: its one hot reference is the caller's. Contents undefined. */
+uint32_t page_take(struct page_pool *pool);
+/* The bytes of a page that is not committed yet, aligned to PAGE_ALIGN. */
+void *page_write(struct page_pool *pool, uint32_t page);
+void page_commit(struct page_pool *pool, uint32_t page);
+/* The bytes of a committed hot page; valid as long as it stays hot. */
+const void *page_read(const struct page_pool *pool, uint32_t page);
+/* Names a page for ever, also after its number was given to another one. Never 0. */
+uint64_t page_serial(const struct page_pool *pool, uint32_t page);
+/* One more hot reference on a committed page, brought back if it must be; false when the page of
+ * that serial no longer exists or is lost. */
+bool page_share(struct page_pool *pool, uint32_t page, uint64_t serial);
+void page_release(struct page_pool *pool, uint32_t page); /* one hot reference */
+
+struct page_table {
+    uint32_t count;
+    uint32_t page[PAGE_TABLE_MAX]; /* newest first */
+};
+
+/* Puts a committed page in front; its hot reference moves into the table. Of more than `limit`
+ * pages (1..PAGE_TABLE_MAX) the oldest is released first. */
+void page_table_push(struct page_pool *pool, struct page_table *table, uint32_t page,
+                     uint32_t limit);
+void page_table_fork(struct page_pool *pool, const struct page_table *from, struct page_table *to);
+void page_table_release(struct page_pool *pool, struct page_table *table);
+
+/* *to becomes a parked copy of the hot table *from. False, and *to empty, when parked_max forbids.
+ */
+bool page_table_park(struct page_pool *pool, const struct page_table *from, struct page_table *to);
+/* A parked table becomes a hot one. False, and the table released and empty, when a page is lost.
+ */
+bool page_table_restore(struct page_pool *pool, struct page_table *table);
+void page_table_drop(struct page_pool *pool, struct page_table *parked);
+
+/* For tests: references, and whether the pool's own account of itself is consistent. */
+void page_references(const struct page_pool *pool, uint32_t page, uint32_t *hot, uint32_t *cold);
+bool page_pool_consistent(const struct page_pool *pool);
+
+#endif

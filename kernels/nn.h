@@ -1,0 +1,146 @@
+/*
+ * Neural-network kernels: what a world model's tick is made of (engine/model.md). One table per
+ * precision, filled plain C first and then overwritten by each instruction set that the flags
+ * allow. Every variant of a precision gives the same bits (tests/kernels/test_nn.c), so a model's
+ * output does not depend on the machine; a CUDA table will be compared within a tolerance instead.
+ *
+ * An *activation* (`act`) is float in NN_FP32 and bfloat16 (uint16_t, round to nearest even) in
+ * NN_BF16. All products take activations and packed weights and sum in float:
+ *   NN_FP32  one chain of fused multiply-adds per output, k ascending, starting from 0
+ *   NN_BF16  in blocks of 32 terms, each summed as TDPBF16PS does (Intel SDM vol. 2), denormals
+ *            flushed; the block's sum is added to the total
+ * A *map* is [rows + 2][cols + 2][channels] act, channels last, with a border that the caller keeps
+ * zero. Functions take a range of rows, tokens or heads so that threads can share one call; ranges
+ * do not change bits. Nothing allocates. Pointers alias only where stated. 64-byte alignment of
+ * every base pointer; channel counts, n are multiples of 32 and k of 32 unless stated.
+ */
+#ifndef SWERVE_KERNELS_NN_H
+#define SWERVE_KERNELS_NN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum nn_precision { NN_FP32 = 0, NN_BF16, NN_PRECISION_COUNT };
+
+enum {
+    NN_HEAD = 32,        /* head dimension */
+    NN_TOKENS_MAX = 256, /* of one attention call */
+    NN_PAGES_MAX = 16,   /* memory frames */
+};
+
+static inline size_t nn_act_bytes(enum nn_precision precision)
+{
+    return precision == NN_BF16 ? 2 : 4;
+}
+
+enum nn_epilogue {
+    NN_STORE = 0, /* c = y (float) */
+    NN_ADD_GATED, /* c += gate[n] * y; gate NULL: c += y */
+    NN_STORE_ACT, /* out = act(y) */
+    NN_SILU_ACT,  /* out = act(silu(y)) */
+};
+
+/* y[m][n] = sum_k a[m][k] * w[n][k] + bias[n] */
+struct nn_gemm {
+    uint32_t m, n, k;
+    const void *a;     /* act [m][lda] */
+    size_t lda;        /* elements */
+    const void *b;     /* packed by pack() */
+    const float *bias; /* [n] or NULL */
+    enum nn_epilogue epilogue;
+    const float *gate; /* [n] or NULL, NN_ADD_GATED */
+    float *c;          /* [m][ldc], NN_STORE and NN_ADD_GATED */
+    void *out;         /* act [m][ldc], NN_STORE_ACT and NN_SILU_ACT */
+    size_t ldc;        /* elements */
+};
+
+/* 3 x 3 convolution with zero border: y = sum over dy, dx, c (in that order, inputs one after the
+ * other) + bias + add, then y * (1 + scale) + shift, then silu. */
+struct nn_conv {
+    uint32_t rows, cols; /* cols a multiple of 16 */
+    uint32_t in_count;   /* 1 or 2 input maps, concatenated channels */
+    const void *in[2];   /* maps of in_channels each */
+    uint32_t in_channels[2];
+    uint32_t out_channels;
+    const void *b;      /* packed: k = dy, dx, channel of all inputs ([out][3][3][in] as stored) */
+    const float *bias;  /* [out_channels] */
+    const float *add;   /* [rows][cols][out_channels] or NULL */
+    const float *scale; /* [out_channels] or NULL, with shift */
+    const float *shift;
+    int silu;       /* nonzero: apply */
+    void *out;      /* map of out_channels, or NULL */
+    float *out_f32; /* [rows][cols][out_channels], or NULL; exactly one of the two */
+};
+
+/* Rotary self-attention of some heads over one range of tokens. */
+struct nn_attention {
+    uint32_t tokens;     /* 1..NN_TOKENS_MAX, any number */
+    uint32_t width;      /* d = heads * 32 */
+    const float *qkv;    /* [tokens][3 d]: q, k, v */
+    const float *cosine; /* [tokens][16] */
+    const float *sine;
+    void *out; /* act [tokens][d] */
+};
+
+/* Attention of every token over its own past. */
+struct nn_temporal {
+    uint32_t tokens, width, pages; /* pages 0..NN_PAGES_MAX, newest first */
+    const float *q;                /* [tokens][d] */
+    const void *k[NN_PAGES_MAX];   /* act [page tokens][d] of this layer */
+    const void *v[NN_PAGES_MAX];
+    const int16_t *index[NN_PAGES_MAX]; /* [tokens]: row in the page, -1: not there */
+    const float *bias;                  /* [heads][bias_stride], by age - 1 */
+    uint32_t bias_stride;
+    const float *null_k; /* [d] */
+    const float *null_v;
+    void *out; /* act [tokens][d] */
+};
+
+struct nn_counts {
+    uint64_t not_finite;
+    uint64_t saturated; /* |x| > NN_SATURATION */
+};
+#define NN_SATURATION 1.5f
+
+struct nn_kernels {
+    enum nn_precision precision;
+    const char *name; /* "c", "avx2", "avx512", "amx" */
+
+    /* Weights w[n][k] (float) into this table's order; bytes by packed_bytes. */
+    size_t (*packed_bytes)(uint32_t n, uint32_t k);
+    void (*pack)(const float *w, uint32_t n, uint32_t k, void *out);
+
+    void (*gemm)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
+    void (*conv3x3)(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
+
+    /* out[r][i] = act(LN(x[r])[i] * (one + scale[i]) + shift[i]), one = 1 or 0. width a multiple of
+     * 16; scale and shift NULL: plain LN. Mean and variance in 16 interleaved partial sums. */
+    void (*norm)(const float *x, uint32_t width, float one, const float *scale, const float *shift,
+                 void *out, uint32_t first_row, uint32_t end_row);
+
+    void (*attention)(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
+    void (*temporal)(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);
+
+    /* x[i] = silu(x[i]) in place; to_act converts. count any number. */
+    void (*silu)(float *x, size_t count);
+    void (*to_act)(const float *x, void *out, size_t count);
+
+    /* Standardised sum of four bytes per element, see model.md; writes elements first .. first +
+     * count - 1 to out[0..count - 1]; first a multiple of 4. */
+    void (*noise)(uint64_t key, uint32_t tick, uint32_t stream, uint32_t first, uint32_t count,
+                  float *out);
+
+    /* One sampler step on [positions][channels] inside wider rows: x += (base + o - x) * weight;
+     * x and base are [positions][channels], o is [positions][o_stride]. weight 1 gives base + o
+     * exactly. */
+    void (*euler)(float *x, const float *base, const float *o, size_t positions, uint32_t channels,
+                  uint32_t o_stride, float weight);
+
+    /* Latents to bytes (model.md); NaN and infinities become 128 and are counted. */
+    void (*quantise)(const float *x, uint8_t *out, size_t count, struct nn_counts *counts);
+};
+
+/* The best variants that `flags` (enum cpu_flag) allows. */
+void nn_kernels_init(struct nn_kernels *kernels, enum nn_precision precision, uint32_t flags);
+
+#endif

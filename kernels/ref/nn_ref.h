@@ -1,0 +1,36 @@
+/*
+ * Prototypes of the plain C network kernels, which kernels/ref/nn_table.c puts into the table. Each
+ * member of struct nn_kernels that depends on the precision has two.
+ */
+#ifndef SWERVE_KERNELS_REF_NN_REF_H
+#define SWERVE_KERNELS_REF_NN_REF_H
+
+#include "kernels/nn.h"
+
+size_t nn_packed_bytes_ref(uint32_t n, uint32_t k);
+void nn_pack_fp32_ref(const float *w, uint32_t n, uint32_t k, void *out);
+void nn_pack_bf16_ref(const float *w, uint32_t n, uint32_t k, void *out);
+void nn_gemm_fp32_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
+void nn_gemm_bf16_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
+void nn_conv3x3_fp32_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
+void nn_conv3x3_bf16_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
+
+void nn_attention_fp32_ref(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
+void nn_attention_bf16_ref(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
+void nn_temporal_fp32_ref(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);
+void nn_temporal_bf16_ref(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);
+
+void nn_norm_fp32_ref(const float *x, uint32_t width, float one, const float *scale,
+                      const float *shift, void *out, uint32_t first_row, uint32_t end_row);
+void nn_norm_bf16_ref(const float *x, uint32_t width, float one, const float *scale,
+                      const float *shift, void *out, uint32_t first_row, uint32_t end_row);
+void nn_to_act_fp32_ref(const float *x, void *out, size_t count);
+void nn_to_act_bf16_ref(const float *x, void *out, size_t count);
+void nn_silu_ref(float *x, size_t count);
+void nn_noise_ref(uint64_t key, uint32_t tick, uint32_t stream, uint32_t first, uint32_t count,
+                  float *out);
+void nn_euler_ref(float *x, const float *base, const float *o, size_t positions, uint32_t channels,
+                  uint32_t o_stride, float weight);
+void nn_quantise_ref(const float *x, uint8_t *out, size_t count, struct nn_counts *counts);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * The plain C table: every member of both precisions. What kernels/nn.c starts from.
+ */
+#include "kernels/nn_internal.h"
+#include "kernels/ref/nn_ref.h"
+
+void nn_table_ref(struct nn_kernels *kernels, enum nn_precision precision)
+{
+    bool bf16 = precision == NN_BF16;
+    *kernels = (struct nn_kernels){
+        .precision = precision,
+        .name = "c",
+        .packed_bytes = nn_packed_bytes_ref,
+        .pack = bf16 ? nn_pack_bf16_ref : nn_pack_fp32_ref,
+        .gemm = bf16 ? nn_gemm_bf16_ref : nn_gemm_fp32_ref,
+        .conv3x3 = bf16 ? nn_conv3x3_bf16_ref : nn_conv3x3_fp32_ref,
+        .norm = bf16 ? nn_norm_bf16_ref : nn_norm_fp32_ref,
+        .attention = bf16 ? nn_attention_bf16_ref : nn_attention_fp32_ref,
+        .temporal = bf16 ? nn_temporal_bf16_ref : nn_temporal_fp32_ref,
+        .silu = nn_silu_ref,
+        .to_act = bf16 ? nn_to_act_bf16_ref : nn_to_act_fp32_ref,
+        .noise = nn_noise_ref,
+        .euler = nn_euler_ref,
+        .quantise = nn_quantise_ref,
+    };
+}

@@ -1,0 +1,124 @@
+/*
+ * Matrix product and 3 x 3 convolution on the vector units, compiled for AVX2 and for AVX-512.
+ * Panels of weights outside, rows inside: a panel is read from memory once and then lies in the
+ * second-level cache. Results do not depend on how rows are cut into tiles.
+ */
+#include "kernels/x86/nn_epilogue.h"
+#include "kernels/x86/nn_product.h"
+#include "kernels/x86/nn_x86.h"
+
+/* Vectors that an epilogue takes at a time; a panel is a multiple of them. */
+#if defined(__AVX512F__)
+enum { VECTORS = 2 };
+#else
+enum { VECTORS = 1 };
+#endif
+enum { STEP = VECTORS * NN_LANES };
+
+size_t NN_NAME(packed_bytes)(uint32_t n, uint32_t k)
+{
+    return (size_t)n * k * sizeof(float);
+}
+
+NN_INLINE void pack(enum nn_precision precision, const float *w, uint32_t n, uint32_t k, float *out)
+{
+    uint32_t width;
+    for (uint32_t col = 0; col < n; col += width) {
+        width = product_width(precision, n, col);
+        for (uint32_t i = 0; i < k; i++) {
+            for (uint32_t j = 0; j < width; j++) {
+                *out++ = w[(size_t)(col + j) * k + i];
+            }
+        }
+    }
+    if (precision == NN_BF16) {
+        out -= (size_t)n * k;
+        for (size_t i = 0; i < (size_t)n * k; i += NN_LANES) {
+            v16_store(out + i, v16_round_bf16(v16_load(out + i)));
+        }
+    }
+}
+
+NN_INLINE void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32_t first_row,
+                    uint32_t end_row)
+{
+    _Alignas(64) float tile[PRODUCT_ROWS * PRODUCT_COLUMNS];
+    const struct product p = {.segments = {{g->a, g->lda, g->k}}, .count = 1};
+    const uint32_t step = product_rows(precision);
+    const float *b = g->b;
+    uint32_t width;
+    for (uint32_t col = 0; col < g->n; col += width) {
+        width = product_width(precision, g->n, col);
+        uint32_t rows;
+        for (uint32_t row = first_row; row < end_row; row += rows) {
+            rows = end_row - row < step ? end_row - row : step;
+            product_tile(precision, &p, row, rows, b, width, tile);
+            for (uint32_t i = 0; i < rows; i++) {
+                struct sums sums = {tile + i * PRODUCT_COLUMNS, PRODUCT_COLUMNS};
+                for (uint32_t j = 0; j < width; j += STEP, sums.first += STEP) {
+                    gemm_finish(precision, g->epilogue, g, row + i, col + j, sums, 1, VECTORS);
+                }
+            }
+        }
+        b += (size_t)width * g->k;
+    }
+}
+
+NN_INLINE void conv3x3(enum nn_precision precision, const struct nn_conv *c, uint32_t first_row,
+                       uint32_t end_row)
+{
+    _Alignas(64) float tile[PRODUCT_ROWS * PRODUCT_COLUMNS];
+    const struct product p = conv_product(precision, c);
+    const uint32_t step = product_rows(precision);
+    const uint32_t depth = 9 * (c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0));
+    const float *b = c->b;
+    uint32_t width;
+    for (uint32_t o = 0; o < c->out_channels; o += width) {
+        width = product_width(precision, c->out_channels, o);
+        for (uint32_t row = first_row; row < end_row; row++) {
+            uint32_t count;
+            for (uint32_t col = 0; col < c->cols; col += count) {
+                count = c->cols - col < step ? c->cols - col : step;
+                size_t first = (size_t)row * (c->cols + 2) + col;
+                product_tile(precision, &p, first, count, b, width, tile);
+                for (uint32_t i = 0; i < count; i++) {
+                    struct sums sums = {tile + i * PRODUCT_COLUMNS, PRODUCT_COLUMNS};
+                    for (uint32_t j = 0; j < width; j += STEP, sums.first += STEP) {
+                        conv_finish(precision, c, row, col + i, o + j, sums, 1, VECTORS);
+                    }
+                }
+            }
+        }
+        b += (size_t)width * depth;
+    }
+}
+
+void NN_NAME(pack_fp32)(const float *w, uint32_t n, uint32_t k, void *out)
+{
+    pack(NN_FP32, w, n, k, out);
+}
+
+void NN_NAME(pack_bf16)(const float *w, uint32_t n, uint32_t k, void *out)
+{
+    pack(NN_BF16, w, n, k, out);
+}
+
+void NN_NAME(gemm_fp32)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row)
+{
+    gemm(NN_FP32, g, first_row, end_row);
+}
+
+void NN_NAME(gemm_bf16)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row)
+{
+    gemm(NN_BF16, g, first_row, end_row);
+}
+
+void NN_NAME(conv3x3_fp32)(const struct nn_conv *c, uint32_t first_row, uint32_t end_row)
+{
+    conv3x3(NN_FP32, c, first_row, end_row);
+}
+
+void NN_NAME(conv3x3_bf16)(const struct nn_conv *c, uint32_t first_row, uint32_t end_row)
+{
+    conv3x3(NN_BF16, c, first_row, end_row);
+}

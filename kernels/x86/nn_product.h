@@ -1,0 +1,96 @@
+/*
+ * The product that matrix multiplication, convolution and attention share: a tile of up to
+ * PRODUCT_ROWS rows by one panel of columns, its terms in segments that lie apart (one for a
+ * matrix, one per tap and input for a convolution, which so reads its map in place).
+ *
+ * Panels: columns are packed `product_panel` at a time (the last may be narrower), each [k][width]
+ * floats, already rounded to the activation type.
+ */
+#ifndef SWERVE_KERNELS_X86_NN_PRODUCT_H
+#define SWERVE_KERNELS_X86_NN_PRODUCT_H
+
+#include "kernels/x86/nn_lanes.h"
+
+#if defined(__AVX2__)
+
+enum {
+    PRODUCT_ROWS = 6,
+    PRODUCT_COLUMNS = 64, /* of a tile of sums */
+    PRODUCT_SEGMENTS = 18,
+};
+
+/* Terms of consecutive rows: element (row, i) is base[row * stride + i]. */
+struct segment {
+    const void *base; /* act */
+    size_t stride;
+    uint32_t length; /* a multiple of 32 in NN_BF16 */
+};
+
+struct product {
+    struct segment segments[PRODUCT_SEGMENTS];
+    uint32_t count;
+};
+
+/* Columns of a full panel. */
+NN_INLINE uint32_t product_panel(enum nn_precision precision)
+{
+#if defined(__AVX512F__)
+    return precision == NN_BF16 ? 32 : 64;
+#else
+    (void)precision;
+    return 16;
+#endif
+}
+
+NN_INLINE uint32_t product_width(enum nn_precision precision, uint32_t columns, uint32_t col)
+{
+    uint32_t panel = product_panel(precision);
+    return columns - col < panel ? columns - col : panel;
+}
+
+/* Rows of one tile: what the registers hold. */
+NN_INLINE uint32_t product_rows(enum nn_precision precision)
+{
+#if defined(__AVX512F__)
+    (void)precision;
+    return 6;
+#else
+    return precision == NN_BF16 ? 3 : 6;
+#endif
+}
+
+/* Segments of all taps and inputs; "rows" of the product are positions of the padded map. */
+NN_INLINE struct product conv_product(enum nn_precision precision, const struct nn_conv *c)
+{
+    struct product p = {.count = 0};
+    for (uint32_t tap = 0; tap < 9; tap++) {
+        for (uint32_t i = 0; i < c->in_count; i++) {
+            uint32_t channels = c->in_channels[i];
+            size_t offset = ((size_t)(tap / 3) * (c->cols + 2) + tap % 3) * channels;
+            p.segments[p.count++] = (struct segment){
+                (const uint8_t *)c->in[i] + offset * nn_act_bytes(precision), channels, channels};
+        }
+    }
+    return p;
+}
+
+/* tile[r][0..width - 1] = sums of rows first .. first + rows - 1 with the panel b; the tile's rows
+ * are PRODUCT_COLUMNS apart. width is 16, 32 or 64, as product_width gives it. */
+void NN_NAME(product_fp32)(const struct product *p, size_t first, uint32_t rows, const float *b,
+                           uint32_t width, float *tile);
+void NN_NAME(product_bf16)(const struct product *p, size_t first, uint32_t rows, const float *b,
+                           uint32_t width, float *tile);
+
+NN_INLINE void product_tile(enum nn_precision precision, const struct product *p, size_t first,
+                            uint32_t rows, const float *b, uint32_t width, float *tile)
+{
+    if (precision == NN_BF16) {
+        NN_NAME(product_bf16)(p, first, rows, b, width, tile);
+    } else {
+        NN_NAME(product_fp32)(p, first, rows, b, width, tile);
+    }
+}
+
+#endif
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * What a suite asks of a scenario beyond its parameters: another question, a shorter horizon, only
+ * some of its branches. Read from the suite, applied to the resolved document, so that the result
+ * is an ordinary scenario with a hash of its own.
+ */
+#include "scenarios/resolve.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <string.h>
+
+enum status changes_read(const struct json_cursor *entry, struct scenario_changes *changes,
+                         struct error *error)
+{
+    size_t count;
+    TRY(changes_read_question(entry, changes, error));
+    TRY(json_member_number(entry, "horizon_s", false, 0.1, LIMIT_HORIZON_TICKS / 10.0,
+                           &changes->horizon_s, error));
+    changes->branches = json_cursor_member(entry, "branches");
+    if (!json_cursor_present(&changes->branches)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(&changes->branches, 0, LIMIT_BRANCHES, &count, error));
+    for (size_t i = 0; i < count; i++) {
+        char id[LIMIT_ID_BYTES];
+        struct json_cursor element = json_cursor_element(&changes->branches, i);
+        TRY(json_value_text(&element, id, sizeof id, error));
+    }
+    return STATUS_OK;
+}
+
+enum status changes_read_question(const struct json_cursor *cursor,
+                                  struct scenario_changes *changes, struct error *error)
+{
+    return json_member_choice(cursor, "question", false, question_names, QUESTION_COUNT,
+                              &changes->question, error);
+}
+
+static const json_t *branch_of(const json_t *branches, const char *id)
+{
+    size_t i;
+    json_t *branch;
+    json_array_foreach (branches, i, branch) {
+        const char *name = json_string_value(json_object_get(branch, "id"));
+        if (name != NULL && strcmp(name, id) == 0) {
+            return branch;
+        }
+    }
+    return NULL;
+}
+
+/* The listed ones, in the scenario's order. */
+static enum status keep_branches(const struct scenario_changes *changes, json_t *resolved,
+                                 struct error *error)
+{
+    const json_t *branches = json_object_get(resolved, "branches");
+    size_t count = json_array_size(changes->branches.value);
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(&changes->branches, i);
+        const char *id = json_string_value(element.value);
+        if (branch_of(branches, id) == NULL) {
+            return json_fail(&element, error,
+                             "expected the id of one of the scenario's branches, found \"%s\"", id);
+        }
+    }
+    json_t *kept = json_array();
+    size_t b;
+    json_t *branch;
+    json_array_foreach (branches, b, branch) {
+        const json_t *id = json_object_get(branch, "id");
+        bool listed = false;
+        for (size_t i = 0; i < count; i++) {
+            listed = listed || json_equal(json_array_get(changes->branches.value, i), id);
+        }
+        if (listed && json_array_append(kept, branch) != 0) {
+            json_decref(kept);
+            return json_fail_status(&changes->branches, STATUS_NO_MEMORY, error, "out of memory");
+        }
+    }
+    if (kept == NULL || json_object_set_new(resolved, "branches", kept) != 0) {
+        return json_fail_status(&changes->branches, STATUS_NO_MEMORY, error, "out of memory");
+    }
+    return STATUS_OK;
+}
+
+enum status changes_apply(const struct scenario_changes *changes, const char *file,
+                          json_t *resolved, struct error *error)
+{
+    bool bad = false;
+    if (changes->question >= 0) {
+        bad = json_object_set_new(resolved, "question",
+                                  json_string(question_names[changes->question])) != 0;
+    }
+    if (!isnan(changes->horizon_s)) {
+        bad = json_object_set_new(resolved, "horizon_s", json_real(changes->horizon_s)) != 0 || bad;
+    }
+    if (bad) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", file);
+    }
+    return json_cursor_present(&changes->branches) ? keep_branches(changes, resolved, error)
+                                                   : STATUS_OK;
+}

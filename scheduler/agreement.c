@@ -1,0 +1,152 @@
+/*
+ * Joining and counting pairs. See agreement.h.
+ */
+#include "scheduler/agreement.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The job that an outcome is about: its own, or the one that its twin repeats. */
+static int64_t subject(const struct outcome *outcome)
+{
+    return outcome->audit_of != 0 ? outcome->audit_of : outcome->job_id;
+}
+
+/* Order by subject, branch, student before twin, id. */
+static int compare(const struct outcome *a, const struct outcome *b)
+{
+    if (subject(a) != subject(b)) {
+        return subject(a) < subject(b) ? -1 : 1;
+    }
+    int branch = strcmp(a->branch_id, b->branch_id);
+    if (branch != 0) {
+        return branch;
+    }
+    if ((a->audit_of != 0) != (b->audit_of != 0)) {
+        return a->audit_of != 0 ? 1 : -1;
+    }
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static void sift(const struct outcome *outcomes, uint32_t *heap, uint32_t root, uint32_t count)
+{
+    for (;;) {
+        uint32_t child = 2 * root + 1;
+        if (child >= count) {
+            return;
+        }
+        if (child + 1 < count && compare(&outcomes[heap[child]], &outcomes[heap[child + 1]]) < 0) {
+            child++;
+        }
+        if (compare(&outcomes[heap[root]], &outcomes[heap[child]]) >= 0) {
+            return;
+        }
+        uint32_t swap = heap[root];
+        heap[root] = heap[child];
+        heap[child] = swap;
+        root = child;
+    }
+}
+
+/* Heap sort of indices: qsort has no context argument in C17. */
+static void sort(const struct outcome *outcomes, uint32_t *order, uint32_t count)
+{
+    for (uint32_t i = count / 2; i-- > 0;) {
+        sift(outcomes, order, i, count);
+    }
+    for (uint32_t end = count; end > 1; end--) {
+        uint32_t last = order[0];
+        order[0] = order[end - 1];
+        order[end - 1] = last;
+        sift(outcomes, order, 0, end - 1);
+    }
+}
+
+uint32_t agreement_join(const struct outcome *outcomes, uint32_t count, uint32_t *scratch,
+                        struct agreement_pair *pairs)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        scratch[i] = i;
+    }
+    sort(outcomes, scratch, count);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct outcome *a = &outcomes[scratch[i - 1]];
+        const struct outcome *b = &outcomes[scratch[i]];
+        if (a->audit_of == 0 && b->audit_of != 0 && a->job_id == b->audit_of &&
+            strcmp(a->branch_id, b->branch_id) == 0) {
+            pairs[found++] = (struct agreement_pair){.student = a, .teacher = b};
+        }
+    }
+    return found;
+}
+
+static bool judged(const struct outcome *outcome)
+{
+    return outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
+}
+
+void agreement_add(struct agreement *agreement, const struct agreement_pair *pair)
+{
+    const struct outcome *student = pair->student;
+    const struct outcome *teacher = pair->teacher;
+    const struct metrics *a = &student->metrics;
+    const struct metrics *b = &teacher->metrics;
+    if (!judged(student) || !judged(teacher)) {
+        agreement->incomplete++;
+        return;
+    }
+    agreement->pairs++;
+    agreement->verdict += student->verdict == teacher->verdict;
+    agreement->student_only_passes +=
+        student->verdict == VERDICT_PASS && teacher->verdict == VERDICT_FAIL;
+    agreement->teacher_only_passes +=
+        student->verdict == VERDICT_FAIL && teacher->verdict == VERDICT_PASS;
+    agreement->collision += (a->collision_count > 0) == (b->collision_count > 0);
+    agreement->at_fault += a->at_fault == b->at_fault;
+    agreement->interventions += (a->intervention_count > 0) == (b->intervention_count > 0);
+    agreement->intervention_difference_sum +=
+        (double)b->intervention_count - (double)a->intervention_count;
+    if (isfinite(a->min_distance_m) && isfinite(b->min_distance_m)) {
+        agreement->distance_pairs++;
+        agreement->distance_difference_sum_m += b->min_distance_m - a->min_distance_m;
+        agreement->distance_difference_abs_sum_m += fabs(b->min_distance_m - a->min_distance_m);
+    }
+    if (isfinite(a->progress_m) && isfinite(b->progress_m)) {
+        agreement->progress_difference_abs_sum_m += fabs(b->progress_m - a->progress_m);
+    }
+}
+
+void agreement_merge(struct agreement *into, const struct agreement *from)
+{
+    into->pairs += from->pairs;
+    into->incomplete += from->incomplete;
+    into->verdict += from->verdict;
+    into->collision += from->collision;
+    into->at_fault += from->at_fault;
+    into->interventions += from->interventions;
+    into->student_only_passes += from->student_only_passes;
+    into->teacher_only_passes += from->teacher_only_passes;
+    into->intervention_difference_sum += from->intervention_difference_sum;
+    into->distance_pairs += from->distance_pairs;
+    into->distance_difference_sum_m += from->distance_difference_sum_m;
+    into->distance_difference_abs_sum_m += from->distance_difference_abs_sum_m;
+    into->progress_difference_abs_sum_m += from->progress_difference_abs_sum_m;
+}
+
+struct agreement_interval agreement_wilson(int64_t hits, int64_t count, double z)
+{
+    if (count <= 0) {
+        return (struct agreement_interval){0.0, 1.0};
+    }
+    double n = (double)count;
+    double p = (double)hits / n;
+    double centre = p + z * z / (2.0 * n);
+    double half = z * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
+    double scale = 1.0 / (1.0 + z * z / n);
+    struct agreement_interval interval = {(centre - half) * scale, (centre + half) * scale};
+    /* Exact at the ends, where rounding would leave a trace. */
+    interval.low = hits == 0 || interval.low < 0.0 ? 0.0 : interval.low;
+    interval.high = hits == count || interval.high > 1.0 ? 1.0 : interval.high;
+    return interval;
+}

@@ -1,0 +1,413 @@
+/*
+ * Goal: the forward pass computes what engine/model.md says, in both precisions, and its bits
+ * depend on nothing but model and input.
+ * Method: the tiny random model of tests/engine/data against the results that
+ * scripts/train/fixture.py got from PyTorch in double precision, probe by probe; then thread
+ * counts, a used workspace and a second workspace must give the same bytes.
+ */
+#include "engine/model_internal.h"
+#include "engine/threads.h"
+#include "kernels/cpu.h"
+#include "tests/engine/forward_inputs.h"
+#include "tests/harness.h"
+
+#include <stdatomic.h>
+
+static const char *data_directory;
+
+static struct model *open_tiny(enum nn_precision precision, uint32_t cpu_flags)
+{
+    char path[4096];
+    struct model *model = NULL;
+    struct error error = {0};
+    snprintf(path, sizeof path, "%s/tiny.safetensors", data_directory);
+    const struct model_open_options options = {precision, cpu_flags};
+    EXPECT_OK(model_open(path, &options, &model, &error), error);
+    return model;
+}
+
+static struct workspace *make_workspace(const struct model *model, uint32_t threads)
+{
+    struct workspace *workspace = NULL;
+    struct error error = {0};
+    EXPECT_OK(workspace_create(model, threads, &workspace, &error), error);
+    return workspace;
+}
+
+/* ---- against PyTorch ---- */
+
+enum { STRIDE = 61 };
+
+struct comparison {
+    const struct safetensors *expected;
+    const char *tick; /* "map", "agents" */
+    double error_max; /* relative, by norms */
+    double cosine_min;
+    char worst[64];
+    uint32_t compared;
+};
+
+static void compare(void *context, uint32_t step, const char *name, const float *values,
+                    size_t count)
+{
+    struct comparison *c = context;
+    char key[96];
+    snprintf(key, sizeof key, "%s.%u.%s", c->tick, step, name);
+    const struct safetensors_tensor *tensor = safetensors_find(c->expected, key);
+    if (tensor == NULL) {
+        return; /* "cam.h" is not in the file */
+    }
+    size_t stride = strcmp(name, "final") == 0 ? 1 : STRIDE;
+    const float *truth = tensor->data;
+    double difference2 = 0.0;
+    double truth2 = 0.0;
+    double found2 = 0.0;
+    double product = 0.0;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i += stride, at++) {
+        double a = values[i];
+        double b = truth[at < tensor->count ? at : 0];
+        difference2 += (a - b) * (a - b);
+        truth2 += b * b;
+        found2 += a * a;
+        product += a * b;
+    }
+    EXPECT_INT(at, tensor->count);
+    double error = sqrt(difference2 / truth2);
+    double cosine = product / sqrt(truth2 * found2);
+    printf("# %s: relative error %.2e, 1 - cosine %.2e\n", key, error, 1.0 - cosine);
+    c->compared++;
+    if (!(error <= c->error_max)) {
+        c->error_max = error;
+        memcpy(c->worst, key, sizeof c->worst - 1);
+    }
+    c->cosine_min = cosine < c->cosine_min ? cosine : c->cosine_min;
+}
+
+/* Bytes of the generated frame that differ from PyTorch's by more than `tolerance`. */
+static uint32_t count_wrong(const struct comparison *c, const uint8_t *frame, int tolerance)
+{
+    char key[96];
+    snprintf(key, sizeof key, "%s.frame", c->tick);
+    const struct safetensors_tensor *tensor = safetensors_find(c->expected, key);
+    EXPECT(tensor != NULL && tensor->count == (FRAME_BYTES + STRIDE - 1) / STRIDE);
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < FRAME_BYTES; i += STRIDE) {
+        int difference = frame[i] - ((const uint8_t *)tensor->data)[i / STRIDE];
+        wrong += difference > tolerance || difference < -tolerance;
+    }
+    return wrong;
+}
+
+static void run_tick(const char *tick, enum layout_degree degree, uint32_t pages,
+                     enum nn_precision precision, struct comparison *c, uint8_t *frame)
+{
+    static struct forward_inputs inputs;
+    char path[4096];
+    struct error error = {0};
+    struct safetensors *expected = NULL;
+    snprintf(path, sizeof path, "%s/tiny_expected.safetensors", data_directory);
+    EXPECT_OK(safetensors_open(path, SAFETENSORS_MAP, &expected, &error), error);
+    struct model *model = open_tiny(precision, cpu_flags_detect());
+    struct workspace *workspace = make_workspace(model, 2);
+    forward_inputs_make(&inputs, model, workspace, degree, pages);
+    *c = (struct comparison){.expected = expected, .tick = tick, .cosine_min = 1.0};
+    struct forward_output output = {.frame = frame, .probe = compare, .probe_context = c};
+    forward_tick(model, workspace, &inputs.input, &output);
+    EXPECT_INT(output.counts.not_finite, 0);
+    EXPECT_INT(c->compared, 14); /* seven probes, two steps */
+    /* bf16 moves x0 by some thousandths, so by a byte or two. */
+    uint32_t wrong = count_wrong(c, frame, precision == NN_FP32 ? 1 : 12);
+    printf("# %s: %u of %u bytes differ\n", tick, wrong, FRAME_BYTES / STRIDE);
+    EXPECT_INT(wrong, 0);
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+    safetensors_close(expected);
+}
+
+static uint8_t frames[4][FRAME_BYTES];
+
+static void fp32_agrees_with_pytorch(void)
+{
+    struct comparison c;
+    run_tick("map", LAYOUT_MAP, 2, NN_FP32, &c, frames[0]);
+    EXPECT_NEAR(c.error_max, 0.0, 1e-4);
+    run_tick("agents", LAYOUT_AGENTS, 0, NN_FP32, &c, frames[0]);
+    EXPECT_NEAR(c.error_max, 0.0, 1e-4);
+}
+
+static void bf16_agrees_with_pytorch(void)
+{
+    struct comparison c;
+    run_tick("map", LAYOUT_MAP, 2, NN_BF16, &c, frames[0]);
+    EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
+    run_tick("agents", LAYOUT_AGENTS, 0, NN_BF16, &c, frames[0]);
+    EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
+}
+
+/* ---- bits ---- */
+
+static struct model *make_random(enum nn_precision precision, uint32_t steps)
+{
+    struct model *model = NULL;
+    struct error error = {0};
+    struct model_config config = {
+        .name = "random",
+        .tier = TIER_STUDENT,
+        .width = 64,
+        .layers = 2,
+        .bev_channels = 32,
+        .camera_channels = 32,
+        .window = 2,
+        .steps = steps,
+        .joint = {true, false},
+    };
+    for (uint32_t i = 0; i <= steps; i++) {
+        config.schedule[i] = (double)i / steps;
+    }
+    const struct model_open_options options = {precision, cpu_flags_detect()};
+    EXPECT_OK(model_random(&config, &options, 5, &model, &error), error);
+    return model;
+}
+
+/* One tick with `threads`; `before` others first, of other seeds, in the same workspace. */
+static void tick_bytes(const struct model *model, uint32_t threads, uint32_t before, uint8_t *frame)
+{
+    static struct forward_inputs inputs;
+    struct workspace *workspace = make_workspace(model, threads);
+    struct forward_output output = {.frame = frame};
+    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    for (uint32_t i = 0; i < before; i++) {
+        struct forward_input other = inputs.input;
+        other.seed = i;
+        other.degree = (enum layout_degree)(i % LAYOUT_DEGREE_COUNT);
+        other.page_count = i % 2;
+        other.window.i += (int32_t)i;
+        forward_tick(model, workspace, &other, &output);
+    }
+    forward_tick(model, workspace, &inputs.input, &output);
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+}
+
+static void bits_depend_on_model_and_input_alone(void)
+{
+    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
+        struct model *model = make_random((enum nn_precision)precision, 1);
+        tick_bytes(model, 1, 0, frames[0]);
+        tick_bytes(model, 3, 0, frames[1]);
+        tick_bytes(model, 2, 3, frames[2]);
+        EXPECT(memcmp(frames[0], frames[1], FRAME_BYTES) == 0);
+        EXPECT(memcmp(frames[0], frames[2], FRAME_BYTES) == 0);
+        model_close(model);
+    }
+}
+
+/* Everything that forward_input holds must reach the frame. */
+static void every_input_matters(void)
+{
+    static struct forward_inputs inputs;
+    struct model *model = make_random(NN_BF16, 2); /* the last step alone forgets the noise */
+    struct workspace *workspace = make_workspace(model, 2);
+    struct forward_output output = {.frame = frames[0]};
+    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_tick(model, workspace, &inputs.input, &output);
+    struct forward_input changed[8];
+    for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
+        changed[i] = inputs.input;
+    }
+    float cond[COND_COUNT];
+    memcpy(cond, inputs.cond, sizeof cond);
+    cond[39] += 1.0f;
+    changed[0].seed++;
+    changed[1].tick++;
+    changed[2].cond = cond;
+    changed[3].ego.heading_rad += 0.5; /* the camera tokens' rays */
+    changed[4].ego.x_m += 1.0;
+    changed[5].pages[0].memory = inputs.memory[1];
+    changed[6].pages[1].frame = inputs.pages[0];
+    changed[7].layout_cameras = inputs.pages[0];
+    output.frame = frames[1];
+    for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
+        forward_tick(model, workspace, &changed[i], &output);
+        if (memcmp(frames[0], frames[1], FRAME_BYTES) == 0) {
+            TEST_FAIL("change %zu changed nothing", i);
+        }
+    }
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
+/* The anchor's place does not matter: windows and ego moved together by whole patches. */
+static void moving_the_world_changes_nothing(void)
+{
+    static struct forward_inputs inputs;
+    struct model *model = make_random(NN_BF16, 1);
+    struct workspace *workspace = make_workspace(model, 2);
+    struct forward_output output = {.frame = frames[0]};
+    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_tick(model, workspace, &inputs.input, &output);
+    inputs.input.window.i += 32;
+    inputs.input.window.j -= 64;
+    inputs.input.ego.x_m += 256.0;
+    inputs.input.ego.y_m -= 512.0;
+    for (int page = 0; page < 2; page++) {
+        inputs.input.pages[page].window.i += 32;
+        inputs.input.pages[page].window.j -= 64;
+    }
+    output.frame = frames[1];
+    forward_tick(model, workspace, &inputs.input, &output);
+    EXPECT(memcmp(frames[0], frames[1], FRAME_BYTES) == 0);
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
+/* ---- the residual base ---- */
+
+/* Without the last convolutions' weights the frame is the base, byte for byte. */
+static void silence(struct model *model)
+{
+    for (int i = 0; i < PART_COUNT; i++) {
+        const struct model_product *out = &model->part[i].out;
+        memset((void *)out->packed, 0, model->kernels.packed_bytes(out->n, out->k));
+        memset((void *)out->bias, 0, out->n * sizeof *out->bias);
+    }
+}
+
+/* The base of model.md, position by position. */
+static void base_frame(const struct forward_input *in, uint8_t *out)
+{
+    for (int32_t row = 0; row < WINDOW_SIDE; row++) {
+        for (int32_t col = 0; col < WINDOW_SIDE; col++) {
+            int32_t at = (row * WINDOW_SIDE + col) * FRAME_BEV_CHANNELS;
+            int32_t u = in->window.i * WINDOW_PATCH + row; /* metres, lower edge */
+            int32_t v = in->window.j * WINDOW_PATCH + col;
+            int32_t r = u - in->pages[0].window.i * WINDOW_PATCH;
+            int32_t c = v - in->pages[0].window.j * WINDOW_PATCH;
+            bool there =
+                in->page_count > 0 && r >= 0 && r < WINDOW_SIDE && c >= 0 && c < WINDOW_SIDE;
+            for (int32_t k = 0; k < FRAME_BEV_CHANNELS; k++) {
+                bool given =
+                    in->degree == LAYOUT_AGENTS || (in->degree == LAYOUT_MAP && k >= 12 && k < 20);
+                out[at + k] =
+                    given     ? in->layout_bev[at + k]
+                    : there   ? in->pages[0].frame[(r * WINDOW_SIDE + c) * FRAME_BEV_CHANNELS + k]
+                    : k >= 20 ? 128
+                              : 0;
+            }
+        }
+    }
+    for (uint32_t k = 0; k < FRAME_CAMERA_BYTES; k++) {
+        out[FRAME_BEV_BYTES + k] = in->degree == LAYOUT_AGENTS ? in->layout_cameras[k]
+                                   : in->page_count > 0 ? in->pages[0].frame[FRAME_BEV_BYTES + k]
+                                                        : 128;
+    }
+}
+
+static void base_is_what_is_known(void)
+{
+    static const struct window places[] = {{-3, -6}, {-4, -6}, {-2, -3},
+                                           {8, -6},  {-3, 9},  {-14, -17}};
+    static struct forward_inputs inputs;
+    struct model *model = make_random(NN_BF16, 1);
+    struct workspace *workspace = make_workspace(model, 2);
+    struct forward_output output = {.frame = frames[0]};
+    silence(model);
+    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    for (uint32_t i = 0; i < 3 * sizeof places / sizeof places[0]; i++) {
+        inputs.input.degree = (enum layout_degree)(i % LAYOUT_DEGREE_COUNT);
+        inputs.input.pages[0].window = places[i / 3];
+        inputs.input.page_count = i / 3 == 1 ? 0 : 1;
+        forward_tick(model, workspace, &inputs.input, &output);
+        base_frame(&inputs.input, frames[1]);
+        for (uint32_t k = 0; k < FRAME_BYTES; k++) {
+            if (frames[0][k] != frames[1][k]) {
+                TEST_FAIL("case %u: byte %u: expected %u, found %u", i, k, frames[1][k],
+                          frames[0][k]);
+            }
+        }
+    }
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
+/* Weights too large for single precision end as counted, harmless bytes. */
+static void overflow_is_counted(void)
+{
+    static struct forward_inputs inputs;
+    struct model *model = make_random(NN_FP32, 1);
+    struct workspace *workspace = make_workspace(model, 1);
+    struct forward_output output = {.frame = frames[0]};
+    float *bias = (float *)model->part[PART_CAMERA].out.bias;
+    silence(model);
+    bias[3] = 3e38f * 10.0f; /* infinite */
+    bias[4] = 7.0f;
+    forward_inputs_make(&inputs, model, workspace, LAYOUT_AGENTS, 0);
+    forward_tick(model, workspace, &inputs.input, &output);
+    EXPECT_INT(output.counts.not_finite, CAMERA_COUNT * FRAME_CAMERA_POSITIONS);
+    EXPECT_INT(output.counts.saturated, CAMERA_COUNT * FRAME_CAMERA_POSITIONS);
+    EXPECT_INT(frames[0][FRAME_BEV_BYTES + 3], 128);
+    EXPECT_INT(frames[0][FRAME_BEV_BYTES + 4], 255);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
+/* ---- the pool ---- */
+
+struct tally {
+    _Atomic uint32_t *visits;
+    uint32_t items;
+    uint32_t chunk;
+    _Atomic bool outside;
+};
+
+static void visit(void *context, uint32_t first, uint32_t end)
+{
+    struct tally *t = context;
+    if (first >= end || end > t->items) {
+        atomic_store(&t->outside, true);
+        return;
+    }
+    for (uint32_t i = first; i < end; i++) {
+        atomic_fetch_add(&t->visits[i], 1);
+    }
+}
+
+static void threads_visit_every_item_once(void)
+{
+    static _Atomic uint32_t visits[1000];
+    struct error error = {0};
+    struct threads *threads = NULL;
+    EXPECT_INT(threads_create(THREADS_MAX + 1, &threads, &error), STATUS_LIMIT);
+    for (uint32_t count = 0; count <= 5; count++) {
+        EXPECT_OK(threads_create(count, &threads, &error), error);
+        EXPECT_INT(threads_count(threads), count > 0 ? count : 1);
+        for (uint32_t run = 0; run < 2000; run++) {
+            struct tally tally = {visits, run * 37 % 200, 1 + run % 13, false};
+            for (uint32_t i = 0; i < 200; i++) {
+                atomic_store(&visits[i], 0);
+            }
+            threads_run(threads, tally.items, tally.chunk, visit, &tally);
+            for (uint32_t i = 0; i < 200; i++) {
+                EXPECT_INT(atomic_load(&visits[i]), i < tally.items);
+            }
+            EXPECT(!atomic_load(&tally.outside));
+        }
+        threads_destroy(threads);
+    }
+    threads_destroy(NULL);
+    workspace_destroy(NULL);
+}
+
+int main(int argc, char **argv)
+{
+    data_directory = argc > 1 ? argv[1] : "tests/engine/data";
+    return TEST_RUN(TEST(fp32_agrees_with_pytorch), TEST(bf16_agrees_with_pytorch),
+                    TEST(bits_depend_on_model_and_input_alone), TEST(every_input_matters),
+                    TEST(moving_the_world_changes_nothing), TEST(base_is_what_is_known),
+                    TEST(overflow_is_counted), TEST(threads_visit_every_item_once));
+}

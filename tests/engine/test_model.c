@@ -1,0 +1,290 @@
+/*
+ * Goal: a model file is opened only if it is exactly the network that its configuration describes;
+ * what is wrong is named.
+ * Method: tests/engine/data/tiny.safetensors opens and says what it is; then copies of it with one
+ * fault each in the header's text or in a value must be refused with the right words.
+ */
+#include "engine/model_internal.h"
+#include "kernels/cpu.h"
+#include "tests/harness.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *data_directory;
+
+/* tiny.safetensors as bytes, and a scratch copy with room for a longer header. */
+static uint8_t *tiny;
+static size_t tiny_bytes;
+static uint8_t *scratch;
+enum { ROOM = 65536 };
+
+static void load_tiny(void)
+{
+    char path[4096];
+    struct safetensors *file = NULL;
+    struct error error = {0};
+    snprintf(path, sizeof path, "%s/tiny.safetensors", data_directory);
+    EXPECT_OK(safetensors_open(path, SAFETENSORS_COPY, &file, &error), error);
+    const void *data = safetensors_bytes(file, &tiny_bytes);
+    tiny = malloc(tiny_bytes + ROOM);
+    scratch = malloc(tiny_bytes + ROOM);
+    memcpy(tiny, data, tiny_bytes);
+    safetensors_close(file);
+}
+
+static enum status open_bytes(const uint8_t *data, size_t bytes, struct model **out,
+                              struct error *error)
+{
+    char path[] = "/tmp/swerve_model_XXXXXX";
+    const struct model_open_options options = {NN_BF16, cpu_flags_detect()};
+    int fd = mkstemp(path);
+    EXPECT(fd >= 0);
+    EXPECT_INT(write(fd, data, bytes), (long long)bytes);
+    close(fd);
+    enum status status = model_open(path, &options, out, error);
+    unlink(path);
+    if (status != STATUS_OK) {
+        EXPECT(strncmp(error->text, path, strlen(path)) == 0);
+    }
+    return status;
+}
+
+static uint64_t header_bytes_of(const uint8_t *file)
+{
+    uint64_t bytes = 0;
+    memcpy(&bytes, file, sizeof bytes); /* tests run on little-endian machines */
+    return bytes;
+}
+
+/* scratch = tiny with the first `from` in the header replaced by `to`, padded to 8; its size. */
+static size_t with_header(const char *from, const char *to)
+{
+    uint64_t old = header_bytes_of(tiny);
+    char *header = (char *)tiny + 8;
+    char *at = memmem(header, (size_t)old, from, strlen(from));
+    EXPECT(at != NULL);
+    size_t before = (size_t)(at - header);
+    char *out = (char *)scratch + 8;
+    memcpy(out, header, before);
+    memcpy(out + before, to, strlen(to));
+    size_t used = before + strlen(to);
+    size_t rest = (size_t)old - before - strlen(from);
+    memcpy(out + used, at + strlen(from), rest);
+    used += rest;
+    while (used % 8 != 0) {
+        out[used++] = ' ';
+    }
+    memcpy(scratch, &(uint64_t){used}, 8);
+    memcpy(out + used, header + old, tiny_bytes - 8 - (size_t)old);
+    return tiny_bytes - (size_t)old + used;
+}
+
+static void tiny_says_what_it_is(void)
+{
+    struct model *model = NULL;
+    struct error error = {0};
+    load_tiny();
+    EXPECT_OK(open_bytes(tiny, tiny_bytes, &model, &error), error);
+    const struct model_config *config = model_config(model);
+    EXPECT_TEXT(config->name, "tiny");
+    EXPECT_INT(config->tier, TIER_STUDENT);
+    EXPECT_INT(config->width, 64);
+    EXPECT_INT(config->layers, 2);
+    EXPECT_INT(config->bev_channels, 32);
+    EXPECT_INT(config->camera_channels, 32);
+    EXPECT_INT(config->window, 3);
+    EXPECT_INT(config->steps, 2);
+    EXPECT_NEAR(config->schedule[1], 0.4, 1e-15);
+    EXPECT(config->joint[0] && !config->joint[1]);
+    EXPECT_INT(config->horizon_ticks[LAYOUT_MAP], 10);
+    EXPECT_TEXT(model_note(model), "random weights for tests");
+    char hash[SHA256_HEX_BYTES];
+    sha256_hex(tiny, tiny_bytes, hash);
+    EXPECT_TEXT(model_hash(model), hash);
+    char sampler[LIMIT_ID_BYTES];
+    model_sampler(model, LAYOUT_MAP, sampler);
+    EXPECT_TEXT(sampler, "map/euler2/bf16");
+    EXPECT(model_kernels_name(model) != NULL);
+    model_close(model);
+    model_close(NULL);
+}
+
+/* Two layers more: what they compute, counted by hand. */
+static void flop_counts_the_shapes(void)
+{
+    struct model_config config = {.name = "x",
+                                  .tier = TIER_TEACHER,
+                                  .width = 64,
+                                  .layers = 1,
+                                  .bev_channels = 32,
+                                  .camera_channels = 32,
+                                  .window = 4,
+                                  .steps = 3,
+                                  .schedule = {0.0, 0.3, 0.5, 1.0}};
+    const struct model_open_options options = {NN_FP32, 0};
+    struct error error = {0};
+    double flop[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct model *model = NULL;
+        config.layers = 1 + 2 * i;
+        config.joint[1] = true;
+        EXPECT_OK(model_random(&config, &options, 1, &model, &error), error);
+        flop[i] = model_tick_flop(model);
+        model_close(model);
+    }
+    double products = 2.0 * 216 * 64 * 64 * (3 + 1 + 1 + 1 + 4 + 4) * 3 + 2.0 * 216 * 64 * 64 * 2;
+    double temporal = 4.0 * 216 * 5 * 64 * 3;
+    double joint = 4.0 * 216 * 216 * 64 * 3;
+    double apart = 4.0 * (144 * 144 + 3 * 24 * 24) * 64 * 3;
+    EXPECT_NEAR(flop[1] - flop[0], 2 * products + 2 * temporal + joint + apart, 1.0);
+    EXPECT(flop[0] > 2.0 * 9216 * 9 * 32 * (32 + 32 + 64 + 32) * 3);
+}
+
+static const struct {
+    const char *from;
+    const char *to;
+    const char *says;
+} faults[] = {
+    {"swerve-world-model/1", "swerve-world-model/2", "expected \"swerve-world-model/1\""},
+    {"\"format\"", "\"formal\"", "expected \"format\""},
+    {"\"note\"", "\"mote\"", "expected \"note\""},
+    {"\"config\"", "\"konfig\"", "expected \"config\""},
+    {"\\\"width\\\": 64", "\\\"width\\\": 48", "multiple of 32, found 48"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 96", "expected shape [96"},
+    {"\\\"width\\\": 64", "\\\"width\\\": 4096", "expected 32 to 1024, found 4096"},
+    {"\\\"width\\\": 64", "\\\"width\\\": \\\"64\\\"", "an integer"},
+    {"\\\"width\\\": 64", "\\\"girth\\\": 64", "found \"girth\""},
+    {"\\\"width\\\": 64", "\\\"width\\\": 64, \\\"width\\\": 64", "once, found \"width\""},
+    {"\\\"width\\\": 64, ", "", "expected \"width\", found none"},
+    {"\\\"layers\\\": 2", "\\\"layers\\\": 3", "one entry per layer (3), found 2"},
+    {"\\\"layers\\\": 2", "\\\"layers\\\": 0", "found 0"},
+    {"\\\"window\\\": 3", "\\\"window\\\": 17", "1 to 16, found 17"},
+    {"\\\"window\\\": 3", "\\\"window\\\": 2", "\"blocks.0.tbias\": expected shape [2, 2]"},
+    {"\\\"student\\\"", "\\\"pupil\\\"", "found \"pupil\""},
+    {"[0.0, 0.4, 1.0]", "[0.0, 0.4, 0.4, 1.0]", "found 0.4 after 0.4"},
+    {"[0.0, 0.4, 1.0]", "[0.1, 1.0]", "found 0.1 to 1"},
+    {"[0.0, 0.4, 1.0]", "[0.0, 0.9]", "found 0 to 0.9"},
+    {"[0.0, 0.4, 1.0]", "[0.0]", "at least two times"},
+    {"[0.0, 0.4, 1.0]", "[]", "at least two times"},
+    {"[1, 0]", "[1, 2]", "expected 0 to 1, found 2"},
+    {"[1, 0]", "[1, 0, 1]", "found 3"},
+    {"\\\"agents\\\": 100", "\\\"agents\\\": 100000", "expected 0 to 6000"},
+    {"\\\"agents\\\": 100", "\\\"all\\\": 100", "found \"all\""},
+    {"\\\"agents\\\": 100, ", "", "found fewer"},
+    {"\\\"name\\\": \\\"tiny\\\"", "\\\"name\\\": \\\"\\\"", "name: expected one"},
+    {"\"bev.mid.weight\"", "\"bev.mad.weight\"",
+     "\"bev.mid.weight\": expected shape [32, 3, 3, 32]"},
+    {"\"shape\":[216,64]", "\"shape\":[64,216]",
+     "\"pos\": expected shape [216, 64], found [64, 216]"},
+    {"\"shape\":[216,64]", "\"shape\":[13824]", "found [13824]"},
+    {"\"blocks.1.null_v\"", "\"blocks.2.null_v\"", "\"blocks.1.null_v\""},
+};
+
+static void each_fault_is_named(void)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        struct model *model = NULL;
+        struct error error = {0};
+        size_t bytes = with_header(faults[i].from, faults[i].to);
+        enum status status = open_bytes(scratch, bytes, &model, &error);
+        if (status != STATUS_BAD_INPUT || strstr(error.text, faults[i].says) == NULL) {
+            TEST_FAIL("fault %zu (%s): expected \"%s\", found status %d, \"%s\"", i, faults[i].to,
+                      faults[i].says, (int)status, error.text);
+        }
+    }
+}
+
+/* Where a tensor's bytes lie in tiny. */
+static size_t place_of(const char *name, size_t *count)
+{
+    struct safetensors *file = NULL;
+    struct error error = {0};
+    EXPECT_OK(safetensors_parse("tiny", tiny, tiny_bytes, &file, &error), error);
+    const struct safetensors_tensor *tensor = safetensors_find(file, name);
+    EXPECT(tensor != NULL && tensor->dtype == SAFETENSORS_BF16);
+    size_t place = (size_t)((const uint8_t *)tensor->data - tiny);
+    *count = (size_t)tensor->count;
+    safetensors_close(file);
+    return place;
+}
+
+static void values_that_are_not_finite_are_refused(void)
+{
+    static const uint16_t bad[] = {0x7f80, 0xff80, 0x7fc0, 0xffff, 0x7f81};
+    static const char *const names[] = {"bev.head.weight", "pos", "blocks.1.tbias", "time1.bias"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct model *model = NULL;
+        struct error error = {0};
+        char expected[64];
+        size_t count = 0;
+        const char *name = names[i % 4];
+        size_t place = place_of(name, &count);
+        size_t element = i == 0 ? 0 : count - 1;
+        memcpy(scratch, tiny, tiny_bytes);
+        memcpy(scratch + place + 2 * element, &bad[i], 2);
+        EXPECT_INT(open_bytes(scratch, tiny_bytes, &model, &error), STATUS_BAD_INPUT);
+        snprintf(expected, sizeof expected, "NaN or infinity at element %zu", element);
+        EXPECT_CONTAINS(error.text, name);
+        EXPECT_CONTAINS(error.text, expected);
+    }
+}
+
+/* One tensor too many, with its bytes: everything else is right. */
+static void an_extra_tensor_is_refused(void)
+{
+    struct model *model = NULL;
+    struct error error = {0};
+    char entry[128];
+    size_t data_bytes = tiny_bytes - 8 - (size_t)header_bytes_of(tiny);
+    snprintf(entry, sizeof entry,
+             "{\"zusatz\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[%zu,%zu]},", data_bytes,
+             data_bytes + 2);
+    size_t bytes = with_header("{", entry);
+    scratch[bytes++] = 0;
+    scratch[bytes++] = 0;
+    EXPECT_INT(open_bytes(scratch, bytes, &model, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "tensor \"zusatz\": expected only the");
+}
+
+static void any_changed_weight_changes_the_hash(void)
+{
+    struct model *model = NULL;
+    struct error error = {0};
+    char before[SHA256_HEX_BYTES];
+    sha256_hex(tiny, tiny_bytes, before);
+    memcpy(scratch, tiny, tiny_bytes);
+    scratch[tiny_bytes - 2] ^= 1;
+    EXPECT_OK(open_bytes(scratch, tiny_bytes, &model, &error), error);
+    EXPECT(strcmp(model_hash(model), before) != 0);
+    model_close(model);
+}
+
+static void random_models_check_their_shape(void)
+{
+    struct model *model = NULL;
+    struct error error = {0};
+    struct model_config config = {.name = "x",
+                                  .width = 40,
+                                  .layers = 1,
+                                  .bev_channels = 32,
+                                  .camera_channels = 32,
+                                  .window = 1,
+                                  .steps = 1,
+                                  .schedule = {0.0, 1.0}};
+    const struct model_open_options options = {NN_FP32, 0};
+    EXPECT_INT(model_random(&config, &options, 1, &model, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "multiple of 32, found 40");
+    free(tiny);
+    free(scratch);
+}
+
+int main(int argc, char **argv)
+{
+    data_directory = argc > 1 ? argv[1] : "tests/engine/data";
+    return TEST_RUN(TEST(tiny_says_what_it_is), TEST(flop_counts_the_shapes),
+                    TEST(each_fault_is_named), TEST(values_that_are_not_finite_are_refused),
+                    TEST(an_extra_tensor_is_refused), TEST(any_changed_weight_changes_the_hash),
+                    TEST(random_models_check_their_shape));
+}

@@ -1,0 +1,212 @@
+#!/bin/bash
+# Goal: swerve datagen writes what engine/model.md says, reproducibly, and keeps held-out scenarios
+# apart; its faults name the file and leave nothing half-written behind.
+# Method: small sets from the smoke suite, read with plain Python; every rule that can be computed
+# from the records (windows, headings, one-hot conditions, distances driven) is computed again.
+#
+# Usage: test_datagen.sh SWERVE SOURCE_ROOT
+set -u -o pipefail
+swerve=$(realpath "$1")
+root=$(realpath "$2")
+suite=$root/scenarios/smoke.json
+work=$(mktemp -d /tmp/swerve-datagen-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+count=0
+failed=0
+problem=""
+fail() {
+    problem="$problem
+# line ${BASH_LINENO[0]}: $*"
+}
+t() {
+    count=$((count + 1))
+    problem=""
+    "$1"
+    if [ -z "$problem" ]; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1$problem"
+        failed=$((failed + 1))
+    fi
+}
+code() {
+    local expected=$1
+    shift
+    "$@" >out 2>err
+    local found=$?
+    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 300 err)"
+}
+says() {
+    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
+}
+# py ARGUMENTS: the script on stdin, with shard.py beside it.
+py() {
+    PYTHONPATH=$work python3 - "$@" 2>pyerr || fail "line ${BASH_LINENO[0]}: $(tail -1 pyerr)"
+}
+
+cat >shard.py <<'PY'
+import json, math, struct
+WIDTH = {"U8": ("B", 1), "I32": ("i", 4), "I64": ("q", 8), "F32": ("f", 4)}
+
+class Shard:
+    """A safetensors file, checked byte by byte as it is opened."""
+    def __init__(self, path):
+        data = open(path, "rb").read()
+        (n,) = struct.unpack("<Q", data[:8])
+        assert n % 8 == 0, "header is not aligned"
+        header = json.loads(data[8:8 + n])
+        self.metadata = header.pop("__metadata__")
+        assert all(isinstance(v, str) for v in self.metadata.values())
+        self.shape, self.raw, self.kind, end = {}, {}, {}, 0
+        for name, t in header.items():
+            a, b = t["data_offsets"]
+            assert b - a == math.prod(t["shape"]) * WIDTH[t["dtype"]][1], name
+            self.shape[name], self.kind[name] = t["shape"], t["dtype"]
+            self.raw[name] = memoryview(data)[8 + n + a:8 + n + b]
+            assert (8 + n + a) % WIDTH[t["dtype"]][1] == 0, name + " is not aligned"
+        spans = sorted(t["data_offsets"] for t in header.values())
+        for a, b in spans:
+            assert a == end, "a gap"
+            end = b
+        assert 8 + n + end == len(data), "the file's length"
+        self.scenarios = json.loads(self.metadata["scenarios"])
+
+    def rows(self, name):
+        """The tensor as tuples of its last dimension (not for the big ones)."""
+        letter, _ = WIDTH[self.kind[name]]
+        width = self.shape[name][-1]
+        return [r for r in struct.iter_unpack("<%d%s" % (width, letter), self.raw[name])]
+
+    def frame(self, name, index):
+        size = math.prod(self.shape[name][2:])
+        return self.raw[name][index * size:(index + 1) * size]
+PY
+
+a_shard_is_what_the_page_says() {
+    code 0 "$swerve" datagen "$suite" -o a --clips 6 --frames 4 --held-out 0
+    says out "6 clips of 4 frames in 1 shards"
+    [ "$(ls a)" = "train-00000.safetensors" ] || fail "files: $(ls a)"
+    py <<'PY'
+from shard import *
+s = Shard("a/train-00000.safetensors")
+assert s.metadata["format"] == "swerve-shard/1" and s.metadata["suite"] == "smoke"
+assert len(s.metadata["revision"]) == 64 and len(s.scenarios) == 8
+cam = [6, 4, 3, 32, 48, 12]
+assert s.shape == {"bev": [6, 4, 96, 96, 22], "clean": [6, 4, 96, 96, 12], "camera": cam,
+                   "camera_agents": cam, "camera_map": cam, "window": [6, 4, 2],
+                   "ego": [6, 4, 4], "cond": [6, 4, 64], "clip": [6, 4]}, s.shape
+assert {k: v for k, v in s.kind.items() if v != "U8"} == {
+    "window": "I32", "ego": "F32", "cond": "F32", "clip": "I64"}
+def first(middle, share):
+    p = (middle - 48) / 8
+    return math.ceil(p) if share > 0.38 else math.floor(p) if share < -0.38 else math.floor(p + 0.5)
+ego, window, cond, clip = (s.rows(n) for n in ("ego", "window", "cond", "clip"))
+for seed, scenario, start, held_out in clip:
+    assert seed >= 0 and 0 <= scenario < 8 and start >= 0 and held_out == 0
+for i, ((u, v, h, speed), w, c) in enumerate(zip(ego, window, cond)):
+    assert w == (first(u + 32 * math.cos(h), math.cos(h)), first(v + 32 * math.sin(h), math.sin(h)))
+    assert c[:3] == (0, 0, 0) and sum(c[3:8]) == 1 and sum(c[8:11]) == 1 and not any(c[40:])
+    assert abs(c[13] * 20 - speed) < 1e-4 and abs(c[17] - math.cos(h)) < 1e-6
+    assert abs(c[22] - (u - 8 * w[0] - 48) / 48) < 1e-4
+    if i % 4:
+        pu, pv = ego[i - 1][:2]
+        moved = math.hypot(u - pu, v - pv)
+        assert abs(moved - 2 * math.hypot(c[19], c[20])) < 1e-3
+        assert moved < 0.1 * speed + 0.6
+    bev, clean = s.frame("bev", i), s.frame("clean", i)
+    assert set(bev[20::22]) | set(bev[21::22]) >= {128}
+    for k in range(4):
+        seen = sum(bev[k::22]); true = sum(clean[k::12])
+        assert seen <= 1.2 * true + 8 * 96 * 4
+    assert max(s.frame("camera", i)) > min(s.frame("camera", i))
+turned = sum(abs(math.remainder(e[2], 2 * math.pi)) > 0.3 for e in ego)
+assert turned >= 4, "no anchor was turned"
+PY
+}
+
+the_same_options_give_the_same_bytes() {
+    code 0 "$swerve" datagen "$suite" -o b --clips 6 --frames 4 --held-out 0 --json
+    python3 -c 'import json; d=json.load(open("out")); assert (d["train_clips"], d["held_out_clips"], d["shards"], d["frames"]) == (6, 0, 1, 24)' || fail "$(cat out)"
+    cmp -s a/train-00000.safetensors b/train-00000.safetensors || fail "a and b differ"
+    code 0 "$swerve" datagen "$suite" -o c --clips 6 --frames 4 --held-out 0 --seed 2
+    cmp -s a/train-00000.safetensors c/train-00000.safetensors && fail "another seed, the same bytes"
+    code 0 "$swerve" datagen "$suite" -o d --clips 6 --frames 4 --held-out 0 --shard-clips 4
+    [ "$(ls d | tr '\n' ' ')" = "train-00000.safetensors train-00001.safetensors " ] || fail "files: $(ls d)"
+    py <<'PY'
+from shard import *
+whole = Shard("a/train-00000.safetensors")
+parts = [Shard("d/train-0000%d.safetensors" % i) for i in range(2)]
+for name in whole.raw:
+    assert bytes(whole.raw[name]) == b"".join(bytes(p.raw[name]) for p in parts), name
+PY
+}
+
+held_out_scenarios_are_never_trained_on() {
+    code 0 "$swerve" datagen "$suite" -o e --clips 24 --frames 2 --held-out 0.4
+    code 0 "$swerve" datagen "$suite" -o f --clips 3 --frames 2 --held-out 0.4 --only held-out
+    [ "$(ls f)" = "heldout-00000.safetensors" ] || fail "files: $(ls f)"
+    py <<'PY'
+from shard import *
+train, held, only = (Shard(p + "-00000.safetensors") for p in ("e/train", "e/heldout", "f/heldout"))
+a = {c[1] for c in train.rows("clip")}
+b = {c[1] for c in held.rows("clip")}
+assert a and b and not a & b and a | b == set(range(8)), (a, b)
+assert {c[3] for c in train.rows("clip")} == {0} and {c[3] for c in held.rows("clip")} == {1}
+assert {c[1] for c in only.rows("clip")} <= b
+assert abs(len(held.rows("clip")) - 24 * len(b) / 8) < 1
+PY
+}
+
+planners_drive_differently() {
+    code 0 "$swerve" datagen "$suite" -o g --clips 4 --frames 8 --held-out 0 --planner builtin:maintain
+    code 0 "$swerve" datagen "$suite" -o h --clips 4 --frames 8 --held-out 0 --planner builtin:brake
+    cmp -s g/train-00000.safetensors h/train-00000.safetensors && fail "two planners, the same bytes"
+    code 3 "$swerve" datagen "$suite" -o i --clips 4 --frames 8 --planner builtin:nobody
+    says err "nobody"
+}
+
+mistakes_are_named() {
+    code 2 "$swerve" datagen "$suite"
+    says err "-o DIR"
+    code 2 "$swerve" datagen "$suite" -o x --clips 0
+    says err "--clips: expected 1 to"
+    code 2 "$swerve" datagen "$suite" -o x --frames 601
+    says err "--frames"
+    code 2 "$swerve" datagen "$suite" -o x --held-out 1.5
+    says err '"1.5"'
+    code 2 "$swerve" datagen "$suite" -o x --only some
+    says err '"some"'
+    [ -e x ] && fail "a directory was made for nothing"
+    code 3 "$swerve" datagen nowhere.json -o x
+    says err "nowhere.json"
+    code 3 "$swerve" datagen "$suite" -o x --held-out 0 --only held-out
+    says err "found none"
+    code 4 "$swerve" datagen "$suite" -o no/such/place
+    says err "no/such/place"
+    touch file
+    code 4 "$swerve" datagen "$suite" -o file
+    says err "file"
+}
+
+a_full_disk_leaves_no_shard() {
+    mkdir full
+    (
+        trap '' XFSZ
+        ulimit -f 64
+        exec "$swerve" datagen "$suite" -o full --clips 2 --frames 2 >out 2>err
+    )
+    [ $? = 4 ] || fail "expected exit 4: $(cat err)"
+    says err "full/train-00000.safetensors"
+    [ -z "$(ls -A full)" ] || fail "left behind: $(ls -A full)"
+}
+
+echo 1..6
+t a_shard_is_what_the_page_says
+t the_same_options_give_the_same_bytes
+t held_out_scenarios_are_never_trained_on
+t planners_drive_differently
+t mistakes_are_named
+t a_full_disk_leaves_no_shard
+[ "$failed" = 0 ]

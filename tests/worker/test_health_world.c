@@ -1,0 +1,303 @@
+/*
+ * Health of learned worlds. Every planted fault is caught by the right check within five ticks of
+ * its beginning, in the degrees where it can be seen, with built-in and with calibrated bounds; a
+ * healthy drive is never flagged; calibration watches, is bound to its model and cannot make a
+ * frozen world healthy. Statistics against their definition on random signs.
+ */
+#include "tests/worker/jobs.h"
+#include "tests/worker/learned_double.h"
+
+#include "base/rng.h"
+#include "worker/health_world.h"
+
+#include <unistd.h>
+
+enum { HORIZON = 30, SICK_FROM = 9 };
+
+static struct model healthy_model = {.config = {.tier = TIER_STUDENT, .steps = 4}};
+
+/* A drive past parked and moving cars and a pedestrian; what a camera sees is not symmetric. */
+static void make_scene(struct jobs_scenario *s)
+{
+    jobs_scenario_init(s, "drive", HORIZON);
+    jobs_clear_lane(s);
+    jobs_branch(s, 4, INTERVENE_EGO_BRAKE)->decel_mps2 = 1.0;
+    jobs_stage(s);
+    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
+        healthy_model.config.horizon_ticks[i] = HORIZON;
+    }
+}
+
+static struct job_run *drive(const struct jobs_scenario *s, enum layout_degree degree,
+                             const struct health_bounds *bounds, uint32_t slots)
+{
+    struct job_run *job;
+    struct runner *runner = NULL;
+    struct error error;
+    const struct runner_config config = {
+        .world = &double_student_ops,
+        .planner = "builtin:maintain",
+        .planner_config = {.tick_deadline_ms = 400},
+        .slot_count = slots,
+        .model = &healthy_model,
+        .degree = degree,
+        .bounds = bounds,
+        .clock = clock_system(),
+    };
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, s, 0, 5);
+    jobs_run(runner, &job, 1);
+    runner_destroy(runner);
+    return job;
+}
+
+static const struct {
+    enum planted_fault fault;
+    int check;                      /* -1: any */
+    bool seen[LAYOUT_DEGREE_COUNT]; /* in which degrees */
+} cases[] = {
+    {PLANTED_NAN, HEALTH_NOT_FINITE, {true, true, true}},
+    {PLANTED_FROZEN, HEALTH_FROZEN, {true, true, true}},
+    {PLANTED_TELEPORT, -1, {true, false, false}},
+    {PLANTED_JUMP, HEALTH_TELEPORT, {true, true, true}},
+    {PLANTED_BLOOM, HEALTH_MASS, {true, true, true}},
+    {PLANTED_FADE, -1, {true, false, false}},
+    {PLANTED_MIRROR, HEALTH_CAMERA, {true, true, false}},
+    {PLANTED_SATURATED, HEALTH_SATURATED, {true, true, true}},
+    {PLANTED_HORIZON, HEALTH_HORIZON, {true, true, true}},
+    {PLANTED_LOST, HEALTH_PERMANENCE, {true, true, true}},
+};
+
+static double worst_statistic[LAYOUT_DEGREE_COUNT][MEASURE_COUNT];
+
+static struct health_calibration calibration;
+static enum layout_degree observed_degree;
+
+static void observe(void *context, const struct world_signs *signs, const double *statistic)
+{
+    (void)context;
+    (void)signs;
+    health_calibration_add(&calibration, observed_degree, statistic);
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        double sign = health_measures[i].low_is_sick ? -1.0 : 1.0;
+        double *worst = &worst_statistic[observed_degree][i];
+        if (!isnan(statistic[i]) && (isnan(*worst) || sign * statistic[i] > sign * *worst)) {
+            *worst = statistic[i];
+        }
+    }
+}
+
+/* Drives without judging; fills `calibration`. */
+static void watch(const struct jobs_scenario *s, enum layout_degree degree, uint64_t seed)
+{
+    struct job_run *job;
+    struct runner *runner = NULL;
+    struct error error;
+    const struct runner_config config = {
+        .world = &double_student_ops,
+        .planner = "builtin:maintain",
+        .slot_count = 2,
+        .model = &healthy_model,
+        .degree = degree,
+        .observe_health = observe,
+        .clock = clock_system(),
+    };
+    observed_degree = degree;
+    EXPECT_OK(runner_create(&config, &runner, &error), error);
+    jobs_add(runner, s, 0, seed);
+    jobs_run(runner, &job, 1);
+    runner_destroy(runner);
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        EXPECT(job->results[i].verdict != VERDICT_FLAGGED);
+    }
+    calibration.rollouts++;
+    job_run_destroy(job);
+}
+
+static void calibrate(const struct jobs_scenario *s)
+{
+    memset(&calibration, 0, sizeof calibration);
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            worst_statistic[degree][i] = (double)NAN;
+        }
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            watch(s, (enum layout_degree)degree, seed);
+        }
+    }
+}
+
+static void a_healthy_drive_is_never_flagged(void)
+{
+    struct jobs_scenario s;
+    planted.fault = PLANTED_NONE;
+    make_scene(&s);
+    calibrate(&s);
+    struct health_bounds calibrated = health_calibration_bounds(&calibration, "h");
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        const struct health_bounds *both[] = {NULL, &calibrated};
+        for (int b = 0; b < 2; b++) {
+            struct job_run *job = drive(&s, (enum layout_degree)degree, both[b], 2);
+            for (uint32_t i = 0; i < job->rollout_count; i++) {
+                EXPECT_TEXT(job->results[i].error, "");
+                EXPECT_INT(job->results[i].ticks, HORIZON);
+                double ticks = job->results[i].ticks - job->results[i].prefix_ticks;
+                EXPECT(fabs(job->results[i].flop - ticks * DOUBLE_MFLOP_PER_TICK * 1e6) < 1.0);
+                EXPECT(job->results[i].evidence == NULL);
+            }
+            job_run_destroy(job);
+        }
+    }
+    jobs_scenario_finish(&s);
+}
+
+static void every_planted_fault_is_caught(void)
+{
+    struct jobs_scenario s;
+    planted.fault = PLANTED_NONE;
+    make_scene(&s);
+    calibrate(&s);
+    struct health_bounds calibrated = health_calibration_bounds(&calibration, "h");
+    planted.from_tick = SICK_FROM;
+    planted.in_tier[TIER_STUDENT] = true;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+            for (int b = 0; b < 2 && cases[c].seen[degree]; b++) {
+                planted.fault = cases[c].fault;
+                struct job_run *job = drive(&s, (enum layout_degree)degree,
+                                            b == 0 ? NULL : &calibrated, 1 + (uint32_t)(c % 2));
+                for (uint32_t i = 0; i < job->rollout_count; i++) {
+                    const struct rollout_result *result = &job->results[i];
+                    if (result->verdict != VERDICT_FLAGGED ||
+                        /* Narrower bounds may see another side of a fault first. */
+                        (b == 0 && cases[c].check >= 0 &&
+                         (int)result->health.check != cases[c].check) ||
+                        result->health.tick < SICK_FROM || result->health.tick > SICK_FROM + 5) {
+                        TEST_FAIL("fault %d, %s, %s bounds: verdict %d, \"%s\"",
+                                  (int)cases[c].fault, layout_degree_names[degree],
+                                  b == 0 ? "built-in" : "calibrated", (int)result->verdict,
+                                  result->error);
+                    }
+                    EXPECT(result->evidence != NULL);
+                    EXPECT_CONTAINS(result->error, health_check_names[result->health.check]);
+                }
+                job_run_destroy(job);
+            }
+        }
+    }
+    planted.fault = PLANTED_NONE;
+    jobs_scenario_finish(&s);
+}
+
+static double draw(uint64_t *state)
+{
+    return (double)(rng_mix(++*state) >> 11) * 0x1p-53;
+}
+
+/* The statistic is the mildest of the last values, and none before there are enough in a row. */
+static void statistics_are_the_mildest_of_the_last(void)
+{
+    uint64_t state = 1;
+    for (int round = 0; round < 200; round++) {
+        struct health_world memory = {0};
+        struct health_world twin;
+        double past[64];
+        for (uint32_t tick = 0; tick < 64; tick++) {
+            bool nothing = draw(&state) < 0.2;
+            struct world_signs signs = {
+                .tick = tick,
+                .saturated_share = draw(&state),
+                .layout_iou = nothing ? (double)NAN : draw(&state),
+                .layout_cells = 100,
+                .occupancy_cells = 100,
+                .camera_layout_corr = (double)NAN,
+                .ego_step_m = 0.0,
+            };
+            double statistic[MEASURE_COUNT];
+            double again[MEASURE_COUNT];
+            past[tick] = signs.layout_iou;
+            twin = memory; /* a fork */
+            health_world_measure(&memory, &signs, statistic);
+            health_world_measure(&twin, &signs, again);
+            double expected = past[tick];
+            for (uint32_t back = 1; back < health_measures[MEASURE_LAYOUT].ticks; back++) {
+                double before = back > tick ? (double)NAN : past[tick - back];
+                expected = isnan(before) || before > expected ? before : expected;
+            }
+            EXPECT(isnan(expected) ? isnan(statistic[MEASURE_LAYOUT])
+                                   : statistic[MEASURE_LAYOUT] == expected);
+            EXPECT(isnan(statistic[MEASURE_STILL]) && isnan(statistic[MEASURE_CAMERA]));
+            EXPECT(statistic[MEASURE_MASS_HIGH] == 1.0 || tick < 2);
+            for (int i = 0; i < MEASURE_COUNT; i++) {
+                EXPECT(isnan(statistic[i]) ? isnan(again[i]) : statistic[i] == again[i]);
+            }
+        }
+    }
+}
+
+static char directory[64];
+
+static void write_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *stream = fopen(path, "w");
+    EXPECT(stream != NULL);
+    EXPECT(fputs(text, stream) >= 0);
+    EXPECT_INT(fclose(stream), 0);
+}
+
+static void calibrations_belong_to_their_model(void)
+{
+    struct jobs_scenario s;
+    struct error error;
+    struct health_bounds saved;
+    struct health_bounds loaded;
+    char hash[SHA256_HEX_BYTES];
+    char other[SHA256_HEX_BYTES];
+    sha256_hex("a", 1, hash);
+    sha256_hex("b", 1, other);
+    planted.fault = PLANTED_NONE;
+    make_scene(&s);
+    calibrate(&s);
+    saved = health_calibration_bounds(&calibration, hash);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, &loaded, &error), error);
+    EXPECT(!loaded.calibrated);
+    EXPECT_OK(health_calibration_save(&calibration, &saved, directory, "m", &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, &loaded, &error), error);
+    EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
+    EXPECT_INT(health_bounds_load(directory, "m", other, &loaded, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "m.health.json");
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            double worst = worst_statistic[degree][i];
+            double bound = saved.bound[degree][i];
+            const struct health_measure_info *info = &health_measures[i];
+            EXPECT(bound >= info->floor && bound <= info->ceiling);
+            if (isnan(worst)) {
+                EXPECT(bound == info->builtin[degree]);
+            } else {
+                EXPECT(info->low_is_sick ? bound <= fmax(worst, info->floor)
+                                         : bound >= fmin(worst, info->ceiling));
+            }
+        }
+    }
+    write_file("bad.health.json", "{\"format\": \"swerve-health/1\"}");
+    EXPECT(health_bounds_load(directory, "bad", hash, &loaded, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, "bad.health.json");
+    jobs_scenario_finish(&s);
+}
+
+int main(void)
+{
+    char command[128];
+    snprintf(directory, sizeof directory, "/tmp/swerve-health-XXXXXX");
+    if (mkdtemp(directory) == NULL) {
+        return 1;
+    }
+    int failed = TEST_RUN(
+        TEST(a_healthy_drive_is_never_flagged), TEST(every_planted_fault_is_caught),
+        TEST(statistics_are_the_mildest_of_the_last), TEST(calibrations_belong_to_their_model));
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    return system(command) == 0 ? failed : 1;
+}

@@ -1,0 +1,194 @@
+/*
+ * Registry and models. A model of the registry is kept beside it through random promotions and
+ * rollbacks, reloaded from the file each time; a job's model is found by its hash and by nothing
+ * else; files that changed, lie about their tier or are not there are said to be so.
+ */
+#include "tests/worker/learned_double.h"
+
+#include "base/rng.h"
+
+#include <unistd.h>
+
+static char directory[64];
+static struct error error;
+
+static void write_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *stream = fopen(path, "w");
+    EXPECT(stream != NULL);
+    EXPECT(fputs(text, stream) >= 0);
+    EXPECT_INT(fclose(stream), 0);
+}
+
+static void remove_file(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    unlink(path);
+}
+
+static void without_a_registry_names_decide(void)
+{
+    static struct registry registry;
+    remove_file("registry.json");
+    remove_file("student.safetensors");
+    EXPECT_OK(registry_load(directory, &registry, &error), error);
+    EXPECT(registry_promoted(&registry, TIER_STUDENT) == NULL);
+    write_file("student.safetensors", "student 4 100");
+    EXPECT_OK(registry_load(directory, &registry, &error), error);
+    EXPECT(!registry.stored);
+    EXPECT_TEXT(registry_promoted(&registry, TIER_STUDENT)->name, "student");
+    EXPECT(registry_promoted(&registry, TIER_TEACHER) == NULL);
+    EXPECT(registry_promoted(&registry, TIER_OBJECT) == NULL);
+    EXPECT_OK(registry_load("/nowhere", &registry, &error), error);
+    EXPECT(registry_promoted(&registry, TIER_STUDENT) == NULL);
+}
+
+static void promotions_are_a_stack(void)
+{
+    static struct registry registry;
+    char stack[100][LIMIT_ID_BYTES];
+    uint32_t depth = 0;
+    remove_file("registry.json");
+    remove_file("student.safetensors");
+    EXPECT_OK(registry_load(directory, &registry, &error), error);
+    for (uint64_t i = 0; i < 90; i++) {
+        if (rng_mix(i) % 5 < 3) {
+            struct registry_entry entry = {.promoted_s = (int64_t)i};
+            snprintf(entry.name, sizeof entry.name, "model-%d", (int)i);
+            sha256_hex(entry.name, strlen(entry.name), entry.hash);
+            registry_promote(&registry, TIER_STUDENT, &entry);
+            memcpy(stack[depth++], entry.name, sizeof stack[0]);
+            if (depth > REGISTRY_DEPTH) {
+                memmove(stack[0], stack[1], sizeof stack[0] * --depth);
+            }
+        } else if (depth > 1) {
+            EXPECT_OK(registry_rollback(&registry, TIER_STUDENT, &error), error);
+            depth--;
+        } else {
+            EXPECT_INT(registry_rollback(&registry, TIER_STUDENT, &error), STATUS_CONFLICT);
+        }
+        EXPECT_OK(registry_save(&registry, &error), error);
+        EXPECT_OK(registry_load(directory, &registry, &error), error);
+        const struct registry_entry *now = registry_promoted(&registry, TIER_STUDENT);
+        EXPECT((now == NULL) == (depth == 0));
+        EXPECT(now == NULL || strcmp(now->name, stack[depth - 1]) == 0);
+        EXPECT(registry_promoted(&registry, TIER_TEACHER) == NULL);
+    }
+    for (int i = 0; i < 2 * REGISTRY_DEPTH; i++) {
+        struct registry_entry entry = {.name = "many"};
+        registry_promote(&registry, TIER_TEACHER, &entry);
+    }
+    EXPECT_INT(registry.tiers[TIER_TEACHER].count, REGISTRY_DEPTH);
+}
+
+static void wrong_registries_are_refused(void)
+{
+    static const char *const texts[] = {
+        "{}",
+        "[1]",
+        "{\"format\": \"swerve-models/2\", \"student\": [], \"teacher\": []}",
+        "{\"format\": \"swerve-models/1\", \"student\": {}, \"teacher\": []}",
+        "{\"format\": \"swerve-models/1\", \"student\": [{\"name\": \"a\"}], \"teacher\": []}",
+        "{\"format\": \"swerve-models/1\"",
+    };
+    static struct registry registry;
+    char path[LIMIT_PATH_BYTES];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        write_file("registry.json", texts[i]);
+        EXPECT(registry_load(directory, &registry, &error) != STATUS_OK);
+        EXPECT_CONTAINS(error.text, "registry.json");
+    }
+    remove_file("registry.json");
+    EXPECT(registry_path(directory, "../x", ".json", path, &error) != STATUS_OK);
+    EXPECT(registry_path(directory, "", ".json", path, &error) != STATUS_OK);
+    EXPECT(registry_path(directory, ".x", ".json", path, &error) != STATUS_OK);
+}
+
+static void jobs_get_their_model_and_no_other(void)
+{
+    struct models *models = NULL;
+    const struct models_model *student = NULL;
+    const struct models_model *found = NULL;
+    char hash[SHA256_HEX_BYTES];
+    remove_file("registry.json");
+    write_file("student.safetensors", "student 4 100");
+    write_file("teacher.safetensors", "student 9 100"); /* it lies */
+    write_file("older.safetensors", "student 3 100");
+    write_file("notes.txt", "student 7 100");
+    EXPECT_OK(models_open(directory, &double_loader, &models, &error), error);
+    EXPECT(models_available(models, TIER_STUDENT));
+    EXPECT_OK(models_promoted(models, TIER_STUDENT, NN_BF16, &student, &error), error);
+    EXPECT_TEXT(student->name, "student");
+    EXPECT(!student->bounds.calibrated);
+    EXPECT_INT(models_promoted(models, TIER_TEACHER, NN_BF16, &found, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "teacher");
+    EXPECT_OK(models_find(models, student->hash, NN_BF16, &found, &error), error);
+    EXPECT(found == student); /* opened once */
+    EXPECT_OK(models_find(models, student->hash, NN_FP32, &found, &error), error);
+    EXPECT(found != student && strcmp(found->hash, student->hash) == 0);
+    sha256_hex("student 3 100", 13, hash);
+    EXPECT_OK(models_find(models, hash, NN_BF16, &found, &error), error);
+    EXPECT_TEXT(found->name, "older");
+    sha256_hex("student 7 100", 13, hash); /* no model file has it */
+    EXPECT_INT(models_find(models, hash, NN_BF16, &found, &error), STATUS_DEVICE);
+    EXPECT_CONTAINS(error.text, directory);
+    EXPECT_INT(models_find(models, "", NN_BF16, &found, &error), STATUS_DEVICE);
+    /* A file that is replaced while the process runs is another model. */
+    write_file("student.safetensors", "student 5 100");
+    sha256_hex("student 5 100", 13, hash);
+    EXPECT_OK(models_find(models, hash, NN_BF16, &found, &error), error);
+    EXPECT_INT(found->config->steps, 5);
+    EXPECT_OK(models_find(models, student->hash, NN_BF16, &found, &error), error);
+    EXPECT_INT(found->config->steps, 4);
+    models_close(models);
+    /* .. and not the one that was promoted. */
+    static struct registry registry;
+    EXPECT_OK(registry_load(directory, &registry, &error), error);
+    struct registry_entry entry = {.name = "student"};
+    sha256_hex("student 4 100", 13, entry.hash);
+    registry_promote(&registry, TIER_STUDENT, &entry);
+    EXPECT_OK(registry_save(&registry, &error), error);
+    EXPECT_OK(models_open(directory, &double_loader, &models, &error), error);
+    EXPECT_INT(models_promoted(models, TIER_STUDENT, NN_BF16, &found, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "changed");
+    models_close(models);
+    EXPECT_INT(models_open("/nowhere", &double_loader, &models, &error), STATUS_NOT_FOUND);
+    models_close(NULL);
+}
+
+static void samplers_are_parsed(void)
+{
+    static const char *const wrong[] = {
+        "", "agents", "agents/bf16", "all/euler4/bf16", "agents/euler4/int8", "/euler4/bf16"};
+    enum layout_degree degree = LAYOUT_AGENTS;
+    enum nn_precision precision = NN_BF16;
+    for (int d = 0; d < LAYOUT_DEGREE_COUNT; d++) {
+        char text[LIMIT_ID_BYTES];
+        snprintf(text, sizeof text, "%s/euler12/%s", layout_degree_names[d],
+                 d == 1 ? "fp32" : "bf16");
+        EXPECT_OK(models_parse_sampler(text, &degree, &precision, &error), error);
+        EXPECT_INT(degree, d);
+        EXPECT_INT(precision, d == 1 ? NN_FP32 : NN_BF16);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        EXPECT_INT(models_parse_sampler(wrong[i], &degree, &precision, &error), STATUS_BAD_INPUT);
+    }
+}
+
+int main(void)
+{
+    char command[128];
+    (void)double_student_ops;
+    snprintf(directory, sizeof directory, "/tmp/swerve-models-XXXXXX");
+    if (mkdtemp(directory) == NULL) {
+        return 1;
+    }
+    int failed = TEST_RUN(TEST(without_a_registry_names_decide), TEST(promotions_are_a_stack),
+                          TEST(wrong_registries_are_refused),
+                          TEST(jobs_get_their_model_and_no_other), TEST(samplers_are_parsed));
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    return system(command) == 0 ? failed : 1;
+}

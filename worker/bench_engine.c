@@ -1,0 +1,151 @@
+/*
+ * `swerve bench engine`: results from engine/bench_model.h and engine/bench_fanout.h as rows of the
+ * report.
+ */
+#include "worker/bench_engine.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "engine/bench_fanout.h"
+#include "engine/bench_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status take_precision(const char *text, enum nn_precision *out, struct error *error)
+{
+    if (strcmp(text, "bf16") != 0 && strcmp(text, "fp32") != 0) {
+        return error_set(error, STATUS_USAGE, "--precision: expected bf16 or fp32, found \"%s\"",
+                         text);
+    }
+    *out = strcmp(text, "bf16") == 0 ? NN_BF16 : NN_FP32;
+    return STATUS_OK;
+}
+
+/* The next number of "1,8,32"; *text moves behind it. */
+static enum status take_slots(const char **text, uint32_t *out, struct error *error)
+{
+    char *end;
+    unsigned long value = strtoul(*text, &end, 10);
+    if (end == *text || **text < '0' || **text > '9' || value < 1 || value > 1024 ||
+        (*end != 0 && *end != ',')) {
+        return error_set(error, STATUS_USAGE,
+                         "--slots: expected numbers of 1 to 1024 with commas, found \"%s\"", *text);
+    }
+    *out = (uint32_t)value;
+    *text = *end == ',' ? end + 1 : end;
+    return STATUS_OK;
+}
+
+static struct bench_result *next_row(struct bench_result *results, uint32_t *count,
+                                     const char *unit)
+{
+    CHECK(*count < BENCH_RESULTS_MAX);
+    struct bench_result *row = &results[(*count)++];
+    *row = (struct bench_result){0};
+    snprintf(row->unit, sizeof row->unit, "%s", unit);
+    return row;
+}
+
+static void finish_row(struct bench_result *row)
+{
+    row->ratio = row->baseline > 0.0 ? row->value / row->baseline : 0.0;
+}
+
+static void add_rows(const char *prefix, const struct bench_model_result *measured, bool phases,
+                     struct bench_result *results, uint32_t *count)
+{
+    double seconds = measured->tick_ns / NS_PER_S;
+    struct bench_result *row = next_row(results, count, "ticks/s");
+    snprintf(row->name, sizeof row->name, "%s", prefix);
+    snprintf(row->baseline_name, sizeof row->baseline_name, "products at their best alone");
+    row->value = 1.0 / seconds;
+    row->baseline = measured->peak_flops / measured->flop;
+    finish_row(row);
+    row = next_row(results, count, "GFLOP/s");
+    snprintf(row->name, sizeof row->name, "%s.rate", prefix);
+    snprintf(row->baseline_name, sizeof row->baseline_name, "a 512 x 512 x 512 product in cache");
+    row->value = measured->flop / seconds * 1e-9;
+    row->baseline = measured->peak_flops * 1e-9;
+    finish_row(row);
+    for (uint32_t i = 0; phases && i < measured->phase_count; i++) {
+        row = next_row(results, count, "us");
+        snprintf(row->name, sizeof row->name, "%s.%s", prefix, measured->phases[i].name);
+        snprintf(row->baseline_name, sizeof row->baseline_name, "the whole tick");
+        row->value = measured->phases[i].ns * 1e-3;
+        row->baseline = measured->tick_ns * 1e-3;
+        finish_row(row);
+    }
+}
+
+static void add_fanout_row(const char *name, const char *unit, double value,
+                           const char *baseline_name, double baseline, struct bench_result *results,
+                           uint32_t *count)
+{
+    struct bench_result *row = next_row(results, count, unit);
+    snprintf(row->name, sizeof row->name, "engine.fanout.%s", name);
+    snprintf(row->baseline_name, sizeof row->baseline_name, "%s", baseline_name);
+    row->value = value;
+    row->baseline = baseline;
+    finish_row(row);
+}
+
+enum { FANOUT_ROWS = 5 };
+
+static enum status add_fanout(const struct model *model, struct bench_result *results,
+                              uint32_t *count, struct error *error)
+{
+    struct bench_fanout_result m;
+    const double mib = 1024.0 * 1024.0;
+    enum status status = bench_fanout_run(model, clock_system(), &m, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    add_fanout_row("fork", "ns", m.fork_ns, "the limit, 50 us", 50e3, results, count);
+    add_fanout_row("fork_p99", "ns", m.fork_p99_ns, "the limit, 50 us", 50e3, results, count);
+    add_fanout_row("cost", "ms processor time", m.fanout_ns * 1e-6,
+                   "16 rollouts apart; forks at half are 0.531", m.apart_ns * 1e-6, results, count);
+    add_fanout_row("pages_shared", "pages", (double)m.pages_shared, "as computed",
+                   (double)m.pages_expected, results, count);
+    add_fanout_row("memory_forked", "MiB", (double)(m.fanout_pages * m.page_bytes) / mib,
+                   "16 rollouts apart", (double)(m.apart_pages * m.page_bytes) / mib, results,
+                   count);
+    return STATUS_OK;
+}
+
+enum status bench_engine(const struct bench_engine_options *options, struct bench_result *results,
+                         uint32_t *count, struct error *error)
+{
+    enum nn_precision precision = NN_BF16;
+    struct model *model = NULL;
+    *count = 0;
+    enum status status = take_precision(options->precision, &precision, error);
+    if (status == STATUS_OK) {
+        status = bench_model_open(options->model, options->shape, precision, &model, error);
+    }
+    const char *text = options->slots;
+    while (status == STATUS_OK && *text != 0) {
+        struct bench_model_result measured;
+        uint32_t slots = 0;
+        char prefix[48];
+        status = take_slots(&text, &slots, error);
+        if (status == STATUS_OK &&
+            *count + 2 + BENCH_PHASES_MAX + FANOUT_ROWS > BENCH_RESULTS_MAX) {
+            status = error_set(error, STATUS_USAGE, "--slots: expected fewer numbers");
+        }
+        if (status == STATUS_OK) {
+            status = bench_model_run(model, slots, options->threads, options->ticks, clock_system(),
+                                     &measured, error);
+        }
+        if (status == STATUS_OK) {
+            snprintf(prefix, sizeof prefix, "engine.%s.slots_%u", options->precision, slots);
+            add_rows(prefix, &measured, *text == 0, results, count);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = add_fanout(model, results, count, error);
+    }
+    model_close(model);
+    return status;
+}

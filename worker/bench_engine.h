@@ -1,0 +1,23 @@
+/*
+ * Benchmark of a world model on this machine: ticks per second at several numbers of slots, beside
+ * what the same machine's products reach at their best, and where a tick's time goes.
+ */
+#ifndef SWERVE_WORKER_BENCH_ENGINE_H
+#define SWERVE_WORKER_BENCH_ENGINE_H
+
+#include "worker/bench_world.h"
+
+struct bench_engine_options {
+    const char *model;     /* path, or NULL: random weights */
+    const char *shape;     /* "WIDTHxLAYERS" of these */
+    const char *slots;     /* "1,8,32" */
+    const char *precision; /* "bf16" or "fp32" */
+    uint32_t threads;
+    uint32_t ticks; /* per repeat, at least */
+};
+
+/* Fills results[BENCH_RESULTS_MAX]. */
+enum status bench_engine(const struct bench_engine_options *options, struct bench_result *results,
+                         uint32_t *count, struct error *error);
+
+#endif

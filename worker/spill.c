@@ -1,0 +1,242 @@
+/*
+ * Records of one fixed size in a sparse file: what compression saves is never written, and a
+ * dropped record gives its blocks back. See spill.h.
+ */
+#include "worker/spill.h"
+
+#include "schemas/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum { SPILL_LEVEL = 1, SPILL_BLOCK = 4096, SPILL_RECORDS_MAX = 1 << 24 };
+
+struct spill_record {
+    uint32_t packed_bytes; /* 0: free */
+    uint32_t plain_bytes;
+    uint32_t next_free; /* index + 1, 0: end */
+};
+
+struct spill {
+    struct spill_ops ops;
+    char directory[LIMIT_PATH_BYTES];
+    uint64_t bytes_max;
+    int fd; /* -1 until the first write */
+    size_t record_bytes;
+    uint8_t *packed; /* [record_bytes] */
+    struct spill_record *records;
+    uint32_t record_count;
+    uint32_t record_capacity;
+    uint32_t free_head; /* index + 1, 0: none */
+    struct spill_stats stats;
+};
+
+/* The size of records is that of the first page's worst case: pages of a world are all alike. */
+static bool open_file(struct spill *spill, size_t bytes)
+{
+    char path[LIMIT_PATH_BYTES + 32];
+    size_t bound = ZSTD_compressBound(bytes);
+    spill->record_bytes = (bound + SPILL_BLOCK - 1) / SPILL_BLOCK * SPILL_BLOCK;
+    spill->packed = malloc(spill->record_bytes);
+    if (spill->packed == NULL) {
+        return false;
+    }
+    snprintf(path, sizeof path, "%s/swerve-spill-XXXXXX", spill->directory);
+    spill->fd = mkostemp(path, O_CLOEXEC);
+    if (spill->fd < 0) {
+        free(spill->packed);
+        spill->packed = NULL;
+        return false;
+    }
+    unlink(path);
+    return true;
+}
+
+static bool write_at(int fd, const uint8_t *data, size_t bytes, off_t at)
+{
+    while (bytes > 0) {
+        ssize_t wrote = pwrite(fd, data, bytes, at);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote <= 0) {
+            return false;
+        }
+        data += wrote;
+        at += wrote;
+        bytes -= (size_t)wrote;
+    }
+    return true;
+}
+
+static bool read_at(int fd, uint8_t *data, size_t bytes, off_t at)
+{
+    while (bytes > 0) {
+        ssize_t got = pread(fd, data, bytes, at);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        data += got;
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+/* Index + 1 of a free record, 0: none. */
+static uint32_t take_record(struct spill *spill)
+{
+    if (spill->free_head != 0) {
+        uint32_t handle = spill->free_head;
+        spill->free_head = spill->records[handle - 1].next_free;
+        return handle;
+    }
+    if (spill->record_count == SPILL_RECORDS_MAX) {
+        return 0;
+    }
+    if (spill->record_count == spill->record_capacity) {
+        uint32_t capacity = spill->record_capacity == 0 ? 64 : 2 * spill->record_capacity;
+        struct spill_record *records =
+            realloc(spill->records, (size_t)capacity * sizeof *spill->records);
+        if (records == NULL) {
+            return 0;
+        }
+        spill->records = records;
+        spill->record_capacity = capacity;
+    }
+    return ++spill->record_count;
+}
+
+static off_t place(const struct spill *spill, uint64_t handle)
+{
+    return (off_t)((handle - 1) * spill->record_bytes);
+}
+
+static void give_back(struct spill *spill, uint64_t handle)
+{
+    struct spill_record *record = &spill->records[handle - 1];
+    /* Where holes are not supported the blocks are kept for the next record. */
+    fallocate(spill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place(spill, handle),
+              (off_t)spill->record_bytes);
+    record->packed_bytes = 0;
+    record->next_free = spill->free_head;
+    spill->free_head = (uint32_t)handle;
+}
+
+static uint64_t spill_write(void *context, const void *data, size_t bytes)
+{
+    struct spill *spill = context;
+    uint32_t handle = 0;
+    if (bytes == 0 || bytes > UINT32_MAX || (spill->fd < 0 && !open_file(spill, bytes))) {
+        spill->stats.refused++;
+        return 0;
+    }
+    size_t packed = ZSTD_compress(spill->packed, spill->record_bytes, data, bytes, SPILL_LEVEL);
+    if (!ZSTD_isError(packed) && spill->stats.stored_bytes + packed <= spill->bytes_max) {
+        handle = take_record(spill);
+    }
+    if (handle == 0) {
+        spill->stats.refused++;
+        return 0;
+    }
+    if (!write_at(spill->fd, spill->packed, packed, place(spill, handle))) {
+        give_back(spill, handle);
+        spill->stats.refused++;
+        return 0;
+    }
+    struct spill_record *record = &spill->records[handle - 1];
+    record->packed_bytes = (uint32_t)packed;
+    record->plain_bytes = (uint32_t)bytes;
+    spill->stats.records++;
+    spill->stats.stored_bytes += packed;
+    return handle;
+}
+
+static struct spill_record *held(struct spill *spill, uint64_t handle)
+{
+    if (handle == 0 || handle > spill->record_count ||
+        spill->records[handle - 1].packed_bytes == 0) {
+        return NULL;
+    }
+    return &spill->records[handle - 1];
+}
+
+static void spill_drop(void *context, uint64_t handle)
+{
+    struct spill *spill = context;
+    struct spill_record *record = held(spill, handle);
+    if (record != NULL) {
+        spill->stats.records--;
+        spill->stats.stored_bytes -= record->packed_bytes;
+        give_back(spill, handle);
+    }
+}
+
+static bool spill_read(void *context, uint64_t handle, void *data, size_t bytes)
+{
+    struct spill *spill = context;
+    const struct spill_record *record = held(spill, handle);
+    if (record == NULL) {
+        return false;
+    }
+    bool good = record->plain_bytes == bytes &&
+                read_at(spill->fd, spill->packed, record->packed_bytes, place(spill, handle)) &&
+                ZSTD_decompress(data, bytes, spill->packed, record->packed_bytes) == bytes;
+    spill_drop(spill, handle);
+    return good;
+}
+
+enum status spill_create(const char *directory, uint64_t bytes_max, struct spill **out,
+                         struct error *error)
+{
+    const char *environment = getenv("TMPDIR");
+    struct spill *spill = calloc(1, sizeof *spill);
+    if (spill == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "spill: out of memory");
+    }
+    if (directory == NULL) {
+        directory = environment != NULL && environment[0] != '\0' ? environment : "/tmp";
+    }
+    if (strlen(directory) >= sizeof spill->directory) {
+        free(spill);
+        return error_set(error, STATUS_LIMIT, "spill: the directory's path is too long");
+    }
+    snprintf(spill->directory, sizeof spill->directory, "%s", directory);
+    spill->bytes_max = bytes_max;
+    spill->fd = -1;
+    spill->ops = (struct spill_ops){
+        .context = spill, .write = spill_write, .read = spill_read, .drop = spill_drop};
+    *out = spill;
+    return STATUS_OK;
+}
+
+void spill_destroy(struct spill *spill)
+{
+    if (spill == NULL) {
+        return;
+    }
+    if (spill->fd >= 0) {
+        close(spill->fd);
+    }
+    free(spill->packed);
+    free(spill->records);
+    free(spill);
+}
+
+const struct spill_ops *spill_ops_of(struct spill *spill)
+{
+    return &spill->ops;
+}
+
+struct spill_stats spill_stats(const struct spill *spill)
+{
+    return spill->stats;
+}

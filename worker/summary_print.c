@@ -1,0 +1,287 @@
+/*
+ * A summary as the terminal shows it: a table per group, tiers with what they took, what was
+ * flagged, how audited rollouts agreed, what did not pass and what has no answer.
+ */
+#include "worker/summary.h"
+
+#include "base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUMMARY_FAILURES_SHOWN = 40, SUMMARY_FLAGS_SHOWN = 20, SUMMARY_DEAD_SHOWN = 10 };
+
+/* ---- terminal ---- */
+
+static int64_t rollouts(const struct summary_row *row)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        sum += row->verdicts[v];
+    }
+    return sum;
+}
+
+static void print_row(const struct summary_row *row, FILE *stream)
+{
+    double low;
+    double high;
+    double miles = summary_miles(row);
+    char rate[32] = "-";
+    char per_mile[SUMMARY_MONEY_BYTES];
+    if (row->main_total > 0) {
+        summary_wilson(row->main_passed, row->main_total, &low, &high);
+        snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
+                 100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
+    }
+    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", row->value,
+            (long long)rollouts(row), (long long)row->verdicts[VERDICT_PASS],
+            (long long)row->verdicts[VERDICT_FAIL], (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+            (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
+            summary_rate_text(row->work.usd, miles, per_mile));
+}
+
+static void print_head(const char *group, FILE *stream)
+{
+    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", group, "rollouts", "pass",
+            "fail", "error", "flagged", "main line, 95%", "miles", "cost");
+}
+
+/* ---- learned tiers ---- */
+
+static void print_tier(const struct summary *summary, enum tier tier, FILE *stream)
+{
+    const struct summary_row *row = summary_tier(summary, tier);
+    char text[SUMMARY_MONEY_BYTES];
+    char mfu[16] = "-";
+    if (row == NULL) {
+        return;
+    }
+    struct summary_overhead over = summary_overhead(summary, tier);
+    double share = summary_mfu(summary, row);
+    double all_usd = row->work.usd + over.flagged_usd + over.failed_usd;
+    if (!isnan(share)) {
+        snprintf(mfu, sizeof mfu, "%.0f%%", 100 * share);
+    }
+    double device_s = (double)row->work.device_ns / (double)NS_PER_S;
+    fprintf(stream, "  %-10s %9lld %9.1f %8.1f %9.2f %5s %8.2f %12s", tier_names[tier],
+            (long long)row->work.ticks, device_s,
+            row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : 0.0,
+            (double)row->work.mflop / 1e6, mfu, summary_miles(row),
+            summary_rate_text(row->work.usd, summary_miles(row), text));
+    fprintf(stream, " %12s", summary_rate_text(all_usd, summary_miles(row), text));
+    fprintf(stream, " %11s\n", summary_usd_text(over.audit_usd, text));
+}
+
+static void print_tiers(const struct summary *summary, FILE *stream)
+{
+    fprintf(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
+            "device s", "ms/tick", "TFLOP", "MFU", "miles", "results", "with retries", "audit");
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        print_tier(summary, (enum tier)tier, stream);
+    }
+    if (summary->peak.bf16_flops > 0) {
+        fprintf(stream,
+                "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f "
+                "fp32 a core\n",
+                summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9);
+    }
+}
+
+static void print_flags(const struct summary *summary, FILE *stream)
+{
+    if (summary->flag_count > 0) {
+        fprintf(stream,
+                "\nflagged: %lld of %lld rollouts in learned worlds, discarded and run "
+                "again by the teacher\n",
+                (long long)summary->total.caught, (long long)summary->total.learned);
+    }
+    for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
+        const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
+        int32_t answer = summary->flags[i].answer;
+        fprintf(stream, "  %6lld  %-40.40s %-12.12s %s: %s at tick %u; ", (long long)outcome->id,
+                outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
+                outcome->health_check, outcome->health_tick);
+        if (answer < 0) {
+            fprintf(stream, "no answer\n");
+        } else {
+            fprintf(stream, "%s: %s\n", tier_names[summary->outcomes[answer].tier],
+                    verdict_names[summary->outcomes[answer].verdict]);
+        }
+    }
+    if (summary->flag_count > SUMMARY_FLAGS_SHOWN) {
+        fprintf(stream, "  .. and %u more; see the report\n",
+                summary->flag_count - SUMMARY_FLAGS_SHOWN);
+    }
+}
+
+static void print_share(int64_t hits, int64_t count, FILE *stream)
+{
+    struct agreement_interval at = agreement_wilson(hits, count, AGREEMENT_Z95);
+    if (count == 0) {
+        fprintf(stream, " %16s", "-");
+    } else {
+        fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]%s", 100.0 * (double)hits / (double)count,
+                100 * at.low, 100 * at.high, "  ");
+    }
+}
+
+static void print_audit(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    if (summary->agreement_count > 0) {
+        fprintf(stream,
+                "\naudit: the same drive by the teacher; agreement with 95%% interval\n"
+                "%-28s %6s  %-16s  %-16s  %-16s %9s\n",
+                "", "pairs", "pass/fail", "collision", "interventions", "distance");
+    }
+    for (uint32_t i = 0; i < summary->agreement_count; i++) {
+        const struct summary_agreement *row = &summary->agreement[i];
+        const struct agreement *a = &row->agreement;
+        if (a->pairs == 0 && i + 1 < summary->agreement_count) {
+            continue;
+        }
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            fprintf(stream, "%s\n", group);
+        }
+        fprintf(stream, "  %-26.26s %6lld", row->value, (long long)a->pairs);
+        print_share(a->verdict, a->pairs, stream);
+        print_share(a->collision, a->pairs, stream);
+        print_share(a->interventions, a->pairs, stream);
+        if (a->distance_pairs > 0) {
+            fprintf(stream, " %7.2f m",
+                    a->distance_difference_abs_sum_m / (double)a->distance_pairs);
+        }
+        fputc('\n', stream);
+    }
+}
+
+void summary_print(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            print_head(group, stream);
+        }
+        print_row(row, stream);
+    }
+    print_head("all", stream);
+    struct summary_row total = summary->total;
+    snprintf(total.value, sizeof total.value, "total");
+    print_row(&total, stream);
+    print_tiers(summary, stream);
+    print_flags(summary, stream);
+    print_audit(summary, stream);
+    if (total.main_repeats > 0) {
+        fprintf(stream,
+                "\n%lld of %lld seeds gave drives that differ; identical drives count once in the "
+                "pass rate%s\n",
+                (long long)summary->seed_distinct, (long long)summary->seed_drives,
+                summary_seeds_matter(summary) ? "" : "; for more samples add variations (grids)");
+    }
+    char saved[SUMMARY_MONEY_BYTES];
+    char bill[SUMMARY_MONEY_BYTES];
+    fprintf(stream,
+            "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
+            "guardian overrides: %lld; bill: %s (M mi: million miles)\n",
+            (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
+            summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
+            summary_usd_text((double)summary->status.cost_uusd / (double)UUSD_PER_USD, bill));
+}
+
+/* ---- what has no pass and what has no answer ---- */
+
+static int first_line(const char *text)
+{
+    return (int)strcspn(text, "\r\n");
+}
+
+static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
+                          FILE *stream)
+{
+    const struct outcome *outcome = &summary->outcomes[index];
+    uint32_t repeats = 0;
+    for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
+        repeats += summary->same_as != NULL && summary->same_as[i] == index;
+    }
+    fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
+            verdict_names[outcome->verdict]);
+    if (seeds) {
+        fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);
+    }
+    if (repeats > 0) {
+        fprintf(stream, " (and %u identical)", repeats);
+    }
+    if (planners) {
+        fprintf(stream, " %s", outcome->planner);
+    }
+    for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
+        if (outcome->reasons & (1u << bit)) {
+            fprintf(stream, " %s", reason_names[bit]);
+        }
+    }
+    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
+        fprintf(stream, ": %.*s", first_line(outcome->error), outcome->error);
+    }
+    fputc('\n', stream);
+}
+
+void summary_print_failures(const struct summary *summary, FILE *stream)
+{
+    int shown = 0;
+    bool seeds = false;
+    bool planners = false;
+    for (uint32_t i = 1; i < summary->outcome_count; i++) {
+        seeds = seeds || summary->outcomes[i].seed != summary->outcomes[0].seed;
+        planners =
+            planners || strcmp(summary->outcomes[i].planner, summary->outcomes[0].planner) != 0;
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FLAGGED ||
+            outcome->branch_id[0] != '\0' || summary_is_repeat(summary, i)) {
+            continue;
+        }
+        if (shown++ == 0) {
+            fprintf(stream, "\nmain lines that did not pass\n");
+        }
+        if (shown <= SUMMARY_FAILURES_SHOWN) {
+            print_failure(summary, i, seeds, planners, stream);
+        }
+    }
+    if (shown > SUMMARY_FAILURES_SHOWN) {
+        fprintf(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
+    }
+}
+
+enum status summary_print_dead(struct store *store, const char *suite_id,
+                               const struct summary *summary, FILE *stream, struct error *error)
+{
+    long long dead = (long long)summary->status.jobs[JOB_DEAD];
+    if (dead == 0) {
+        return STATUS_OK;
+    }
+    struct store_job *jobs = calloc(SUMMARY_DEAD_SHOWN, sizeof *jobs);
+    if (jobs == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    uint32_t count = 0;
+    enum status status =
+        store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);
+    if (status == STATUS_OK) {
+        fprintf(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
+        for (uint32_t i = 0; i < count; i++) {
+            fprintf(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
+                    jobs[i].error);
+        }
+        if (dead > count) {
+            fprintf(stream, "  .. and %lld more\n", dead - count);
+        }
+    }
+    free(jobs);
+    return status;
+}
