@@ -19,7 +19,7 @@ PATTERNS = [
     "schemas/scene.h",
     "schemas/trace.h",
     "worker/guardian*.[ch]",
-    "worker/health.[ch]",
+    "worker/health*.[ch]",
     "worker/planner*.[ch]",
     "worker/rollout.[ch]",
     "worker/runner*.[ch]",

@@ -338,15 +338,15 @@ class Soak:
                   " HAVING SUM(o.device_ns) > a.device_ns OR SUM(o.metres_mm) > a.metres_mm")
 
     def check_money(self):
-        keys = "pool, device, tier, ending"
+        keys = "pool, device, tier, audit, ending"
         sums = {}
         accounts = {}
-        for row in self.rows("SELECT j.suite, a.pool, a.device, a.tier, a.ending, a.device_ns,"
-                             " a.metres_mm, a.cost_uusd, a.price_uusd_per_hour"
+        for row in self.rows("SELECT j.suite, a.pool, a.device, a.tier, j.audit, a.ending,"
+                             " a.device_ns, a.metres_mm, a.mflop, a.cost_uusd, a.price_uusd_per_hour"
                              " FROM attempts a JOIN jobs j ON j.id = a.job"):
-            key, (device_ns, metres_mm, cost, price) = row[:5], row[5:]
-            entry = sums.setdefault(key, [0, 0, 0, 0])
-            for place, value in enumerate((1, device_ns, metres_mm, cost)):
+            key, (device_ns, metres_mm, mflop, cost, price) = row[:6], row[6:]
+            entry = sums.setdefault(key, [0, 0, 0, 0, 0])
+            for place, value in enumerate((1, device_ns, metres_mm, mflop, cost)):
                 entry[place] += value
             account = accounts.setdefault((row[1], row[2], price), [0, 0])
             account[0] += device_ns * price
@@ -354,8 +354,8 @@ class Soak:
             low = device_ns * price // NS_PER_HOUR
             # A carried remainder makes an entry one unit dearer; a late report splits it once more.
             self.check(low <= cost <= low + 2, "an attempt's cost: %s" % (row,))
-        ledger = {row[:5]: list(row[5:]) for row in self.rows(
-            "SELECT suite, %s, attempts, device_ns, metres_mm, cost_uusd FROM ledger"
+        ledger = {row[:6]: list(row[6:]) for row in self.rows(
+            "SELECT suite, %s, attempts, device_ns, metres_mm, mflop, cost_uusd FROM ledger"
             " WHERE attempts <> 0" % keys)}
         self.check(ledger == sums, "the ledger is not the sum of the attempts")
         carries = {row[:3]: row[3] for row in self.rows(
@@ -364,8 +364,8 @@ class Soak:
             self.check(cost == owed // NS_PER_HOUR and carries.get(key) == owed % NS_PER_HOUR,
                        "account %s: cost %d and carry %s, owed %d / %d" % (
                            key, cost, carries.get(key), owed, NS_PER_HOUR))
-        ends = {ENDINGS[key[4]]: value for key, value in sums.items()}
-        self.say("attempts: " + ", ".join("%d %s ($%.6f)" % (value[0], end, value[3] / 1e6)
+        ends = {ENDINGS[key[5]]: value for key, value in sums.items()}
+        self.say("attempts: " + ", ".join("%d %s ($%.6f)" % (value[0], end, value[4] / 1e6)
                                           for end, value in sorted(ends.items())))
 
     def check_artifacts(self):
@@ -374,6 +374,7 @@ class Soak:
         library.ZSTD_decompress.restype = ctypes.c_size_t
         referred = {row[0] for row in self.rows(
             "SELECT artifact_hash FROM outcomes UNION"
+            " SELECT evidence_hash FROM outcomes WHERE evidence_hash IS NOT NULL UNION"
             " SELECT artifact_hash FROM attempts WHERE artifact_hash IS NOT NULL")}
         self.check("" not in referred, "an outcome without a trace")
         for name in sorted(referred - {""}):
