@@ -26,8 +26,9 @@
 enum { IDLE_HANDLES_MAX = 64, IDLE_CONNECTION_S = 60, URL_BYTES = 4096 };
 
 struct http_transport {
-    char *unix_path; /* NULL: TCP */
-    int unix_fd;     /* of the socket file, -1: not seen yet; guarded by the mutex */
+    struct http_carrier carrier; /* call NULL: curl; else nothing below is used but the mutex */
+    char *unix_path;             /* NULL: TCP */
+    int unix_fd;                 /* of the socket file, -1: not seen yet; guarded by the mutex */
     char base_url[LIMIT_SPEC_BYTES];
     pthread_mutex_t mutex;
     CURL *idle[IDLE_HANDLES_MAX];
@@ -102,6 +103,20 @@ enum status http_transport_create(const char *url, struct http_transport **out, 
 fail:
     http_transport_destroy(transport);
     return status;
+}
+
+enum status http_transport_create_over(const struct http_carrier *carrier,
+                                       struct http_transport **out, struct error *error)
+{
+    struct http_transport *transport = calloc(1, sizeof *transport);
+    if (transport == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a transport");
+    }
+    pthread_mutex_init(&transport->mutex, NULL);
+    transport->unix_fd = -1;
+    transport->carrier = *carrier;
+    *out = transport;
+    return STATUS_OK;
 }
 
 void http_transport_destroy(struct http_transport *transport)
@@ -307,8 +322,8 @@ static enum status judge(const struct http_transport *transport, CURL *handle, C
     return error_set(error, status, "%s: %s", place, text);
 }
 
-enum status http_transport_call(struct http_transport *transport, struct http_call *call,
-                                struct error *error)
+static enum status curl_call(struct http_transport *transport, struct http_call *call,
+                             struct error *error)
 {
     char url[URL_BYTES];
     char reason[CURL_ERROR_SIZE] = "";
@@ -363,4 +378,12 @@ done:
         handle_give(transport, handle);
     }
     return status;
+}
+
+enum status http_transport_call(struct http_transport *transport, struct http_call *call,
+                                struct error *error)
+{
+    return transport->carrier.call != NULL
+               ? transport->carrier.call(transport->carrier.context, call, error)
+               : curl_call(transport, call, error);
 }

@@ -31,6 +31,17 @@ struct http_call {
     size_t reply_bytes; /* out */
 };
 
+/* Somebody else who carries calls: simulated networks. */
+struct http_carrier {
+    /* As http_transport_call. */
+    enum status (*call)(void *context, struct http_call *call, struct error *error);
+    void *context;
+};
+
+/* A transport over a carrier, which is copied; its context is borrowed. */
+enum status http_transport_create_over(const struct http_carrier *carrier,
+                                       struct http_transport **out, struct error *error);
+
 /* url: "unix:PATH", or "http://host:port", "https://.." without a path. Does not connect. */
 enum status http_transport_create(const char *url, struct http_transport **out,
                                   struct error *error);
