@@ -199,6 +199,7 @@ struct store_config {
     const struct logger *logger; /* NULL: silent; borrowed */
     int64_t lease_ttl_ms;        /* 0: 15,000 */
     int64_t backoff_ms;          /* first retry delay, doubled each time; 0: 1,000 */
+    int checkpoint_pages;        /* of the log, before it is copied into the database; 0: 1,000 */
 };
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a
