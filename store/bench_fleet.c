@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -209,6 +210,13 @@ static enum status served_round(struct fleet_bench *bench, double *rate, struct 
 
 /* ---- both ---- */
 
+static double cpu_us(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+}
+
 /* Both ends of every connection are here. What the limit does not allow shows when connecting. */
 static void raise_descriptor_limit(uint32_t workers)
 {
@@ -270,8 +278,10 @@ static void finish(struct fleet_bench *bench)
     free(bench);
 }
 
-static void summarise(struct samples_pair *samples, double *rates, struct store_bench_side *side)
+static void summarise(struct samples_pair *samples, double *rates, double *cpu_us_per_job,
+                      struct store_bench_side *side)
 {
+    side->cpu_us_per_job = bench_median(cpu_us_per_job, STORE_BENCH_FLEET_ROUNDS);
     side->jobs_per_s = bench_median(rates, STORE_BENCH_FLEET_ROUNDS);
     side->claim_p50_ns = bench_percentile(samples->claims.ns, samples->claims.count, 50);
     side->claim_p99_ns = bench_percentile(samples->claims.ns, samples->claims.count, 99);
@@ -286,6 +296,7 @@ static enum status run_rounds(struct fleet_bench *bench, struct store_bench_flee
 {
     double served[STORE_BENCH_FLEET_ROUNDS];
     double bare[STORE_BENCH_FLEET_ROUNDS];
+    double cpu[2][STORE_BENCH_FLEET_ROUNDS]; /* bare, served */
     double ratios[STORE_BENCH_FLEET_ROUNDS];
     enum status status = STATUS_OK;
     for (int round = 0; round < STORE_BENCH_FLEET_ROUNDS && status == STATUS_OK; round++) {
@@ -293,16 +304,18 @@ static enum status run_rounds(struct fleet_bench *bench, struct store_bench_flee
             status = bench_submit(bench->store, suite_name, bench->submitted, bench->jobs, error);
             bench->submitted += bench->jobs;
             bench->runs++;
+            double start_us = cpu_us();
             if (status == STATUS_OK) {
                 status = side == 0 ? bare_round(bench, &bare[round], error)
                                    : served_round(bench, &served[round], error);
             }
+            cpu[side][round] = (cpu_us() - start_us) / bench->jobs;
         }
         ratios[round] = status == STATUS_OK ? served[round] / bare[round] : 0;
     }
     if (status == STATUS_OK) {
-        summarise(&bench->served, served, &result->served);
-        summarise(&bench->bare, bare, &result->bare);
+        summarise(&bench->served, served, cpu[1], &result->served);
+        summarise(&bench->bare, bare, cpu[0], &result->bare);
         result->ratio = bench_median(ratios, STORE_BENCH_FLEET_ROUNDS);
     }
     return status;

@@ -21,6 +21,7 @@ struct store_bench_side {
     int64_t claim_p99_ns;
     int64_t complete_p50_ns; /* of one batch of completions */
     int64_t complete_p99_ns;
+    double cpu_us_per_job; /* processor time of this process, clients included; median */
 };
 
 struct store_bench_fleet_result {

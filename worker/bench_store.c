@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLEETS_MAX = 8, FLEET_ROWS = 5 };
+enum { FLEETS_MAX = 8, FLEET_ROWS = 6 };
 
 /* The store at several batch sizes, against the bare SQLite loop on the same disk. */
 static enum status bench_batches(const struct bench_store_options *options,
@@ -86,6 +86,12 @@ static enum status bench_fleet(const struct bench_store_options *options, uint32
     snprintf(row->baseline_name, sizeof row->baseline_name,
              "the store in this process, %u threads; fsync p50 %.2f ms", fleet.bare_threads,
              (double)fleet.fsync_p50_ns / (double)NS_PER_MS);
+    row = fleet_row(results, count, &fleet, "cpu_per_job");
+    row->value = fleet.served.cpu_us_per_job;
+    row->baseline = fleet.bare.cpu_us_per_job;
+    row->ratio = row->value / row->baseline;
+    snprintf(row->unit, sizeof row->unit, "us");
+    snprintf(row->baseline_name, sizeof row->baseline_name, "the same, without a server");
     fleet_latency(results, count, &fleet, "claim_p50", fleet.served.claim_p50_ns,
                   fleet.bare.claim_p50_ns);
     fleet_latency(results, count, &fleet, "claim_p99", fleet.served.claim_p99_ns,

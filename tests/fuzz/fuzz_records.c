@@ -132,6 +132,34 @@ static void check_codec(const struct wire_codec *codec, const struct json_cursor
     free(other);
 }
 
+/* What the scanner takes of the text, the decoder takes too, and both find the same. */
+static void check_scan(const char *text, size_t bytes)
+{
+    struct json_scan scan = json_scan_begin(text, bytes);
+    struct job_completion scanned;
+    struct job_completion decoded;
+    struct outcome *scanned_outcomes = NULL;
+    struct outcome *decoded_outcomes = NULL;
+    struct error error = {0};
+    json_t *root = NULL;
+    if (!job_completion_scan(&scan, &scanned, &scanned_outcomes)) {
+        return;
+    }
+    CHECK(json_read_text(name, text, (size_t)(scan.at - text), &root, &error) == STATUS_OK);
+    struct json_cursor cursor = json_cursor_root(name, root);
+    CHECK(job_completion_decode(&cursor, &decoded, &decoded_outcomes, &error) == STATUS_OK);
+    json_decref(root);
+    struct json_text first = {0};
+    struct json_text second = {0};
+    job_completion_write(&first, &scanned);
+    job_completion_write(&second, &decoded);
+    CHECK(first.bytes == second.bytes && memcmp(first.data, second.data, first.bytes) == 0);
+    free(first.data);
+    free(second.data);
+    free(scanned_outcomes);
+    free(decoded_outcomes);
+}
+
 static void check_list(const struct wire_codec *codec, const struct json_cursor *cursor)
 {
     struct error error = {0};
@@ -191,6 +219,7 @@ static void check_json(unsigned choice, const char *text, size_t bytes)
         check_list(codecs[choice - COUNT_OF(codecs)], &cursor);
     } else {
         check_completion(&cursor);
+        check_scan(text, bytes);
     }
     json_decref(root);
 }
