@@ -81,7 +81,7 @@ GPU_FN void store4(const struct gpu_norm &n, size_t at, const float y[4], float 
 
 /* row_warps: 1, or all of the block's. chunks: vectors of four that a thread holds. */
 template <int row_warps, int chunks>
-__global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n)
+__global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n, float per_column)
 {
     SHARED(float[NORM_WARPS], room);
     const unsigned row_threads = row_warps * 32;
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n)
         v[c][3] = four.w;
         sum += (four.x + four.y) + (four.z + four.w);
     }
-    const float mean = row_sum<row_warps>(sum, room) / (float)n.width;
+    const float mean = row_sum<row_warps>(sum, room) * per_column;
     float square = 0.0f;
 #pragma unroll
     for (int c = 0; c < chunks; c++) {
@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n)
             square = column < n.width ? __fmaf_rn(v[c][i], v[c][i], square) : square;
         }
     }
-    const float variance = row_sum<row_warps>(square, room) / (float)n.width;
-    const float inverse = 1.0f / sqrtf(variance + NORM_EPSILON);
+    const float variance = row_sum<row_warps>(square, room) * per_column;
+    const float inverse = rsqrtf(variance + NORM_EPSILON);
     const size_t group = n.group_rows > 0 ? row / n.group_rows : 0;
     float largest = 0.0f;
 #pragma unroll
@@ -158,19 +158,20 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n)
 extern "C" void gpu_norm_launch(const struct gpu_norm *norm, void *stream)
 {
     unsigned rows = norm->rows;
+    float per_column = 1.0f / (float)norm->width;
     unsigned by_warp = (rows + NORM_WARPS - 1) / NORM_WARPS;
     if (rows == 0) {
         return;
     }
     if (norm->width <= 256) {
-        LAUNCH((norm_kernel<1, 2>), by_warp, NORM_THREADS, 0, stream, *norm);
+        LAUNCH((norm_kernel<1, 2>), by_warp, NORM_THREADS, 0, stream, *norm, per_column);
     } else if (norm->width <= 512) {
-        LAUNCH((norm_kernel<1, 4>), by_warp, NORM_THREADS, 0, stream, *norm);
+        LAUNCH((norm_kernel<1, 4>), by_warp, NORM_THREADS, 0, stream, *norm, per_column);
     } else if (norm->width <= 1024) {
-        LAUNCH((norm_kernel<1, 8>), by_warp, NORM_THREADS, 0, stream, *norm);
+        LAUNCH((norm_kernel<1, 8>), by_warp, NORM_THREADS, 0, stream, *norm, per_column);
     } else if (norm->width <= 4096) {
-        LAUNCH((norm_kernel<NORM_WARPS, 4>), rows, NORM_THREADS, 0, stream, *norm);
+        LAUNCH((norm_kernel<NORM_WARPS, 4>), rows, NORM_THREADS, 0, stream, *norm, per_column);
     } else {
-        LAUNCH((norm_kernel<NORM_WARPS, 8>), rows, NORM_THREADS, 0, stream, *norm);
+        LAUNCH((norm_kernel<NORM_WARPS, 8>), rows, NORM_THREADS, 0, stream, *norm, per_column);
     }
 }
