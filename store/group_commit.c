@@ -16,9 +16,9 @@
 #include <time.h>
 
 enum {
-    GROUP_MAX = 256,              /* operations of one transaction */
-    CHECKPOINT_PAGES = 1000,      /* log pages after which the log is copied into the database */
-    CHECKPOINT_PAGES_STEP = 1000, /* further pages before the next try when readers held it up */
+    GROUP_MAX = 256,         /* operations of one transaction */
+    CHECKPOINT_PAGES = 1000, /* log pages after which the log is copied into the database, and
+                                further ones before the next try when readers held it up */
 };
 
 #define SWEEP_RETRY_NS (1 * NS_PER_S)
@@ -50,7 +50,7 @@ struct group_commit {
 
     /* writer thread only */
     int64_t sweep_ns;
-    int checkpoint_pages;
+    int checkpoint_pages; /* of the log, at which the next one is due */
     struct operation *group[GROUP_MAX];
 };
 
@@ -211,15 +211,16 @@ static void writer_checkpoint(struct group_commit *group)
 {
     struct error error;
     int pages = sqlite_db_wal_pages(group->db);
+    int step = group->hooks.checkpoint_pages;
 
-    if (pages < CHECKPOINT_PAGES) {
-        group->checkpoint_pages = CHECKPOINT_PAGES; /* the log was reset */
+    if (pages < step) {
+        group->checkpoint_pages = step; /* the log was reset */
         return;
     }
     if (pages < group->checkpoint_pages || sqlite_db_failed(group->db)) {
         return;
     }
-    group->checkpoint_pages = pages + CHECKPOINT_PAGES_STEP;
+    group->checkpoint_pages = pages + step;
     if (sqlite_db_checkpoint(group->db, &error) != STATUS_OK) {
         log_event(group->logger, LOG_ERROR, "checkpoint: %s", error.text);
     }
@@ -354,7 +355,10 @@ static struct group_commit *create(struct sqlite_db *db, const struct clock *clo
     group->stepped = stepped;
     group->tail = &group->head;
     group->sweep_ns = 0; /* once at the start */
-    group->checkpoint_pages = CHECKPOINT_PAGES;
+    if (group->hooks.checkpoint_pages == 0) {
+        group->hooks.checkpoint_pages = CHECKPOINT_PAGES;
+    }
+    group->checkpoint_pages = group->hooks.checkpoint_pages;
     pthread_mutex_init(&group->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

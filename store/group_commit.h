@@ -38,6 +38,7 @@ struct group_commit_hooks {
     void (*committed)(void *context);
     /* The writer did not listen to anybody for stalled_ns (one long group). */
     void (*stalled)(void *context, int64_t stalled_ns);
+    int checkpoint_pages; /* pages of the log after which it is copied back; 0: 1,000 */
 };
 
 /* Takes over the connection for writing until destroy (which does not close it). */

@@ -295,7 +295,12 @@ static enum status open_store(const char *path, const struct store_config *confi
     pthread_cond_init(&store->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     struct group_commit_hooks hooks = {
-        .context = store, .sweep = lease_sweep, .committed = on_commit, .stalled = lease_stalled};
+        .context = store,
+        .sweep = lease_sweep,
+        .committed = on_commit,
+        .stalled = lease_stalled,
+        .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
+    };
     enum status status = open_database(store, error);
     if (status == STATUS_OK) {
         status = (stepped ? group_commit_create_stepped : group_commit_create)(
