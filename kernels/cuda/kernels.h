@@ -103,6 +103,33 @@ struct gpu_euler {
 };
 void gpu_euler_launch(const struct gpu_euler *euler, void *stream);
 
+/* ---- conv.cu ---- */
+
+/* kernels/nn.h struct nn_conv for all images of all slots: y = sum + bias + add, then
+ * y * (1 + scale) + shift, then silu. Maps are [slots][images][rows + 2][cols + 2][channels] of
+ * `type` with a zero border, aligned to 16 bytes; channel counts are multiples of 32. GPU_F32 gives
+ * the bits of kernels/ref. */
+struct gpu_conv {
+    enum gpu_type type;     /* GPU_BF16 or GPU_F32 */
+    uint32_t slots, images; /* slots * images up to 65,535 */
+    uint32_t rows, cols;    /* cols a multiple of 16 */
+    uint32_t in_count;      /* 1 or 2 input maps, concatenated channels */
+    const void *in[2];
+    uint32_t in_channels[2];
+    uint32_t out_channels;
+    const void *w;      /* [out][3][3][in] */
+    const float *bias;  /* [out_channels] */
+    const float *add;   /* [slots][images][rows][cols][out_channels] or NULL */
+    const float *scale; /* scale[slot * mod_stride + channel] or NULL, with shift */
+    const float *shift;
+    size_t mod_stride;
+    int silu;
+    void *out;              /* map, its border is left alone; or NULL */
+    float *out_f32;         /* [slots][images][rows][cols][out_channels], or NULL */
+    const uint32_t *active; /* [slots], 0: the slot's output is left alone; NULL: all are */
+};
+void gpu_conv_launch(const struct gpu_conv *conv, void *stream);
+
 #ifdef __cplusplus
 }
 #endif
