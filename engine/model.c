@@ -161,9 +161,8 @@ const char *model_kernels_name(const struct model *model)
 
 void model_sampler(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES])
 {
-    static const char *const degrees[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", degrees[degree], model->config.steps,
-             model->kernels.precision == NN_BF16 ? "bf16" : "fp32");
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", layout_degree_names[degree], model->config.steps,
+             nn_precision_names[model->kernels.precision]);
 }
 
 static double product_flop(const struct model_product *product, double rows)

@@ -19,14 +19,12 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "engine/backend.h"
-#include "engine/ego_model.h"
+#include "engine/drive.h"
 #include "engine/extract.h"
 #include "engine/pages.h"
 #include "engine/signs.h"
-#include "engine/stage_internal.h"
 #include "engine/threads.h"
-#include "engine/traffic.h"
-#include "engine/world.h"
+#include "engine/world_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,15 +43,11 @@ struct page_header {
 };
 
 struct learned_slot {
-    struct stage *stage; /* NULL: free */
-    uint64_t seed;
-    double actuator_mps2; /* what ego's drivetrain and brakes give */
+    struct drive drive; /* its agents are the scene in `agents` alone */
     bool lost;
     struct anchor anchor;
     struct page_table pages; /* newest first */
     struct world_signs signs;
-    struct scene scene;
-    struct agent_motion motion[LIMIT_AGENTS];  /* agents */
     struct extract_track tracks[LIMIT_AGENTS]; /* map, none */
 };
 
@@ -99,13 +93,13 @@ static const struct learned_world *self_of(const struct world *world)
 
 static struct learned_slot *occupied(const struct world *world, uint32_t index)
 {
-    CHECK(index < world->slot_count && self_of(world)->slots[index].stage != NULL);
+    CHECK(index < world->slot_count && self_of(world)->slots[index].drive.stage != NULL);
     return &self_of(world)->slots[index];
 }
 
 static struct learned_slot *vacant(const struct world *world, uint32_t index)
 {
-    CHECK(index < world->slot_count && self_of(world)->slots[index].stage == NULL);
+    CHECK(index < world->slot_count && self_of(world)->slots[index].drive.stage == NULL);
     return &self_of(world)->slots[index];
 }
 
@@ -141,34 +135,19 @@ static void push(struct learned_world *self, struct learned_slot *slot, uint32_t
 
 /* ---- one tick ---- */
 
-/* Ego, and in `agents` everybody else, as the object world moves them. */
-static void move(const struct learned_world *self, struct learned_slot *slot,
-                 const struct action *action)
-{
-    const struct stage *stage = slot->stage;
-    struct ego_state *ego = &slot->scene.ego;
-    struct vec2 place = {ego->pose.x_m, ego->pose.y_m};
-    double friction = roadmap_friction(stage->roadmap, place, slot->scene.conditions.friction);
-    if (self->degree == LAYOUT_AGENTS) {
-        traffic_step(stage->traffic, slot->seed, &slot->scene, slot->motion);
-    }
-    ego_model_step(ego, &slot->actuator_mps2, action, stage->scenario->ego.wheelbase_m, friction);
-    slot->scene.tick++;
-}
-
 /* A new page for the next frame, and all that the frame depends on but the layout. */
 static void begin(struct learned_world *self, struct learned_step *step)
 {
     const struct learned_slot *slot = step->slot;
-    struct pose ego = anchor_local(&slot->anchor, slot->scene.ego.pose);
+    struct pose ego = anchor_local(&slot->anchor, slot->drive.scene.ego.pose);
     struct window window = window_of(ego);
     step->page = page_take(self->pool);
     struct page_header *header = page_write(self->pool, step->page);
-    *header = (struct page_header){.window = window, .tick = slot->scene.tick};
+    *header = (struct page_header){.window = window, .tick = slot->drive.scene.tick};
     uint8_t *frame = (uint8_t *)(header + 1);
     *step->tick = (struct backend_slot){
-        .input = {.seed = slot->seed,
-                  .tick = slot->scene.tick,
+        .input = {.seed = slot->drive.seed,
+                  .tick = slot->drive.scene.tick,
                   .degree = self->degree,
                   .window = window,
                   .ego = ego,
@@ -196,10 +175,12 @@ static void draw(void *context, uint32_t first, uint32_t end)
         const struct learned_slot *slot = step->slot;
         struct window window = step->tick->input.window;
         uint8_t *layout = backend_layout(self->backend, i);
-        layout_bev(slot->stage, &slot->scene, &slot->anchor, window, self->degree, layout);
-        layout_cameras(slot->stage, &slot->scene, self->degree, layout + FRAME_BEV_BYTES);
-        layout_conditions(slot->stage, &slot->scene, &step->before, &slot->anchor, window,
-                          self->degree, step->cond);
+        layout_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
+                   layout);
+        layout_cameras(slot->drive.stage, &slot->drive.scene, self->degree,
+                       layout + FRAME_BEV_BYTES);
+        layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
+                          window, self->degree, step->cond);
         step->layout = layout;
     }
 }
@@ -220,9 +201,9 @@ static void measure(const struct learned_world *self, const struct learned_step 
         .layout = step->layout,
     };
     struct world_signs *signs = &slot->signs;
-    double dx = slot->scene.ego.pose.x_m - step->before.pose.x_m;
-    double dy = slot->scene.ego.pose.y_m - step->before.pose.y_m;
-    signs->tick = slot->scene.tick;
+    double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
+    double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
+    signs->tick = slot->drive.scene.tick;
     signs->not_finite = step->tick->counts.not_finite;
     signs->saturated_share = (double)step->tick->counts.saturated / FRAME_BYTES;
     signs->ego_step_m = sqrt(dx * dx + dy * dy);
@@ -238,8 +219,8 @@ static void finish(struct learned_world *self, const struct learned_step *step)
     page_commit(self->pool, step->page);
     if (self->degree != LAYOUT_AGENTS) {
         const struct page_header *header = page_read(self->pool, step->page);
-        extracted = extract_step(slot->stage, &slot->anchor, header->window, frame_of(header),
-                                 self->expected, &slot->scene, slot->tracks);
+        extracted = extract_step(slot->drive.stage, &slot->anchor, header->window, frame_of(header),
+                                 self->expected, &slot->drive.scene, slot->tracks);
     }
     measure(self, step, &extracted);
     push(self, slot, step->page);
@@ -258,10 +239,10 @@ static void fail_batch(struct learned_world *self, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         page_release(self->pool, self->steps[i].page);
-        self->steps[i].slot->signs.tick = self->steps[i].slot->scene.tick;
+        self->steps[i].slot->signs.tick = self->steps[i].slot->drive.scene.tick;
     }
     for (uint32_t i = 0; i < self->base.slot_count; i++) {
-        if (self->slots[i].stage != NULL) {
+        if (self->slots[i].drive.stage != NULL) {
             lose(&self->slots[i]);
         }
     }
@@ -281,10 +262,10 @@ static uint32_t step_batch(struct learned_world *self, uint32_t first, const str
         struct learned_step *step = &self->steps[count];
         step->tick = &self->batch[count];
         step->slot = occupied(&self->base, index);
-        step->before = step->slot->scene.ego;
-        move(self, step->slot, &actions[index]);
+        step->before = step->slot->drive.scene.ego;
+        drive_step(&step->slot->drive, &actions[index], self->degree == LAYOUT_AGENTS);
         if (step->slot->lost) {
-            step->slot->signs.tick = step->slot->scene.tick;
+            step->slot->signs.tick = step->slot->drive.scene.tick;
             continue;
         }
         begin(self, step);
@@ -317,7 +298,7 @@ static void close_world(struct world *world)
     }
     struct learned_world *self = (struct learned_world *)world;
     for (uint32_t i = 0; self->slots != NULL && i < world->slot_count; i++) {
-        stage_unref(self->slots[i].stage);
+        stage_unref(self->slots[i].drive.stage);
     }
     page_pool_destroy(self->pool);
     backend_destroy(self->backend);
@@ -388,9 +369,9 @@ static enum status create_parts(struct learned_world *self, const struct world_c
 static enum status open_world(const struct world_ops *ops, const struct world_config *config,
                               struct world **out, struct error *error)
 {
-    if (config->slot_count < 1 || config->slot_count > LIMIT_SLOTS) {
-        return error_set(error, STATUS_LIMIT, "world %s: expected 1..%d slots, found %u", ops->name,
-                         LIMIT_SLOTS, config->slot_count);
+    enum status status = world_check_slots(ops->name, config->slot_count, error);
+    if (status != STATUS_OK) {
+        return status;
     }
     if (config->model == NULL || model_config(config->model)->tier != ops->tier) {
         return error_set(error, STATUS_DEVICE, "world %s: expected a model of that tier, found %s",
@@ -405,7 +386,7 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
     self->base = (struct world){ops, config->slot_count};
     self->model = config->model;
     self->degree = config->degree;
-    enum status status = create_parts(self, config, error);
+    status = create_parts(self, config, error);
     if (status != STATUS_OK) {
         close_world(&self->base);
         return error_prefix(error, "world %s", ops->name);
@@ -458,10 +439,10 @@ static enum status draw_context(struct learned_world *self, const struct learned
     struct page_header *header = page_write(self->pool, page);
     uint8_t *frame = (uint8_t *)(header + 1);
     *header = (struct page_header){
-        .window = window_of(anchor_local(&slot->anchor, slot->scene.ego.pose)),
+        .window = window_of(anchor_local(&slot->anchor, slot->drive.scene.ego.pose)),
     };
-    layout_sensed(slot->stage, &slot->scene, CONTEXT_SEED, &slot->anchor, header->window, frame,
-                  frame + FRAME_BEV_BYTES);
+    layout_sensed(slot->drive.stage, &slot->drive.scene, CONTEXT_SEED, &slot->anchor,
+                  header->window, frame, frame + FRAME_BEV_BYTES);
     enum status status = backend_memory(self->backend, page_frame(self->pool, page), frame,
                                         frame + FRAME_BYTES, &self->fault);
     if (status != STATUS_OK) {
@@ -479,10 +460,10 @@ static enum status first_page(struct learned_world *self, const struct learned_s
 {
     uint8_t digest[SHA256_BYTES];
     uint32_t page;
-    scene_digest(&slot->scene, digest);
+    scene_digest(&slot->drive.scene, digest);
     for (uint32_t i = 0; i < self->base.slot_count; i++) {
         const struct context *context = &self->contexts[i];
-        if (context->serial != 0 && context->stage == slot->stage &&
+        if (context->serial != 0 && context->stage == slot->drive.stage &&
             memcmp(context->scene, digest, sizeof digest) == 0 &&
             page_share(self->pool, context->page, context->serial)) {
             *out = context->page;
@@ -495,7 +476,7 @@ static enum status first_page(struct learned_world *self, const struct learned_s
     }
     struct context *context = &self->contexts[self->next_context];
     self->next_context = (self->next_context + 1) % self->base.slot_count;
-    context->stage = slot->stage;
+    context->stage = slot->drive.stage;
     context->page = page;
     context->serial = page_serial(self->pool, page);
     memcpy(context->scene, digest, sizeof digest);
@@ -508,8 +489,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
 {
     struct learned_world *self = (struct learned_world *)world;
     struct learned_slot *slot = vacant(world, index);
-    const struct scenario *scenario = stage->scenario;
-    enum status status = accepts(scenario, error);
+    enum status status = accepts(stage->scenario, error);
     if (status == STATUS_OK && self->fault.status != STATUS_OK) {
         status = error_set(error, self->fault.status, "world %s: %s", world->ops->name,
                            self->fault.text);
@@ -518,21 +498,13 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
         return status;
     }
     memset(slot, 0, sizeof *slot);
-    slot->stage = stage_ref(stage);
-    slot->seed = seed;
-    slot->scene.conditions = scenario->conditions;
-    slot->scene.ego = (struct ego_state){
-        .pose = scenario->ego.pose,
-        .speed_mps = scenario->ego.speed_mps,
-    };
-    traffic_reset(stage->traffic, seed, false, &slot->scene, slot->motion);
-    extract_start(&slot->scene, slot->tracks);
-    slot->anchor = anchor_make(scenario->ego.pose);
+    drive_reset(&slot->drive, stage, seed, false);
+    extract_start(&slot->drive.scene, slot->tracks);
+    slot->anchor = anchor_make(stage->scenario->ego.pose);
     uint32_t page;
     status = first_page(self, slot, &page);
     if (status != STATUS_OK) {
-        stage_unref(slot->stage);
-        slot->stage = NULL;
+        drive_release(&slot->drive);
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
     push(self, slot, page);
@@ -550,8 +522,7 @@ static void slot_release(struct world *world, uint32_t index)
 {
     struct learned_slot *slot = occupied(world, index);
     page_table_release(self_of(world)->pool, &slot->pages);
-    stage_unref(slot->stage);
-    slot->stage = NULL;
+    drive_release(&slot->drive);
 }
 
 /* ---- looking ---- */
@@ -582,8 +553,8 @@ static void slot_observe(const struct world *world, uint32_t index,
     const struct page_header *page = newest_page(self, slot);
     const uint8_t *cameras = frame_of(page) + FRAME_BEV_BYTES;
     if (buffers->bev != NULL) {
-        layout_observe_bev(slot->stage, &slot->scene, &slot->anchor, page->window, self->degree,
-                           frame_of(page), buffers->bev);
+        layout_observe_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, page->window,
+                           self->degree, frame_of(page), buffers->bev);
     }
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         if (buffers->camera[camera] != NULL) {
@@ -596,7 +567,7 @@ static void slot_observe(const struct world *world, uint32_t index,
 
 static const struct scene *slot_scene(const struct world *world, uint32_t index)
 {
-    return &occupied(world, index)->scene;
+    return &occupied(world, index)->drive.scene;
 }
 
 static const struct world_signs *slot_signs(const struct world *world, uint32_t index)
@@ -625,11 +596,7 @@ static enum status slot_intervene(struct world *world, uint32_t index,
 {
     const struct learned_world *self = self_of(world);
     struct learned_slot *slot = occupied(world, index);
-    if (intervention->kind == INTERVENE_CONDITIONS) {
-        slot->scene.conditions = intervention->conditions;
-        return STATUS_OK;
-    }
-    if (self->degree != LAYOUT_AGENTS) {
+    if (intervention->kind != INTERVENE_CONDITIONS && self->degree != LAYOUT_AGENTS) {
         return error_set(error, STATUS_BAD_INPUT,
                          "world %s: in layout degree \"%s\" the model moves the agents; expected "
                          "an intervention on conditions (or degree \"agents\"), found kind %d of "
@@ -637,21 +604,18 @@ static enum status slot_intervene(struct world *world, uint32_t index,
                          world->ops->name, layout_degree_names[self->degree],
                          (int)intervention->kind, intervention->agent);
     }
-    return traffic_intervene(slot->stage->traffic, intervention, &slot->scene, slot->motion, error);
+    return drive_intervene(&slot->drive, intervention, error);
 }
 
 /* All but the pages. Copies what is in use; what `to` held before does not matter. */
 static void copy_slot(struct learned_slot *to, const struct learned_slot *from)
 {
-    uint32_t agents = from->scene.agent_count;
     memset(to, 0, sizeof *to);
-    memcpy(to, from,
-           offsetof(struct learned_slot, scene) + offsetof(struct scene, agents) +
-               agents * sizeof from->scene.agents[0]);
-    memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
-    memcpy(to->tracks, from->tracks, agents * sizeof from->tracks[0]);
-    to->pages = (struct page_table){0};
-    stage_ref(to->stage);
+    drive_copy(&to->drive, &from->drive);
+    to->lost = from->lost;
+    to->anchor = from->anchor;
+    to->signs = from->signs;
+    memcpy(to->tracks, from->tracks, from->drive.scene.agent_count * sizeof from->tracks[0]);
 }
 
 static void slot_fork(struct world *world, uint32_t from, uint32_t to)
@@ -683,9 +647,9 @@ static void slot_restore(struct world *world, uint32_t index, void *state)
 {
     struct learned_slot *slot = vacant(world, index);
     struct learned_slot *parked = state;
-    CHECK(parked->stage != NULL);
+    CHECK(parked->drive.stage != NULL);
     *slot = *parked; /* the references move along */
-    parked->stage = NULL;
+    parked->drive.stage = NULL;
     if (!page_table_restore(self_of(world)->pool, &slot->pages)) {
         lose(slot);
     }
@@ -695,50 +659,19 @@ static void slot_state_drop(struct world *world, void *state)
 {
     struct learned_slot *parked = state;
     page_table_drop(self_of(world)->pool, &parked->pages);
-    stage_unref(parked->stage);
-    parked->stage = NULL;
+    drive_release(&parked->drive);
 }
 
-const struct world_ops world_student_ops = {
-    .name = "student",
-    .tier = TIER_STUDENT,
-    .has_truth = true, /* in the degree `agents` */
-    .open = student_open,
-    .close = close_world,
-    .accepts = accepts,
-    .slot_reset = slot_reset,
-    .slot_release = slot_release,
-    .step = step,
-    .slot_observe = slot_observe,
-    .slot_scene = slot_scene,
-    .slot_intervene = slot_intervene,
-    .slot_fork = slot_fork,
-    .slot_state_bytes = slot_state_bytes,
-    .slot_save = slot_save,
-    .slot_restore = slot_restore,
-    .slot_state_drop = slot_state_drop,
-    .slot_signs = slot_signs,
-    .cost = cost,
-};
+/* has_truth: in the degree `agents`. */
+#define LEARNED_OPS(NAME, TIER, OPEN)                                                             \
+    {                                                                                             \
+        .name = NAME, .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world,        \
+        .accepts = accepts, .slot_reset = slot_reset, .slot_release = slot_release, .step = step, \
+        .slot_observe = slot_observe, .slot_scene = slot_scene, .slot_intervene = slot_intervene, \
+        .slot_fork = slot_fork, .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,     \
+        .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                         \
+        .slot_signs = slot_signs, .cost = cost,                                                   \
+    }
 
-const struct world_ops world_teacher_ops = {
-    .name = "teacher",
-    .tier = TIER_TEACHER,
-    .has_truth = true, /* in the degree `agents` */
-    .open = teacher_open,
-    .close = close_world,
-    .accepts = accepts,
-    .slot_reset = slot_reset,
-    .slot_release = slot_release,
-    .step = step,
-    .slot_observe = slot_observe,
-    .slot_scene = slot_scene,
-    .slot_intervene = slot_intervene,
-    .slot_fork = slot_fork,
-    .slot_state_bytes = slot_state_bytes,
-    .slot_save = slot_save,
-    .slot_restore = slot_restore,
-    .slot_state_drop = slot_state_drop,
-    .slot_signs = slot_signs,
-    .cost = cost,
-};
+const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);
+const struct world_ops world_teacher_ops = LEARNED_OPS("teacher", TIER_TEACHER, teacher_open);

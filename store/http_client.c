@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HEARTBEAT_MS_MAX = 5000 };
+
 struct http_client {
     struct store store;
     struct http_transport *transport;
@@ -194,7 +196,9 @@ static enum status client_heartbeat(struct store *store, const struct store_work
         json_decref(body);
         body = NULL;
     }
-    status = http_send_json(client_of(store)->transport, "POST", &path, body, &root, error);
+    /* Better repeated than waited for: the lease runs meanwhile. */
+    struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
+    status = http_exchange_json(client_of(store)->transport, &call, body, true, &root, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -650,7 +654,9 @@ enum status http_client_open(const char *url, const struct store_config *config,
     if (client == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
     }
-    enum status status = http_transport_create(url, &client->transport, error);
+    enum status status =
+        http_transport_create(url, config != NULL ? config->token_file : NULL,
+                              config != NULL ? config->ca_file : NULL, &client->transport, error);
     if (status != STATUS_OK) {
         free(client);
         return status;
