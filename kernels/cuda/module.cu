@@ -7,7 +7,7 @@
  * and replayed from then on. All its pointers are fixed at open; what varies lies in pinned records
  * that the graph itself copies to the device first.
  */
-#include "kernels/cuda/module.h"
+#include "kernels/cuda/module.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * depends on the model's shape and the number of slots alone; which slots are active, and all that
  * a tick is about, the kernels read from the slots' records.
  */
-#include "kernels/cuda/module.h"
+#include "kernels/cuda/module.cuh"
 #include "kernels/cuda/plain.h"
 
 /* ---- buffers ---- */

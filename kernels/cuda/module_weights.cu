@@ -3,7 +3,7 @@
  * twice, to count and to fill, so that the two cannot differ. Products that take the same input are
  * stacked to one.
  */
-#include "kernels/cuda/module.h"
+#include "kernels/cuda/module.cuh"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
-#ifndef SWERVE_KERNELS_CUDA_MODULE_H
-#define SWERVE_KERNELS_CUDA_MODULE_H
+#ifndef SWERVE_KERNELS_CUDA_MODULE_CUH
+#define SWERVE_KERNELS_CUDA_MODULE_CUH
 
 #include "kernels/cuda/gpu.h"
 
