@@ -112,6 +112,9 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
         status = json_member_text(&exchange->body, "device", true, worker->device,
                                   sizeof worker->device, error);
     }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, worker->worker_id, worker->pool, error);
+    }
     return status;
 }
 
@@ -323,6 +326,12 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
     bool memory = completions != NULL && outcomes != NULL && results != NULL;
     status = memory ? decode_completions(&list, completions, outcomes, count, error)
                     : http_no_memory(error);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        bool checked = i > 0 && strcmp(completions[i].worker_id, completions[i - 1].worker_id) == 0;
+        if (!checked) {
+            status = http_check_pool(exchange, completions[i].worker_id, NULL, error);
+        }
+    }
     if (status == STATUS_OK && count > 0) {
         status = store->ops->complete(store, completions, (uint32_t)count, results, error);
     }
@@ -343,6 +352,9 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
 {
     struct store *store = exchange->store;
     enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
     if (status == STATUS_OK) {
         /* A claim that still waits for the dead worker would take a new lease. */
         http_gate_fence(exchange->context->gate, exchange->ids[0], HTTP_FENCE_PRESENT);
@@ -367,6 +379,9 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
     }
     if (status == STATUS_OK) {
         status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
     }
     if (status != STATUS_OK) {
         return status;
