@@ -73,7 +73,7 @@ def problems(path: str, text: str) -> list[str]:
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     files = subprocess.run(
-        ["git", "ls-files", "*.c", "*.h", "*.cu"], cwd=root, check=True, capture_output=True, text=True
+        ["git", "ls-files", "*.c", "*.h", "*.cpp", "*.cu"], cwd=root, check=True, capture_output=True, text=True
     ).stdout.split()
     found = [p for path in files for p in problems(path, (root / path).read_text())]
     print("\n".join(found) if found else f"{len(files)} files, every arrow points the right way")

@@ -37,12 +37,12 @@ static enum status sync_directory(const char *path, struct error *error)
     return status;
 }
 
-/* The directory exists afterwards, and its entry in `parent` is on the disk. */
+/* The directory exists afterwards, and its entry in `parent` is on the disk. One that is there
+ * already may be there for us alone: an earlier sync failed, or whoever made it died before it. */
 static enum status make_directory(const char *path, const char *parent, struct error *error)
 {
-    if (mkdir(path, 0777) != 0) {
-        return errno == EEXIST ? STATUS_OK
-                               : artifacts_io_error(error, "create the directory", path);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return artifacts_io_error(error, "create the directory", path);
     }
     return sync_directory(parent, error);
 }
@@ -154,6 +154,25 @@ enum status artifacts_write_all(int fd, const char *path, const uint8_t *data, s
     return STATUS_OK;
 }
 
+/* make_directory for directory ab, without the sync when nothing is new. */
+static enum status keep_directory(struct artifacts *artifacts, const char *hash,
+                                  char path[ARTIFACT_NAME_BYTES], struct error *error)
+{
+    char digits[3] = {hash[0], hash[1], '\0'};
+    atomic_bool *synced = &artifacts->synced[strtoul(digits, NULL, 16)];
+    struct stat info;
+
+    directory_path(artifacts, hash, path);
+    if (atomic_load(synced) && stat(path, &info) == 0) {
+        return STATUS_OK;
+    }
+    enum status status = make_directory(path, artifacts->path, error);
+    if (status == STATUS_OK) {
+        atomic_store(synced, true);
+    }
+    return status;
+}
+
 enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *fd,
                                         char temporary[ARTIFACT_TEMPORARY_BYTES],
                                         struct error *error)
@@ -172,14 +191,13 @@ enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *
     return STATUS_OK;
 }
 
-enum status artifacts_finish(const struct artifacts *artifacts, int fd, const char *temporary,
+enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *temporary,
                              const char *hash, struct error *error)
 {
     char directory[ARTIFACT_NAME_BYTES];
     char path[ARTIFACT_NAME_BYTES];
     enum status status = STATUS_OK;
 
-    directory_path(artifacts, hash, directory);
     artifacts_file_path(artifacts, hash, path);
     if (fsync(fd) != 0) {
         status = artifacts_io_error(error, "sync the artifact", temporary);
@@ -188,7 +206,7 @@ enum status artifacts_finish(const struct artifacts *artifacts, int fd, const ch
         status = artifacts_io_error(error, "close the artifact", temporary);
     }
     if (status == STATUS_OK) {
-        status = make_directory(directory, artifacts->path, error);
+        status = keep_directory(artifacts, hash, directory, error);
     }
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status = artifacts_io_error(error, "name the artifact", path);
@@ -201,8 +219,8 @@ enum status artifacts_finish(const struct artifacts *artifacts, int fd, const ch
 }
 
 /* Writes a whole file under a name of its own and moves it to where it belongs. */
-static enum status write_file(const struct artifacts *artifacts, const char *hash,
-                              const uint8_t *data, size_t bytes, struct error *error)
+static enum status write_file(struct artifacts *artifacts, const char *hash, const uint8_t *data,
+                              size_t bytes, struct error *error)
 {
     char temporary[ARTIFACT_TEMPORARY_BYTES];
     int fd = -1;
@@ -220,7 +238,7 @@ static enum status write_file(const struct artifacts *artifacts, const char *has
     return artifacts_finish(artifacts, fd, temporary, hash, error);
 }
 
-enum status artifacts_put(const struct artifacts *artifacts, const void *data, size_t bytes,
+enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
                           char hash[SHA256_HEX_BYTES], struct error *error)
 {
     char name[SHA256_HEX_BYTES];
@@ -233,12 +251,14 @@ enum status artifacts_put(const struct artifacts *artifacts, const void *data, s
     }
     sha256_hex(data, bytes, name);
     enum status status = artifacts_exists(artifacts, name, &exists, error);
+    if (status == STATUS_OK) {
+        status = keep_directory(artifacts, name, directory, error);
+    }
     if (status != STATUS_OK) {
         return status;
     }
     if (exists) {
         /* Another thread may have named it a moment ago and not yet synced the directory. */
-        directory_path(artifacts, name, directory);
         status = sync_directory(directory, error);
     } else {
         size_t capacity = ZSTD_compressBound(bytes);

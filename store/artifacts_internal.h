@@ -28,7 +28,7 @@ enum status artifacts_write_all(int fd, const char *path, const uint8_t *data, s
                                 struct error *error);
 /* Makes the unfinished file durable under its name; closes fd and leaves nothing behind on failure.
  */
-enum status artifacts_finish(const struct artifacts *artifacts, int fd, const char *temporary,
+enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *temporary,
                              const char *hash, struct error *error);
 
 #endif

@@ -21,7 +21,7 @@ enum { BLOCK_BYTES = 128 << 10, FRAME_HEADER_BYTES_MAX = 18 /* RFC 8878, section
 /* ---- writing ---- */
 
 struct artifact_writer {
-    struct artifacts artifacts;
+    struct artifacts *artifacts;
     char temporary[ARTIFACT_TEMPORARY_BYTES];
     int fd;
     ZSTD_CCtx *compressor;
@@ -31,7 +31,7 @@ struct artifact_writer {
     uint8_t block[BLOCK_BYTES];
 };
 
-enum status artifact_writer_open(const struct artifacts *artifacts, size_t bytes,
+enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes,
                                  struct artifact_writer **out, struct error *error)
 {
     if (bytes > LIMIT_ARTIFACT_BYTES) {
@@ -49,7 +49,7 @@ enum status artifact_writer_open(const struct artifacts *artifacts, size_t bytes
         return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
                          bytes);
     }
-    writer->artifacts = *artifacts;
+    writer->artifacts = artifacts;
     writer->compressor = compressor;
     writer->announced_bytes = bytes;
     writer->received_bytes = 0;
@@ -139,7 +139,7 @@ enum status artifact_writer_finish(struct artifact_writer *writer, const char *h
         artifact_writer_abort(writer);
         return status;
     }
-    status = artifacts_finish(&writer->artifacts, writer->fd, writer->temporary, hash, error);
+    status = artifacts_finish(writer->artifacts, writer->fd, writer->temporary, hash, error);
     free_writer(writer);
     return status;
 }

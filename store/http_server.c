@@ -280,6 +280,40 @@ static enum MHD_Result queue_refusal(struct MHD_Connection *handle, struct reque
 
 /* ---- from headers to handlers ---- */
 
+struct framing {
+    unsigned lengths; /* headers that say where the body ends */
+    unsigned codings;
+    bool plain; /* each of them is well-formed */
+};
+
+static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
+{
+    enum { LENGTH_DIGITS_MAX = 18 };
+    struct framing *framing = context;
+    (void)kind;
+    if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
+        size_t digits = value != NULL ? strspn(value, "0123456789") : 0;
+        framing->lengths++;
+        framing->plain =
+            framing->plain && digits > 0 && digits <= LENGTH_DIGITS_MAX && value[digits] == '\0';
+    } else if (strcasecmp(key, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        framing->codings++;
+        framing->plain = framing->plain && value != NULL && strcasecmp(value, "chunked") == 0;
+    }
+    return MHD_YES;
+}
+
+/* Where a body ends must be said once and plainly: whoever stands between a client and this server
+ * may understand anything else in another way, and take the rest of the body for a request of its
+ * own (RFC 9112, 6.3 and 11.2). */
+static bool framing_is_plain(struct MHD_Connection *handle)
+{
+    struct framing framing = {.plain = true};
+    MHD_get_connection_values(handle, MHD_HEADER_KIND, take_framing, &framing);
+    return framing.plain && framing.lengths + framing.codings <= 1;
+}
+
 /* Whether the request is taken up at all; a refusal is in its intake. */
 static void admit(struct store_server *server, struct MHD_Connection *handle,
                   struct request *request, const char *method)
@@ -316,6 +350,12 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
     request->begun = true;
     if (intake->refused) {
         return queue_refusal(handle, request, true); /* the URI is too long */
+    }
+    if (!framing_is_plain(handle)) {
+        http_intake_refuse(intake, STATUS_BAD_INPUT, 0,
+                           "headers: expected one Content-Length of digits, or "
+                           "Transfer-Encoding: chunked");
+        return queue_refusal(handle, request, true);
     }
     admit(server, handle, request, method);
     if (intake->refused) {
@@ -482,15 +522,14 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
 {
     size_t server_max =
         options->connections_max > 0 ? options->connections_max : HTTP_CONNECTIONS_MAX;
-    size_t peer_max = options->peer_connections_max > 0 ? options->peer_connections_max
-                                                        : HTTP_PEER_CONNECTIONS_MAX;
     struct store_server *server = calloc(1, sizeof *server);
     if (server == NULL) {
         close(listen_fd);
         return error_set(error, STATUS_NO_MEMORY, "out of memory for the store's server");
     }
-    enum status status = http_connections_start(&server->connections, times->watch_ms,
-                                                connection_limit(server_max), peer_max, error);
+    enum status status =
+        http_connections_start(&server->connections, times->watch_ms, connection_limit(server_max),
+                               options->peer_connections_max, error);
     if (status != STATUS_OK) {
         close(listen_fd);
         free(server);

@@ -13,9 +13,8 @@
 
 enum {
     HTTP_API_VERSION = 1,
-    HTTP_CONNECTIONS_MAX = 1024,     /* further ones are answered 503, or wait */
-    HTTP_PEER_CONNECTIONS_MAX = 256, /* of one address over TCP; further ones get 429 */
-    HTTP_RETRY_S = 1,                /* Retry-After of 429 and 503 */
+    HTTP_CONNECTIONS_MAX = 4096, /* further ones are answered 503, or wait */
+    HTTP_RETRY_S = 1,            /* Retry-After of 429 and 503 */
     HTTP_HEADER_BYTES_MAX = 32 << 10,
     HTTP_URI_BYTES_MAX = 2048,
     HTTP_JSON_BYTES_MAX = 64 << 20,      /* one JSON body, either way */

@@ -61,8 +61,8 @@ struct token_guard;
 struct store_server_options {
     struct token_guard *guard;   /* store/tokens.h; NULL: everybody may do everything */
     struct tls_identity *tls;    /* NULL: in the clear */
-    size_t connections_max;      /* further ones are answered 503; 0: 1,024 */
-    size_t peer_connections_max; /* of one address, further ones 429; 0: 256 */
+    size_t connections_max;      /* further ones are answered 503; 0: 4,096 */
+    size_t peer_connections_max; /* of one address, further ones 429; 0: no limit */
 };
 
 /* As store_server_start. What the options name is borrowed and must outlive the server. */

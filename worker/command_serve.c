@@ -24,6 +24,8 @@ struct serve_options {
     const char *tokens_path; /* NULL: STORE.tokens where that exists */
     const char *cert_path;
     const char *key_path;
+    int64_t connections_max;
+    int64_t peer_connections_max;
     bool insecure;
     bool verbose;
 };
@@ -163,7 +165,12 @@ static enum status start(const struct serve_options *options, struct serving *se
             store_owner_open(cli_store_url(options->store_path), &config, &serving->owner, error);
     }
     if (status == STATUS_OK) {
-        const struct store_server_options with = {.guard = serving->guard, .tls = serving->tls};
+        const struct store_server_options with = {
+            .guard = serving->guard,
+            .tls = serving->tls,
+            .connections_max = (size_t)options->connections_max,
+            .peer_connections_max = (size_t)options->peer_connections_max,
+        };
         int fd = serving->listen_fd;
         serving->listen_fd = -1;
         status = store_server_start_with(store_owner_store(serving->owner), fd, &config, &with,
@@ -201,7 +208,11 @@ static enum status serve(const struct serve_options *options, const struct logge
 
 int command_serve(int argc, char **argv)
 {
-    struct serve_options options = {.listen = "127.0.0.1:8080"};
+    struct serve_options options = {
+        .listen = "127.0.0.1:8080",
+        .connections_max = 4096,
+        .peer_connections_max = 1024,
+    };
     const struct cli_option list[] = {
         {"--store", "PATH", "database to own and serve", .text = &options.store_path},
         {"--listen", "ADDR:PORT", "where; port 0 takes a free one (127.0.0.1:8080)",
@@ -211,6 +222,10 @@ int command_serve(int argc, char **argv)
         {"--tls-cert", "FILE", "certificate chain in PEM; read again on SIGHUP",
          .text = &options.cert_path},
         {"--tls-key", "FILE", "its private key in PEM", .text = &options.key_path},
+        {"--connections", "N", "at most at one time, further ones are answered 503 (4096)",
+         .number = &options.connections_max},
+        {"--peer-connections", "N", "at most from one address, further ones 429 (1024)",
+         .number = &options.peer_connections_max},
         {"--insecure", NULL, "allow other machines in the clear", .flag = &options.insecure},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
@@ -229,6 +244,10 @@ int command_serve(int argc, char **argv)
     int code = cli_parse(&command, argc, argv, NULL, &count, &help);
     if (code != 0 || help) {
         return code;
+    }
+    if (options.connections_max < 1 || options.connections_max > 65536) {
+        error_set(&error, STATUS_USAGE, "--connections: expected 1 to 65536");
+        return cli_fail(&error);
     }
     if (strstr(cli_store_url(options.store_path), "://") != NULL) {
         error_set(&error, STATUS_USAGE,
