@@ -172,6 +172,18 @@ static enum status get_artifact(struct store *base, const char *hash, void **dat
     return status;
 }
 
+static enum status write_artifact(struct store *base, size_t bytes, struct artifact_writer **out,
+                                  struct error *error)
+{
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, out, error);
+}
+
+static enum status read_artifact(struct store *base, const char *hash, struct artifact_reader **out,
+                                 size_t *bytes, struct error *error)
+{
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, out, bytes, error);
+}
+
 static void finish(struct sqlite_store *store)
 {
     group_commit_destroy(store->group);
@@ -224,6 +236,10 @@ static const struct store_ops sqlite_ops = {
     .cancel = lifecycle_cancel,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,
+    .worker_pool = stats_worker_pool,
+    .stats = stats_read,
+    .artifact_write = write_artifact,
+    .artifact_read = read_artifact,
 };
 
 /* ---- open ---- */

@@ -98,6 +98,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] = "SELECT id, pool, device FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] = "INSERT INTO workers (name, pool, device) VALUES (?1, ?2, ?3)",
+    [STATEMENT_WORKER_POOL] =
+        "SELECT p.name FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
@@ -252,5 +254,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         OUTCOME_JOINS " WHERE o.id = ?1"
         " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
         " AND (?4 < 0 OR o.verdict = ?4)",
+    [STATEMENT_POOL_JOBS] =
+        "SELECT p.name, n.state, n.jobs FROM (SELECT pool, state, COUNT(*) AS jobs FROM jobs"
+        " GROUP BY pool, state) n CROSS JOIN pools p ON p.id = n.pool ORDER BY p.id, n.state",
 };
 /* clang-format on */

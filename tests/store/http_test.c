@@ -347,6 +347,7 @@ static void slow_clients_block_nobody(void)
 static void dawdling_clients_are_cut_off(void)
 {
     static struct stack stack;
+    const struct store_server_options options = {0};
     static const struct http_server_times times = {
         .idle_ms = 300, .request_ms = 100, .watch_ms = 10, .drain_ms = 50};
     struct error error;
@@ -354,8 +355,8 @@ static void dawdling_clients_are_cut_off(void)
     snprintf(stack.socket_path, sizeof stack.socket_path, "%s/s.sock", support_directory());
     snprintf(stack.url, sizeof stack.url, "unix:%s", stack.socket_path);
     EXPECT_OK(fake_store_open(&stack.control, &stack.fake, &error), error);
-    EXPECT_OK(http_server_start(stack.fake, support_listen(stack.socket_path), NULL, &times,
-                                &stack.server, &error),
+    EXPECT_OK(http_server_start(stack.fake, support_listen(stack.socket_path), NULL, &options,
+                                &times, &stack.server, &error),
               error);
     struct store *store = connect_to(stack.url);
     int silent = support_connect(stack.socket_path);
