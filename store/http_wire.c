@@ -175,10 +175,9 @@ static const struct json_field submit_result_fields[] = {
 };
 
 static const struct json_field progress_fields[] = {
-    PROGRESS(job_id, JSON_FIELD_I64),
-    PROGRESS(epoch, JSON_FIELD_I64),
-    PROGRESS(device_ns, JSON_FIELD_I64),
-    PROGRESS(metres_mm, JSON_FIELD_I64),
+    PROGRESS(job_id, JSON_FIELD_I64),    PROGRESS(epoch, JSON_FIELD_I64),
+    PROGRESS(device_ns, JSON_FIELD_I64), PROGRESS(metres_mm, JSON_FIELD_I64),
+    PROGRESS(mflop, JSON_FIELD_I64),
 };
 
 static const struct json_field suite_status_fields[] = {
