@@ -146,6 +146,8 @@ struct server {
     bool uncertain;
 };
 
+/* Leaves an empty store in the directory, which each play begins with. */
+void server_prepare(const char *directory);
 void server_open(struct server *server, struct fleet *fleet, const char *path);
 void server_close(struct server *server);
 /* An event: context is a message. */
@@ -239,6 +241,7 @@ struct fleet {
     int batches; /* of each suite */
     uint32_t batch_jobs;
     uint32_t weights[MODEL_SUITES_MAX];
+    int64_t job_ms_max; /* of most jobs */
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */
     int process_count;

@@ -125,8 +125,21 @@ static void close_store(struct server *server)
     server->up = false;
 }
 
+void server_prepare(const char *directory)
+{
+    char path[FLEET_PATH_BYTES];
+    struct store *store = NULL;
+    struct error error;
+
+    snprintf(path, sizeof path, "%s/empty.db", directory);
+    CHECK(sqlite_store_open_stepped(path, NULL, &store, &error) == STATUS_OK);
+    store->ops->close(store);
+}
+
 void server_open(struct server *server, struct fleet *fleet, const char *path)
 {
+    char empty[FLEET_PATH_BYTES];
+
     server->fleet = fleet;
     snprintf(server->path, sizeof server->path, "%s", path);
     sim_clock_init(&server->clock, &fleet->sim, sim_between(&fleet->sim, 0, 1000) * NS_PER_S,
@@ -135,6 +148,9 @@ void server_open(struct server *server, struct fleet *fleet, const char *path)
     server->swept = malloc(sizeof *server->swept);
     CHECK(server->before != NULL && server->swept != NULL);
     spy_init(&server->spy, fleet);
+    /* Making the tables takes longer than half a play. */
+    snprintf(empty, sizeof empty, "%s/empty.db", fleet->options->directory);
+    copy_file(empty, server->path);
     open_store(server);
     model_restart(fleet->model, sim_clock_now(&server->clock));
 }
@@ -256,8 +272,11 @@ static void plan_crash(struct server *server, const struct message *message)
     server->snapped = false;
     server->crash_commits = -1;
     server->uncertain = false;
-    if (sim_chance(sim, server->fleet->faults.crash) && is_write(message)) {
-        server->crash_commits = (int)sim_between(sim, 0, 2);
+    /* Completions change most, so they are struck most. */
+    bool completes = strcmp(message->path, "/v1/completions") == 0;
+    double chance = server->fleet->faults.crash * (completes ? 4 : 1);
+    if (sim_chance(sim, chance) && is_write(message)) {
+        server->crash_commits = sim_chance(sim, 0.2) ? 0 : (int)sim_between(sim, 1, 2);
     }
 }
 

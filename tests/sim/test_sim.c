@@ -216,6 +216,7 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(directory) != NULL);
     run.options.directory = directory;
     run.options.fibers = fiber_pool_create();
+    server_prepare(directory);
     int code = run.tap ? run_tap(&run) : run.bugs ? run_bugs(&run) : run_seeds(&run);
     fiber_pool_destroy(run.options.fibers);
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);

@@ -274,9 +274,7 @@ static bool claim_jobs(struct task *task, struct worker *worker, uint32_t *got)
             worker->held[worker->held_count++] = (struct held){
                 .lease = leases[i],
                 .start_ns = process_now(worker->process),
-                .need_ns =
-                    sim_between(&fleet->sim, 100, sim_chance(&fleet->sim, 0.1) ? 20000 : 3000) *
-                    NS_PER_MS,
+                .need_ns = sim_between(&fleet->sim, 100, fleet->job_ms_max) * NS_PER_MS,
             };
         }
         *got = count;
