@@ -41,6 +41,32 @@ void fleet_acknowledged(struct fleet *fleet, const struct job_spec *spec, int64_
     memcpy(ack->key, spec->key, sizeof ack->key);
 }
 
+void fleet_told(struct fleet *fleet, const struct job_completion *completion, enum status status)
+{
+    if (completion->kind == COMPLETION_DONE) {
+        CHECK(fleet->told_count < FLEET_LEASED_MAX);
+        fleet->told[fleet->told_count++] =
+            (struct told){completion->job_id, completion->epoch, status == STATUS_OK};
+    }
+}
+
+/* A result that counts is there, one that does not is not. The model's jobs are the store's here:
+ * they have just been compared. */
+static void check_told(struct fleet *fleet)
+{
+    for (uint32_t i = 0; i < fleet->told_count; i++) {
+        const struct told *told = &fleet->told[i];
+        const struct model_job *job = model_job(fleet->model, told->job_id);
+        bool there = job != NULL && job->state == JOB_DONE && job->outcome_epoch == told->epoch;
+        if (there != told->counts) {
+            sim_violation(&fleet->sim,
+                          "the result of job %" PRId64 " epoch %" PRId64 " was %s, but is%s there",
+                          told->job_id, told->epoch, told->counts ? "accepted" : "refused as stale",
+                          there ? "" : " not");
+        }
+    }
+}
+
 static void check_acks(struct fleet *fleet)
 {
     struct error error;
@@ -339,6 +365,7 @@ static void check_end(struct fleet *fleet, const char *path)
     if (fleet->server.store != NULL) {
         server_compare(&fleet->server, "at the end");
         check_acks(fleet);
+        check_told(fleet);
     }
     server_close(&fleet->server);
     if (!fleet->sim.failed && !invariants_hold(path, why, sizeof why)) {

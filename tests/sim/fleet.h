@@ -9,7 +9,7 @@
  * Where invariants are checked: the face between the routes and the store sees every call in the
  * order in which it took effect and compares it with the model (spy.c); after each restart, now and
  * then, and at the end, everything that the store shows is compared; what clients were told is kept
- * apart (struct fleet, `leased`, `acks`) and compared at the end.
+ * apart (struct fleet, `leased`, `told`, `acks`) and compared at the end.
  */
 #ifndef SWERVE_TESTS_SIM_FLEET_H
 #define SWERVE_TESTS_SIM_FLEET_H
@@ -207,6 +207,13 @@ struct leased {
     int64_t epoch;
 };
 
+/* What a worker was told of a result. */
+struct told {
+    int64_t job_id;
+    int64_t epoch;
+    bool counts; /* OK, not STALE */
+};
+
 /* What a submitter was told. */
 struct ack {
     int64_t job_id;
@@ -248,6 +255,8 @@ struct fleet {
     struct process *processes[FLEET_PROCESSES_MAX];
     uint32_t leased_count;
     struct leased leased[FLEET_LEASED_MAX];
+    uint32_t told_count;
+    struct told told[FLEET_LEASED_MAX];
     uint32_t ack_count;
     struct ack acks[FLEET_ACKS_MAX];
     int64_t requests;
@@ -272,6 +281,8 @@ void fleet_key(const char *scenario_id, uint64_t seed, enum tier tier, const cha
 /* An application was handed a lease. */
 void fleet_leased(struct fleet *fleet, const struct process *process,
                   const struct job_lease *lease);
+/* A worker was told whether a result counts. */
+void fleet_told(struct fleet *fleet, const struct job_completion *completion, enum status status);
 /* A submitter was told that a job is in the store. */
 void fleet_acknowledged(struct fleet *fleet, const struct job_spec *spec, int64_t job_id);
 /* A worker process has ended, one way or another. */

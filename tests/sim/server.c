@@ -47,7 +47,17 @@ static void path_with(const struct server *server, const char *suffix, char out[
     snprintf(out, FLEET_PATH_BYTES + 64, "%s%s", server->path, suffix);
 }
 
-static void copy_pair(const struct server *server, const char *from, const char *to)
+/* A file that is not there takes away the other one. */
+static void move_file(const char *from, const char *to)
+{
+    if (rename(from, to) != 0) {
+        unlink(to);
+    }
+}
+
+/* The database and its log. */
+static void transfer(const struct server *server, const char *from, const char *to,
+                     void (*file)(const char *from, const char *to))
 {
     static const char *const parts[] = {"", "-wal"};
     char name[32];
@@ -59,7 +69,7 @@ static void copy_pair(const struct server *server, const char *from, const char 
         path_with(server, name, source);
         snprintf(name, sizeof name, "%s%s", to, parts[i]);
         path_with(server, name, target);
-        copy_file(source, target);
+        file(source, target);
     }
 }
 
@@ -67,7 +77,7 @@ static void copy_pair(const struct server *server, const char *from, const char 
 
 static void snap(struct server *server)
 {
-    copy_pair(server, "", ".dead");
+    transfer(server, "", ".dead", copy_file);
     server->snapped = true;
 }
 
@@ -179,7 +189,7 @@ void server_crash(struct server *server)
         server->uncertain = false;
     }
     close_store(server);
-    copy_pair(server, ".dead", "");
+    transfer(server, ".dead", "", move_file);
     char shm[FLEET_PATH_BYTES + 64];
     path_with(server, "-shm", shm);
     unlink(shm);

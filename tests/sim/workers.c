@@ -211,6 +211,7 @@ static bool flush(struct task *task, struct worker *worker, uint32_t count)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
+        fleet_told(worker->process->fleet, &worker->completions[i], worker->results[i].status);
         drop_held(worker, &worker->completions[i]);
     }
     /* Somebody forgot that it was answered. */
