@@ -2,13 +2,14 @@
  * The embedded face of the store: opening, closing, and who may use which connection when.
  *
  * Order at open: look at the file without changing it (a newer schema or damage is left alone),
- * switch to write-ahead logging, migrate, give leases and backoffs a new start, then the writer
- * thread. Close goes the other way; it waits for the calls in progress.
+ * make what was found durable, switch to write-ahead logging, migrate, give leases and backoffs a
+ * new start, then the writer thread. Close goes the other way; it waits for the calls in progress.
  */
 #include "store/sqlite_store.h"
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/log_renew.h"
 #include "store/migrate.h"
 
 #include <stdio.h>
@@ -250,6 +251,9 @@ static enum status open_database(struct sqlite_store *store, struct error *error
     }
     if (status == STATUS_OK && check) {
         status = sqlite_db_quick_check(store->db, error);
+    }
+    if (status == STATUS_OK) {
+        status = log_renew(store->path, error); /* now that the file is known to be a store */
     }
     if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);

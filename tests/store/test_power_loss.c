@@ -89,15 +89,25 @@ static bool fail(const char *what)
 
 static bool open_for(struct player *player)
 {
-    if (open_live(&player->store) != STATUS_OK) {
+    tally.reopened++;
+    enum status status = open_live(&player->store);
+    if (status != STATUS_OK && disk_fail_hits() > 0) {
+        tally.faults++;
+        disk_is_well();
+        status = open_live(&player->store);
+    }
+    if (status != STATUS_OK) {
+        player->store = NULL;
         return fail("open");
     }
-    tally.reopened++;
     return true;
 }
 
 static void close_or_kill(struct player *player, bool killed)
 {
+    if (player->store == NULL) {
+        return;
+    }
     disk_kill(killed);
     player->store->ops->close(player->store);
     disk_kill(false);
@@ -203,11 +213,7 @@ static bool record(enum shape shape, uint64_t key, size_t position, size_t *firs
         return played;
     }
     bool played = play_alone(&players[0], shape == SHAPE_FAULTS, key);
-    if (key % 2 == 0) {
-        close_or_kill(&players[0], false);
-    } else {
-        close_or_kill(&players[0], true);
-    }
+    close_or_kill(&players[0], key % 2 == 0);
     return played;
 }
 
