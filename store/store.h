@@ -204,6 +204,7 @@ struct store_config {
     const char *token_file;
     const char *ca_file; /* PEM, authorities that may vouch for the server; else the system's */
     int64_t call_deadline_ms; /* how long a call goes on unanswered; 0: 30,000 */
+    int checkpoint_pages;     /* of the log, before it is copied into the database; 0: 1,000 */
 };
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a

@@ -143,6 +143,14 @@ GPU_FN float gpu_e4m3_to_float(uint8_t byte)
     return __half2float(__half(half));
 }
 
+/* 2^x to two units in the last place; what would be denormal is 0. */
+GPU_FN float gpu_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 #else /* emulated */
 
 #include "tests/simt/simt.h"
@@ -207,6 +215,12 @@ GPU_FN void gpu_barrier(int id, int threads, SIMT_PLACE)
 GPU_FN uint32_t gpu_pack_bf16(float low, float high)
 {
     return simt_float_to_bf16(low) | (uint32_t)simt_float_to_bf16(high) << 16;
+}
+
+GPU_FN float gpu_exp2(float x)
+{
+    float y = exp2f(x);
+    return y < 0x1p-126f ? 0.0f : y;
 }
 
 GPU_FN uint8_t gpu_e4m3_from_float(float x)
