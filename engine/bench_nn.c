@@ -85,7 +85,7 @@ static void add_row(struct bench *bench, const char *kernel, double work, double
         .baseline_name = flop ? "multiply-adds in registers, one core" : "memcpy of 1 MiB",
     };
     snprintf(row->name, sizeof row->name, "kernels.%s.%s.%s",
-             bench->kernels.precision == NN_BF16 ? "bf16" : "fp32", bench->kernels.name, kernel);
+             nn_precision_names[bench->kernels.precision], bench->kernels.name, kernel);
 }
 
 static void call_gemm(const struct bench *bench, const void *argument)

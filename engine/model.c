@@ -70,6 +70,7 @@ static enum status model_new(const struct model_open_options *options, struct mo
         return error_set(error, STATUS_NO_MEMORY, "no memory for a model");
     }
     nn_kernels_init(&model->kernels, options->precision, options->cpu_flags);
+    model->device = options->device && options->precision == NN_BF16;
     *out = model;
     return STATUS_OK;
 }
@@ -160,9 +161,8 @@ const char *model_kernels_name(const struct model *model)
 
 void model_sampler(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES])
 {
-    static const char *const degrees[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", degrees[degree], model->config.steps,
-             model->kernels.precision == NN_BF16 ? "bf16" : "fp32");
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", layout_degree_names[degree], model->config.steps,
+             nn_precision_names[model->kernels.precision]);
 }
 
 static double product_flop(const struct model_product *product, double rows)

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "engine/stage_internal.h"
-#include "engine/world.h"
+#include "engine/world_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +58,9 @@ static void dummy_step(struct world *world, const struct action *actions, const 
 static enum status dummy_open(const struct world_config *config, struct world **out,
                               struct error *error)
 {
-    if (config->slot_count < 1 || config->slot_count > LIMIT_SLOTS) {
-        return error_set(error, STATUS_LIMIT, "world dummy: expected 1..%d slots, found %u",
-                         LIMIT_SLOTS, config->slot_count);
+    enum status status = world_check_slots("dummy", config->slot_count, error);
+    if (status != STATUS_OK) {
+        return status;
     }
     struct dummy_world *self = calloc(1, sizeof *self);
     struct dummy_slot *slots = calloc(config->slot_count, sizeof *slots);

@@ -8,29 +8,19 @@
  * A slot is one plain struct, so fork, save and restore are copies plus a reference on the stage.
  */
 #include "base/check.h"
-#include "engine/ego_model.h"
-#include "engine/stage_internal.h"
-#include "engine/traffic.h"
-#include "engine/world.h"
+#include "engine/drive.h"
+#include "engine/world_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct slot {
-    struct stage *stage; /* NULL: free */
-    uint64_t seed;
-    double actuator_mps2; /* what ego's drivetrain and brakes give */
-    struct scene scene;
-    struct agent_motion motion[LIMIT_AGENTS];
-};
-
 struct traffic_world {
     struct world base;
     bool follow_logs;
-    struct slot *slots;
+    struct drive *slots;
 };
 
-static struct slot *occupied(const struct world *world, uint32_t index)
+static struct drive *occupied(const struct world *world, uint32_t index)
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
     CHECK(index < world->slot_count);
@@ -38,7 +28,7 @@ static struct slot *occupied(const struct world *world, uint32_t index)
     return &self->slots[index];
 }
 
-static struct slot *vacant(const struct world *world, uint32_t index)
+static struct drive *vacant(const struct world *world, uint32_t index)
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
     CHECK(index < world->slot_count);
@@ -49,18 +39,9 @@ static struct slot *vacant(const struct world *world, uint32_t index)
 static void step(struct world *world, const struct action *actions, const uint8_t *active)
 {
     for (uint32_t i = 0; i < world->slot_count; i++) {
-        if (!active[i]) {
-            continue;
+        if (active[i]) {
+            drive_step(occupied(world, i), &actions[i], true);
         }
-        struct slot *slot = occupied(world, i);
-        const struct stage *stage = slot->stage;
-        struct ego_state *ego = &slot->scene.ego;
-        struct vec2 place = {ego->pose.x_m, ego->pose.y_m};
-        double friction = roadmap_friction(stage->roadmap, place, slot->scene.conditions.friction);
-        traffic_step(stage->traffic, slot->seed, &slot->scene, slot->motion);
-        ego_model_step(ego, &slot->actuator_mps2, &actions[i], stage->scenario->ego.wheelbase_m,
-                       friction);
-        slot->scene.tick++;
     }
 }
 
@@ -68,12 +49,12 @@ static enum status open_world(const struct world_ops *ops, bool follow_logs,
                               const struct world_config *config, struct world **out,
                               struct error *error)
 {
-    if (config->slot_count < 1 || config->slot_count > LIMIT_SLOTS) {
-        return error_set(error, STATUS_LIMIT, "world %s: expected 1..%d slots, found %u", ops->name,
-                         LIMIT_SLOTS, config->slot_count);
+    enum status status = world_check_slots(ops->name, config->slot_count, error);
+    if (status != STATUS_OK) {
+        return status;
     }
     struct traffic_world *self = calloc(1, sizeof *self);
-    struct slot *slots = calloc(config->slot_count, sizeof *slots);
+    struct drive *slots = calloc(config->slot_count, sizeof *slots);
     if (self == NULL || slots == NULL) {
         free(self);
         free(slots);
@@ -101,9 +82,7 @@ static enum status replay_open(const struct world_config *config, struct world *
 
 static void slot_release(struct world *world, uint32_t index)
 {
-    struct slot *slot = occupied(world, index);
-    stage_unref(slot->stage);
-    slot->stage = NULL;
+    drive_release(occupied(world, index));
 }
 
 static void close_world(struct world *world)
@@ -150,29 +129,20 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
                               uint64_t seed, struct error *error)
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
-    const struct scenario *scenario = stage->scenario;
-    struct slot *slot = vacant(world, index);
-    enum status status = world->ops->accepts(scenario, error);
+    struct drive *slot = vacant(world, index);
+    enum status status = world->ops->accepts(stage->scenario, error);
     if (status != STATUS_OK) {
         return status;
     }
-    /* What lies beyond agent_count is never read, but a saved state is compared as bytes. */
     memset(slot, 0, sizeof *slot);
-    slot->stage = stage_ref(stage);
-    slot->seed = seed;
-    slot->scene.conditions = scenario->conditions;
-    slot->scene.ego = (struct ego_state){
-        .pose = scenario->ego.pose,
-        .speed_mps = scenario->ego.speed_mps,
-    };
-    traffic_reset(stage->traffic, seed, self->follow_logs, &slot->scene, slot->motion);
+    drive_reset(slot, stage, seed, self->follow_logs);
     return STATUS_OK;
 }
 
 static void slot_observe(const struct world *world, uint32_t index,
                          const struct observation_buffers *buffers)
 {
-    const struct slot *slot = occupied(world, index);
+    const struct drive *slot = occupied(world, index);
     const struct stage *stage = slot->stage;
     if (buffers->bev != NULL) {
         raster_bev(stage->layers, stage->scenario, &slot->scene, slot->seed, buffers->bev);
@@ -193,25 +163,13 @@ static const struct scene *slot_scene(const struct world *world, uint32_t index)
 static enum status slot_intervene(struct world *world, uint32_t index,
                                   const struct intervention *intervention, struct error *error)
 {
-    struct slot *slot = occupied(world, index);
-    if (intervention->kind == INTERVENE_CONDITIONS) {
-        slot->scene.conditions = intervention->conditions;
-        return STATUS_OK;
-    }
-    return traffic_intervene(slot->stage->traffic, intervention, &slot->scene, slot->motion, error);
+    return drive_intervene(occupied(world, index), intervention, error);
 }
 
-/* Copies what is in use; the rest of `to` was zeroed or belongs to nobody. */
-static void copy_slot(struct slot *to, const struct slot *from)
+static void copy_slot(struct drive *to, const struct drive *from)
 {
-    uint32_t agents = from->scene.agent_count;
     memset(to, 0, sizeof *to);
-    to->stage = stage_ref(from->stage);
-    to->seed = from->seed;
-    to->actuator_mps2 = from->actuator_mps2;
-    memcpy(&to->scene, &from->scene,
-           offsetof(struct scene, agents) + agents * sizeof from->scene.agents[0]);
-    memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
+    drive_copy(to, from);
 }
 
 static void slot_fork(struct world *world, uint32_t from, uint32_t to)
@@ -222,7 +180,7 @@ static void slot_fork(struct world *world, uint32_t from, uint32_t to)
 static size_t slot_state_bytes(const struct world *world)
 {
     (void)world;
-    return sizeof(struct slot);
+    return sizeof(struct drive);
 }
 
 static void slot_save(const struct world *world, uint32_t index, void *state)
@@ -232,8 +190,8 @@ static void slot_save(const struct world *world, uint32_t index, void *state)
 
 static void slot_restore(struct world *world, uint32_t index, void *state)
 {
-    struct slot *slot = vacant(world, index);
-    struct slot *parked = state;
+    struct drive *slot = vacant(world, index);
+    struct drive *parked = state;
     CHECK(parked->stage != NULL);
     *slot = *parked; /* the reference moves along */
     parked->stage = NULL;
@@ -241,67 +199,21 @@ static void slot_restore(struct world *world, uint32_t index, void *state)
 
 static void slot_state_drop(struct world *world, void *state)
 {
-    struct slot *parked = state;
     (void)world;
-    stage_unref(parked->stage);
-    parked->stage = NULL;
+    drive_release(state);
 }
 
-const char *const layout_degree_names[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
-
-const struct world_ops world_object_ops = {
-    .name = "object",
-    .tier = TIER_OBJECT,
-    .has_truth = true,
-    .open = object_open,
-    .close = close_world,
-    .accepts = object_accepts,
-    .slot_reset = slot_reset,
-    .slot_release = slot_release,
-    .step = step,
-    .slot_observe = slot_observe,
-    .slot_scene = slot_scene,
-    .slot_intervene = slot_intervene,
-    .slot_fork = slot_fork,
-    .slot_state_bytes = slot_state_bytes,
-    .slot_save = slot_save,
-    .slot_restore = slot_restore,
-    .slot_state_drop = slot_state_drop,
-};
-
-const struct world_ops world_replay_ops = {
-    .name = "replay",
-    .tier = TIER_REPLAY,
-    .has_truth = true,
-    .open = replay_open,
-    .close = close_world,
-    .accepts = replay_accepts,
-    .slot_reset = slot_reset,
-    .slot_release = slot_release,
-    .step = step,
-    .slot_observe = slot_observe,
-    .slot_scene = slot_scene,
-    .slot_intervene = slot_intervene,
-    .slot_fork = slot_fork,
-    .slot_state_bytes = slot_state_bytes,
-    .slot_save = slot_save,
-    .slot_restore = slot_restore,
-    .slot_state_drop = slot_state_drop,
-};
-
-const struct world_ops *world_ops_for_tier(enum tier tier)
-{
-    switch (tier) {
-    case TIER_OBJECT:
-        return &world_object_ops;
-    case TIER_REPLAY:
-        return &world_replay_ops;
-    case TIER_STUDENT:
-        return &world_student_ops;
-    case TIER_TEACHER:
-        return &world_teacher_ops;
-    case TIER_COUNT:
-        break;
+/* The two tables differ in what they say of themselves and in how they begin. */
+#define TRAFFIC_OPS(NAME, TIER, OPEN, ACCEPTS)                                                    \
+    {                                                                                             \
+        .name = NAME, .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world,        \
+        .accepts = ACCEPTS, .slot_reset = slot_reset, .slot_release = slot_release, .step = step, \
+        .slot_observe = slot_observe, .slot_scene = slot_scene, .slot_intervene = slot_intervene, \
+        .slot_fork = slot_fork, .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,     \
+        .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                         \
     }
-    return NULL;
-}
+
+const struct world_ops world_object_ops =
+    TRAFFIC_OPS("object", TIER_OBJECT, object_open, object_accepts);
+const struct world_ops world_replay_ops =
+    TRAFFIC_OPS("replay", TIER_REPLAY, replay_open, replay_accepts);

@@ -7,6 +7,8 @@
 #include "kernels/cpu.h"
 #include "kernels/nn_internal.h"
 
+const char *const nn_precision_names[NN_PRECISION_COUNT] = {"fp32", "bf16"};
+
 void nn_kernels_init(struct nn_kernels *kernels, enum nn_precision precision, uint32_t flags)
 {
     nn_table_ref(kernels, precision);

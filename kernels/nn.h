@@ -22,6 +22,8 @@
 
 enum nn_precision { NN_FP32 = 0, NN_BF16, NN_PRECISION_COUNT };
 
+extern const char *const nn_precision_names[NN_PRECISION_COUNT]; /* "fp32", "bf16" */
+
 enum {
     NN_HEAD = 32,        /* head dimension */
     NN_TOKENS_MAX = 256, /* of one attention call */

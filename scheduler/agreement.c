@@ -4,6 +4,7 @@
 #include "scheduler/agreement.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The job that an outcome is about: its own, or the one that its twin repeats. */
@@ -13,8 +14,10 @@ static int64_t subject(const struct outcome *outcome)
 }
 
 /* Order by subject, branch, student before twin, id. */
-static int compare(const struct outcome *a, const struct outcome *b)
+static int compare(const void *left, const void *right)
 {
+    const struct outcome *a = *(const struct outcome *const *)left;
+    const struct outcome *b = *(const struct outcome *const *)right;
     if (subject(a) != subject(b)) {
         return subject(a) < subject(b) ? -1 : 1;
     }
@@ -28,51 +31,17 @@ static int compare(const struct outcome *a, const struct outcome *b)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static void sift(const struct outcome *outcomes, uint32_t *heap, uint32_t root, uint32_t count)
-{
-    for (;;) {
-        uint32_t child = 2 * root + 1;
-        if (child >= count) {
-            return;
-        }
-        if (child + 1 < count && compare(&outcomes[heap[child]], &outcomes[heap[child + 1]]) < 0) {
-            child++;
-        }
-        if (compare(&outcomes[heap[root]], &outcomes[heap[child]]) >= 0) {
-            return;
-        }
-        uint32_t swap = heap[root];
-        heap[root] = heap[child];
-        heap[child] = swap;
-        root = child;
-    }
-}
-
-/* Heap sort of indices: qsort has no context argument in C17. */
-static void sort(const struct outcome *outcomes, uint32_t *order, uint32_t count)
-{
-    for (uint32_t i = count / 2; i-- > 0;) {
-        sift(outcomes, order, i, count);
-    }
-    for (uint32_t end = count; end > 1; end--) {
-        uint32_t last = order[0];
-        order[0] = order[end - 1];
-        order[end - 1] = last;
-        sift(outcomes, order, 0, end - 1);
-    }
-}
-
-uint32_t agreement_join(const struct outcome *outcomes, uint32_t count, uint32_t *scratch,
-                        struct agreement_pair *pairs)
+uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
+                        const struct outcome **scratch, struct agreement_pair *pairs)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
-        scratch[i] = i;
+        scratch[i] = &outcomes[i];
     }
-    sort(outcomes, scratch, count);
+    qsort(scratch, count, sizeof *scratch, compare);
     for (uint32_t i = 1; i < count; i++) {
-        const struct outcome *a = &outcomes[scratch[i - 1]];
-        const struct outcome *b = &outcomes[scratch[i]];
+        const struct outcome *a = scratch[i - 1];
+        const struct outcome *b = scratch[i];
         if (a->audit_of == 0 && b->audit_of != 0 && a->job_id == b->audit_of &&
             strcmp(a->branch_id, b->branch_id) == 0) {
             pairs[found++] = (struct agreement_pair){.student = a, .teacher = b};
@@ -115,23 +84,6 @@ void agreement_add(struct agreement *agreement, const struct agreement_pair *pai
     if (isfinite(a->progress_m) && isfinite(b->progress_m)) {
         agreement->progress_difference_abs_sum_m += fabs(b->progress_m - a->progress_m);
     }
-}
-
-void agreement_merge(struct agreement *into, const struct agreement *from)
-{
-    into->pairs += from->pairs;
-    into->incomplete += from->incomplete;
-    into->verdict += from->verdict;
-    into->collision += from->collision;
-    into->at_fault += from->at_fault;
-    into->interventions += from->interventions;
-    into->student_only_passes += from->student_only_passes;
-    into->teacher_only_passes += from->teacher_only_passes;
-    into->intervention_difference_sum += from->intervention_difference_sum;
-    into->distance_pairs += from->distance_pairs;
-    into->distance_difference_sum_m += from->distance_difference_sum_m;
-    into->distance_difference_abs_sum_m += from->distance_difference_abs_sum_m;
-    into->progress_difference_abs_sum_m += from->progress_difference_abs_sum_m;
 }
 
 struct agreement_interval agreement_wilson(int64_t hits, int64_t count, double z)

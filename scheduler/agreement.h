@@ -23,8 +23,8 @@ struct agreement_pair {
  * come in the order of the students' (job_id, branch_id). pairs[count / 2] is enough;
  * scratch[count] is overwritten. Returns how many; twins whose other half is not there are left
  * out. */
-uint32_t agreement_join(const struct outcome *outcomes, uint32_t count, uint32_t *scratch,
-                        struct agreement_pair *pairs);
+uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
+                        const struct outcome **scratch, struct agreement_pair *pairs);
 
 /* Counts of agreeing pairs; sums of differences, teacher minus student. Start from zeros. */
 struct agreement {
@@ -44,7 +44,6 @@ struct agreement {
 };
 
 void agreement_add(struct agreement *agreement, const struct agreement_pair *pair);
-void agreement_merge(struct agreement *into, const struct agreement *from);
 
 /* Wilson score interval of hits / count at z standard deviations (E. B. Wilson, JASA 22, 1927).
  * No trials say nothing: 0 to 1. */

@@ -39,11 +39,12 @@ static enum status sync_directory(const char *path, struct error *error)
     return status;
 }
 
-/* The directory exists afterwards, and its entry in `parent` is on the disk. */
+/* The directory exists afterwards, and its entry in `parent` is on the disk. One that is there
+ * already may be there for us alone: an earlier sync failed, or whoever made it died before it. */
 static enum status make_directory(const char *path, const char *parent, struct error *error)
 {
-    if (mkdir(path, 0777) != 0) {
-        return errno == EEXIST ? STATUS_OK : io_error(error, "create the directory", path);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return io_error(error, "create the directory", path);
     }
     return sync_directory(parent, error);
 }
@@ -157,30 +158,44 @@ static enum status write_all(int fd, const char *path, const uint8_t *data, size
     return STATUS_OK;
 }
 
+/* make_directory for directory ab, without the sync when nothing is new. */
+static enum status keep_directory(struct artifacts *artifacts, const char *hash,
+                                  char path[NAME_BYTES], struct error *error)
+{
+    char digits[3] = {hash[0], hash[1], '\0'};
+    atomic_bool *synced = &artifacts->synced[strtoul(digits, NULL, 16)];
+    struct stat info;
+
+    directory_path(artifacts, hash, path);
+    if (atomic_load(synced) && stat(path, &info) == 0) {
+        return STATUS_OK;
+    }
+    enum status status = make_directory(path, artifacts->path, error);
+    if (status == STATUS_OK) {
+        atomic_store(synced, true);
+    }
+    return status;
+}
+
 /* Writes a whole file under a name of its own and moves it to where it belongs. */
 static enum status write_file(const struct artifacts *artifacts, const char *hash,
-                              const uint8_t *data, size_t bytes, struct error *error)
+                              const char *directory, const uint8_t *data, size_t bytes,
+                              struct error *error)
 {
     static atomic_uint_fast64_t serial; /* only to keep two threads' names apart */
     char unfinished[NAME_BYTES];
     char temporary[NAME_BYTES + 128];
-    char directory[NAME_BYTES];
     char path[NAME_BYTES];
 
     unfinished_path(artifacts, unfinished);
-    directory_path(artifacts, hash, directory);
     file_path(artifacts, hash, path);
     snprintf(temporary, sizeof temporary, "%s/%s.%ld.%" PRIuFAST64, unfinished, hash,
              (long)getpid(), atomic_fetch_add(&serial, 1));
-    enum status status = make_directory(directory, artifacts->path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
         return io_error(error, "create the artifact", temporary);
     }
-    status = write_all(fd, temporary, data, bytes, error);
+    enum status status = write_all(fd, temporary, data, bytes, error);
     if (status == STATUS_OK && fsync(fd) != 0) {
         status = io_error(error, "sync the artifact", temporary);
     }
@@ -197,7 +212,7 @@ static enum status write_file(const struct artifacts *artifacts, const char *has
     return status;
 }
 
-enum status artifacts_put(const struct artifacts *artifacts, const void *data, size_t bytes,
+enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
                           char hash[SHA256_HEX_BYTES], struct error *error)
 {
     char name[SHA256_HEX_BYTES];
@@ -210,12 +225,14 @@ enum status artifacts_put(const struct artifacts *artifacts, const void *data, s
     }
     sha256_hex(data, bytes, name);
     enum status status = artifacts_exists(artifacts, name, &exists, error);
+    if (status == STATUS_OK) {
+        status = keep_directory(artifacts, name, directory, error);
+    }
     if (status != STATUS_OK) {
         return status;
     }
     if (exists) {
         /* Another thread may have named it a moment ago and not yet synced the directory. */
-        directory_path(artifacts, name, directory);
         status = sync_directory(directory, error);
     } else {
         size_t capacity = ZSTD_compressBound(bytes);
@@ -229,7 +246,7 @@ enum status artifacts_put(const struct artifacts *artifacts, const void *data, s
             status = error_set(error, STATUS_NO_MEMORY, "cannot compress an artifact: %s",
                                ZSTD_getErrorName(packed_bytes));
         } else {
-            status = write_file(artifacts, name, packed, packed_bytes, error);
+            status = write_file(artifacts, name, directory, packed, packed_bytes, error);
         }
         free(packed);
     }

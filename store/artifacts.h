@@ -2,8 +2,8 @@
  * Artifacts: content-addressed files beside the database, PATH.artifacts/ab/<sha256>.zst.
  *
  * A file appears under its name only when it is complete and on the disk (written under another
- * name, fsync, rename, fsync of the directory), so whoever sees it can read it. Any thread; no
- * state but the path.
+ * name, fsync, rename, fsync of the directory), so whoever was told its name can read it. Any
+ * thread.
  */
 #ifndef SWERVE_STORE_ARTIFACTS_H
 #define SWERVE_STORE_ARTIFACTS_H
@@ -12,18 +12,21 @@
 #include "base/status.h"
 #include "schemas/limits.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct artifacts {
     char path[LIMIT_PATH_BYTES]; /* PATH.artifacts */
+    atomic_bool synced[256];     /* directory ab's own name has been synced since the open */
 };
 
-/* Creates the directory where needed and removes what unfinished writes left behind. */
+/* Creates the directory where needed and removes what unfinished writes left behind. Syncs the
+ * directory that the store is in, whoever created what is there. */
 enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error);
 
 /* Stores data[bytes] (at most LIMIT_ARTIFACT_BYTES) under its SHA-256. */
-enum status artifacts_put(const struct artifacts *artifacts, const void *data, size_t bytes,
+enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
                           char hash[SHA256_HEX_BYTES], struct error *error);
 /* *data is malloc'ed (terminated, the terminator not counted), owned by the caller. NOT_FOUND;
  * STATUS_IO when the file is damaged. */

@@ -19,6 +19,7 @@
 #include "store/http_client.h"
 #include "store/http_wire.h"
 #include "store/link.h"
+#include "store/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -287,11 +288,11 @@ static enum status check_path(const char *path, struct error *error)
     return STATUS_OK;
 }
 
-enum status store_election_open(const char *path, const struct store_config *config,
-                                store_embedded_open embedded, int64_t deadline_ms,
-                                struct store **out, struct error *error)
+/* Neither owner nor client yet. */
+static enum status election_create(const char *path, const struct store_config *config,
+                                   store_embedded_open embedded, struct election **out,
+                                   struct error *error)
 {
-    char url[LIMIT_PATH_BYTES + 16];
     enum status status = check_path(path, error);
     if (status != STATUS_OK) {
         return status;
@@ -309,6 +310,20 @@ enum status store_election_open(const char *path, const struct store_config *con
     election->embedded = embedded;
     election->lock_fd = -1;
     pthread_mutex_init(&election->mutex, NULL);
+    *out = election;
+    return STATUS_OK;
+}
+
+enum status store_election_open(const char *path, const struct store_config *config,
+                                store_embedded_open embedded, int64_t deadline_ms,
+                                struct store **out, struct error *error)
+{
+    char url[LIMIT_PATH_BYTES + 16];
+    struct election *election = NULL;
+    enum status status = election_create(path, config, embedded, &election, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
     snprintf(url, sizeof url, "unix:%s", election->socket_path);
     status = http_client_open(url, &election->config, &election->client, error);
     if (status == STATUS_OK) {
@@ -325,4 +340,49 @@ enum status store_election_open(const char *path, const struct store_config *con
         .context = election,
     };
     return link_create(&source, deadline_ms, out, error);
+}
+
+/* ---- owning for good ---- */
+
+struct store_owner {
+    struct election *election; /* the owner from the first to the last moment */
+};
+
+enum status store_owner_open(const char *path, const struct store_config *config,
+                             struct store_owner **out, struct error *error)
+{
+    struct store *embedded = NULL;
+    struct store_owner *owner = calloc(1, sizeof *owner);
+    if (owner == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    enum status status = election_create(path, config, store_sqlite_open, &owner->election, error);
+    if (status == STATUS_OK) {
+        status = election_locate(owner->election, true, &embedded, error);
+    }
+    if (status == STATUS_OK && embedded == NULL) {
+        status = error_set(error, STATUS_CONFLICT,
+                           "%.600s: process %ld owns the store (it holds %.200s.lock); stop it, or "
+                           "name another store",
+                           path, owner_pid(owner->election), path);
+    }
+    if (status != STATUS_OK) {
+        store_owner_close(owner);
+        return status;
+    }
+    *out = owner;
+    return STATUS_OK;
+}
+
+struct store *store_owner_store(struct store_owner *owner)
+{
+    return owner->election->owned;
+}
+
+void store_owner_close(struct store_owner *owner)
+{
+    if (owner != NULL && owner->election != NULL) {
+        election_close(owner->election);
+    }
+    free(owner);
 }

@@ -38,12 +38,22 @@ struct group_commit_hooks {
     void (*committed)(void *context);
     /* The writer did not listen to anybody for stalled_ns (one long group). */
     void (*stalled)(void *context, int64_t stalled_ns);
+    int checkpoint_pages; /* pages of the log after which it is copied back; 0: 1,000 */
 };
 
 /* Takes over the connection for writing until destroy (which does not close it). */
 enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
                                 const struct logger *logger, const struct group_commit_hooks *hooks,
                                 struct group_commit **out, struct error *error);
+/* The same without a thread: each operation is a group of its own and runs on its caller's thread,
+ * so that what happens depends on the calls and the clock alone. For one thread; time that passes
+ * makes nothing happen until the next operation or group_commit_tick. */
+enum status group_commit_create_stepped(struct sqlite_db *db, const struct clock *clock,
+                                        const struct logger *logger,
+                                        const struct group_commit_hooks *hooks,
+                                        struct group_commit **out, struct error *error);
+/* Stepped only: does what time has made due. */
+void group_commit_tick(struct group_commit *group);
 /* Accepts NULL. Finishes what is queued; nobody may call group_commit_run any more. */
 void group_commit_destroy(struct group_commit *group);
 

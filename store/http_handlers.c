@@ -14,6 +14,28 @@ enum status http_no_memory(struct error *error)
     return error_set(error, STATUS_NO_MEMORY, "the store's server is out of memory");
 }
 
+enum status http_body_parse(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_request *request = exchange->request;
+    enum status status = json_read_text("request body", request->body != NULL ? request->body : "",
+                                        request->body_bytes, &exchange->body_root, error);
+    exchange->body = json_cursor_root("request body", exchange->body_root);
+    return status;
+}
+
+enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
+                            struct error *error)
+{
+    if (text->failed) {
+        free(text->data);
+        return http_no_memory(error);
+    }
+    exchange->data = text->data;
+    exchange->data_bytes = text->bytes;
+    exchange->data_is_json = true;
+    return STATUS_OK;
+}
+
 /* Adds a member to the reply; false when memory runs out. */
 bool http_reply_put(struct http_exchange *exchange, const char *key, json_t *value)
 {

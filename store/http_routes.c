@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum body_kind { BODY_NONE = 0, BODY_JSON, BODY_SCENARIO, BODY_ARTIFACT };
+enum body_kind {
+    BODY_NONE = 0,
+    BODY_JSON,
+    BODY_JSON_TEXT, /* JSON that the handler parses by itself, where it has to */
+    BODY_SCENARIO,
+    BODY_ARTIFACT
+};
 
 struct route {
     const char *method;
@@ -37,7 +43,7 @@ static const struct route routes[] = {
      BODY_NONE,
      http_handle_worker_leases,
      {"after", "max", "fence"}},
-    {"POST", "/v1/completions", BODY_JSON, http_handle_complete, {NULL}},
+    {"POST", "/v1/completions", BODY_JSON_TEXT, http_handle_complete, {NULL}},
     {"GET",
      "/v1/outcomes",
      BODY_NONE,
@@ -100,6 +106,7 @@ size_t http_route_body_max(const char *method, const char *uri)
     const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
     switch (route != NULL ? route->body : BODY_NONE) {
     case BODY_JSON:
+    case BODY_JSON_TEXT:
         return HTTP_JSON_BYTES_MAX;
     case BODY_SCENARIO:
         return LIMIT_DOCUMENT_BYTES;
@@ -169,9 +176,7 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
         status = parse_query(exchange, route, query + 1, error);
     }
     if (status == STATUS_OK && route->body == BODY_JSON) {
-        status = json_read_text("request body", request->body != NULL ? request->body : "",
-                                request->body_bytes, &exchange->body_root, error);
-        exchange->body = json_cursor_root("request body", exchange->body_root);
+        status = http_body_parse(exchange, error);
     }
     return status == STATUS_OK ? route->handle(exchange, error) : status;
 }
@@ -214,6 +219,7 @@ void http_route(const struct http_context *context, const struct http_request *r
         }
     } else if (exchange.data != NULL) {
         reply->code = 200;
+        reply->json = exchange.data_is_json;
         reply->data = exchange.data;
         reply->bytes = exchange.data_bytes;
         exchange.data = NULL;

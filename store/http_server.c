@@ -293,6 +293,40 @@ static void refuse(struct request *request, enum status status, const char *text
     release_body(request);
 }
 
+struct framing {
+    unsigned lengths; /* headers that say where the body ends */
+    unsigned codings;
+    bool plain; /* each of them is well-formed */
+};
+
+static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
+{
+    enum { LENGTH_DIGITS_MAX = 18 };
+    struct framing *framing = context;
+    (void)kind;
+    if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
+        size_t digits = value != NULL ? strspn(value, "0123456789") : 0;
+        framing->lengths++;
+        framing->plain =
+            framing->plain && digits > 0 && digits <= LENGTH_DIGITS_MAX && value[digits] == '\0';
+    } else if (strcasecmp(key, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        framing->codings++;
+        framing->plain = framing->plain && value != NULL && strcasecmp(value, "chunked") == 0;
+    }
+    return MHD_YES;
+}
+
+/* Where a body ends must be said once and plainly: whoever stands between a client and this server
+ * may understand anything else in another way, and take the rest of the body for a request of its
+ * own (RFC 9112, 6.3 and 11.2). */
+static bool framing_is_plain(struct MHD_Connection *handle)
+{
+    struct framing framing = {.plain = true};
+    MHD_get_connection_values(handle, MHD_HEADER_KIND, take_framing, &framing);
+    return framing.plain && framing.lengths + framing.codings <= 1;
+}
+
 /* Headers are complete: decides by the declared length. */
 static enum MHD_Result begin_request(struct MHD_Connection *handle, struct request *request,
                                      const char *method)
@@ -301,6 +335,11 @@ static enum MHD_Result begin_request(struct MHD_Connection *handle, struct reque
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     unsigned long long declared = length != NULL ? strtoull(length, NULL, 10) : 0;
     request->begun = true;
+    if (!framing_is_plain(handle)) {
+        refuse(request, STATUS_BAD_INPUT,
+               "headers: expected one Content-Length of digits, or Transfer-Encoding: chunked");
+        return queue_error(handle, request, true);
+    }
     request->body_max = http_route_body_max(method, request->uri);
     if (!request->refused && declared > request->body_max && request->body_max > 0) {
         char text[LIMIT_TEXT_BYTES];

@@ -13,7 +13,7 @@
 
 enum {
     HTTP_API_VERSION = 1,
-    HTTP_CONNECTIONS_MAX = 1024,
+    HTTP_CONNECTIONS_MAX = 4096,
     HTTP_HEADER_BYTES_MAX = 32 << 10,
     HTTP_URI_BYTES_MAX = 2048,
     HTTP_JSON_BYTES_MAX = 64 << 20,      /* one JSON body, either way */

@@ -2,13 +2,14 @@
  * The embedded face of the store: opening, closing, and who may use which connection when.
  *
  * Order at open: look at the file without changing it (a newer schema or damage is left alone),
- * switch to write-ahead logging, migrate, give leases and backoffs a new start, then the writer
- * thread. Close goes the other way; it waits for the calls in progress.
+ * make what was found durable, switch to write-ahead logging, migrate, give leases and backoffs a
+ * new start, then the writer thread. Close goes the other way; it waits for the calls in progress.
  */
 #include "store/sqlite_store.h"
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/log_renew.h"
 #include "store/migrate.h"
 
 #include <stdio.h>
@@ -252,6 +253,9 @@ static enum status open_database(struct sqlite_store *store, struct error *error
         status = sqlite_db_quick_check(store->db, error);
     }
     if (status == STATUS_OK) {
+        status = log_renew(store->path, error); /* now that the file is known to be a store */
+    }
+    if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);
     }
     if (status == STATUS_OK) {
@@ -266,7 +270,7 @@ static enum status open_database(struct sqlite_store *store, struct error *error
     return status;
 }
 
-enum status store_sqlite_open(const char *path, const struct store_config *config,
+static enum status open_store(const char *path, const struct store_config *config, bool stepped,
                               struct store **out, struct error *error)
 {
     size_t path_bytes = strlen(path);
@@ -295,11 +299,16 @@ enum status store_sqlite_open(const char *path, const struct store_config *confi
     pthread_cond_init(&store->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     struct group_commit_hooks hooks = {
-        .context = store, .sweep = lease_sweep, .committed = on_commit, .stalled = lease_stalled};
+        .context = store,
+        .sweep = lease_sweep,
+        .committed = on_commit,
+        .stalled = lease_stalled,
+        .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
+    };
     enum status status = open_database(store, error);
     if (status == STATUS_OK) {
-        status = group_commit_create(store->db, store->clock, store->logger, &hooks, &store->group,
-                                     error);
+        status = (stepped ? group_commit_create_stepped : group_commit_create)(
+            store->db, store->clock, store->logger, &hooks, &store->group, error);
     }
     if (status != STATUS_OK) {
         finish(store);
@@ -307,4 +316,21 @@ enum status store_sqlite_open(const char *path, const struct store_config *confi
     }
     *out = &store->base;
     return STATUS_OK;
+}
+
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error)
+{
+    return open_store(path, config, false, out, error);
+}
+
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error)
+{
+    return open_store(path, config, true, out, error);
+}
+
+void sqlite_store_tick(struct sqlite_store *store)
+{
+    group_commit_tick(store->group);
 }

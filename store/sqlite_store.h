@@ -49,6 +49,12 @@ static inline struct sqlite_store *sqlite_store_of(struct store *store)
     return (struct sqlite_store *)store;
 }
 
+/* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error);
+/* Stepped only: ends the leases and backoffs that are over. */
+void sqlite_store_tick(struct sqlite_store *store);
+
 /* Brackets every call, so that close can wait for those in progress. */
 enum status sqlite_store_enter(struct sqlite_store *store, struct error *error);
 void sqlite_store_leave(struct sqlite_store *store);

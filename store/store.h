@@ -199,6 +199,12 @@ struct store_config {
     const struct logger *logger; /* NULL: silent; borrowed */
     int64_t lease_ttl_ms;        /* 0: 15,000 */
     int64_t backoff_ms;          /* first retry delay, doubled each time; 0: 1,000 */
+    /* Clients of http(s)://; NULL: the environment's SWERVE_TOKEN_FILE, SWERVE_CA_FILE. Borrowed
+     * while opening. The token file is read again when it changes. */
+    const char *token_file;
+    const char *ca_file; /* PEM, authorities that may vouch for the server; else the system's */
+    int64_t call_deadline_ms; /* how long a call goes on unanswered; 0: 30,000 */
+    int checkpoint_pages;     /* of the log, before it is copied into the database; 0: 1,000 */
 };
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a

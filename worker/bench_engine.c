@@ -8,20 +8,11 @@
 #include "base/units.h"
 #include "engine/bench_fanout.h"
 #include "engine/bench_model.h"
+#include "worker/models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static enum status take_precision(const char *text, enum nn_precision *out, struct error *error)
-{
-    if (strcmp(text, "bf16") != 0 && strcmp(text, "fp32") != 0) {
-        return error_set(error, STATUS_USAGE, "--precision: expected bf16 or fp32, found \"%s\"",
-                         text);
-    }
-    *out = strcmp(text, "bf16") == 0 ? NN_BF16 : NN_FP32;
-    return STATUS_OK;
-}
 
 /* The next number of "1,8,32"; *text moves behind it. */
 static enum status take_slots(const char **text, uint32_t *out, struct error *error)
@@ -120,7 +111,7 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
     enum nn_precision precision = NN_BF16;
     struct model *model = NULL;
     *count = 0;
-    enum status status = take_precision(options->precision, &precision, error);
+    enum status status = models_parse_precision(options->precision, &precision, error);
     if (status == STATUS_OK) {
         status = bench_model_open(options->model, options->shape, precision, &model, error);
     }

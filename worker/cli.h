@@ -83,6 +83,7 @@ int command_import(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_serve(int argc, char **argv);
 int command_show(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_submit(int argc, char **argv);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/units.h"
 
 #include <dirent.h>
@@ -195,7 +196,7 @@ static enum status add_model(struct model_command *command, struct error *error)
     }
     status = read_file(command->name, &data, &bytes, error);
     if (status == STATUS_OK) {
-        status = registry_write_file(path, data, bytes, error);
+        status = file_replace(path, data, bytes, 0644, error);
         free(data);
     }
     if (status == STATUS_OK) {

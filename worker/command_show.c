@@ -3,10 +3,10 @@
  * or its scenario; with --all every outcome of a store or suite, one JSON object a line.
  */
 #include "worker/cli.h"
-#include "worker/model_registry.h"
 #include "worker/trace.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "schemas/outcome_json.h"
 #include "store/store.h"
@@ -72,7 +72,7 @@ static enum status write_evidence(struct show *show, struct error *error)
     enum status status =
         show->store->ops->artifact_get(show->store, outcome->evidence_hash, &png, &bytes, error);
     if (status == STATUS_OK) {
-        status = registry_write_file(show->evidence, png, bytes, error);
+        status = file_replace(show->evidence, png, bytes, 0644, error);
         free(png);
     }
     if (status == STATUS_OK) {

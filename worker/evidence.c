@@ -1,13 +1,12 @@
 /*
- * One picture of an observation, through libpng. See evidence.h.
+ * One picture of an observation. See evidence.h.
  */
 #include "worker/evidence.h"
 
 #include "engine/picture.h"
 #include "schemas/observation.h"
+#include "worker/png_encode.h"
 
-#include <png.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,35 +39,16 @@ static void compose(const uint8_t *frame, uint8_t *bev, uint8_t *rgb)
 
 enum status evidence_png(const uint8_t *frame, uint8_t **png, size_t *bytes, struct error *error)
 {
-    png_image image = {
-        .version = PNG_IMAGE_VERSION,
-        .width = EVIDENCE_WIDTH,
-        .height = EVIDENCE_ROWS,
-        .format = PNG_FORMAT_RGB,
-    };
-    png_alloc_size_t needed = 0;
-    uint8_t *written = NULL;
     uint8_t *bev = malloc((size_t)EVIDENCE_BEV_ROWS * EVIDENCE_BEV_WIDTH * 3);
     uint8_t *rgb = calloc((size_t)EVIDENCE_ROWS * EVIDENCE_WIDTH, 3);
-    bool good = bev != NULL && rgb != NULL;
-    if (good) {
+    enum status status = STATUS_OK;
+    if (bev == NULL || rgb == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "out of memory");
+    } else {
         compose(frame, bev, rgb);
-        /* The first call only measures. */
-        good = png_image_write_to_memory(&image, NULL, &needed, 0, rgb, 0, NULL) != 0;
-    }
-    if (good) {
-        written = malloc(needed);
-        good = written != NULL &&
-               png_image_write_to_memory(&image, written, &needed, 0, rgb, 0, NULL) != 0;
+        status = png_encode(rgb, EVIDENCE_WIDTH, EVIDENCE_ROWS, png, bytes, error);
     }
     free(bev);
     free(rgb);
-    if (!good) {
-        free(written);
-        return error_set(error, STATUS_NO_MEMORY, "evidence: cannot make a picture: %.200s",
-                         image.message[0] != '\0' ? image.message : "out of memory");
-    }
-    *png = written;
-    *bytes = needed;
-    return STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "evidence");
 }

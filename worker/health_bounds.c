@@ -4,6 +4,7 @@
 #include "worker/health_bounds.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "schemas/json_read.h"
 #include "worker/model_registry.h"
 
@@ -143,7 +144,7 @@ enum status health_calibration_save(const struct health_calibration *calibration
     if (text == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    status = registry_write_file(path, text, strlen(text), error);
+    status = file_replace(path, text, strlen(text), 0644, error);
     free(text);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "worker/model_registry.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "schemas/json_read.h"
 
 #include <errno.h>
@@ -164,45 +165,6 @@ enum status registry_rollback(struct registry *registry, enum tier tier, struct 
 
 /* ---- writing ---- */
 
-static bool write_all(int fd, const char *data, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t wrote = write(fd, data, bytes);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote <= 0) {
-            return false;
-        }
-        data += wrote;
-        bytes -= (size_t)wrote;
-    }
-    return true;
-}
-
-enum status registry_write_file(const char *path, const void *data, size_t bytes,
-                                struct error *error)
-{
-    char temporary[LIMIT_PATH_BYTES + 16];
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary);
-    if (fd < 0) {
-        return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
-    }
-    bool good = fchmod(fd, 0644) == 0 && write_all(fd, data, bytes) && fsync(fd) == 0;
-    int cause = errno;
-    good = close(fd) == 0 && good;
-    if (good && rename(temporary, path) != 0) {
-        cause = errno;
-        good = false;
-    }
-    if (!good) {
-        unlink(temporary);
-        return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(cause));
-    }
-    return STATUS_OK;
-}
-
 static json_t *tier_json(const struct registry_tier *tier)
 {
     json_t *list = json_array();
@@ -230,7 +192,7 @@ enum status registry_save(const struct registry *registry, struct error *error)
     if (text == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    status = registry_write_file(path, text, strlen(text), error);
+    status = file_replace(path, text, strlen(text), 0644, error);
     free(text);
     return status;
 }

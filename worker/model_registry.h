@@ -54,8 +54,4 @@ enum status registry_save(const struct registry *registry, struct error *error);
 enum status registry_path(const char *directory, const char *name, const char *extension,
                           char out[LIMIT_PATH_BYTES], struct error *error);
 
-/* Writes `bytes` to a temporary file beside `path`, makes them durable and renames it to `path`. */
-enum status registry_write_file(const char *path, const void *data, size_t bytes,
-                                struct error *error);
-
 #endif

@@ -316,15 +316,14 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
 
 enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error)
 {
-    if (strcmp(name, "bf16") == 0) {
-        *out = NN_BF16;
-    } else if (strcmp(name, "fp32") == 0) {
-        *out = NN_FP32;
-    } else {
-        return error_set(error, STATUS_USAGE, "precision: expected bf16 or fp32, found \"%.60s\"",
-                         name);
+    for (int i = 0; i < NN_PRECISION_COUNT; i++) {
+        if (strcmp(name, nn_precision_names[i]) == 0) {
+            *out = (enum nn_precision)i;
+            return STATUS_OK;
+        }
     }
-    return STATUS_OK;
+    return error_set(error, STATUS_USAGE, "precision: expected bf16 or fp32, found \"%.60s\"",
+                     name);
 }
 
 enum status models_parse_degree(const char *name, enum layout_degree *out, struct error *error)

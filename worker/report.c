@@ -8,10 +8,12 @@
 
 #include "base/check.h"
 #include "base/embedded.h"
+#include "base/file.h"
 #include "worker/report_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,53 +77,22 @@ static enum status write_sections(struct report *report, struct error *error)
     return status;
 }
 
-/* Opens the file beside `path` that is renamed to it once it is whole. */
-static enum status create_temporary(const char *path, char temporary[LIMIT_PATH_BYTES],
-                                    FILE **stream, struct error *error)
-{
-    if ((size_t)snprintf(temporary, LIMIT_PATH_BYTES, "%s.tmp%d", path, (int)getpid()) >=
-        LIMIT_PATH_BYTES) {
-        return error_set(error, STATUS_BAD_INPUT, "%s: the name is too long", path);
-    }
-    *stream = fopen(temporary, "wb");
-    if (*stream == NULL) {
-        return error_set(error, STATUS_BAD_INPUT, "%s: cannot create: %s", path, strerror(errno));
-    }
-    return STATUS_OK;
-}
-
 enum status report_check(const char *path, struct error *error)
 {
     char temporary[LIMIT_PATH_BYTES];
     struct stat info;
-    FILE *stream = NULL;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
         return error_set(error, STATUS_BAD_INPUT, "%s: is a directory", path);
     }
-    enum status status = create_temporary(path, temporary, &stream, error);
-    if (status == STATUS_OK) {
-        fclose(stream);
-        unlink(temporary);
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= sizeof temporary) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: the name is too long", path);
     }
-    return status;
-}
-
-static enum status write_file(const struct html *html, const char *path, struct error *error)
-{
-    char temporary[LIMIT_PATH_BYTES];
-    FILE *stream = NULL;
-    enum status created = create_temporary(path, temporary, &stream, error);
-    if (created != STATUS_OK) {
-        return created;
+    int fd = mkstemp(temporary);
+    if (fd < 0) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: cannot create: %s", path, strerror(errno));
     }
-    bool bad = fwrite(html->text, 1, html->bytes, stream) != html->bytes;
-    bad = fclose(stream) != 0 || bad;
-    if (bad || rename(temporary, path) != 0) {
-        enum status status =
-            error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
-        unlink(temporary);
-        return status;
-    }
+    close(fd);
+    unlink(temporary);
     return STATUS_OK;
 }
 
@@ -150,7 +121,7 @@ enum status report_write(struct store *store, const char *store_url, const char 
         status = write_sections(&report, error);
     }
     if (status == STATUS_OK) {
-        status = write_file(&report.html, path, error);
+        status = file_replace(path, report.html.text, report.html.bytes, 0644, error);
     }
     report_drive_close(&report.drive);
     report_plan_finish(&report.plan);

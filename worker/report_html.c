@@ -1,7 +1,9 @@
 /*
- * The buffer, escaping, and PNG as data: URIs (libpng into memory, base64 after RFC 4648).
+ * The buffer, escaping, and PNG as data: URIs (base64 after RFC 4648).
  */
 #include "worker/report_html.h"
+
+#include "worker/png_encode.h"
 
 #include <png.h>
 #include <stdarg.h>
@@ -122,20 +124,10 @@ static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
 void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,
                   uint32_t shown_width, const char *alt)
 {
-    png_image image = {
-        .version = PNG_IMAGE_VERSION,
-        .width = width,
-        .height = height,
-        .format = PNG_FORMAT_RGB,
-    };
-    png_alloc_size_t bytes = 0;
+    struct error error;
     uint8_t *png = NULL;
-    /* The first call only measures. */
-    if (png_image_write_to_memory(&image, NULL, &bytes, 0, rgb, 0, NULL)) {
-        png = malloc(bytes);
-    }
-    if (png == NULL || !png_image_write_to_memory(&image, png, &bytes, 0, rgb, 0, NULL)) {
-        free(png);
+    size_t bytes = 0;
+    if (png_encode(rgb, width, height, &png, &bytes, &error) != STATUS_OK) {
         html->failed = true;
         return;
     }

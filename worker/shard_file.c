@@ -4,6 +4,7 @@
 #include "worker/shard_file.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
@@ -79,19 +80,9 @@ static char *header_make(const struct shard_tensor *tensors, uint32_t count, con
 static enum status write_at(struct shard_file *file, uint64_t place, const void *data, size_t bytes,
                             struct error *error)
 {
-    const char *from = data;
-    while (bytes > 0) {
-        ssize_t wrote = pwrite(file->fd, from, bytes, (off_t)place);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote <= 0) {
-            return error_set(error, STATUS_IO, "%s: cannot write: %s", file->temporary,
-                             wrote < 0 ? strerror(errno) : "nothing was taken");
-        }
-        from += wrote;
-        place += (uint64_t)wrote;
-        bytes -= (size_t)wrote;
+    if (!file_write_at(file->fd, data, bytes, (off_t)place)) {
+        return error_set(error, STATUS_IO, "%s: cannot write: %s", file->temporary,
+                         strerror(errno));
     }
     return STATUS_OK;
 }

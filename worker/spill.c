@@ -4,6 +4,7 @@
  */
 #include "worker/spill.h"
 
+#include "base/file.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
@@ -54,23 +55,6 @@ static bool open_file(struct spill *spill, size_t bytes)
         return false;
     }
     unlink(path);
-    return true;
-}
-
-static bool write_at(int fd, const uint8_t *data, size_t bytes, off_t at)
-{
-    while (bytes > 0) {
-        ssize_t wrote = pwrite(fd, data, bytes, at);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote <= 0) {
-            return false;
-        }
-        data += wrote;
-        at += wrote;
-        bytes -= (size_t)wrote;
-    }
     return true;
 }
 
@@ -147,7 +131,7 @@ static uint64_t spill_write(void *context, const void *data, size_t bytes)
         spill->stats.refused++;
         return 0;
     }
-    if (!write_at(spill->fd, spill->packed, packed, place(spill, handle))) {
+    if (!file_write_at(spill->fd, spill->packed, packed, place(spill, handle))) {
         give_back(spill, handle);
         spill->stats.refused++;
         return 0;

@@ -113,7 +113,7 @@ static struct agreement *agreement_row(struct summary *summary, uint32_t capacit
 static enum status count_agreement(struct summary *summary, struct error *error)
 {
     uint32_t outcomes = summary->outcome_count + summary->twin_count;
-    uint32_t *scratch = calloc(outcomes, sizeof *scratch);
+    const struct outcome **scratch = calloc(outcomes, sizeof *scratch);
     /* A pair has one value in each group. */
     uint32_t capacity = summary->twin_count * AGREEMENT_GROUPS;
     summary->pairs = calloc(summary->twin_count, sizeof *summary->pairs);

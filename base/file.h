@@ -1,0 +1,22 @@
+/*
+ * File: whole writes and whole replacements, for everything that must not be found half written.
+ */
+#ifndef SWERVE_BASE_FILE_H
+#define SWERVE_BASE_FILE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* All bytes at `at`, however often the system takes only some. False: errno says why. */
+bool file_write_at(int fd, const void *data, size_t bytes, off_t at);
+
+/* `path` becomes these bytes, with that mode, or stays as it is: a temporary file beside it, synced
+ * and renamed. BAD_INPUT: no file can be made there; IO: it cannot be filled or renamed. Both name
+ * the path and the cause. */
+enum status file_replace(const char *path, const void *data, size_t bytes, mode_t mode,
+                         struct error *error);
+
+#endif
