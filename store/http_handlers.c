@@ -17,8 +17,16 @@ enum status http_no_memory(struct error *error)
 enum status http_body_parse(struct http_exchange *exchange, struct error *error)
 {
     const struct http_request *request = exchange->request;
-    enum status status = json_read_text("request body", request->body != NULL ? request->body : "",
-                                        request->body_bytes, &exchange->body_root, error);
+    const char *text = request->body != NULL ? request->body : "";
+    size_t memory_bytes = http_document_bytes(text, request->body_bytes);
+    if (memory_bytes > HTTP_DOCUMENT_BYTES_MAX) {
+        return error_set(error, STATUS_LIMIT,
+                         "request body: expected a document of at most %d bytes of memory, this "
+                         "one may take %zu",
+                         HTTP_DOCUMENT_BYTES_MAX, memory_bytes);
+    }
+    enum status status =
+        json_read_text("request body", text, request->body_bytes, &exchange->body_root, error);
     exchange->body = json_cursor_root("request body", exchange->body_root);
     return status;
 }

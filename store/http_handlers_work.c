@@ -228,7 +228,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     struct http_gate_claim claim = {.worker_id = worker->worker_id, .sequence = sequence};
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }
@@ -459,7 +459,7 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
     if (fence > 0) {
         http_gate_fence(exchange->context->gate, exchange->ids[0], fence);
     }
-    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }

@@ -293,6 +293,8 @@ static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, cons
     enum { LENGTH_DIGITS_MAX = 18 };
     struct framing *framing = context;
     (void)kind;
+    /* "Content-Length : 2" is a length to some (RFC 9112, 5.1). */
+    framing->plain = framing->plain && key[strcspn(key, " \t")] == '\0';
     if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
         size_t digits = value != NULL ? strspn(value, "0123456789") : 0;
         framing->lengths++;

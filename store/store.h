@@ -46,6 +46,7 @@ struct store_progress {
     int64_t epoch;
     int64_t device_ns;
     int64_t metres_mm;
+    int64_t mflop; /* of world models, in millions */
 };
 
 struct store_completion_result {

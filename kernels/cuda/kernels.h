@@ -45,6 +45,91 @@ struct gpu_norm {
 };
 void gpu_norm_launch(const struct gpu_norm *norm, void *stream);
 
+/* ---- element.cu: the bits of kernels/ref. Base pointers aligned to 16 bytes. ---- */
+
+/* out[i] = x[i] or silu(x[i]), rounded to out_type; out may be x. Types GPU_F32 and GPU_BF16. */
+struct gpu_convert {
+    size_t count;
+    const void *x;
+    enum gpu_type x_type;
+    enum gpu_type out_type;
+    void *out;
+    int silu;
+};
+void gpu_convert_launch(const struct gpu_convert *convert, void *stream);
+
+/* x[r] += gate * y[r]; gate NULL: x += y. Types GPU_F32 and GPU_BF16. */
+struct gpu_gated {
+    uint32_t rows, width; /* width a multiple of 4 */
+    void *x;              /* [rows][width] */
+    enum gpu_type x_type;
+    const void *y; /* [rows][width] */
+    enum gpu_type y_type;
+    const float *gate; /* gate[group * group_stride + column] */
+    uint32_t group_rows;
+    size_t group_stride;
+};
+void gpu_gated_launch(const struct gpu_gated *gated, void *stream);
+
+/* out[slot][layer][i] = ada[slot][i] + own[layer][i], i < width (6 d). */
+struct gpu_table {
+    uint32_t slots, layers, width;
+    const float *ada;
+    size_t ada_stride; /* floats from a slot's to the next's */
+    const float *own;  /* [layers][width] */
+    float *out;
+};
+void gpu_table_launch(const struct gpu_table *table, void *stream);
+
+/* out[slot][i] = noise of element first + i, i < count, under the slot's key and tick; first a
+ * multiple of 4. */
+struct gpu_noise {
+    uint32_t slots, stream, first, count;
+    const uint64_t *keys;  /* [slots] */
+    const uint32_t *ticks; /* [slots] */
+    float *out;
+    size_t slot_stride; /* floats */
+};
+void gpu_noise_launch(const struct gpu_noise *noise, void *stream);
+
+/* x += (base + o - x) * weight; weight 1 gives base + o exactly. */
+struct gpu_euler {
+    size_t positions; /* of all slots */
+    uint32_t channels, o_stride;
+    float weight;
+    float *x;          /* [positions][channels] */
+    const float *base; /* the same */
+    const float *o;    /* [positions][o_stride] */
+};
+void gpu_euler_launch(const struct gpu_euler *euler, void *stream);
+
+/* ---- conv.cu ---- */
+
+/* kernels/nn.h struct nn_conv for all images of all slots: y = sum + bias + add, then
+ * y * (1 + scale) + shift, then silu. Maps are [slots][images][rows + 2][cols + 2][channels] of
+ * `type` with a zero border, aligned to 16 bytes; channel counts are multiples of 32. GPU_F32 gives
+ * the bits of kernels/ref. */
+struct gpu_conv {
+    enum gpu_type type;     /* GPU_BF16 or GPU_F32 */
+    uint32_t slots, images; /* slots * images up to 65,535 */
+    uint32_t rows, cols;    /* cols a multiple of 16 */
+    uint32_t in_count;      /* 1 or 2 input maps, concatenated channels */
+    const void *in[2];
+    uint32_t in_channels[2];
+    uint32_t out_channels;
+    const void *w;      /* [out][3][3][in] */
+    const float *bias;  /* [out_channels] */
+    const float *add;   /* [slots][images][rows][cols][out_channels] or NULL */
+    const float *scale; /* scale[slot * mod_stride + channel] or NULL, with shift */
+    const float *shift;
+    size_t mod_stride;
+    int silu;
+    void *out;              /* map, its border is left alone; or NULL */
+    float *out_f32;         /* [slots][images][rows][cols][out_channels], or NULL */
+    const uint32_t *active; /* [slots], 0: the slot's output is left alone; NULL: all are */
+};
+void gpu_conv_launch(const struct gpu_conv *conv, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

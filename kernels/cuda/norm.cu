@@ -5,24 +5,11 @@
  * once, 16 or 8 bytes at a time. Sums: each thread in column order, then butterflies, then warps in
  * order; so a row's bits depend on its width alone.
  */
-#include "kernels/cuda/gpu.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/act.h"
 
-#define NORM_EPSILON 1e-6f
 #define E4M3_MAX 448.0f
 
 enum { NORM_THREADS = 256, NORM_WARPS = NORM_THREADS / 32 };
-
-/* Four values at a column that is a multiple of 4. */
-GPU_FN float4 load4(const void *x, enum gpu_type type, size_t at)
-{
-    if (type == GPU_F32) {
-        return *(const float4 *)((const float *)x + at);
-    }
-    uint2 pairs = *(const uint2 *)((const uint16_t *)x + at);
-    return make_float4(__uint_as_float(pairs.x << 16), __uint_as_float(pairs.x & 0xffff0000u),
-                       __uint_as_float(pairs.y << 16), __uint_as_float(pairs.y & 0xffff0000u));
-}
 
 /* A row's sum or maximum, the same in all of its threads. `room` has a float per warp. */
 template <int row_warps> GPU_FN float row_sum(float x, float *room)
@@ -64,12 +51,8 @@ template <int row_warps> GPU_FN float row_max(float x, float *room)
 /* Four results; a NaN becomes 0x7f in e4m3 and makes no scale (fmaxf ignores it). */
 GPU_FN void store4(const struct gpu_norm &n, size_t at, const float y[4], float factor)
 {
-    if (n.out_type == GPU_F32) {
-        *(float4 *)((float *)n.out + at) = make_float4(y[0], y[1], y[2], y[3]);
-    } else if (n.out_type == GPU_BF16) {
-        *(uint2 *)((uint16_t *)n.out + at) =
-            make_uint2(gpu_act_bf16(y[0]) | (uint32_t)gpu_act_bf16(y[1]) << 16,
-                       gpu_act_bf16(y[2]) | (uint32_t)gpu_act_bf16(y[3]) << 16);
+    if (n.out_type != GPU_E4M3) {
+        gpu_act_put4(n.out_type, n.out, at, make_float4(y[0], y[1], y[2], y[3]));
     } else {
         uint32_t bytes = 0;
         for (int i = 0; i < 4; i++) {
@@ -96,7 +79,7 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n, f
         unsigned column = (c * row_threads + thread) * 4;
         float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (there && column < n.width) {
-            four = load4(n.x, n.x_type, row * n.width + column);
+            four = gpu_act_get4(n.x_type, n.x, row * n.width + column);
         }
         v[c][0] = four.x;
         v[c][1] = four.y;
@@ -115,7 +98,7 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_kernel(struct gpu_norm n, f
         }
     }
     const float variance = row_sum<row_warps>(square, room) * per_column;
-    const float inverse = rsqrtf(variance + NORM_EPSILON);
+    const float inverse = rsqrtf(variance + NN_NORM_EPSILON);
     const size_t group = n.group_rows > 0 ? row / n.group_rows : 0;
     float largest = 0.0f;
 #pragma unroll

@@ -293,6 +293,19 @@ static void oversize_requests_are_refused(void)
     close(fd);
     EXPECT_INT(code, 413);
 
+    /* Within every limit of bytes, but a document of two hundred megabytes. */
+    enum { OBJECTS = 450000 };
+    count =
+        sprintf(large, "POST /v1/suites/a/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n[",
+                3 * OBJECTS + 1);
+    for (size_t i = 0; i < OBJECTS; i++) {
+        memcpy(large + count + 3 * i, i + 1 < OBJECTS ? "{}," : "{}]", 3);
+    }
+    fd = support_connect(stack.socket_path);
+    EXPECT_INT(support_request(fd, large, (size_t)count + 3 * OBJECTS, reply, sizeof reply), 413);
+    EXPECT_CONTAINS(reply, "bytes of memory");
+    close(fd);
+
     /* Chunked, never ending: cut off, or answered. */
     fd = support_connect(stack.socket_path);
     count = sprintf(
