@@ -30,7 +30,9 @@ struct http_exchange {
     json_t *reply; /* a JSON reply; NULL with `data` set: that instead */
     char *data;
     size_t data_bytes;
-    bool data_is_json;
+    enum http_content content;      /* of `data` */
+    struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
+    struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     int code; /* of an error, where the status does not decide it; 0: it does */
 };
 
@@ -65,8 +67,15 @@ enum status http_parse_integer(const char *what, const char *text, int64_t min, 
                                int64_t *out, struct error *error);
 enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error);
 
+/* A worker's token acts for workers of its pool alone. pool: what the request says, NULL when it
+ * says nothing. Others than workers' tokens pass. 403 through the exchange's code. */
+enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
+                            struct error *error);
+
 /* ---- handlers ---- */
 
+enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
+enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);
 enum status http_handle_health(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error);

@@ -1,8 +1,8 @@
 /*
  * A simulated fleet, seed by seed: see tests/sim/fleet.h.
  *
- *   test_sim                      TAP: some hundred seeds hold, each planted bug is found, a seed
- *                                 plays the same way twice
+ *   test_sim --tap N [--no-bugs]  for TAP: N seeds hold, a seed plays the same way twice, each
+ *                                 planted bug is found
  *   test_sim --seeds N            seeds 1 to N; ends with one line of figures
  *   test_sim --seed N [--trace]   one seed; its log
  *   test_sim --bug NAME ..        with a bug planted (--bugs lists them, with the first seed that
@@ -22,12 +22,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAP_SEEDS = 300, BUG_SEEDS_MAX = 200 };
+enum { BUG_SEEDS_MAX = 200 };
 
 struct run {
     struct fleet_options options;
     uint64_t first;
     uint64_t count;
+    bool no_bugs;
     bool bugs; /* list them with the seeds that find them */
     bool tap;
     struct fleet_result result;
@@ -83,11 +84,11 @@ static int run_tap(struct run *run)
     int number = 0;
     bool good = true;
 
-    bool held = play_seeds(run, 1, TAP_SEEDS) == 0;
+    bool held = play_seeds(run, 1, run->count) == 0;
     if (!held) {
         say_violation(run, stdout, "# ");
     }
-    snprintf(name, sizeof name, "%d seeds hold", TAP_SEEDS);
+    snprintf(name, sizeof name, "%" PRIu64 " seeds hold", run->count);
     good = report(++number, held, name) && good;
 
     bool same = true;
@@ -99,7 +100,7 @@ static int run_tap(struct run *run)
     }
     good = report(++number, same, "a seed plays the same way twice") && good;
 
-    for (size_t i = 0; (bug = bug_at(i)) != NULL; i++) {
+    for (size_t i = 0; !run->no_bugs && (bug = bug_at(i)) != NULL; i++) {
         run->options.bug = bug;
         uint64_t seed = play_seeds(run, 1, BUG_SEEDS_MAX);
         if (seed > 0) {
@@ -162,7 +163,9 @@ static int run_seeds(struct run *run)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: test_sim [--seeds N | --seed N] [--bug NAME] [--trace] [--bugs]\n");
+    fprintf(stderr,
+            "usage: test_sim --seeds N | --seed N | --bugs | --tap N  [--bug NAME] [--trace] "
+            "[--no-bugs]\n");
     return 2;
 }
 
@@ -174,19 +177,21 @@ static bool parse(struct run *run, int argc, char **argv)
             run->options.trace = true;
         } else if (strcmp(argv[i], "--bugs") == 0) {
             run->bugs = true;
-            run->tap = false;
         } else if (strcmp(argv[i], "--bug") == 0 && value) {
             run->options.bug = bug_named(argv[++i]);
             if (run->options.bug == NULL) {
                 return false;
             }
+        } else if (strcmp(argv[i], "--no-bugs") == 0) {
+            run->no_bugs = true;
         } else if (strcmp(argv[i], "--seeds") == 0 && value) {
             run->count = strtoull(argv[++i], NULL, 10);
-            run->tap = false;
+        } else if (strcmp(argv[i], "--tap") == 0 && value) {
+            run->count = strtoull(argv[++i], NULL, 10);
+            run->tap = true;
         } else if (strcmp(argv[i], "--seed") == 0 && value) {
             run->first = strtoull(argv[++i], NULL, 10);
             run->count = 1;
-            run->tap = false;
         } else {
             return false;
         }
@@ -205,7 +210,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 int main(int argc, char **argv)
 {
     char directory[64];
-    struct run run = {.first = 1, .count = BUG_SEEDS_MAX, .tap = true};
+    struct run run = {.first = 1, .count = BUG_SEEDS_MAX};
 
     if (!parse(&run, argc, argv)) {
         return usage();
@@ -216,6 +221,7 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(directory) != NULL);
     run.options.directory = directory;
     run.options.fibers = fiber_pool_create();
+    server_prepare(directory);
     int code = run.tap ? run_tap(&run) : run.bugs ? run_bugs(&run) : run_seeds(&run);
     fiber_pool_destroy(run.options.fibers);
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
