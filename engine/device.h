@@ -14,7 +14,7 @@ enum { DEVICE_NAME_BYTES = 64 };
 struct device {
     const struct device_ops *ops; /* NULL: the CPU */
     uint32_t index;
-    /* What of the device decides a rollout's bits: "cuda-sm90"; "" on the CPU. */
+    /* What of the device decides a rollout's bits: "cuda:sm_90"; "cpu". */
     char backend[DEVICE_NAME_BYTES];
 };
 

@@ -6,6 +6,7 @@
 #include "worker/cli.h"
 
 #include "base/check.h"
+#include "engine/device.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -82,7 +83,7 @@ int command_worker(int argc, char **argv)
          .text = &models},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &threads},
         {"--drain", NULL, "end when the pool has nothing left", .flag = &drain},
-        {"--device", "NAME", "auto or cpu", .text = &device},
+        {"--device", "NAME", "of learned worlds: auto, cpu or cuda:N (auto)", .text = &device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &deadline_ms},
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
@@ -104,7 +105,8 @@ int command_worker(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    if (cli_device(device, &error) != STATUS_OK) {
+    struct device chosen;
+    if (device_choose(device, &chosen, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (slots < 1 || slots > LIMIT_SLOTS) {
@@ -130,6 +132,7 @@ int command_worker(int argc, char **argv)
         .drain = drain,
         .solo = solo,
         .thread_count = (uint32_t)threads,
+        .device = device,
         .planner_config = {.tick_deadline_ms = deadline_ms},
         .logger = &logger,
         .stop = &stop_requested,
@@ -138,7 +141,8 @@ int command_worker(int argc, char **argv)
         return cli_fail(&error);
     }
     snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
-    snprintf(config.worker.device, sizeof config.worker.device, "cpu");
+    snprintf(config.worker.device, sizeof config.worker.device, "%s",
+             chosen.ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
     const struct store_config store_config = {.logger = &logger};
     if (models_open(models, NULL, &config.models, &error) != STATUS_OK) {
         if (models != NULL) {

@@ -69,14 +69,20 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
                           NULL,
                           NULL,
                           NULL,
+                          NULL,
+                          NULL,
                           NULL};
-    size_t argc = COUNT_OF(argv) - 4;
+    size_t argc = COUNT_OF(argv) - 6;
     if (config->verbose) {
         argv[argc++] = "--verbose";
     }
     if (config->models != NULL) {
         argv[argc++] = "--models";
         argv[argc++] = config->models;
+    }
+    if (config->device != NULL) {
+        argv[argc++] = "--device";
+        argv[argc++] = config->device;
     }
     pid_t pid;
     int failure =
