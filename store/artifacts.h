@@ -2,8 +2,8 @@
  * Artifacts: content-addressed files beside the database, PATH.artifacts/ab/<sha256>.zst.
  *
  * A file appears under its name only when it is complete and on the disk (written under another
- * name, fsync, rename, fsync of the directory), so whoever sees it can read it. Any thread; no
- * state but the path.
+ * name, fsync, rename, fsync of the directory), so whoever was told its name can read it. Any
+ * thread.
  */
 #ifndef SWERVE_STORE_ARTIFACTS_H
 #define SWERVE_STORE_ARTIFACTS_H
@@ -12,18 +12,21 @@
 #include "base/status.h"
 #include "schemas/limits.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct artifacts {
     char path[LIMIT_PATH_BYTES]; /* PATH.artifacts */
+    atomic_bool synced[256];     /* directory ab's own name has been synced since the open */
 };
 
-/* Creates the directory where needed and removes what unfinished writes left behind. */
+/* Creates the directory where needed and removes what unfinished writes left behind. Syncs the
+ * directory that the store is in, whoever created what is there. */
 enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error);
 
 /* Stores data[bytes] (at most LIMIT_ARTIFACT_BYTES) under its SHA-256. */
-enum status artifacts_put(const struct artifacts *artifacts, const void *data, size_t bytes,
+enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
                           char hash[SHA256_HEX_BYTES], struct error *error);
 /* *data is malloc'ed (terminated, the terminator not counted), owned by the caller. NOT_FOUND;
  * STATUS_IO when the file is damaged. */
@@ -33,5 +36,31 @@ enum status artifacts_get(const struct artifacts *artifacts, const char *hash, v
  * the hash is none. */
 enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
                              struct error *error);
+
+/* ---- piece by piece ---- */
+
+/* Takes an artifact whose size is known piece by piece: hashed, compressed and written as it comes,
+ * so that it never stands in memory. The artifacts must outlive it. One thread at a time. */
+struct artifact_writer;
+enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes,
+                                 struct artifact_writer **out, struct error *error);
+/* LIMIT when more comes than was announced. */
+enum status artifact_writer_write(struct artifact_writer *writer, const void *data, size_t bytes,
+                                  struct error *error);
+/* Stores what has come under its hash, durable on return; BAD_INPUT when the hash or the size is
+ * not the announced one. The writer is gone afterwards, on failure too. */
+enum status artifact_writer_finish(struct artifact_writer *writer, const char *hash,
+                                   struct error *error);
+void artifact_writer_abort(struct artifact_writer *writer); /* accepts NULL */
+
+/* Gives an artifact piece by piece. The whole file is read through and its hash verified first (a
+ * damaged file is STATUS_IO here), then it is read again. One thread at a time. */
+struct artifact_reader;
+enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error);
+/* Fills at most `capacity` bytes; *count is 0 at the end. */
+enum status artifact_reader_read(struct artifact_reader *reader, void *out, size_t capacity,
+                                 size_t *count, struct error *error);
+void artifact_reader_close(struct artifact_reader *reader); /* accepts NULL */
 
 #endif

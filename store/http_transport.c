@@ -40,8 +40,9 @@ enum {
 };
 
 struct http_transport {
-    char *unix_path; /* NULL: TCP */
-    int unix_fd;     /* of the socket file, -1: not seen yet; guarded by the mutex */
+    struct http_carrier carrier; /* call NULL: curl; else nothing below is used but the mutex */
+    char *unix_path;             /* NULL: TCP */
+    int unix_fd;                 /* of the socket file, -1: not seen yet; guarded by the mutex */
     char base_url[LIMIT_SPEC_BYTES];
     char ca_file[LIMIT_PATH_BYTES]; /* "": the system's authorities */
     struct token_file *token;       /* NULL: none */
@@ -169,6 +170,20 @@ enum status http_transport_create(const char *url, const char *token_file, const
 fail:
     http_transport_destroy(transport);
     return status;
+}
+
+enum status http_transport_create_over(const struct http_carrier *carrier,
+                                       struct http_transport **out, struct error *error)
+{
+    struct http_transport *transport = calloc(1, sizeof *transport);
+    if (transport == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a transport");
+    }
+    pthread_mutex_init(&transport->mutex, NULL);
+    transport->unix_fd = -1;
+    transport->carrier = *carrier;
+    *out = transport;
+    return STATUS_OK;
 }
 
 void http_transport_destroy(struct http_transport *transport)
@@ -520,8 +535,8 @@ static enum status refused(const struct http_transport *transport, const struct 
                      transport->base_url, call->method, call->path, call->code, file);
 }
 
-enum status http_transport_call(struct http_transport *transport, struct http_call *call,
-                                struct error *error)
+static enum status curl_call(struct http_transport *transport, struct http_call *call,
+                             struct error *error)
 {
     uint32_t shown = 0;
     enum status status = call_once(transport, call, &shown, error);
@@ -546,4 +561,12 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
     free(call->reply);
     call->reply = NULL;
     return refused(transport, call, error);
+}
+
+enum status http_transport_call(struct http_transport *transport, struct http_call *call,
+                                struct error *error)
+{
+    return transport->carrier.call != NULL
+               ? transport->carrier.call(transport->carrier.context, call, error)
+               : curl_call(transport, call, error);
 }

@@ -38,6 +38,17 @@ struct http_call {
     size_t reply_bytes; /* out */
 };
 
+/* Somebody else who carries calls: simulated networks. */
+struct http_carrier {
+    /* As http_transport_call. */
+    enum status (*call)(void *context, struct http_call *call, struct error *error);
+    void *context;
+};
+
+/* A transport over a carrier, which is copied; its context is borrowed. */
+enum status http_transport_create_over(const struct http_carrier *carrier,
+                                       struct http_transport **out, struct error *error);
+
 /* url: "unix:PATH", or "http://host:port", "https://.." without a path. token_file, ca_file: NULL
  * or "" for none; not for "unix:". Reads both files, does not connect. STATUS_USAGE: a token would
  * travel in the clear beyond this machine. */

@@ -164,7 +164,8 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         attempt.pool = query_column_int(&query, 8);
         attempt.device_ns = query_column_int(&query, 10);
         attempt.metres_mm = query_column_int(&query, 11);
-        record_spec_read(&query, 14, &spec);
+        attempt.mflop = query_column_int(&query, 12);
+        record_spec_read(&query, 15, &spec);
     }
     enum status status = query_end(&query, error);
     if (status != STATUS_OK || !found) {
@@ -308,6 +309,7 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
     int64_t epoch = 0;
     int64_t device_ns = 0;
     int64_t metres_mm = 0;
+    int64_t mflop = 0;
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, progress->job_id);
@@ -317,6 +319,7 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
         query_column_text(&query, 2, worker_id, sizeof worker_id);
         device_ns = query_column_int(&query, 3);
         metres_mm = query_column_int(&query, 4);
+        mflop = query_column_int(&query, 5);
     }
     enum status status = query_end(&query, error);
     if (status != STATUS_OK) {
@@ -325,13 +328,15 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
              strcmp(worker_id, call->worker->worker_id) == 0;
     if (!*valid || state != JOB_LEASED ||
-        (progress->device_ns <= device_ns && progress->metres_mm <= metres_mm)) {
+        (progress->device_ns <= device_ns && progress->metres_mm <= metres_mm &&
+         progress->mflop <= mflop)) {
         return STATUS_OK;
     }
     struct query update = query_begin(db, STATEMENT_JOB_PROGRESS_SET);
     query_int(&update, progress->job_id);
     query_int(&update, progress->device_ns > device_ns ? progress->device_ns : device_ns);
     query_int(&update, progress->metres_mm > metres_mm ? progress->metres_mm : metres_mm);
+    query_int(&update, progress->mflop > mflop ? progress->mflop : mflop);
     return query_run(&update, error);
 }
 
@@ -374,7 +379,8 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     }
     for (uint32_t i = 0; i < count; i++) {
         if (progress[i].device_ns < 0 || progress[i].device_ns > LEDGER_ATTEMPT_NS_MAX ||
-            progress[i].metres_mm < 0 || progress[i].metres_mm > LEDGER_ATTEMPT_MM_MAX) {
+            progress[i].metres_mm < 0 || progress[i].metres_mm > LEDGER_ATTEMPT_MM_MAX ||
+            progress[i].mflop < 0 || progress[i].mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
             return error_set(error, STATUS_BAD_INPUT,
                              "the progress of job %" PRId64 " is out of range", progress[i].job_id);
         }

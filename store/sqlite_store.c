@@ -2,13 +2,14 @@
  * The embedded face of the store: opening, closing, and who may use which connection when.
  *
  * Order at open: look at the file without changing it (a newer schema or damage is left alone),
- * switch to write-ahead logging, migrate, give leases and backoffs a new start, then the writer
- * thread. Close goes the other way; it waits for the calls in progress.
+ * make what was found durable, switch to write-ahead logging, migrate, give leases and backoffs a
+ * new start, then the writer thread. Close goes the other way; it waits for the calls in progress.
  */
 #include "store/sqlite_store.h"
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/log_renew.h"
 #include "store/migrate.h"
 
 #include <stdio.h>
@@ -171,6 +172,18 @@ static enum status get_artifact(struct store *base, const char *hash, void **dat
     return status;
 }
 
+static enum status write_artifact(struct store *base, size_t bytes, struct artifact_writer **out,
+                                  struct error *error)
+{
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, out, error);
+}
+
+static enum status read_artifact(struct store *base, const char *hash, struct artifact_reader **out,
+                                 size_t *bytes, struct error *error)
+{
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, out, bytes, error);
+}
+
 static void finish(struct sqlite_store *store)
 {
     group_commit_destroy(store->group);
@@ -223,34 +236,50 @@ static const struct store_ops sqlite_ops = {
     .cancel = lifecycle_cancel,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,
+    .worker_pool = stats_worker_pool,
+    .stats = stats_read,
+    .artifact_write = write_artifact,
+    .artifact_read = read_artifact,
 };
 
 /* ---- open ---- */
 
-/* Is the file to be read through before it is trusted: it was not closed cleanly (a log was left)
- * or is so small that this takes a few hundred milliseconds at most. */
-static bool worth_checking(const char *path)
+/* The file is a store of this program's. Leaves it open, and as it was. */
+static enum status look_at(struct sqlite_store *store, struct error *error)
 {
-    char log_path[LIMIT_PATH_BYTES + 8];
+    enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
+    return status == STATUS_OK ? migrate_check(store->db, store->path, error) : status;
+}
+
+/* Opens the file and looks at it: whole where it was not closed cleanly (a log was left) or is so
+ * small that this takes a few hundred milliseconds at most. Such a log is renewed, which is only
+ * done to a file that is known to be a store, and not behind an open connection's back. */
+static enum status open_checked(struct sqlite_store *store, struct error *error)
+{
     struct stat info;
-    snprintf(log_path, sizeof log_path, "%s-wal", path);
-    if (stat(log_path, &info) == 0 && info.st_size > 0) {
-        return true;
+    bool left = log_left(store->path);
+    bool check = left || (stat(store->path, &info) == 0 && info.st_size > 0 &&
+                          info.st_size < CHECKED_BYTES_MAX);
+    enum status status = look_at(store, error);
+
+    if (status == STATUS_OK && check) {
+        status = sqlite_db_quick_check(store->db, error);
     }
-    return stat(path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
+    if (status == STATUS_OK && left) {
+        sqlite_db_close(store->db);
+        store->db = NULL;
+        status = log_renew(store->path, error);
+        if (status == STATUS_OK) {
+            status = look_at(store, error);
+        }
+    }
+    return status;
 }
 
 static enum status open_database(struct sqlite_store *store, struct error *error)
 {
-    bool check = worth_checking(store->path);
-    enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
+    enum status status = open_checked(store, error);
 
-    if (status == STATUS_OK) {
-        status = migrate_check(store->db, store->path, error);
-    }
-    if (status == STATUS_OK && check) {
-        status = sqlite_db_quick_check(store->db, error);
-    }
     if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);
     }
@@ -266,7 +295,7 @@ static enum status open_database(struct sqlite_store *store, struct error *error
     return status;
 }
 
-enum status store_sqlite_open(const char *path, const struct store_config *config,
+static enum status open_store(const char *path, const struct store_config *config, bool stepped,
                               struct store **out, struct error *error)
 {
     size_t path_bytes = strlen(path);
@@ -295,11 +324,16 @@ enum status store_sqlite_open(const char *path, const struct store_config *confi
     pthread_cond_init(&store->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     struct group_commit_hooks hooks = {
-        .context = store, .sweep = lease_sweep, .committed = on_commit, .stalled = lease_stalled};
+        .context = store,
+        .sweep = lease_sweep,
+        .committed = on_commit,
+        .stalled = lease_stalled,
+        .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
+    };
     enum status status = open_database(store, error);
     if (status == STATUS_OK) {
-        status = group_commit_create(store->db, store->clock, store->logger, &hooks, &store->group,
-                                     error);
+        status = (stepped ? group_commit_create_stepped : group_commit_create)(
+            store->db, store->clock, store->logger, &hooks, &store->group, error);
     }
     if (status != STATUS_OK) {
         finish(store);
@@ -307,4 +341,21 @@ enum status store_sqlite_open(const char *path, const struct store_config *confi
     }
     *out = &store->base;
     return STATUS_OK;
+}
+
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error)
+{
+    return open_store(path, config, false, out, error);
+}
+
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error)
+{
+    return open_store(path, config, true, out, error);
+}
+
+void sqlite_store_tick(struct sqlite_store *store)
+{
+    group_commit_tick(store->group);
 }

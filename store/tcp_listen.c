@@ -99,7 +99,7 @@ static int listen_at(const struct addrinfo *address)
 enum status tcp_listen(const char *place, int *fd, struct tcp_place *out, struct error *error)
 {
     char host[256];
-    const char *port;
+    const char *port = NULL;
     struct addrinfo *addresses = NULL;
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC,

@@ -446,7 +446,7 @@ an_interrupted_run_is_resumed() {
     kill -INT "$run"
     touch go
     wait "$run"
-    [ $? = 4 ] || fail "expected exit 4 after SIGINT"
+    [ $? = 130 ] || fail "expected exit 130 after SIGINT"
     says int.db.err "run the same command again"
     [ "$(counted int.db done)" -lt 12 ] || fail "it was done before it was interrupted"
     code 0 "$swerve" run many.json --store int.db --workers 2 "${held[@]}" --json

@@ -124,6 +124,9 @@ a_killed_server_loses_nothing() {
 
 refuses_the_clear_beyond_loopback() {
     code 2 "$swerve" serve --store r.db --listen 0.0.0.0:0
+    says err "to everybody on 0.0.0.0:"
+    code 0 "$swerve" token add root --role admin --tokens r.tokens
+    code 2 "$swerve" serve --store r.db --listen 0.0.0.0:0 --tokens r.tokens
     says err "refusing to listen in the clear on 0.0.0.0:"
     [ ! -e r.db ] || fail "the store was made all the same"
     code 2 "$swerve" serve --store r.db --listen nonsense
