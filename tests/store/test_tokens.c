@@ -89,7 +89,7 @@ static struct token_guard *guard_of(void)
 static bool admits(struct token_guard *guard, const char *text, struct token_grant *grant)
 {
     char header[256];
-    snprintf(header, sizeof header, "Bearer %s", text);
+    snprintf(header, sizeof header, "Bearer %.240s", text);
     return token_guard_admit(guard, header, grant);
 }
 
