@@ -31,6 +31,12 @@ enum status http_body_parse(struct http_exchange *exchange, struct error *error)
     return status;
 }
 
+enum status http_body_empty(const struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {NULL};
+    return json_object_begin(&exchange->body, keys, error);
+}
+
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
                             struct error *error)
 {
