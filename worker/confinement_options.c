@@ -3,8 +3,10 @@
  */
 #include "worker/confinement_options.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_remote(const char *url)
 {
@@ -23,8 +25,14 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         return error_set(error, STATUS_USAGE,
                          "--planner-sandbox: expected on, off or auto, found \"%s\"", level);
     }
+    ssize_t bytes = readlink("/proc/self/exe", options->host, sizeof options->host - 1);
+    if (bytes <= 0) {
+        return error_set(error, STATUS_IO, "cannot find this program: %s", strerror(errno));
+    }
+    options->host[bytes] = '\0';
     options->confinement = (struct planner_confinement){
         .sandbox = sandbox,
+        .host = options->host,
         .environment_listed = sandbox || remote,
         .paths = options->paths.values,
         .path_count = options->paths.count,

@@ -18,6 +18,7 @@ struct confinement_options {
     const char *level; /* NULL: "auto" */
     struct cli_texts paths;
     struct cli_texts environment;
+    char host[LIMIT_PATH_BYTES];            /* this binary */
     struct planner_confinement confinement; /* filled by confinement_options_settle */
 };
 
