@@ -92,6 +92,19 @@ enum status http_error_decode(const char *what, int code, const char *body, size
                      what, code);
 }
 
+size_t http_document_bytes(const char *text, size_t bytes)
+{
+    /* jansson's, measured: an object or array, and a member or element with its value and key. */
+    enum { CONTAINER_BYTES = 320, VALUE_BYTES = 160 };
+    size_t containers = 0;
+    size_t commas = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        containers += text[i] == '{' || text[i] == '[';
+        commas += text[i] == ',';
+    }
+    return bytes + containers * (CONTAINER_BYTES + VALUE_BYTES) + commas * VALUE_BYTES;
+}
+
 /* ---- percent-coding ---- */
 
 static bool unreserved(unsigned char c)

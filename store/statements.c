@@ -98,6 +98,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] = "SELECT id, pool, device FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] = "INSERT INTO workers (name, pool, device) VALUES (?1, ?2, ?3)",
+    [STATEMENT_WORKER_POOL] =
+        "SELECT p.name FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
@@ -186,7 +188,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
     [STATEMENT_LEASED_OF_SUITE] = "SELECT id FROM jobs WHERE state = 1 AND suite = ?1 LIMIT ?2",
     [STATEMENT_LEASED_WORKERS] =
-        "SELECT name FROM workers WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+        "SELECT name, openings FROM workers"
+        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_LEASED_OPENINGS] =
+        "UPDATE workers SET openings = openings + 1"
+        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1",
     [STATEMENT_CANCEL_QUEUED] =
         "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE state = 0 AND suite = ?1",
     [STATEMENT_DELAYED_PROMOTE] =
@@ -254,5 +261,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         OUTCOME_JOINS " WHERE o.id = ?1"
         " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
         " AND (?4 < 0 OR o.verdict = ?4)",
+    [STATEMENT_POOL_JOBS] =
+        "SELECT p.name, n.state, n.jobs FROM (SELECT pool, state, COUNT(*) AS jobs FROM jobs"
+        " GROUP BY pool, state) n CROSS JOIN pools p ON p.id = n.pool ORDER BY p.id, n.state",
 };
 /* clang-format on */

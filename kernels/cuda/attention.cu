@@ -3,9 +3,9 @@
  *   ranges   tokens attend within their range: a view, or all views jointly
  *   window   tokens of a grid attend to those at most so many rows and columns away, in the present
  *            frame and in past frames, whose keys and values lie in pages
- * How a block works is told in flash.h; this file says which keys a tile of queries walks over.
+ * How a block works is told in flash.cuh; this file says which keys a tile of queries walks over.
  */
-#include "kernels/cuda/flash.h"
+#include "kernels/cuda/flash.cuh"
 
 /* Tiles of a range from its start, so that bits do not depend on where the range lies. */
 struct range_walk {

@@ -126,6 +126,59 @@ struct gpu_temporal {
 
 void gpu_temporal_launch(const struct gpu_temporal *t, void *stream);
 
+/* ---- rows between products (rows.cu): width a multiple of 4 ---- */
+
+/* x = x_in + gate * y, and of the sum out = LN(x) * (one + scale) + shift, eps 1e-6. x may be x_in.
+ */
+struct gpu_residual {
+    uint32_t rows, width; /* at most 6144 */
+    const float *x_in;    /* [rows][width] */
+    float *x;
+    const void *y;     /* bf16 [rows][width] */
+    const float *gate; /* gate[group * group_stride + column], as scale and shift; NULL: 1 */
+    float one;         /* 1 or 0 */
+    const float *scale, *shift;
+    uint32_t group_rows;    /* rows that share gate, scale, shift; not 0 */
+    size_t group_stride;    /* floats */
+    enum gpu_type out_type; /* GPU_BF16 or GPU_E4M3 */
+    void *out;              /* [rows][width], or NULL: no norm */
+    float *row_scale;       /* GPU_E4M3: [rows], largest magnitude / 448, 1 for a row of zeros */
+};
+void gpu_residual_launch(const struct gpu_residual *r, void *stream);
+
+/* out = x or silu(x). out may be x where out_type is GPU_BF16. */
+struct gpu_activate {
+    uint32_t rows, width;   /* at most 12288 */
+    const void *x;          /* bf16 [rows][width] */
+    uint32_t silu;          /* 0: only quantised */
+    enum gpu_type out_type; /* GPU_BF16 or GPU_E4M3 */
+    void *out;
+    float *row_scale; /* as in gpu_residual */
+};
+void gpu_activate_launch(const struct gpu_activate *a, void *stream);
+
+/* Rotary turn in place of `heads` heads side by side, as gpu_attention does on load. */
+struct gpu_rotate {
+    uint32_t rows, heads, head_dim; /* head_dim a multiple of 8 */
+    void *x;                        /* bf16, rows `row` elements apart */
+    size_t row;
+    const float *cosine, *sine; /* [rows][head_dim / 2] */
+};
+void gpu_rotate_launch(const struct gpu_rotate *r, void *stream);
+
+/* Keys, then values, of a row of kv (`heads` heads each) to a page of struct gpu_pages, kv_row of
+ * which is heads * head_dim; in e4m3 with a scale per token and head. */
+struct gpu_page_store {
+    uint32_t rows, heads, head_dim; /* head_dim a multiple of 4, at most 128 */
+    const void *kv;                 /* bf16, rows kv_row elements apart */
+    size_t kv_row;
+    enum gpu_type type; /* GPU_BF16 or GPU_E4M3 */
+    uint8_t *arena;
+    size_t page_bytes, k_offset, v_offset, k_scale_offset, v_scale_offset;
+    const int32_t *page; /* in device memory: which page; -1: none is written */
+};
+void gpu_page_store_launch(const struct gpu_page_store *p, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

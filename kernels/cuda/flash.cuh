@@ -15,8 +15,8 @@
  * then widened: every e4m3 number is a bf16 number, and scales go into logits (keys) and weights
  * (values) float  through registers, turned and rounded: the small models' projections
  */
-#ifndef SWERVE_KERNELS_CUDA_FLASH_H
-#define SWERVE_KERNELS_CUDA_FLASH_H
+#ifndef SWERVE_KERNELS_CUDA_FLASH_CUH
+#define SWERVE_KERNELS_CUDA_FLASH_CUH
 
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/matrix.h"
