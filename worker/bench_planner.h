@@ -1,6 +1,6 @@
 /*
- * Benchmark of exec planners: what the sandbox costs, at the start and at each tick, beside the same
- * program without it in the same run.
+ * Benchmark of exec planners: what the sandbox costs, at the start and at each tick, beside the
+ * same program without it in the same run.
  */
 #ifndef SWERVE_WORKER_BENCH_PLANNER_H
 #define SWERVE_WORKER_BENCH_PLANNER_H
