@@ -225,7 +225,11 @@ static void settle(struct server *server, int64_t now_ns)
     const struct model *states[] = {server->swept, server->before};
 
     model_restart(fleet->model, now_ns);
-    if (!server->uncertain || fleet->sim.failed || model_check_store(fleet->model, server->store)) {
+    if (!server->uncertain) {
+        server_compare(server, "after a restart");
+        return;
+    }
+    if (fleet->sim.failed || model_check_store(fleet->model, server->store)) {
         return;
     }
     struct model *after = malloc(sizeof *after);
@@ -266,7 +270,6 @@ void server_restart(void *context, int64_t argument)
     sim_log(sim, "server", "comes back");
     settle(server, sim_clock_now(&server->clock));
     server->uncertain = false;
-    server_compare(server, "after a restart");
 }
 
 /* ---- serving ---- */
