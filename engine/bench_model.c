@@ -41,7 +41,8 @@ struct bench {
 enum status bench_model_open(const char *path, const char *shape, enum nn_precision precision,
                              struct model **out, struct error *error)
 {
-    const struct model_open_options options = {precision, cpu_flags_detect()};
+    const struct model_open_options options = {.precision = precision,
+                                               .cpu_flags = cpu_flags_detect()};
     unsigned width = 0;
     unsigned layers = 0;
     char rest = 0;

@@ -76,8 +76,7 @@ static void out_rows(struct workspace *w, struct part_space *p, uint32_t image, 
     w->kernels->conv3x3(&c, first, end);
 
     bool last = w->step + 1 == config->steps;
-    const double *t = &config->schedule[w->step];
-    float weight = last ? 1.0f : (float)((t[1] - t[0]) / (1.0 - t[0]));
+    float weight = model_step_weight(config, w->step);
     size_t line = (size_t)image * p->rows + first;
     size_t position = line * p->cols;
     size_t count = (size_t)(end - first) * p->cols;

@@ -70,6 +70,7 @@ static enum status model_new(const struct model_open_options *options, struct mo
         return error_set(error, STATUS_NO_MEMORY, "no memory for a model");
     }
     nn_kernels_init(&model->kernels, options->precision, options->cpu_flags);
+    model->device = options->device && options->precision == NN_BF16;
     *out = model;
     return STATUS_OK;
 }

@@ -31,6 +31,7 @@ struct model_config {
 struct model_open_options {
     enum nn_precision precision;
     uint32_t cpu_flags; /* enum cpu_flag; callers pass cpu_flags_detect() */
+    bool device;        /* keep the weights for devices too; NN_BF16 alone */
 };
 
 /* Maps and checks the file: header, dtypes, shapes, finite values, hash. STATUS_BAD_INPUT names the

@@ -9,6 +9,7 @@
 #include "engine/model.h"
 #include "engine/safetensors.h"
 #include "engine/scan.h"
+#include "kernels/device.h"
 
 enum {
     MODEL_WIDTH_MAX = 1024,
@@ -29,7 +30,8 @@ enum {
 struct model_product {
     uint32_t n, k;
     const void *packed;
-    const float *bias; /* [n] */
+    const uint16_t *plain; /* bf16 [n][k], NULL unless opened for devices */
+    const float *bias;     /* [n] */
 };
 
 /* What BEV and cameras each have. */
@@ -53,6 +55,7 @@ struct model_block {
 struct model {
     struct model_config config;
     struct nn_kernels kernels;
+    bool device; /* plain weights are there */
     char hash[SHA256_HEX_BYTES];
     char *note;
     struct model_product time1, time2, ada, final;
@@ -74,5 +77,17 @@ enum status model_config_check(const char *source, const struct model_config *co
  * are drawn from `seed` instead. */
 enum status model_load_weights(struct model *model, const char *source,
                                const struct safetensors *file, uint64_t seed, struct error *error);
+
+/* The sampler's weight of x0 - x in a step: 1 in the last. */
+float model_step_weight(const struct model_config *config, uint32_t step);
+
+/* The model as a device takes it; refers to the model's own memory and to `weight`. */
+struct model_device {
+    struct device_model description;
+    float weight[MODEL_STEPS_MAX];
+};
+/* STATUS_DEVICE when it was not opened for devices. */
+enum status model_describe(const struct model *model, struct model_device *out,
+                           struct error *error);
 
 #endif

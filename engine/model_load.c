@@ -18,6 +18,7 @@ struct loader {
     const char *source;
     const struct safetensors *file; /* NULL: random */
     const struct nn_kernels *kernels;
+    bool device;
     uint64_t seed;
     uint8_t *base;     /* NULL in the first walk */
     size_t used_bytes; /* of what base is or will be */
@@ -191,6 +192,14 @@ static void take_product(struct loader *loader, const char *name, uint32_t rank,
         loader->kernels->pack(values, out->n, out->k, packed);
     }
     out->packed = packed;
+    if (loader->device) {
+        uint64_t count = out->n * k;
+        uint16_t *plain = reserve(loader, (size_t)count * sizeof *plain);
+        if (values != NULL) {
+            loader->kernels->to_act(values, plain, (size_t)count);
+        }
+        out->plain = plain;
+    }
     snprintf(text, sizeof text, "%s.bias", name);
     out->bias = take_floats(loader, text, 1, out->n, 1);
 }
@@ -297,7 +306,13 @@ enum status model_load_weights(struct model *model, const char *source,
                                const struct safetensors *file, uint64_t seed, struct error *error)
 {
     struct loader loader = {
-        .source = source, .file = file, .kernels = &model->kernels, .seed = seed, .error = error};
+        .source = source,
+        .file = file,
+        .kernels = &model->kernels,
+        .device = model->device,
+        .seed = seed,
+        .error = error,
+    };
     if (file != NULL) {
         loader.seen = calloc(safetensors_count(file) + 1, 1);
         if (loader.seen == NULL) {

@@ -50,30 +50,41 @@ struct page_pool {
 
 /* ---- creation ---- */
 
-static enum status check_config(const struct page_pool_config *config, size_t page_bytes,
-                                struct error *error)
+static size_t rounded(size_t bytes)
 {
-    CHECK(config->page_bytes > 0 && config->hot_max > 0);
-    if (config->bytes_max / page_bytes < config->hot_max) {
-        return error_set(error, STATUS_LIMIT,
-                         "page pool: expected at least %zu bytes (%u pages of %zu), found %zu",
-                         page_bytes * config->hot_max, config->hot_max, page_bytes,
-                         config->bytes_max);
+    return (bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
+}
+
+/* Of a page with its backing. */
+static size_t whole_bytes(const struct page_pool_config *config)
+{
+    return rounded(config->page_bytes) + (config->backing != NULL ? config->backing->bytes : 0);
+}
+
+uint32_t page_pool_frames(const struct page_pool_config *config)
+{
+    uint32_t records = config->hot_max + config->parked_max;
+    size_t frames = config->bytes_max / whole_bytes(config);
+    if (frames < config->hot_max) {
+        return 0;
     }
-    return STATUS_OK;
+    return frames < records ? (uint32_t)frames : records; /* more could never be used */
 }
 
 enum status page_pool_create(const struct page_pool_config *config, struct page_pool **out,
                              struct error *error)
 {
-    size_t page_bytes = (config->page_bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
-    enum status status = check_config(config, page_bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    CHECK(config->page_bytes > 0 && config->hot_max > 0);
+    CHECK(config->backing == NULL || config->backing->bytes % PAGE_ALIGN == 0);
+    size_t page_bytes = rounded(config->page_bytes);
     uint32_t records = config->hot_max + config->parked_max;
-    size_t frames = config->bytes_max / page_bytes;
-    frames = frames < records ? frames : records; /* more could never be used */
+    size_t frames = page_pool_frames(config);
+    if (frames == 0) {
+        return error_set(error, STATUS_LIMIT,
+                         "page pool: expected at least %zu bytes (%u pages of %zu), found %zu",
+                         whole_bytes(config) * config->hot_max, config->hot_max,
+                         whole_bytes(config), config->bytes_max);
+    }
     struct page_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "page pool: no memory");
@@ -193,29 +204,54 @@ static void lose(struct page_pool *pool, struct page *page)
     pool->stats.lost++;
 }
 
-/* Moves the page that has been cold longest out of memory; returns the frame it had. */
-static uint32_t evict(struct page_pool *pool)
+/* A page in memory as one piece, to be written elsewhere; NULL when its backing cannot be read. */
+static const uint8_t *piece_of(struct page_pool *pool, uint32_t frame)
+{
+    const struct page_backing *backing = pool->config.backing;
+    const uint8_t *data = frame_at(pool, frame);
+    if (backing == NULL) {
+        return data;
+    }
+    uint8_t *staging = backing->staging;
+    memcpy(staging, data, pool->config.page_bytes);
+    return backing->save(backing->context, frame, staging + pool->config.page_bytes) ? staging
+                                                                                     : NULL;
+}
+
+/* Keeps a copy outside of the pool's memory: in the spill, else on the heap. */
+static bool keep_copy(struct page_pool *pool, struct page *page)
 {
     const struct spill_ops *spill = pool->config.spill;
-    const size_t bytes = pool->config.page_bytes;
-    uint32_t index = pool->oldest_cold;
-    CHECK(index != NONE); /* else more pages are hot than the pool was sized for */
-    struct page *page = &pool->pages[index];
-    const uint8_t *data = frame_at(pool, page->frame);
-    list_remove(pool, index);
+    const size_t bytes = whole_bytes(&pool->config);
+    const uint8_t *data = piece_of(pool, page->frame);
+    if (data == NULL) {
+        return false;
+    }
     page->digest = digest_of(data, bytes);
     page->handle = spill != NULL ? spill->write(spill->context, data, bytes) : 0;
     if (page->handle != 0) {
         page->state = PAGE_SPILLED;
         pool->stats.spill_count++;
-        pool->stats.out++;
-        return page->frame;
+        return true;
     }
     page->copy = pool->stats.heap_count < pool->config.heap_max ? malloc(bytes) : NULL;
-    if (page->copy != NULL) {
-        memcpy(page->copy, data, bytes);
-        page->state = PAGE_HEAP;
-        pool->stats.heap_count++;
+    if (page->copy == NULL) {
+        return false;
+    }
+    memcpy(page->copy, data, bytes);
+    page->state = PAGE_HEAP;
+    pool->stats.heap_count++;
+    return true;
+}
+
+/* Moves the page that has been cold longest out of memory; returns the frame it had. */
+static uint32_t evict(struct page_pool *pool)
+{
+    uint32_t index = pool->oldest_cold;
+    CHECK(index != NONE); /* else more pages are hot than the pool was sized for */
+    struct page *page = &pool->pages[index];
+    list_remove(pool, index);
+    if (keep_copy(pool, page)) {
         pool->stats.out++;
     } else {
         lose(pool, page);
@@ -228,16 +264,11 @@ static uint32_t take_frame(struct page_pool *pool)
     return pool->free_frame_count > 0 ? pool->free_frames[--pool->free_frame_count] : evict(pool);
 }
 
-/* Brings a page back into memory; it may turn out to be lost. */
-static void bring_back(struct page_pool *pool, struct page *page)
+/* What was kept elsewhere, in one piece, into `data`. */
+static bool fetch_copy(struct page_pool *pool, struct page *page, uint8_t *data)
 {
     const struct spill_ops *spill = pool->config.spill;
-    const size_t bytes = pool->config.page_bytes;
-    if (page->state != PAGE_SPILLED && page->state != PAGE_HEAP) {
-        return;
-    }
-    uint32_t frame = take_frame(pool);
-    uint8_t *data = frame_at(pool, frame);
+    const size_t bytes = whole_bytes(&pool->config);
     bool read = true;
     if (page->state == PAGE_SPILLED) {
         read = spill->read(spill->context, page->handle, data, bytes);
@@ -250,7 +281,25 @@ static void bring_back(struct page_pool *pool, struct page *page)
         free(page->copy);
         pool->stats.heap_count--;
     }
-    if (read && digest_of(data, bytes) == page->digest) {
+    return read && digest_of(data, bytes) == page->digest;
+}
+
+/* Brings a page back into memory; it may turn out to be lost. */
+static void bring_back(struct page_pool *pool, struct page *page)
+{
+    const struct page_backing *backing = pool->config.backing;
+    if (page->state != PAGE_SPILLED && page->state != PAGE_HEAP) {
+        return;
+    }
+    uint32_t frame = take_frame(pool);
+    uint8_t *home = frame_at(pool, frame);
+    uint8_t *data = backing != NULL ? backing->staging : home;
+    bool good = fetch_copy(pool, page, data);
+    if (good && backing != NULL) {
+        memcpy(home, data, pool->config.page_bytes);
+        good = backing->load(backing->context, frame, home, data + pool->config.page_bytes);
+    }
+    if (good) {
         page->state = PAGE_MEMORY;
         page->frame = frame;
         pool->stats.back++;
@@ -357,6 +406,13 @@ const void *page_read(const struct page_pool *pool, uint32_t page)
     const struct page *record = existing(pool, page);
     CHECK(record->state == PAGE_MEMORY && record->hot > 0);
     return frame_at(pool, record->frame);
+}
+
+uint32_t page_frame(const struct page_pool *pool, uint32_t page)
+{
+    const struct page *record = existing(pool, page);
+    CHECK(record->state == PAGE_WRITTEN || record->state == PAGE_MEMORY);
+    return record->frame;
 }
 
 uint64_t page_serial(const struct page_pool *pool, uint32_t page)

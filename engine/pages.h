@@ -26,14 +26,29 @@ enum { PAGE_TABLE_MAX = 16, PAGE_ALIGN = 64 };
 
 struct page_pool;
 
+/* The part of every page that lies elsewhere, on a device. The pool decides which frame of it a
+ * page has; save and load are called when a page leaves memory or comes back, and return false when
+ * the device fails: then the page is lost. */
+struct page_backing {
+    void *context;
+    size_t bytes;  /* per page, a multiple of PAGE_ALIGN */
+    void *staging; /* [page_bytes, rounded up, + bytes], aligned to PAGE_ALIGN; borrowed */
+    bool (*save)(void *context, uint32_t frame, void *out);
+    bool (*load)(void *context, uint32_t frame, const void *page, const void *bytes);
+};
+
 struct page_pool_config {
     size_t page_bytes;             /* > 0; rounded up to a multiple of PAGE_ALIGN */
-    size_t bytes_max;              /* of pages in the pool's memory; at least hot_max pages */
+    size_t bytes_max;              /* of pages with their backing; at least hot_max pages */
     uint32_t hot_max;              /* pages with hot references, the ones being written included */
     uint32_t parked_max;           /* pages with cold references */
     uint32_t heap_max;             /* copies on the heap when the spill refuses */
     const struct spill_ops *spill; /* borrowed; NULL: none */
+    const struct page_backing *backing; /* borrowed; NULL: none */
 };
+
+/* How many pages fit: frames are numbered below this. 0 when hot_max pages do not. */
+uint32_t page_pool_frames(const struct page_pool_config *config);
 
 struct page_stats {
     uint32_t page_count;  /* that exist, wherever they are */
@@ -60,6 +75,8 @@ void *page_write(struct page_pool *pool, uint32_t page);
 void page_commit(struct page_pool *pool, uint32_t page);
 /* The bytes of a committed hot page; valid as long as it stays hot. */
 const void *page_read(const struct page_pool *pool, uint32_t page);
+/* The frame of a page in memory, of the pool and of the backing. */
+uint32_t page_frame(const struct page_pool *pool, uint32_t page);
 /* Names a page for ever, also after its number was given to another one. Never 0. */
 uint64_t page_serial(const struct page_pool *pool, uint32_t page);
 /* One more hot reference on a committed page, brought back if it must be; false when the page of

@@ -41,6 +41,7 @@ extern const char *const layout_degree_names[LAYOUT_DEGREE_COUNT]; /* "agents", 
 
 /* A loaded model (engine/model.h); NULL for worlds without one. */
 struct model;
+struct device;
 
 /* Where pages go when memory is short; implemented by the caller (the engine knows no compressor).
  * `write` keeps `bytes` and returns a handle > 0, 0 when it cannot; `read` gives them back and
@@ -57,7 +58,8 @@ struct world_config {
     /* Learned worlds only. */
     const struct model *model; /* borrowed, outlives the world; its precision and sampler hold */
     enum layout_degree degree;
-    uint32_t thread_count; /* 0 counts as 1 */
+    const struct device *device; /* engine/device.h; borrowed during open; NULL: the CPU */
+    uint32_t thread_count;       /* 0 counts as 1 */
     /* Of the page pool; 0: what slot_count slots need, and half more. Less than they need is
      * refused. Pages of parked rollouts that find no room go to the spill, or without one (or when
      * it refuses) to the heap. */

@@ -7,21 +7,23 @@
  * does, exactly as in the object tier, and slot_scene is the truth. In `map` and `none` the model
  * does, and slot_scene is where they are found in the generated frames (engine/extract.h).
  *
- * A tick's bits depend on the rollout's seed, tick and past alone: slots are stepped one after the
- * other in one workspace whose threads share the rows of each product, and noise is counted by
- * (seed, tick). The frame of tick 0 is what the sensors saw of the scenario's start, drawn under
- * one fixed noise key, so that rollouts of one scenario share that page whatever their seeds.
+ * A tick's bits depend on the rollout's seed, tick and past alone: slots are stepped in batches
+ * that the backend (engine/backend.h) takes, and noise is counted by (seed, tick). The frame of
+ * tick 0 is what the sensors saw of the scenario's start, drawn under one fixed noise key, so that
+ * rollouts of one scenario share that page whatever their seeds.
  *
  * A rollout whose pages could not be brought back from the spill is *lost*: it goes on without a
  * picture, and its signs count every latent as not finite, so that no health check can miss it.
+ * When a device fails, every rollout of the world is lost, and no other can begin in it.
  */
 #include "base/check.h"
 #include "base/sha256.h"
+#include "engine/backend.h"
 #include "engine/drive.h"
 #include "engine/extract.h"
-#include "engine/forward.h"
 #include "engine/pages.h"
 #include "engine/signs.h"
+#include "engine/threads.h"
 #include "engine/world_internal.h"
 
 #include <math.h>
@@ -57,17 +59,30 @@ struct context {
     uint64_t serial; /* 0: empty */
 };
 
+/* One slot's part in a batch. */
+struct learned_step {
+    struct learned_slot *slot;
+    struct ego_state before;
+    uint32_t page;
+    const uint8_t *layout; /* [FRAME_BYTES] */
+    float cond[COND_COUNT];
+    struct backend_slot *tick; /* in batch */
+};
+
 struct learned_world {
     struct world base;
     const struct model *model;
     enum layout_degree degree;
     struct page_pool *pool;
-    struct workspace *workspace;
+    struct backend *backend;
+    struct threads *threads;    /* draw the layouts of a batch */
+    struct learned_step *steps; /* [batch] */
+    struct backend_slot *batch; /* [batch] */
+    struct error fault;         /* of the device: then the world is of no more use */
     struct learned_slot *slots;
     struct context *contexts; /* [slot_count], replaced in turn */
     uint32_t next_context;
     uint64_t ticks;
-    uint8_t *layout;                /* [FRAME_BYTES] of the slot being stepped */
     struct window_planes *expected; /* scratch of the extraction */
 };
 
@@ -93,9 +108,13 @@ _Static_assert(sizeof(struct page_header) == PAGE_ALIGN && FRAME_BYTES % PAGE_AL
 
 /* ---- pages ---- */
 
+enum { PAGE_HOST_BYTES = sizeof(struct page_header) + FRAME_BYTES };
+
+/* Of a page, wherever its parts lie. */
 static size_t page_bytes(const struct model *model)
 {
-    return sizeof(struct page_header) + FRAME_BYTES + forward_memory_bytes(model);
+    size_t bytes = PAGE_HOST_BYTES + forward_memory_bytes(model);
+    return (bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
 }
 
 static const uint8_t *frame_of(const struct page_header *page)
@@ -109,15 +128,6 @@ static const struct page_header *newest_page(const struct learned_world *self,
     return page_read(self->pool, slot->pages.page[0]);
 }
 
-/* Fills the model's memory of a written page and commits it. */
-static void commit(struct learned_world *self, uint32_t page)
-{
-    struct page_header *header = page_write(self->pool, page);
-    uint8_t *frame = (uint8_t *)(header + 1);
-    forward_memory(self->model, self->workspace, frame, frame + FRAME_BYTES);
-    page_commit(self->pool, page);
-}
-
 static void push(struct learned_world *self, struct learned_slot *slot, uint32_t page)
 {
     page_table_push(self->pool, &slot->pages, page, model_config(self->model)->window);
@@ -125,48 +135,62 @@ static void push(struct learned_world *self, struct learned_slot *slot, uint32_t
 
 /* ---- one tick ---- */
 
-/* The next frame into a new page, not yet committed. */
-static uint32_t generate(struct learned_world *self, struct learned_slot *slot,
-                         const struct ego_state *before, struct nn_counts *counts)
+/* A new page for the next frame, and all that the frame depends on but the layout. */
+static void begin(struct learned_world *self, struct learned_step *step)
 {
-    float cond[COND_COUNT];
+    const struct learned_slot *slot = step->slot;
     struct pose ego = anchor_local(&slot->anchor, slot->drive.scene.ego.pose);
-    struct forward_input input = {
-        .seed = slot->drive.seed,
-        .tick = slot->drive.scene.tick,
-        .degree = self->degree,
-        .window = window_of(ego),
-        .ego = ego,
-        .cond = cond,
-        .layout_bev = self->layout,
-        .layout_cameras = self->layout + FRAME_BEV_BYTES,
-        .page_count = slot->pages.count,
+    struct window window = window_of(ego);
+    step->page = page_take(self->pool);
+    struct page_header *header = page_write(self->pool, step->page);
+    *header = (struct page_header){.window = window, .tick = slot->drive.scene.tick};
+    uint8_t *frame = (uint8_t *)(header + 1);
+    *step->tick = (struct backend_slot){
+        .input = {.seed = slot->drive.seed,
+                  .tick = slot->drive.scene.tick,
+                  .degree = self->degree,
+                  .window = window,
+                  .ego = ego,
+                  .cond = step->cond,
+                  .page_count = slot->pages.count},
+        .write_frame = page_frame(self->pool, step->page),
+        .frame = frame,
+        .memory = frame + FRAME_BYTES,
     };
-    layout_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, input.window, self->degree,
-               self->layout);
-    layout_cameras(slot->drive.stage, &slot->drive.scene, self->degree,
-                   self->layout + FRAME_BEV_BYTES);
-    layout_conditions(slot->drive.stage, &slot->drive.scene, before, &slot->anchor, input.window,
-                      self->degree, cond);
     for (uint32_t i = 0; i < slot->pages.count; i++) {
-        const struct page_header *past = page_read(self->pool, slot->pages.page[i]);
-        const uint8_t *frame = frame_of(past);
-        input.pages[i] = (struct forward_page){frame, frame + FRAME_BYTES, past->window};
+        uint32_t page = slot->pages.page[i];
+        const struct page_header *past = page_read(self->pool, page);
+        step->tick->input.pages[i] =
+            (struct forward_page){frame_of(past), frame_of(past) + FRAME_BYTES, past->window};
+        step->tick->page_frames[i] = page_frame(self->pool, page);
     }
-    uint32_t page = page_take(self->pool);
-    struct page_header *header = page_write(self->pool, page);
-    *header = (struct page_header){.window = input.window, .tick = input.tick};
-    struct forward_output output = {.frame = (uint8_t *)(header + 1)};
-    forward_tick(self->model, self->workspace, &input, &output);
-    *counts = output.counts;
-    return page;
+}
+
+/* Layouts and conditions of some slots of the batch; any thread. */
+static void draw(void *context, uint32_t first, uint32_t end)
+{
+    struct learned_world *self = context;
+    for (uint32_t i = first; i < end; i++) {
+        struct learned_step *step = &self->steps[i];
+        const struct learned_slot *slot = step->slot;
+        struct window window = step->tick->input.window;
+        uint8_t *layout = backend_layout(self->backend, i);
+        layout_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
+                   layout);
+        layout_cameras(slot->drive.stage, &slot->drive.scene, self->degree,
+                       layout + FRAME_BEV_BYTES);
+        layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
+                          window, self->degree, step->cond);
+        step->layout = layout;
+    }
 }
 
 /* Everything that is told of the tick; the new page stands before those that it came from. */
-static void measure(const struct learned_world *self, struct learned_slot *slot,
-                    const struct page_header *page, const struct ego_state *before,
-                    const struct nn_counts *counts, const struct extract_signs *extracted)
+static void measure(const struct learned_world *self, const struct learned_step *step,
+                    const struct extract_signs *extracted)
 {
+    struct learned_slot *slot = step->slot;
+    const struct page_header *page = page_read(self->pool, step->page);
     const struct page_header *past = newest_page(self, slot);
     const struct signs_input input = {
         .degree = self->degree,
@@ -174,49 +198,94 @@ static void measure(const struct learned_world *self, struct learned_slot *slot,
         .window = page->window,
         .before = frame_of(past),
         .before_window = past->window,
-        .layout = self->layout,
+        .layout = step->layout,
     };
     struct world_signs *signs = &slot->signs;
-    double dx = slot->drive.scene.ego.pose.x_m - before->pose.x_m;
-    double dy = slot->drive.scene.ego.pose.y_m - before->pose.y_m;
+    double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
+    double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
     signs->tick = slot->drive.scene.tick;
-    signs->not_finite = counts->not_finite;
-    signs->saturated_share = (double)counts->saturated / FRAME_BYTES;
+    signs->not_finite = step->tick->counts.not_finite;
+    signs->saturated_share = (double)step->tick->counts.saturated / FRAME_BYTES;
     signs->ego_step_m = sqrt(dx * dx + dy * dy);
     signs->jump_m = extracted->jump_m;
     signs->lost_agents += extracted->vanished;
     signs_measure(&input, signs);
 }
 
-static void step_slot(struct learned_world *self, struct learned_slot *slot,
-                      const struct action *action)
+static void finish(struct learned_world *self, const struct learned_step *step)
 {
-    struct ego_state before = slot->drive.scene.ego;
+    struct learned_slot *slot = step->slot;
     struct extract_signs extracted = {0};
-    struct nn_counts counts = {0};
-    drive_step(&slot->drive, action, self->degree == LAYOUT_AGENTS);
-    if (slot->lost) {
-        slot->signs.tick = slot->drive.scene.tick;
-        return;
-    }
-    uint32_t page = generate(self, slot, &before, &counts);
-    commit(self, page);
-    const struct page_header *header = page_read(self->pool, page);
+    page_commit(self->pool, step->page);
     if (self->degree != LAYOUT_AGENTS) {
+        const struct page_header *header = page_read(self->pool, step->page);
         extracted = extract_step(slot->drive.stage, &slot->anchor, header->window, frame_of(header),
                                  self->expected, &slot->drive.scene, slot->tracks);
     }
-    measure(self, slot, header, &before, &counts, &extracted);
-    push(self, slot, page);
+    measure(self, step, &extracted);
+    push(self, slot, step->page);
     self->ticks++;
+}
+
+/* The rollout goes on in the dark; see the top of the file. */
+static void lose(struct learned_slot *slot)
+{
+    slot->lost = true;
+    slot->signs.not_finite = FRAME_BYTES;
+}
+
+/* The device failed: what every slot remembers lay on it. */
+static void fail_batch(struct learned_world *self, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        page_release(self->pool, self->steps[i].page);
+        self->steps[i].slot->signs.tick = self->steps[i].slot->drive.scene.tick;
+    }
+    for (uint32_t i = 0; i < self->base.slot_count; i++) {
+        if (self->slots[i].drive.stage != NULL) {
+            lose(&self->slots[i]);
+        }
+    }
+}
+
+/* Steps active slots from `first` on, as many as the backend takes at once; returns the first slot
+ * that was not looked at. */
+static uint32_t step_batch(struct learned_world *self, uint32_t first, const struct action *actions,
+                           const uint8_t *active)
+{
+    uint32_t count = 0;
+    uint32_t index = first;
+    for (; index < self->base.slot_count && count < backend_batch(self->backend); index++) {
+        if (!active[index]) {
+            continue;
+        }
+        struct learned_step *step = &self->steps[count];
+        step->tick = &self->batch[count];
+        step->slot = occupied(&self->base, index);
+        step->before = step->slot->drive.scene.ego;
+        drive_step(&step->slot->drive, &actions[index], self->degree == LAYOUT_AGENTS);
+        if (step->slot->lost) {
+            step->slot->signs.tick = step->slot->drive.scene.tick;
+            continue;
+        }
+        begin(self, step);
+        count++;
+    }
+    threads_run(self->threads, count, 1, draw, self);
+    if (backend_tick(self->backend, self->batch, count, &self->fault) != STATUS_OK) {
+        fail_batch(self, count);
+        return index;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        finish(self, &self->steps[i]);
+    }
+    return index;
 }
 
 static void step(struct world *world, const struct action *actions, const uint8_t *active)
 {
-    for (uint32_t i = 0; i < world->slot_count; i++) {
-        if (active[i]) {
-            step_slot((struct learned_world *)world, occupied(world, i), &actions[i]);
-        }
+    for (uint32_t next = 0; next < world->slot_count;) {
+        next = step_batch((struct learned_world *)world, next, actions, active);
     }
 }
 
@@ -232,44 +301,69 @@ static void close_world(struct world *world)
         stage_unref(self->slots[i].drive.stage);
     }
     page_pool_destroy(self->pool);
-    workspace_destroy(self->workspace);
+    backend_destroy(self->backend);
+    threads_destroy(self->threads);
+    free(self->steps);
+    free(self->batch);
     free(self->slots);
     free(self->contexts);
-    free(self->layout);
     free(self->expected);
     free(self);
+}
+
+/* The pool and what computes on it; they must agree on where pages lie. */
+static enum status create_backend(struct learned_world *self, const struct world_config *config,
+                                  struct error *error)
+{
+    const struct backend_config backend_config = {
+        .model = config->model,
+        .device = config->device,
+        .thread_count = config->thread_count > 0 ? config->thread_count : 1,
+        .slot_count = config->slot_count,
+        .page_bytes = PAGE_HOST_BYTES,
+    };
+    enum status status = backend_create(&backend_config, &self->backend, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    /* Every slot's memory, and the pages that are being written. */
+    uint32_t hot_max =
+        config->slot_count * model_config(config->model)->window + backend_batch(self->backend);
+    size_t needed = hot_max * page_bytes(config->model);
+    const struct page_pool_config pool_config = {
+        .page_bytes = PAGE_HOST_BYTES + backend_memory_bytes(self->backend),
+        .bytes_max = config->page_bytes_max != 0 ? config->page_bytes_max : needed + needed / 2,
+        .hot_max = hot_max,
+        .parked_max = PARKED_PAGES_MAX,
+        .heap_max = UINT32_MAX,
+        .spill = config->spill,
+        .backing = backend_backing(self->backend),
+    };
+    status = page_pool_create(&pool_config, &self->pool, error);
+    return status == STATUS_OK ? backend_start(self->backend, page_pool_frames(&pool_config), error)
+                               : status;
 }
 
 static enum status create_parts(struct learned_world *self, const struct world_config *config,
                                 struct error *error)
 {
     uint32_t n = config->slot_count;
-    size_t bytes = (page_bytes(config->model) + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
-    /* Every slot's memory, and the one page that is being written. */
-    uint32_t hot_max = n * model_config(config->model)->window + 1;
-    size_t needed = hot_max * bytes;
-    const struct page_pool_config pool_config = {
-        .page_bytes = bytes,
-        .bytes_max = config->page_bytes_max != 0 ? config->page_bytes_max : needed + needed / 2,
-        .hot_max = hot_max,
-        .parked_max = PARKED_PAGES_MAX,
-        .heap_max = UINT32_MAX,
-        .spill = config->spill,
-    };
-    self->slots = calloc(n, sizeof *self->slots);
-    self->contexts = calloc(n, sizeof *self->contexts);
-    self->layout = aligned_alloc(PAGE_ALIGN, FRAME_BYTES);
-    self->expected = malloc(sizeof *self->expected);
-    if (self->slots == NULL || self->contexts == NULL || self->layout == NULL ||
-        self->expected == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for %u slots", n);
-    }
-    enum status status = page_pool_create(&pool_config, &self->pool, error);
+    enum status status = create_backend(self, config, error);
     if (status != STATUS_OK) {
         return status;
     }
-    return workspace_create(config->model, config->thread_count > 0 ? config->thread_count : 1,
-                            &self->workspace, error);
+    uint32_t batch = backend_batch(self->backend);
+    self->steps = calloc(batch, sizeof *self->steps);
+    self->batch = calloc(batch, sizeof *self->batch);
+    self->slots = calloc(n, sizeof *self->slots);
+    self->contexts = calloc(n, sizeof *self->contexts);
+    self->expected = malloc(sizeof *self->expected);
+    if (self->steps == NULL || self->batch == NULL || self->slots == NULL ||
+        self->contexts == NULL || self->expected == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no memory for %u slots", n);
+    }
+    /* With a batch of one, the threads are those of the backend. */
+    return threads_create(batch > 1 ? config->thread_count : 1, &self->threads, error);
 }
 
 static enum status open_world(const struct world_ops *ops, const struct world_config *config,
@@ -338,7 +432,8 @@ static void scene_digest(const struct scene *scene, uint8_t digest[SHA256_BYTES]
 }
 
 /* What the sensors saw at tick 0, as a committed page of its own. */
-static uint32_t draw_context(struct learned_world *self, const struct learned_slot *slot)
+static enum status draw_context(struct learned_world *self, const struct learned_slot *slot,
+                                uint32_t *out)
 {
     uint32_t page = page_take(self->pool);
     struct page_header *header = page_write(self->pool, page);
@@ -348,30 +443,45 @@ static uint32_t draw_context(struct learned_world *self, const struct learned_sl
     };
     layout_sensed(slot->drive.stage, &slot->drive.scene, CONTEXT_SEED, &slot->anchor,
                   header->window, frame, frame + FRAME_BEV_BYTES);
-    commit(self, page);
-    return page;
+    enum status status = backend_memory(self->backend, page_frame(self->pool, page), frame,
+                                        frame + FRAME_BYTES, &self->fault);
+    if (status != STATUS_OK) {
+        page_release(self->pool, page);
+        return status;
+    }
+    page_commit(self->pool, page);
+    *out = page;
+    return STATUS_OK;
 }
 
 /* The first page of a slot: another rollout's, if it began in the same scene. */
-static uint32_t first_page(struct learned_world *self, const struct learned_slot *slot)
+static enum status first_page(struct learned_world *self, const struct learned_slot *slot,
+                              uint32_t *out)
 {
     uint8_t digest[SHA256_BYTES];
+    uint32_t page;
     scene_digest(&slot->drive.scene, digest);
     for (uint32_t i = 0; i < self->base.slot_count; i++) {
         const struct context *context = &self->contexts[i];
         if (context->serial != 0 && context->stage == slot->drive.stage &&
             memcmp(context->scene, digest, sizeof digest) == 0 &&
             page_share(self->pool, context->page, context->serial)) {
-            return context->page;
+            *out = context->page;
+            return STATUS_OK;
         }
+    }
+    enum status status = draw_context(self, slot, &page);
+    if (status != STATUS_OK) {
+        return status;
     }
     struct context *context = &self->contexts[self->next_context];
     self->next_context = (self->next_context + 1) % self->base.slot_count;
     context->stage = slot->drive.stage;
-    context->page = draw_context(self, slot);
-    context->serial = page_serial(self->pool, context->page);
+    context->page = page;
+    context->serial = page_serial(self->pool, page);
     memcpy(context->scene, digest, sizeof digest);
-    return context->page;
+    *out = page;
+    return STATUS_OK;
 }
 
 static enum status slot_reset(struct world *world, uint32_t index, struct stage *stage,
@@ -380,6 +490,10 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
     struct learned_world *self = (struct learned_world *)world;
     struct learned_slot *slot = vacant(world, index);
     enum status status = accepts(stage->scenario, error);
+    if (status == STATUS_OK && self->fault.status != STATUS_OK) {
+        status = error_set(error, self->fault.status, "world %s: %s", world->ops->name,
+                           self->fault.text);
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -387,7 +501,13 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
     drive_reset(&slot->drive, stage, seed, false);
     extract_start(&slot->drive.scene, slot->tracks);
     slot->anchor = anchor_make(stage->scenario->ego.pose);
-    push(self, slot, first_page(self, slot));
+    uint32_t page;
+    status = first_page(self, slot, &page);
+    if (status != STATUS_OK) {
+        drive_release(&slot->drive);
+        return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
+    }
+    push(self, slot, page);
     slot->signs.horizon_ticks = model_config(self->model)->horizon_ticks[self->degree];
     signs_measure(
         &(struct signs_input){
@@ -496,13 +616,6 @@ static void copy_slot(struct learned_slot *to, const struct learned_slot *from)
     to->anchor = from->anchor;
     to->signs = from->signs;
     memcpy(to->tracks, from->tracks, from->drive.scene.agent_count * sizeof from->tracks[0]);
-}
-
-/* The rollout goes on in the dark; see the top of the file. */
-static void lose(struct learned_slot *slot)
-{
-    slot->lost = true;
-    slot->signs.not_finite = FRAME_BYTES;
 }
 
 static void slot_fork(struct world *world, uint32_t from, uint32_t to)

@@ -213,3 +213,77 @@ enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger
     }
     return status;
 }
+
+/* ---- without a document ---- */
+
+bool job_lease_scan(struct json_scan *scan, struct job_lease *out)
+{
+    memset(out, 0, sizeof *out);
+    return json_scan_literal(scan, "{") &&
+           json_scan_fields(scan, lease_fields, COUNT_OF(lease_fields), out) &&
+           json_scan_key(scan, "spec", false) && json_scan_literal(scan, "{") &&
+           json_scan_fields(scan, spec_fields, COUNT_OF(spec_fields), &out->spec) &&
+           json_scan_literal(scan, "}}");
+}
+
+void job_lease_write(struct json_text *text, const struct job_lease *lease)
+{
+    json_write_literal(text, "{");
+    json_write_fields(text, lease_fields, COUNT_OF(lease_fields), lease);
+    json_write_literal(text, ",\"spec\":{");
+    json_write_fields(text, spec_fields, COUNT_OF(spec_fields), &lease->spec);
+    json_write_literal(text, "}}");
+}
+
+/* Behind the bracket, the closing one included. */
+static bool scan_outcomes(struct json_scan *scan, struct outcome **outcomes, uint32_t *count)
+{
+    uint32_t capacity = 0;
+    while (!json_scan_literal(scan, "]")) {
+        if (*count == 1 + LIMIT_BRANCHES || (*count > 0 && !json_scan_literal(scan, ","))) {
+            return false;
+        }
+        if (*count == capacity) {
+            capacity = 2 * capacity + 1;
+            struct outcome *grown = realloc(*outcomes, capacity * sizeof *grown);
+            if (grown == NULL) {
+                return false;
+            }
+            *outcomes = grown;
+        }
+        if (!outcome_scan(scan, &(*outcomes)[*count])) {
+            return false;
+        }
+        (*count)++;
+    }
+    return true;
+}
+
+bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
+                         struct outcome **outcomes)
+{
+    struct outcome *list = NULL;
+    memset(out, 0, sizeof *out);
+    if (!json_scan_literal(scan, "{") ||
+        !json_scan_fields(scan, completion_fields, COUNT_OF(completion_fields), out) ||
+        !json_scan_literal(scan, ",\"outcomes\":[") ||
+        !scan_outcomes(scan, &list, &out->outcome_count) || !json_scan_literal(scan, "}")) {
+        free(list);
+        return false;
+    }
+    out->outcomes = list;
+    *outcomes = list;
+    return true;
+}
+
+void job_completion_write(struct json_text *text, const struct job_completion *completion)
+{
+    json_write_literal(text, "{");
+    json_write_fields(text, completion_fields, COUNT_OF(completion_fields), completion);
+    json_write_literal(text, ",\"outcomes\":[");
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        json_write_literal(text, i == 0 ? "" : ",");
+        outcome_write(text, &completion->outcomes[i]);
+    }
+    json_write_literal(text, "]}");
+}

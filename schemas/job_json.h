@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "schemas/job.h"
 #include "schemas/json_read.h"
+#include "schemas/json_scan.h"
 
 /* New reference, owned by the caller; NULL when memory runs out. `common` may be NULL: members
  * equal to its are left out, which makes batches of similar jobs small. */
@@ -28,6 +29,14 @@ json_t *job_completion_encode(const struct job_completion *completion);
  * out->outcomes points to; at most 1 + LIMIT_BRANCHES. */
 enum status job_completion_decode(const struct json_cursor *cursor, struct job_completion *out,
                                   struct outcome **outcomes, struct error *error);
+
+/* The same without a document (json_scan.h). scan false: not understood, *out is void, and there
+ * are no outcomes to free. */
+bool job_lease_scan(struct json_scan *scan, struct job_lease *out);
+void job_lease_write(struct json_text *text, const struct job_lease *lease);
+bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
+                         struct outcome **outcomes);
+void job_completion_write(struct json_text *text, const struct job_completion *completion);
 
 json_t *ledger_totals_encode(const struct ledger_totals *totals);
 enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger_totals *out,

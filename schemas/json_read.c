@@ -526,7 +526,7 @@ enum status json_member_choice(const struct json_cursor *object, const char *key
 static char *dump(const json_t *value, size_t flags)
 {
     allocation_failed = false;
-    char *text = json_dumps(value, flags | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *text = json_dumps(value, flags | JSON_REAL_PRECISION(17));
     if (allocation_failed) {
         free(text);
         return NULL;
@@ -536,10 +536,15 @@ static char *dump(const json_t *value, size_t flags)
 
 char *json_canonical_text(const json_t *value)
 {
-    return dump(value, JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    return dump(value, JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 char *json_compact_text(const json_t *value)
 {
-    return dump(value, 0);
+    return dump(value, JSON_COMPACT);
+}
+
+char *json_indented_text(const json_t *value)
+{
+    return dump(value, JSON_INDENT(1));
 }

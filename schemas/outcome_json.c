@@ -204,3 +204,75 @@ enum status outcome_decode(const struct json_cursor *cursor, struct outcome *out
     }
     return status;
 }
+
+/* ---- without a document ---- */
+
+static bool scan_reasons(struct json_scan *scan, uint32_t *out)
+{
+    uint32_t reasons = 0;
+    bool first = true;
+    if (!json_scan_literal(scan, "[")) {
+        return false;
+    }
+    while (!json_scan_literal(scan, "]")) {
+        int bit = 0;
+        if ((!first && !json_scan_literal(scan, ",")) ||
+            !json_scan_choice(scan, reason_names, REASON_BIT_COUNT, &bit) ||
+            (reasons >> bit & 1) != 0) {
+            return false;
+        }
+        reasons |= UINT32_C(1) << bit;
+        first = false;
+    }
+    *out = reasons;
+    return true;
+}
+
+static bool scan_slices(struct json_scan *scan, struct outcome *out)
+{
+    for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
+        if (!json_scan_key(scan, slice_names[i], i == 0) ||
+            !json_scan_text(scan, out->slice[i], sizeof out->slice[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool outcome_scan(struct json_scan *scan, struct outcome *out)
+{
+    memset(out, 0, sizeof *out);
+    return json_scan_literal(scan, "{") &&
+           json_scan_fields(scan, outcome_fields, COUNT_OF(outcome_fields), out) &&
+           json_scan_key(scan, "reasons", false) && scan_reasons(scan, &out->reasons) &&
+           json_scan_key(scan, "metrics", false) && json_scan_literal(scan, "{") &&
+           json_scan_fields(scan, metric_fields, COUNT_OF(metric_fields), &out->metrics) &&
+           json_scan_literal(scan, "}") && json_scan_key(scan, "slices", false) &&
+           json_scan_literal(scan, "{") && scan_slices(scan, out) && json_scan_literal(scan, "}}");
+}
+
+void outcome_write(struct json_text *text, const struct outcome *outcome)
+{
+    bool first = true;
+    json_write_literal(text, "{");
+    json_write_fields(text, outcome_fields, COUNT_OF(outcome_fields), outcome);
+    json_write_literal(text, ",\"reasons\":[");
+    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
+        if ((outcome->reasons >> bit & 1) != 0) {
+            json_write_literal(text, first ? "\"" : ",\"");
+            json_write_literal(text, reason_names[bit]);
+            json_write_literal(text, "\"");
+            first = false;
+        }
+    }
+    json_write_literal(text, "],\"metrics\":{");
+    json_write_fields(text, metric_fields, COUNT_OF(metric_fields), &outcome->metrics);
+    json_write_literal(text, "},\"slices\":{");
+    for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
+        json_write_literal(text, i == 0 ? "\"" : ",\"");
+        json_write_literal(text, slice_names[i]);
+        json_write_literal(text, "\":");
+        json_write_text(text, outcome->slice[i], sizeof outcome->slice[i]);
+    }
+    json_write_literal(text, "}}");
+}

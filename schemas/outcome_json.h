@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "schemas/json_read.h"
+#include "schemas/json_scan.h"
 #include "schemas/outcome.h"
 
 /* New references, owned by the caller; NULL when memory runs out. */
@@ -20,5 +21,9 @@ enum status metrics_decode(const struct json_cursor *cursor, struct metrics *out
                            struct error *error);
 enum status outcome_decode(const struct json_cursor *cursor, struct outcome *out,
                            struct error *error);
+
+/* The same without a document (json_scan.h). scan false: not understood, *out is void. */
+bool outcome_scan(struct json_scan *scan, struct outcome *out);
+void outcome_write(struct json_text *text, const struct outcome *outcome);
 
 #endif

@@ -4,23 +4,16 @@
 #include "store/bench.h"
 
 #include "base/units.h"
+#include "store/bench_parts.h"
 #include "store/ledger.h"
 #include "store/sqlite_db.h"
 #include "store/store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum {
-    FSYNC_SAMPLES = 41,
-    SUBMIT_CHUNK = 1000,
-    LOG_PAGES = 1000, /* as the store's writer: checkpoint beyond that */
-};
+enum { LOG_PAGES = 1000 }; /* as the store's writer: checkpoint beyond that */
 
 static const char worker_name[] = "bench-worker";
 static const char suite_name[] = "bench";
@@ -32,138 +25,11 @@ struct bench {
     uint32_t batch;
     struct store *store;
     struct sqlite_db *bare;
-    struct job_spec *specs;
-    struct store_submit_result *submitted;
     struct job_lease *leases;
     struct job_completion *completions;
     struct store_completion_result *results;
     struct outcome *outcome;
 };
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
-static int compare_int64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* ---- the disk ---- */
-
-static enum status measure_fsync(const char *directory, int64_t *p50_ns, struct error *error)
-{
-    char path[LIMIT_PATH_BYTES + 32];
-    char page[4096];
-    int64_t samples[FSYNC_SAMPLES];
-    enum status status = STATUS_OK;
-
-    memset(page, 0x5a, sizeof page);
-    snprintf(path, sizeof path, "%s/bench-fsync", directory);
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
-    }
-    for (int i = 0; i < FSYNC_SAMPLES; i++) {
-        int64_t start_ns = monotonic_ns();
-        if (write(fd, page, sizeof page) != (ssize_t)sizeof page || fdatasync(fd) != 0) {
-            status = error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
-            break;
-        }
-        samples[i] = monotonic_ns() - start_ns;
-    }
-    close(fd);
-    unlink(path);
-    if (status == STATUS_OK) {
-        qsort(samples, FSYNC_SAMPLES, sizeof samples[0], compare_int64);
-        *p50_ns = samples[FSYNC_SAMPLES / 2];
-    }
-    return status;
-}
-
-/* ---- the jobs ---- */
-
-static void make_spec(struct job_spec *spec, uint32_t serial)
-{
-    char text[32];
-
-    memset(spec, 0, sizeof *spec);
-    int bytes = snprintf(text, sizeof text, "bench %u", serial);
-    sha256_hex(text, (size_t)bytes, spec->key);
-    strcpy(spec->suite_id, suite_name);
-    snprintf(spec->scenario_id, sizeof spec->scenario_id, "cut_in_from_left_%u", serial % 120);
-    strcpy(spec->planner, "builtin:reference");
-    memcpy(spec->planner_hash, spec->key, sizeof spec->planner_hash);
-    memset(spec->planner_hash, 'a', 64);
-    strcpy(spec->pool, "bulk");
-    spec->tier = TIER_OBJECT;
-    strcpy(spec->backend, "cpu");
-    memset(spec->revision, 'b', 64);
-    spec->seed = serial;
-    spec->rollout_count = 1;
-    spec->attempts_max = 3;
-}
-
-/* The one outcome that every completion brings. */
-static void make_outcome(struct outcome *outcome, const struct job_spec *spec)
-{
-    memset(outcome, 0, sizeof *outcome);
-    strcpy(outcome->scenario_id, spec->scenario_id);
-    memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
-    memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
-    memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
-    outcome->tier = spec->tier;
-    outcome->verdict = VERDICT_PASS;
-    outcome->ticks = 150;
-    outcome->metres_mm = 123456;
-    outcome->device_ns = 15 * NS_PER_MS;
-    memset(outcome->trace_hash, 'c', 64);
-    strcpy(outcome->slice[0], "clear");
-    strcpy(outcome->slice[1], "day");
-    strcpy(outcome->slice[2], "motorway");
-    strcpy(outcome->slice[3], "europe");
-    strcpy(outcome->slice[4], "car");
-    strcpy(outcome->slice[5], "cut_in");
-    outcome->metrics.score = 0.93;
-    outcome->metrics.min_ttc_s = 1.75;
-    outcome->metrics.min_distance_m = 4.2;
-    outcome->metrics.progress_m = 123.4;
-    outcome->metrics.distance_m = 123.456;
-    outcome->metrics.speed_max_mps = 13.9;
-    outcome->metrics.collision_tick = UINT32_MAX;
-    outcome->metrics.collision_agent = -1;
-}
-
-static enum status submit_jobs(struct bench *bench, struct store *store, uint32_t first,
-                               uint32_t count, struct error *error)
-{
-    enum status status = STATUS_OK;
-
-    for (uint32_t done = 0; done < count && status == STATUS_OK;) {
-        uint32_t chunk = count - done < SUBMIT_CHUNK ? count - done : SUBMIT_CHUNK;
-        for (uint32_t i = 0; i < chunk; i++) {
-            make_spec(&bench->specs[i], first + done + i);
-        }
-        status =
-            store->ops->submit(store, suite_name, 1, bench->specs, chunk, bench->submitted, error);
-        done += chunk;
-    }
-    return status;
-}
 
 /* ---- one side: the store ---- */
 
@@ -182,16 +48,8 @@ static enum status store_round(struct bench *bench, struct error *error)
             return error_set(error, STATUS_STORE, "the benchmark ran out of jobs");
         }
         for (uint32_t i = 0; i < count; i++) {
-            struct job_completion *completion = &bench->completions[i];
-            memset(completion, 0, sizeof *completion);
-            completion->job_id = bench->leases[i].job_id;
-            completion->epoch = bench->leases[i].epoch;
-            strcpy(completion->worker_id, worker_name);
-            completion->kind = COMPLETION_DONE;
-            completion->device_ns = 15 * NS_PER_MS;
-            completion->metres_mm = 123456;
-            completion->outcome_count = 1;
-            completion->outcomes = bench->outcome;
+            bench_make_completion(&bench->completions[i], &bench->leases[i], worker_name,
+                                  bench->outcome);
         }
         if (status == STATUS_OK) {
             status = bench->store->ops->complete(bench->store, bench->completions, count,
@@ -305,7 +163,7 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
 
     query_int(&held, job_id);
     if (query_row(&held)) {
-        for (int column = 0; column < 32; column++) {
+        for (int column = 0; column < 33; column++) {
             query_column_blob(&held, column, &(size_t){0});
         }
     }
@@ -408,35 +266,14 @@ static enum status bare_round(struct bench *bench, struct error *error)
 
 /* ---- both ---- */
 
-static void remove_files(const struct bench *bench)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
-    char path[LIMIT_PATH_BYTES + 64];
-
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        snprintf(path, sizeof path, "%s%s", bench->store_path, suffixes[i]);
-        unlink(path);
-        snprintf(path, sizeof path, "%s%s", bench->bare_path, suffixes[i]);
-        unlink(path);
-    }
-    for (int bare = 0; bare < 2; bare++) {
-        const char *base = bare ? bench->bare_path : bench->store_path;
-        snprintf(path, sizeof path, "%s.artifacts/unfinished", base);
-        rmdir(path);
-        snprintf(path, sizeof path, "%s.artifacts", base);
-        rmdir(path);
-    }
-}
-
 static void finish(struct bench *bench)
 {
     if (bench->store != NULL) {
         bench->store->ops->close(bench->store);
     }
     sqlite_db_close(bench->bare);
-    remove_files(bench);
-    free(bench->specs);
-    free(bench->submitted);
+    bench_remove_store(bench->store_path);
+    bench_remove_store(bench->bare_path);
     free(bench->leases);
     free(bench->completions);
     free(bench->results);
@@ -458,12 +295,14 @@ static enum status prepare(struct bench *bench, struct error *error)
         status = store_sqlite_open(bench->bare_path, NULL, &other, error);
     }
     if (status == STATUS_OK) {
-        status = submit_jobs(bench, bench->store, 0, total, error);
+        status = bench_submit(bench->store, suite_name, 0, total, error);
     }
     if (status == STATUS_OK) {
-        status = submit_jobs(bench, other, 0, total, error);
+        status = bench_submit(other, suite_name, 0, total, error);
     }
-    make_outcome(bench->outcome, &bench->specs[0]);
+    struct job_spec spec;
+    bench_make_spec(&spec, suite_name, 0);
+    bench_make_outcome(bench->outcome, &spec);
     bench->jobs = 1;
     bench->batch = 1;
     for (int side = 0; side < 2 && status == STATUS_OK; side++) {
@@ -492,13 +331,13 @@ static enum status run_rounds(struct bench *bench, struct store_bench_result *re
     enum status status = STATUS_OK;
 
     for (int round = -1; round < STORE_BENCH_ROUNDS && status == STATUS_OK; round++) {
-        int64_t start_ns = monotonic_ns();
+        int64_t start_ns = bench_now_ns();
         status = store_round(bench, error);
-        int64_t middle_ns = monotonic_ns();
+        int64_t middle_ns = bench_now_ns();
         if (status == STATUS_OK) {
             status = bare_round(bench, error);
         }
-        int64_t end_ns = monotonic_ns();
+        int64_t end_ns = bench_now_ns();
         if (round >= 0) { /* the first one warms up */
             store_rates[round] = bench->jobs / ((double)(middle_ns - start_ns) / NS_PER_S);
             bare_rates[round] = bench->jobs / ((double)(end_ns - middle_ns) / NS_PER_S);
@@ -506,12 +345,9 @@ static enum status run_rounds(struct bench *bench, struct store_bench_result *re
         }
     }
     if (status == STATUS_OK) {
-        qsort(store_rates, STORE_BENCH_ROUNDS, sizeof(double), compare_double);
-        qsort(bare_rates, STORE_BENCH_ROUNDS, sizeof(double), compare_double);
-        qsort(ratios, STORE_BENCH_ROUNDS, sizeof(double), compare_double);
-        result->store_jobs_per_s = store_rates[STORE_BENCH_ROUNDS / 2];
-        result->bare_jobs_per_s = bare_rates[STORE_BENCH_ROUNDS / 2];
-        result->ratio = ratios[STORE_BENCH_ROUNDS / 2];
+        result->store_jobs_per_s = bench_median(store_rates, STORE_BENCH_ROUNDS);
+        result->bare_jobs_per_s = bench_median(bare_rates, STORE_BENCH_ROUNDS);
+        result->ratio = bench_median(ratios, STORE_BENCH_ROUNDS);
     }
     return status;
 }
@@ -531,23 +367,22 @@ enum status store_bench(const char *directory, uint32_t jobs, uint32_t batch,
     bench->batch = batch;
     snprintf(bench->store_path, sizeof bench->store_path, "%s/bench-store.db", directory);
     snprintf(bench->bare_path, sizeof bench->bare_path, "%s/bench-bare.db", directory);
-    bench->specs = calloc(SUBMIT_CHUNK, sizeof *bench->specs);
-    bench->submitted = calloc(SUBMIT_CHUNK, sizeof *bench->submitted);
     bench->leases = calloc(batch, sizeof *bench->leases);
     bench->completions = calloc(batch, sizeof *bench->completions);
     bench->results = calloc(batch, sizeof *bench->results);
     bench->outcome = calloc(1, sizeof *bench->outcome);
-    remove_files(bench);
+    bench_remove_store(bench->store_path);
+    bench_remove_store(bench->bare_path);
     enum status status = STATUS_OK;
-    if (bench->specs == NULL || bench->submitted == NULL || bench->leases == NULL ||
-        bench->completions == NULL || bench->results == NULL || bench->outcome == NULL) {
+    if (bench->leases == NULL || bench->completions == NULL || bench->results == NULL ||
+        bench->outcome == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "out of memory for the store benchmark");
     }
     if (status == STATUS_OK) {
         status = prepare(bench, error);
     }
     if (status == STATUS_OK) {
-        status = measure_fsync(directory, &result.fsync_p50_ns, error);
+        status = bench_fsync_p50(directory, &result.fsync_p50_ns, error);
     }
     if (status == STATUS_OK) {
         status = run_rounds(bench, &result, error);

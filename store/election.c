@@ -19,6 +19,7 @@
 #include "store/http_client.h"
 #include "store/http_wire.h"
 #include "store/link.h"
+#include "store/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,20 +75,28 @@ static void write_pid(int fd)
     }
 }
 
+/* Why a store that may only be read cannot be opened, and what to do. `what` of `path` is refused.
+ */
+static enum status say_read_only(const struct election *election, const char *what,
+                                 const char *path, int reason, struct error *error)
+{
+    const char *slash = strrchr(election->path, '/');
+    return error_set(error, STATUS_STORE,
+                     "%.300s: cannot open the store's %s for writing (%s). Even reading a store "
+                     "needs to write to it and in its directory (%.*s): get the right to, or copy "
+                     "the store's files (%.300s, -wal and .artifacts beside it) to a directory of "
+                     "your own and open the copy",
+                     path, what, strerror(reason),
+                     slash != NULL ? (int)(slash - election->path) + 1 : 1,
+                     slash != NULL ? election->path : ".", election->path);
+}
+
 /* *fd: the lock, held; -1: somebody else holds it. */
 static enum status try_lock(const struct election *election, int *fd, struct error *error)
 {
     int lock = open(election->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0 && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-        const char *slash = strrchr(election->lock_path, '/');
-        return error_set(error, STATUS_STORE,
-                         "%s: cannot open the store's lock file for writing (%s). Even reading a "
-                         "store needs to write in its directory (%.*s): get the right to, or copy "
-                         "the store's files (%s, -wal and .artifacts beside it) to a directory of "
-                         "your own and open the copy",
-                         election->lock_path, strerror(errno),
-                         slash != NULL ? (int)(slash - election->lock_path) + 1 : 1,
-                         slash != NULL ? election->lock_path : ".", election->path);
+        return say_read_only(election, "lock file", election->lock_path, errno, error);
     }
     if (lock < 0) {
         return error_set(error, STATUS_STORE, "%s: cannot open the store's lock file: %s",
@@ -175,6 +184,9 @@ static enum status become_owner(struct election *election, int lock_fd, struct e
 {
     struct store *owned = NULL;
     int listen_fd = -1;
+    if (faccessat(AT_FDCWD, election->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        return say_read_only(election, "database", election->path, errno, error);
+    }
     enum status status = election->embedded(election->path, &election->config, &owned, error);
     if (status != STATUS_OK) {
         return status;
@@ -287,11 +299,11 @@ static enum status check_path(const char *path, struct error *error)
     return STATUS_OK;
 }
 
-enum status store_election_open(const char *path, const struct store_config *config,
-                                store_embedded_open embedded, int64_t deadline_ms,
-                                struct store **out, struct error *error)
+/* Neither owner nor client yet. */
+static enum status election_create(const char *path, const struct store_config *config,
+                                   store_embedded_open embedded, struct election **out,
+                                   struct error *error)
 {
-    char url[LIMIT_PATH_BYTES + 16];
     enum status status = check_path(path, error);
     if (status != STATUS_OK) {
         return status;
@@ -309,6 +321,20 @@ enum status store_election_open(const char *path, const struct store_config *con
     election->embedded = embedded;
     election->lock_fd = -1;
     pthread_mutex_init(&election->mutex, NULL);
+    *out = election;
+    return STATUS_OK;
+}
+
+enum status store_election_open(const char *path, const struct store_config *config,
+                                store_embedded_open embedded, int64_t deadline_ms,
+                                struct store **out, struct error *error)
+{
+    char url[LIMIT_PATH_BYTES + 16];
+    struct election *election = NULL;
+    enum status status = election_create(path, config, embedded, &election, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
     snprintf(url, sizeof url, "unix:%s", election->socket_path);
     status = http_client_open(url, &election->config, &election->client, error);
     if (status == STATUS_OK) {
@@ -325,4 +351,49 @@ enum status store_election_open(const char *path, const struct store_config *con
         .context = election,
     };
     return link_create(&source, deadline_ms, out, error);
+}
+
+/* ---- owning for good ---- */
+
+struct store_owner {
+    struct election *election; /* the owner from the first to the last moment */
+};
+
+enum status store_owner_open(const char *path, const struct store_config *config,
+                             struct store_owner **out, struct error *error)
+{
+    struct store *embedded = NULL;
+    struct store_owner *owner = calloc(1, sizeof *owner);
+    if (owner == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    enum status status = election_create(path, config, store_sqlite_open, &owner->election, error);
+    if (status == STATUS_OK) {
+        status = election_locate(owner->election, true, &embedded, error);
+    }
+    if (status == STATUS_OK && embedded == NULL) {
+        status = error_set(error, STATUS_CONFLICT,
+                           "%.600s: process %ld owns the store (it holds %.200s.lock); stop it, or "
+                           "name another store",
+                           path, owner_pid(owner->election), path);
+    }
+    if (status != STATUS_OK) {
+        store_owner_close(owner);
+        return status;
+    }
+    *out = owner;
+    return STATUS_OK;
+}
+
+struct store *store_owner_store(struct store_owner *owner)
+{
+    return owner->election->owned;
+}
+
+void store_owner_close(struct store_owner *owner)
+{
+    if (owner != NULL && owner->election != NULL) {
+        election_close(owner->election);
+    }
+    free(owner);
 }

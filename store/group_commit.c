@@ -24,6 +24,11 @@ enum {
 #define SWEEP_RETRY_NS (1 * NS_PER_S)
 #define STALL_NS (100 * NS_PER_MS)
 
+const uint32_t store_stats_group_bounds[STORE_STATS_BUCKETS - 1] = {1,  2,  4,   8,  16,
+                                                                    32, 64, 128, 255};
+const int64_t store_stats_commit_bounds_ns[STORE_STATS_BUCKETS - 1] = {
+    100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 50000000, 250000000};
+
 struct operation {
     struct operation *next;
     group_operation run;
@@ -39,6 +44,7 @@ struct group_commit {
     const struct clock *clock;
     const struct logger *logger;
     struct group_commit_hooks hooks;
+    bool stepped; /* there is no thread: whoever calls is the writer */
 
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -46,6 +52,7 @@ struct group_commit {
     struct operation *head;
     struct operation **tail;
     bool stop;
+    struct store_stats stats; /* groups and commits so far */
 
     /* writer thread only */
     int64_t sweep_ns;
@@ -86,12 +93,55 @@ static enum status writer_begin(struct group_commit *group, struct error *error)
     return status == STATUS_OK ? query_simple(group->db, STATEMENT_BEGIN, error) : status;
 }
 
+static void count_commit(struct group_commit *group, int64_t ns)
+{
+    size_t bucket = 0;
+
+    while (bucket < STORE_STATS_BUCKETS - 1 && ns > store_stats_commit_bounds_ns[bucket]) {
+        bucket++;
+    }
+    pthread_mutex_lock(&group->mutex);
+    group->stats.commit_buckets[bucket]++;
+    group->stats.commits++;
+    group->stats.commit_ns += ns;
+    pthread_mutex_unlock(&group->mutex);
+}
+
+static void count_group(struct group_commit *group, size_t operations)
+{
+    size_t bucket = 0;
+
+    while (bucket < STORE_STATS_BUCKETS - 1 && operations > store_stats_group_bounds[bucket]) {
+        bucket++;
+    }
+    pthread_mutex_lock(&group->mutex);
+    group->stats.group_buckets[bucket]++;
+    group->stats.groups++;
+    group->stats.operations += (int64_t)operations;
+    pthread_mutex_unlock(&group->mutex);
+}
+
+void group_commit_stats(struct group_commit *group, struct store_stats *out)
+{
+    pthread_mutex_lock(&group->mutex);
+    out->groups = group->stats.groups;
+    out->operations = group->stats.operations;
+    out->commits = group->stats.commits;
+    out->commit_ns = group->stats.commit_ns;
+    memcpy(out->group_buckets, group->stats.group_buckets, sizeof out->group_buckets);
+    memcpy(out->commit_buckets, group->stats.commit_buckets, sizeof out->commit_buckets);
+    pthread_mutex_unlock(&group->mutex);
+}
+
 static enum status writer_commit(struct group_commit *group, struct error *error)
 {
+    int64_t start_ns = clock_now_ns(clock_system());
     enum status status = query_simple(group->db, STATEMENT_COMMIT, error);
 
     if (status != STATUS_OK) {
         writer_rollback(group);
+    } else {
+        count_commit(group, clock_now_ns(clock_system()) - start_ns);
     }
     return status;
 }
@@ -296,18 +346,41 @@ struct stretch {
 static struct stretch stretch_begin(const struct group_commit *group)
 {
     return (struct stretch){.start_ns = clock_now_ns(group->clock),
-                            .start_real_ns = clock_now_ns(clock_system())};
+                            .start_real_ns = group->stepped ? 0 : clock_now_ns(clock_system())};
 }
 
 static void stretch_end(struct group_commit *group, const struct stretch *stretch)
 {
     int64_t ns = clock_now_ns(group->clock) - stretch->start_ns;
-    int64_t real_ns = clock_now_ns(clock_system()) - stretch->start_real_ns;
+    int64_t real_ns = group->stepped ? ns : clock_now_ns(clock_system()) - stretch->start_real_ns;
     int64_t stalled_ns = ns < real_ns ? ns : real_ns;
 
     if (stalled_ns > STALL_NS) {
         group->hooks.stalled(group->hooks.context, stalled_ns);
     }
+}
+
+static void writer_work(struct group_commit *group, size_t count, bool sweep)
+{
+    struct stretch working = stretch_begin(group);
+
+    if (sweep) {
+        writer_sweep(group);
+    }
+    if (count > 0) {
+        writer_run_group(group, count);
+        count_group(group, count);
+        group->hooks.committed(group->hooks.context);
+    }
+    stretch_end(group, &working);
+}
+
+static void writer_copy(struct group_commit *group)
+{
+    struct stretch copying = stretch_begin(group);
+
+    writer_checkpoint(group);
+    stretch_end(group, &copying);
 }
 
 static void *writer_main(void *context)
@@ -317,37 +390,30 @@ static void *writer_main(void *context)
 
     while (!stop) {
         size_t count = writer_take(group, &stop);
-        struct stretch working = stretch_begin(group);
-        if (!stop) {
-            writer_sweep(group);
-        }
-        if (count > 0) {
-            writer_run_group(group, count);
-            group->hooks.committed(group->hooks.context);
-        }
-        stretch_end(group, &working);
+        writer_work(group, count, !stop);
         writer_wake(group, count);
-        struct stretch copying = stretch_begin(group);
-        writer_checkpoint(group);
-        stretch_end(group, &copying);
+        writer_copy(group);
     }
     return NULL;
 }
 
-enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
-                                const struct logger *logger, const struct group_commit_hooks *hooks,
-                                struct group_commit **out, struct error *error)
+static struct group_commit *create(struct sqlite_db *db, const struct clock *clock,
+                                   const struct logger *logger,
+                                   const struct group_commit_hooks *hooks, bool stepped,
+                                   struct error *error)
 {
     struct group_commit *group = calloc(1, sizeof *group);
     pthread_condattr_t monotonic;
 
     if (group == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for the store's writer");
+        error_set(error, STATUS_NO_MEMORY, "out of memory for the store's writer");
+        return NULL;
     }
     group->db = db;
     group->clock = clock;
     group->logger = logger;
     group->hooks = *hooks;
+    group->stepped = stepped;
     group->tail = &group->head;
     group->sweep_ns = 0; /* once at the start */
     if (group->hooks.checkpoint_pages == 0) {
@@ -359,15 +425,53 @@ enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&group->work, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    return group;
+}
+
+static void destroy(struct group_commit *group)
+{
+    pthread_cond_destroy(&group->work);
+    pthread_mutex_destroy(&group->mutex);
+    free(group);
+}
+
+enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
+                                const struct logger *logger, const struct group_commit_hooks *hooks,
+                                struct group_commit **out, struct error *error)
+{
+    struct group_commit *group = create(db, clock, logger, hooks, false, error);
+
+    if (group == NULL) {
+        return STATUS_NO_MEMORY;
+    }
     *out = group; /* before the thread: its hooks may look at it */
     if (pthread_create(&group->thread, NULL, writer_main, group) != 0) {
         *out = NULL;
-        pthread_cond_destroy(&group->work);
-        pthread_mutex_destroy(&group->mutex);
-        free(group);
+        destroy(group);
         return error_set(error, STATUS_NO_MEMORY, "cannot start the store's writer thread");
     }
     return STATUS_OK;
+}
+
+enum status group_commit_create_stepped(struct sqlite_db *db, const struct clock *clock,
+                                        const struct logger *logger,
+                                        const struct group_commit_hooks *hooks,
+                                        struct group_commit **out, struct error *error)
+{
+    struct group_commit *group = create(db, clock, logger, hooks, true, error);
+
+    if (group == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    *out = group;
+    return STATUS_OK;
+}
+
+void group_commit_tick(struct group_commit *group)
+{
+    CHECK(group->stepped);
+    writer_work(group, 0, true);
+    writer_copy(group);
 }
 
 void group_commit_destroy(struct group_commit *group)
@@ -375,14 +479,14 @@ void group_commit_destroy(struct group_commit *group)
     if (group == NULL) {
         return;
     }
-    pthread_mutex_lock(&group->mutex);
-    group->stop = true;
-    pthread_cond_signal(&group->work);
-    pthread_mutex_unlock(&group->mutex);
-    pthread_join(group->thread, NULL);
-    pthread_cond_destroy(&group->work);
-    pthread_mutex_destroy(&group->mutex);
-    free(group);
+    if (!group->stepped) {
+        pthread_mutex_lock(&group->mutex);
+        group->stop = true;
+        pthread_cond_signal(&group->work);
+        pthread_mutex_unlock(&group->mutex);
+        pthread_join(group->thread, NULL);
+    }
+    destroy(group);
 }
 
 /* Queues the operation and waits for its end; so it may live on its caller's stack. */
@@ -404,9 +508,15 @@ enum status group_commit_run(struct group_commit *group, group_operation run, vo
 {
     struct operation operation = {.run = run, .context = context};
 
-    pthread_cond_init(&operation.wake, NULL);
-    run_and_wait(group, &operation);
-    pthread_cond_destroy(&operation.wake);
+    if (group->stepped) {
+        group->group[0] = &operation;
+        writer_work(group, 1, true);
+        writer_copy(group);
+    } else {
+        pthread_cond_init(&operation.wake, NULL);
+        run_and_wait(group, &operation);
+        pthread_cond_destroy(&operation.wake);
+    }
     if (operation.status != STATUS_OK && error != NULL) {
         *error = operation.error;
     }

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "store/sqlite_db.h"
+#include "store/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,12 +46,24 @@ struct group_commit_hooks {
 enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
                                 const struct logger *logger, const struct group_commit_hooks *hooks,
                                 struct group_commit **out, struct error *error);
+/* The same without a thread: each operation is a group of its own and runs on its caller's thread,
+ * so that what happens depends on the calls and the clock alone. For one thread; time that passes
+ * makes nothing happen until the next operation or group_commit_tick. */
+enum status group_commit_create_stepped(struct sqlite_db *db, const struct clock *clock,
+                                        const struct logger *logger,
+                                        const struct group_commit_hooks *hooks,
+                                        struct group_commit **out, struct error *error);
+/* Stepped only: does what time has made due. */
+void group_commit_tick(struct group_commit *group);
 /* Accepts NULL. Finishes what is queued; nobody may call group_commit_run any more. */
 void group_commit_destroy(struct group_commit *group);
 
 /* Any thread but the writer. Returns when the operation is durable or has failed. */
 enum status group_commit_run(struct group_commit *group, group_operation run, void *context,
                              struct error *error);
+
+/* Fills the members of *out that count groups and commits; any thread. */
+void group_commit_stats(struct group_commit *group, struct store_stats *out);
 
 /* The sweep must look again at `due_ns` at the latest. Writer thread only (operations, hooks). */
 void group_commit_sweep_by(struct group_commit *group, int64_t due_ns);

@@ -4,11 +4,16 @@
 #include "store/http_call.h"
 
 #include "base/check.h"
+#include "base/rng.h"
+#include "base/units.h"
 #include "schemas/json_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { RETRY_AFTER_MS_MAX = 5000 };
 
 void http_path_begin(struct http_path *path, const char *text)
 {
@@ -53,8 +58,20 @@ enum status http_id_check(const char *what, const char *id, size_t capacity, str
     return STATUS_OK;
 }
 
+/* Waits as long as an overloaded server asked for, and a little longer that a crowd does not come
+ * back in step; bounded, because the caller has a deadline of its own and looks at it in between.
+ */
+static void wait_as_told(int64_t retry_ms)
+{
+    int64_t now_ns = clock_now_ns(clock_system());
+    int64_t wait_ns = (retry_ms < RETRY_AFTER_MS_MAX ? retry_ms : RETRY_AFTER_MS_MAX) * NS_PER_MS;
+    wait_ns += (int64_t)(rng_mix((uint64_t)now_ns) % (uint64_t)(wait_ns / 4 + 1));
+    struct timespec wait = {.tv_sec = wait_ns / NS_PER_S, .tv_nsec = wait_ns % NS_PER_S};
+    nanosleep(&wait, NULL);
+}
+
 /* Sends the call; a code other than 200 becomes the status that the server named. A server that
- * cannot answer now (503) did nothing. */
+ * cannot answer now (503), or that we ask too often (429), did nothing. */
 static enum status perform(struct http_transport *transport, struct http_call *call,
                            struct error *error)
 {
@@ -72,7 +89,8 @@ static enum status perform(struct http_transport *transport, struct http_call *c
     status = http_error_decode(what, call->code, call->reply, call->reply_bytes, error);
     free(call->reply);
     call->reply = NULL;
-    if (call->code == 503) {
+    if (call->code == 503 || call->code == 429) {
+        wait_as_told(call->retry_ms);
         return HTTP_UNREACHED;
     }
     /* Gateways answer so on behalf of a server that they lost. */

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HEARTBEAT_MS_MAX = 5000 };
+
 struct http_client {
     struct store store;
     struct http_transport *transport;
@@ -194,7 +196,9 @@ static enum status client_heartbeat(struct store *store, const struct store_work
         json_decref(body);
         body = NULL;
     }
-    status = http_send_json(client_of(store)->transport, "POST", &path, body, &root, error);
+    /* Better repeated than waited for: the lease runs meanwhile. */
+    struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
+    status = http_exchange_json(client_of(store)->transport, &call, body, true, &root, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -641,24 +645,41 @@ static const struct store_ops client_ops = {
     .artifact_get = client_artifact_get,
 };
 
-enum status http_client_open(const char *url, const struct store_config *config, struct store **out,
-                             struct error *error)
+/* Takes over the transport, on failure too. */
+static enum status open_on(struct http_transport *transport, const struct store_config *config,
+                           struct store **out, struct error *error)
 {
     const struct clock *clock =
         config != NULL && config->clock != NULL ? config->clock : clock_system();
     struct http_client *client = calloc(1, sizeof *client);
     if (client == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
+        http_transport_destroy(transport);
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a store's client");
     }
-    enum status status = http_transport_create(url, &client->transport, error);
-    if (status != STATUS_OK) {
-        free(client);
-        return status;
-    }
+    client->transport = transport;
     client->store.ops = &client_ops;
     atomic_init(&client->claim_sequence, clock_now_ns(clock));
     *out = &client->store;
     return STATUS_OK;
+}
+
+enum status http_client_open(const char *url, const struct store_config *config, struct store **out,
+                             struct error *error)
+{
+    struct http_transport *transport;
+    enum status status =
+        http_transport_create(url, config != NULL ? config->token_file : NULL,
+                              config != NULL ? config->ca_file : NULL, &transport, error);
+    return status == STATUS_OK ? open_on(transport, config, out, error) : status;
+}
+
+enum status http_client_open_over(const struct http_carrier *carrier,
+                                  const struct store_config *config, struct store **out,
+                                  struct error *error)
+{
+    struct http_transport *transport;
+    enum status status = http_transport_create_over(carrier, &transport, error);
+    return status == STATUS_OK ? open_on(transport, config, out, error) : status;
 }
 
 enum status http_client_ping(struct store *store, struct error *error)

@@ -7,11 +7,17 @@
 #ifndef SWERVE_STORE_HTTP_CLIENT_H
 #define SWERVE_STORE_HTTP_CLIENT_H
 
+#include "store/http_transport.h"
 #include "store/store.h"
 
 /* url as in http_transport.h. Does not connect. Closed through ops->close. */
 enum status http_client_open(const char *url, const struct store_config *config, struct store **out,
                              struct error *error);
+
+/* The same over a carrier (http_transport.h). */
+enum status http_client_open_over(const struct http_carrier *carrier,
+                                  const struct store_config *config, struct store **out,
+                                  struct error *error);
 
 /* One exchange that shows that a store answers there. */
 enum status http_client_ping(struct store *store, struct error *error);

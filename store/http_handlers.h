@@ -7,6 +7,7 @@
 #define SWERVE_STORE_HTTP_HANDLERS_H
 
 #include "schemas/json_read.h"
+#include "schemas/json_scan.h"
 #include "store/http_routes.h"
 #include "store/http_wire.h"
 
@@ -24,11 +25,15 @@ struct http_exchange {
     char ids[HTTP_CAPTURES_MAX][HTTP_CAPTURE_BYTES];
     struct http_query_entry query[HTTP_QUERY_MAX];
     size_t query_count;
-    json_t *body_root; /* of JSON routes; owned by http_route */
+    json_t *body_root;     /* once it is parsed; owned by http_route */
+    size_t document_bytes; /* what it takes of the server's budget */
     struct json_cursor body;
-    json_t *reply; /* a JSON reply; NULL with `data` set: bytes */
+    json_t *reply; /* a JSON reply; NULL with `data` set: that instead */
     char *data;
     size_t data_bytes;
+    enum http_content content;      /* of `data` */
+    struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
+    struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     int code; /* of an error, where the status does not decide it; 0: it does */
 };
 
@@ -36,6 +41,13 @@ struct http_exchange {
 
 enum status http_no_memory(struct error *error);
 
+/* Reads the body of the request into `body`. */
+enum status http_body_parse(struct http_exchange *exchange, struct error *error);
+void http_body_finish(struct http_exchange *exchange);
+
+/* The reply is this text of JSON, which is taken over. */
+enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
+                            struct error *error);
 /* Adds a member to the reply; false when memory runs out. Takes the value over. */
 bool http_reply_put(struct http_exchange *exchange, const char *key, json_t *value);
 enum status http_reply_list(struct http_exchange *exchange, const char *key,
@@ -57,8 +69,15 @@ enum status http_parse_integer(const char *what, const char *text, int64_t min, 
                                int64_t *out, struct error *error);
 enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error);
 
+/* A worker's token acts for workers of its pool alone. pool: what the request says, NULL when it
+ * says nothing. Others than workers' tokens pass. 403 through the exchange's code. */
+enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
+                            struct error *error);
+
 /* ---- handlers ---- */
 
+enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
+enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);
 enum status http_handle_health(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error);

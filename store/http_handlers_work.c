@@ -112,6 +112,9 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
         status = json_member_text(&exchange->body, "device", true, worker->device,
                                   sizeof worker->device, error);
     }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, worker->worker_id, worker->pool, error);
+    }
     return status;
 }
 
@@ -225,7 +228,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     struct http_gate_claim claim = {.worker_id = worker->worker_id, .sequence = sequence};
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }
@@ -242,10 +245,16 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     }
     http_gate_end(gate, &claim);
     if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "leases", &wire_lease, leases, count, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_reply_integer(exchange, "ttl_ms", ttl_ms, error);
+        struct json_text text = {0};
+        json_write_literal(&text, "{\"leases\":[");
+        for (uint32_t i = 0; i < count; i++) {
+            json_write_literal(&text, i == 0 ? "" : ",");
+            job_lease_write(&text, &leases[i]);
+        }
+        json_write_literal(&text, "],\"ttl_ms\":");
+        json_write_integer(&text, ttl_ms);
+        json_write_literal(&text, "}");
+        status = http_reply_text(exchange, &text, error);
     }
     free(leases);
     return status;
@@ -283,19 +292,92 @@ enum status http_handle_claim(struct http_exchange *exchange, struct error *erro
     return claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error);
 }
 
-static enum status decode_completions(const struct json_cursor *list,
-                                      struct job_completion *completions, struct outcome **outcomes,
-                                      size_t count, struct error *error)
+/* The completions of one request; each array has room for `capacity` elements. */
+struct completions {
+    struct job_completion *list;
+    struct outcome **outcomes; /* of each */
+    size_t count;
+    size_t capacity;
+    uint64_t outcome_count;
+};
+
+static void completions_finish(struct completions *completions)
 {
-    uint64_t outcome_count = 0;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        struct json_cursor element = json_cursor_element(list, i);
-        status = job_completion_decode(&element, &completions[i], &outcomes[i], error);
-        if (status == STATUS_OK) {
-            outcome_count += completions[i].outcome_count;
+    for (size_t i = 0; i < completions->count; i++) {
+        free(completions->outcomes[i]);
+    }
+    free(completions->list);
+    free(completions->outcomes);
+    memset(completions, 0, sizeof *completions);
+}
+
+static bool completions_reserve(struct completions *completions, size_t capacity)
+{
+    struct job_completion *list =
+        realloc(completions->list, (capacity + 1) * sizeof *completions->list);
+    completions->list = list != NULL ? list : completions->list;
+    struct outcome **outcomes =
+        realloc(completions->outcomes, (capacity + 1) * sizeof(struct outcome *));
+    completions->outcomes = outcomes != NULL ? outcomes : completions->outcomes;
+    completions->capacity = list != NULL && outcomes != NULL ? capacity : completions->capacity;
+    return list != NULL && outcomes != NULL;
+}
+
+/* One completion may bring as many as a job has rollouts. */
+static bool too_many_outcomes(const struct completions *completions)
+{
+    return completions->count > 1 && completions->outcome_count > HTTP_COMPLETION_OUTCOMES_MAX;
+}
+
+/* Without a document, as workers write it. False: not understood, nothing is held. */
+static bool scan_completions(const struct http_request *request, struct completions *completions)
+{
+    struct json_scan scan = json_scan_begin(request->body, request->body_bytes);
+    bool good = json_scan_literal(&scan, "{\"completions\":[");
+    while (good && !json_scan_literal(&scan, "]")) {
+        size_t i = completions->count;
+        good = i < HTTP_COMPLETIONS_MAX && !too_many_outcomes(completions) &&
+               (i == 0 || json_scan_literal(&scan, ",")) &&
+               (i < completions->capacity || completions_reserve(completions, 2 * i + 16)) &&
+               job_completion_scan(&scan, &completions->list[i], &completions->outcomes[i]);
+        if (good) {
+            completions->outcome_count += completions->list[i].outcome_count;
+            completions->count++;
         }
-        if (status == STATUS_OK && i > 0 && outcome_count > HTTP_COMPLETION_OUTCOMES_MAX) {
+    }
+    good = good && json_scan_literal(&scan, "}") && scan.at == scan.end &&
+           !too_many_outcomes(completions);
+    if (!good) {
+        completions_finish(completions);
+    }
+    return good;
+}
+
+static enum status decode_completions(struct http_exchange *exchange,
+                                      struct completions *completions, struct error *error)
+{
+    static const char *const keys[] = {"completions", NULL};
+    size_t count = 0;
+    enum status status = http_body_parse(exchange, error);
+    struct json_cursor list = json_cursor_member(&exchange->body, "completions");
+    if (status == STATUS_OK) {
+        status = json_object_begin(&exchange->body, keys, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_array_begin(&list, 0, HTTP_COMPLETIONS_MAX, &count, error);
+    }
+    if (status == STATUS_OK && !completions_reserve(completions, count)) {
+        status = http_no_memory(error);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor element = json_cursor_element(&list, i);
+        status = job_completion_decode(&element, &completions->list[i], &completions->outcomes[i],
+                                       error);
+        if (status == STATUS_OK) {
+            completions->outcome_count += completions->list[i].outcome_count;
+            completions->count++;
+        }
+        if (status == STATUS_OK && too_many_outcomes(completions)) {
             status = error_set(error, STATUS_LIMIT,
                                "completions: expected at most %d outcomes in one request",
                                HTTP_COMPLETION_OUTCOMES_MAX);
@@ -306,36 +388,33 @@ static enum status decode_completions(const struct json_cursor *list,
 
 enum status http_handle_complete(struct http_exchange *exchange, struct error *error)
 {
-    static const char *const keys[] = {"completions", NULL};
     struct store *store = exchange->store;
-    struct json_cursor list = json_cursor_member(&exchange->body, "completions");
-    size_t count = 0;
-    enum status status = json_object_begin(&exchange->body, keys, error);
-    if (status == STATUS_OK) {
-        status = json_array_begin(&list, 0, HTTP_COMPLETIONS_MAX, &count, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct job_completion *completions = calloc(count + 1, sizeof *completions);
-    struct outcome **outcomes = calloc(count + 1, sizeof(struct outcome *));
-    struct store_completion_result *results = calloc(count + 1, sizeof *results);
-    bool memory = completions != NULL && outcomes != NULL && results != NULL;
-    status = memory ? decode_completions(&list, completions, outcomes, count, error)
-                    : http_no_memory(error);
-    if (status == STATUS_OK && count > 0) {
-        status = store->ops->complete(store, completions, (uint32_t)count, results, error);
+    struct completions completions = {0};
+    struct store_completion_result *results = NULL;
+    enum status status = STATUS_OK;
+    if (!scan_completions(exchange->request, &completions)) {
+        status = decode_completions(exchange, &completions, error);
     }
     if (status == STATUS_OK) {
-        status =
-            http_reply_list(exchange, "results", &wire_completion_result, results, count, error);
+        results = calloc(completions.count + 1, sizeof *results);
+        status = results != NULL ? STATUS_OK : http_no_memory(error);
     }
-    for (size_t i = 0; outcomes != NULL && i < count; i++) {
-        free(outcomes[i]);
+    for (size_t i = 0; status == STATUS_OK && i < completions.count; i++) {
+        const char *worker_id = completions.list[i].worker_id;
+        if (i == 0 || strcmp(worker_id, completions.list[i - 1].worker_id) != 0) {
+            status = http_check_pool(exchange, worker_id, NULL, error);
+        }
     }
-    free(outcomes);
-    free(completions);
+    if (status == STATUS_OK && completions.count > 0) {
+        status = store->ops->complete(store, completions.list, (uint32_t)completions.count, results,
+                                      error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "results", &wire_completion_result, results,
+                                 completions.count, error);
+    }
     free(results);
+    completions_finish(&completions);
     return status;
 }
 
@@ -343,6 +422,9 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
 {
     struct store *store = exchange->store;
     enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
     if (status == STATUS_OK) {
         /* A claim that still waits for the dead worker would take a new lease. */
         http_gate_fence(exchange->context->gate, exchange->ids[0], HTTP_FENCE_PRESENT);
@@ -368,13 +450,16 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
     if (status == STATUS_OK) {
         status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
     }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
     if (status != STATUS_OK) {
         return status;
     }
     if (fence > 0) {
         http_gate_fence(exchange->context->gate, exchange->ids[0], fence);
     }
-    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }

@@ -11,24 +11,42 @@
 #include "base/check.h"
 #include "schemas/limits.h"
 #include "store/http_wire.h"
+#include "store/token_file.h"
 
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { IDLE_HANDLES_MAX = 64, IDLE_CONNECTION_S = 60, URL_BYTES = 4096 };
+enum {
+    IDLE_HANDLES_MAX = 64,
+    IDLE_CONNECTION_S = 60,
+    URL_BYTES = 4096,
+    SILENT_MS_MAX = 8000, /* unacknowledged bytes: the network is gone */
+    PROBE_IDLE_S = 4,     /* a connection that waits for a reply is probed after this .. */
+    PROBE_INTERVAL_S = 2, /* .. this often .. */
+    PROBE_COUNT = 2,      /* .. and given up after this many */
+    AUTHORIZATION_BYTES = TOKEN_TEXT_BYTES + 32,
+};
 
 struct http_transport {
-    char *unix_path; /* NULL: TCP */
-    int unix_fd;     /* of the socket file, -1: not seen yet; guarded by the mutex */
+    struct http_carrier carrier; /* call NULL: curl; else nothing below is used but the mutex */
+    char *unix_path;             /* NULL: TCP */
+    int unix_fd;                 /* of the socket file, -1: not seen yet; guarded by the mutex */
     char base_url[LIMIT_SPEC_BYTES];
+    char ca_file[LIMIT_PATH_BYTES]; /* "": the system's authorities */
+    struct token_file *token;       /* NULL: none */
+    bool here;                      /* the server is on this machine: no proxy in between */
     pthread_mutex_t mutex;
     CURL *idle[IDLE_HANDLES_MAX];
     size_t idle_count;
@@ -67,7 +85,53 @@ static void init_curl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-enum status http_transport_create(const char *url, struct http_transport **out, struct error *error)
+/* Whether the URL's host can only be this machine. */
+static bool host_is_here(const char *url)
+{
+    static const char *const here[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = strstr(url, "://");
+    host = host != NULL ? host + 3 : url;
+    size_t bytes = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
+    for (size_t i = 0; i < COUNT_OF(here); i++) {
+        if (bytes == strlen(here[i]) && strncasecmp(host, here[i], bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a connection over TCP needs to be trusted, and to trust us. */
+static enum status take_trust(struct http_transport *transport, const char *token_file,
+                              const char *ca_file, struct error *error)
+{
+    const char *url = transport->base_url;
+    bool clear = strncmp(url, "https://", 8) != 0;
+    if (strchr(url, '@') != NULL) { /* nor is it repeated here: it may be a password */
+        return error_set(error, STATUS_USAGE,
+                         "store URL: expected http(s)://host:port, found a user name in it; put a "
+                         "token into a file and name that in SWERVE_TOKEN_FILE");
+    }
+    transport->here = host_is_here(url);
+    if (ca_file != NULL && ca_file[0] != '\0') {
+        if (strlen(ca_file) >= sizeof transport->ca_file || access(ca_file, R_OK) != 0) {
+            return error_set(error, STATUS_IO, "CA file %.400s: %s", ca_file, strerror(errno));
+        }
+        memcpy(transport->ca_file, ca_file, strlen(ca_file) + 1);
+    }
+    if (token_file == NULL || token_file[0] == '\0') {
+        return STATUS_OK;
+    }
+    if (clear && !transport->here) {
+        return error_set(error, STATUS_USAGE,
+                         "%.400s: a token would travel in the clear; use https://, or a tunnel to "
+                         "a port of this machine",
+                         url);
+    }
+    return token_file_open(token_file, &transport->token, error);
+}
+
+enum status http_transport_create(const char *url, const char *token_file, const char *ca_file,
+                                  struct http_transport **out, struct error *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, init_curl);
@@ -96,12 +160,30 @@ enum status http_transport_create(const char *url, struct http_transport **out, 
             goto fail;
         }
         memcpy(transport->base_url, url, bytes);
+        status = take_trust(transport, token_file, ca_file, error);
+        if (status != STATUS_OK) {
+            goto fail;
+        }
     }
     *out = transport;
     return STATUS_OK;
 fail:
     http_transport_destroy(transport);
     return status;
+}
+
+enum status http_transport_create_over(const struct http_carrier *carrier,
+                                       struct http_transport **out, struct error *error)
+{
+    struct http_transport *transport = calloc(1, sizeof *transport);
+    if (transport == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a transport");
+    }
+    pthread_mutex_init(&transport->mutex, NULL);
+    transport->unix_fd = -1;
+    transport->carrier = *carrier;
+    *out = transport;
+    return STATUS_OK;
 }
 
 void http_transport_destroy(struct http_transport *transport)
@@ -116,6 +198,7 @@ void http_transport_destroy(struct http_transport *transport)
         close(transport->unix_fd);
     }
     pthread_mutex_destroy(&transport->mutex);
+    token_file_close(transport->token);
     free(transport->unix_path);
     free(transport);
 }
@@ -195,6 +278,25 @@ static size_t give_body(char *out, size_t size, size_t count, void *context)
     return bytes;
 }
 
+/* A silent network ends a connection well within a lease's time to live; a slow server does not,
+ * because its kernel answers. A platform that refuses an option is slower to notice, no more. */
+static int watch_silence(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+    const unsigned silent_ms = SILENT_MS_MAX;
+    const int settings[][2] = {{TCP_KEEPIDLE, PROBE_IDLE_S},
+                               {TCP_KEEPINTVL, PROBE_INTERVAL_S},
+                               {TCP_KEEPCNT, PROBE_COUNT}};
+    const int on = 1;
+    (void)context;
+    (void)purpose;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        (void)setsockopt(fd, IPPROTO_TCP, settings[i][0], &settings[i][1], sizeof(int));
+    }
+    return CURL_SOCKOPT_OK;
+}
+
 /* The first option that cannot be set (curl copies strings) stands for all. */
 #define SET(option, value)                                      \
     do {                                                        \
@@ -203,13 +305,33 @@ static size_t give_body(char *out, size_t size, size_t count, void *context)
         }                                                       \
     } while (0)
 
+static CURLcode set_trust(const struct http_transport *transport, CURL *handle)
+{
+    CURLcode code = CURLE_OK;
+
+    if (transport->unix_path != NULL) {
+        return code;
+    }
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_SOCKOPTFUNCTION, watch_silence);
+    if (transport->here) {
+        SET(CURLOPT_PROXY, "");
+    }
+    if (transport->ca_file[0] != '\0') {
+        SET(CURLOPT_CAINFO, transport->ca_file);
+        SET(CURLOPT_CAPATH, NULL);
+    }
+    return code;
+}
+
 static CURLcode set_options(CURL *handle, struct exchange *exchange, const char *unix_path,
                             struct curl_slist *headers, const char *url, char *reason)
 {
     struct http_call *call = exchange->call;
     CURLcode code = CURLE_OK;
     int64_t bytes = (int64_t)call->body_bytes;
-    int64_t limit_ms = HTTP_REQUEST_MS + call->wait_ms + bytes / HTTP_BYTES_PER_MS_MIN;
+    int64_t limit_ms = call->limit_ms > 0 ? call->limit_ms : HTTP_REQUEST_MS;
+    limit_ms += call->wait_ms + bytes / HTTP_BYTES_PER_MS_MIN;
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PATH_AS_IS, 1L);
     SET(CURLOPT_NOSIGNAL, 1L);
@@ -300,9 +422,9 @@ static enum status judge(const struct http_transport *transport, CURL *handle, C
         break;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CONNECT_ERROR:
         status = STATUS_STORE;
         break;
+    case CURLE_SSL_CONNECT_ERROR: /* the request comes after the handshake */
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
@@ -319,20 +441,50 @@ static enum status judge(const struct http_transport *transport, CURL *handle, C
     return error_set(error, status, "%s: %s", place, text);
 }
 
-enum status http_transport_call(struct http_transport *transport, struct http_call *call,
-                                struct error *error)
+/* The request's headers; NULL when memory runs out. The token is wiped when they are freed. */
+static struct curl_slist *make_headers(struct http_transport *transport,
+                                       const struct http_call *call, uint32_t *token_version)
+{
+    char line[AUTHORIZATION_BYTES];
+    char token[TOKEN_TEXT_BYTES];
+    struct curl_slist *headers =
+        curl_slist_append(NULL, call->json ? "Content-Type: application/json"
+                                           : "Content-Type: application/octet-stream");
+    struct curl_slist *more = headers != NULL ? curl_slist_append(headers, "Expect:") : NULL;
+    if (more != NULL && transport->token != NULL) {
+        token_file_get(transport->token, token, token_version);
+        snprintf(line, sizeof line, "Authorization: Bearer %s", token);
+        more = curl_slist_append(headers, line);
+        explicit_bzero(token, sizeof token);
+        explicit_bzero(line, sizeof line);
+    }
+    if (more == NULL) {
+        curl_slist_free_all(headers);
+        return NULL;
+    }
+    return headers;
+}
+
+static void free_headers(struct curl_slist *headers)
+{
+    for (struct curl_slist *at = headers; at != NULL; at = at->next) {
+        explicit_bzero(at->data, strlen(at->data));
+    }
+    curl_slist_free_all(headers);
+}
+
+/* One try. *token_version: which reading of the token was shown. */
+static enum status call_once(struct http_transport *transport, struct http_call *call,
+                             uint32_t *token_version, struct error *error)
 {
     char url[URL_BYTES];
     char reason[CURL_ERROR_SIZE] = "";
     char unix_path[32] = "";
     struct exchange exchange = {.call = call};
     enum status status = STATUS_NO_MEMORY;
-    struct curl_slist *headers =
-        curl_slist_append(NULL, call->json ? "Content-Type: application/json"
-                                           : "Content-Type: application/octet-stream");
-    struct curl_slist *more = curl_slist_append(headers, "Expect:");
+    struct curl_slist *headers = make_headers(transport, call, token_version);
     CURL *handle = handle_take(transport);
-    if (handle == NULL || headers == NULL || more == NULL) {
+    if (handle == NULL || headers == NULL) {
         error_set(error, status, "out of memory for a request");
         goto done;
     }
@@ -348,7 +500,10 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
         }
         status = STATUS_NO_MEMORY;
     }
-    CURLcode result = set_options(handle, &exchange, unix_path, headers, url, reason);
+    CURLcode result = set_trust(transport, handle);
+    if (result == CURLE_OK) {
+        result = set_options(handle, &exchange, unix_path, headers, url, reason);
+    }
     if (result == CURLE_OK) {
         result = perform_without_sigpipe(handle);
     }
@@ -357,7 +512,9 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
         goto done;
     }
     long code = 0;
+    curl_off_t retry_s = 0;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &code);
+    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &retry_s);
     if (exchange.reply == NULL) {
         exchange.reply = calloc(1, 1);
         if (exchange.reply == NULL) {
@@ -366,15 +523,71 @@ enum status http_transport_call(struct http_transport *transport, struct http_ca
         }
     }
     call->code = (int)code;
+    call->retry_ms = retry_s > 0 && retry_s < 86400 ? (int64_t)retry_s * 1000 : 0;
     call->reply = exchange.reply;
     call->reply_bytes = exchange.reply_bytes;
     exchange.reply = NULL;
     status = STATUS_OK;
 done:
     free(exchange.reply);
-    curl_slist_free_all(headers);
+    free_headers(headers);
     if (handle != NULL) {
         handle_give(transport, handle);
     }
     return status;
+}
+
+/* Says who was refused and what to do; the token itself stays out of it. */
+static enum status refused(const struct http_transport *transport, const struct http_call *call,
+                           struct error *error)
+{
+    const char *file = transport->token != NULL ? token_file_path(transport->token) : NULL;
+    if (file == NULL) {
+        return error_set(error, STATUS_STORE,
+                         "%.300s: %s %.200s: refused (HTTP %d): name a file with a token in "
+                         "SWERVE_TOKEN_FILE",
+                         transport->base_url, call->method, call->path, call->code);
+    }
+    return error_set(error, STATUS_STORE,
+                     call->code == 401 ? "%.300s: %s %.200s: refused (HTTP %d): the token in "
+                                         "%.300s is unknown, expired or revoked"
+                                       : "%.300s: %s %.200s: refused (HTTP %d): the role of the "
+                                         "token in %.300s does not allow this",
+                     transport->base_url, call->method, call->path, call->code, file);
+}
+
+static enum status curl_call(struct http_transport *transport, struct http_call *call,
+                             struct error *error)
+{
+    uint32_t shown = 0;
+    enum status status = call_once(transport, call, &shown, error);
+    if (status != STATUS_OK || (call->code != 401 && call->code != 403)) {
+        return status;
+    }
+    if (call->code == 401 && transport->token != NULL) {
+        /* The file may have been replaced while the request was on its way. */
+        uint32_t version = 0;
+        char token[TOKEN_TEXT_BYTES];
+        token_file_get(transport->token, token, &version);
+        explicit_bzero(token, sizeof token);
+        if (version != shown) {
+            free(call->reply);
+            call->reply = NULL;
+            status = call_once(transport, call, &shown, error);
+        }
+    }
+    if (status != STATUS_OK || (call->code != 401 && call->code != 403)) {
+        return status;
+    }
+    free(call->reply);
+    call->reply = NULL;
+    return refused(transport, call, error);
+}
+
+enum status http_transport_call(struct http_transport *transport, struct http_call *call,
+                                struct error *error)
+{
+    return transport->carrier.call != NULL
+               ? transport->carrier.call(transport->carrier.context, call, error)
+               : curl_call(transport, call, error);
 }

@@ -50,6 +50,11 @@ static struct link *link_of(struct store *store)
     return (struct link *)store;
 }
 
+static int64_t link_now_ns(const struct link *link)
+{
+    return clock_now_ns(link->source.pace != NULL ? link->source.pace->clock : clock_system());
+}
+
 /* ---- repeating ---- */
 
 struct link_call {
@@ -84,8 +89,13 @@ static void back_off(struct link_call *call)
     bound_ms = bound_ms < BACKOFF_MS_MIN   ? BACKOFF_MS_MIN
                : bound_ms > BACKOFF_MS_MAX ? BACKOFF_MS_MAX
                                            : bound_ms;
+    const struct link_pace *pace = call->link->source.pace;
     uint64_t draw = rng_mix(atomic_fetch_add(&call->link->jitter, 1));
     int64_t wait_ns = (int64_t)(draw % (uint64_t)(bound_ms * NS_PER_MS));
+    if (pace != NULL) {
+        pace->pause(pace->context, wait_ns);
+        return;
+    }
     struct timespec wait = {.tv_sec = wait_ns / NS_PER_S, .tv_nsec = wait_ns % NS_PER_S};
     nanosleep(&wait, NULL);
 }
@@ -111,7 +121,7 @@ static bool call_next(struct link_call *call)
     }
     for (;;) {
         if (lost) {
-            int64_t now_ns = clock_now_ns(clock_system());
+            int64_t now_ns = link_now_ns(link);
             if (call->deadline_ns == 0) {
                 call->deadline_ns = now_ns + link->deadline_ms * NS_PER_MS;
             }
@@ -337,10 +347,10 @@ static enum status link_claim(struct store *store, const struct store_worker *wo
     if (known == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
     }
-    int64_t end_ns = clock_now_ns(clock_system()) + wait_ms * NS_PER_MS;
+    int64_t end_ns = link_now_ns(link) + wait_ms * NS_PER_MS;
     call_begin(&call, store);
     while (call_next(&call)) {
-        int64_t left_ms = (end_ns - clock_now_ns(clock_system())) / NS_PER_MS;
+        int64_t left_ms = (end_ns - link_now_ns(link)) / NS_PER_MS;
         left_ms = call.tries == 1 ? wait_ms : left_ms > 0 ? left_ms : 0;
         found = 0;
         call.status = try_claim(&call, known, worker, max, left_ms, leases, &found, &ttl);
@@ -636,7 +646,9 @@ enum status link_create(const struct link_source *source, int64_t deadline_ms, s
     pthread_mutex_init(&link->mutex, NULL);
     pthread_cond_init(&link->claim_ended, NULL);
     atomic_init(&link->jitter,
-                rng_mix((uint64_t)clock_now_ns(clock_system()) ^ (uint64_t)getpid() << 40));
+                source->pace != NULL
+                    ? source->pace->seed
+                    : rng_mix((uint64_t)clock_now_ns(clock_system()) ^ (uint64_t)getpid() << 40));
     *out = &link->store;
     return STATUS_OK;
 }

@@ -18,6 +18,14 @@
 
 enum { LINK_DEADLINE_MS = 30000 };
 
+/* How a link waits between tries, for simulations. */
+struct link_pace {
+    const struct clock *clock;
+    void (*pause)(void *context, int64_t ns);
+    void *context;
+    uint64_t seed; /* of the jitter */
+};
+
 /* Where calls go. Thread-safe. */
 struct link_source {
     /* The face to use now. `lost`: the last one did not answer, look again. HTTP_UNREACHED: nobody
@@ -27,6 +35,7 @@ struct link_source {
     void (*describe)(void *context, char *text, size_t capacity);
     void (*close)(void *context);
     void *context;
+    const struct link_pace *pace; /* borrowed until close; NULL: the system's clock, sleep */
 };
 
 /* Takes over the source, on failure too. deadline_ms: how long a call goes on unanswered. */

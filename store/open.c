@@ -28,5 +28,7 @@ enum status store_open(const char *url, const struct store_config *config, struc
                          "store: expected a path or an http(s):// URL, found the scheme \"%.*s\"",
                          (int)strcspn(url, ":"), url);
     }
-    return store_election_open(url, config, store_sqlite_open, LINK_DEADLINE_MS, out, error);
+    int64_t deadline_ms = config != NULL && config->call_deadline_ms > 0 ? config->call_deadline_ms
+                                                                         : LINK_DEADLINE_MS;
+    return store_election_open(url, config, store_sqlite_open, deadline_ms, out, error);
 }

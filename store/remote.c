@@ -53,7 +53,10 @@ enum status store_http_open(const char *url, const struct store_config *config, 
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
     }
     snprintf(remote->url, sizeof remote->url, "%s", url);
-    enum status status = http_client_open(url, config, &remote->client, error);
+    struct store_config filled = config != NULL ? *config : (struct store_config){0};
+    filled.token_file = filled.token_file != NULL ? filled.token_file : getenv("SWERVE_TOKEN_FILE");
+    filled.ca_file = filled.ca_file != NULL ? filled.ca_file : getenv("SWERVE_CA_FILE");
+    enum status status = http_client_open(url, &filled, &remote->client, error);
     int64_t end_ns = clock_now_ns(clock_system()) + REMOTE_OPEN_MS * NS_PER_MS;
     struct timespec pause = {.tv_nsec = 50 * NS_PER_MS};
     while (status == STATUS_OK) {
@@ -83,5 +86,6 @@ enum status store_http_open(const char *url, const struct store_config *config, 
         .close = remote_close,
         .context = remote,
     };
-    return link_create(&source, LINK_DEADLINE_MS, out, error);
+    int64_t deadline_ms = filled.call_deadline_ms > 0 ? filled.call_deadline_ms : LINK_DEADLINE_MS;
+    return link_create(&source, deadline_ms, out, error);
 }

@@ -25,6 +25,7 @@ enum {
 struct sqlite_db {
     sqlite3 *handle;
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
+    const struct sqlite_db_probe *probe; /* NULL outside tests */
     int wal_pages;
     bool failed;
     char path[LIMIT_PATH_BYTES];
@@ -123,6 +124,9 @@ static int on_commit(void *context, sqlite3 *handle, const char *name, int pages
     (void)handle;
     (void)name;
     db->wal_pages = pages;
+    if (db->probe != NULL) {
+        db->probe->committed(db->probe->context);
+    }
     return SQLITE_OK;
 }
 
@@ -198,6 +202,16 @@ void sqlite_db_close(struct sqlite_db *db)
     }
     CHECK(sqlite3_close(db->handle) == SQLITE_OK); /* anything else is a statement left open */
     free(db);
+}
+
+void sqlite_db_set_probe(struct sqlite_db *db, const struct sqlite_db_probe *probe)
+{
+    /* Statements that were prepared from other texts are prepared again. */
+    for (size_t i = 0; i < STATEMENT_COUNT; i++) {
+        sqlite3_finalize(db->statements[i]);
+        db->statements[i] = NULL;
+    }
+    db->probe = probe;
 }
 
 enum status sqlite_db_use_wal(struct sqlite_db *db, struct error *error)
@@ -331,8 +345,12 @@ struct query query_begin(struct sqlite_db *db, enum statement statement)
 
     CHECK((int)statement >= 0 && statement < STATEMENT_COUNT);
     if (db->statements[statement] == NULL) {
-        code = sqlite3_prepare_v3(db->handle, statement_sql[statement], -1,
-                                  SQLITE_PREPARE_PERSISTENT, &db->statements[statement], NULL);
+        const char *sql = statement_sql[statement];
+        if (db->probe != NULL) {
+            sql = db->probe->text(db->probe->context, statement, sql);
+        }
+        code = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                  &db->statements[statement], NULL);
     }
     struct query query = query_of(db, db->statements[statement], code);
     query.kept = true;

@@ -36,6 +36,17 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sq
 /* Accepts NULL. A writer checkpoints what it can, once sqlite_db_use_wal was called. */
 void sqlite_db_close(struct sqlite_db *db);
 
+/* Tests look into a connection, and plant errors in it, through one pointer. */
+struct sqlite_db_probe {
+    /* The text to prepare for a kept statement, usually `sql`; it outlives the connection. */
+    const char *(*text)(void *context, enum statement statement, const char *sql);
+    /* A transaction was written to the log; nobody has been told yet. */
+    void (*committed)(void *context);
+    void *context;
+};
+/* From here on; borrowed until close. NULL: none. */
+void sqlite_db_set_probe(struct sqlite_db *db, const struct sqlite_db_probe *probe);
+
 /* Write-ahead logging from here on, and a checkpoint on close. */
 enum status sqlite_db_use_wal(struct sqlite_db *db, struct error *error);
 

@@ -177,6 +177,18 @@ static enum status get_artifact(struct store *base, const char *hash, void **dat
     return status;
 }
 
+static enum status write_artifact(struct store *base, size_t bytes, struct artifact_writer **out,
+                                  struct error *error)
+{
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, out, error);
+}
+
+static enum status read_artifact(struct store *base, const char *hash, struct artifact_reader **out,
+                                 size_t *bytes, struct error *error)
+{
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, out, bytes, error);
+}
+
 static void finish(struct sqlite_store *store)
 {
     group_commit_destroy(store->group);
@@ -229,6 +241,10 @@ static const struct store_ops sqlite_ops = {
     .cancel = lifecycle_cancel,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,
+    .worker_pool = stats_worker_pool,
+    .stats = stats_read,
+    .artifact_write = write_artifact,
+    .artifact_read = read_artifact,
 };
 
 /* ---- open ---- */
@@ -284,7 +300,7 @@ static enum status open_database(struct sqlite_store *store, struct error *error
     return status;
 }
 
-enum status store_sqlite_open(const char *path, const struct store_config *config,
+static enum status open_store(const char *path, const struct store_config *config, bool stepped,
                               struct store **out, struct error *error)
 {
     size_t path_bytes = strlen(path);
@@ -321,8 +337,8 @@ enum status store_sqlite_open(const char *path, const struct store_config *confi
     };
     enum status status = open_database(store, error);
     if (status == STATUS_OK) {
-        status = group_commit_create(store->db, store->clock, store->logger, &hooks, &store->group,
-                                     error);
+        status = (stepped ? group_commit_create_stepped : group_commit_create)(
+            store->db, store->clock, store->logger, &hooks, &store->group, error);
     }
     if (status != STATUS_OK) {
         finish(store);
@@ -330,4 +346,21 @@ enum status store_sqlite_open(const char *path, const struct store_config *confi
     }
     *out = &store->base;
     return STATUS_OK;
+}
+
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error)
+{
+    return open_store(path, config, false, out, error);
+}
+
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error)
+{
+    return open_store(path, config, true, out, error);
+}
+
+void sqlite_store_tick(struct sqlite_store *store)
+{
+    group_commit_tick(store->group);
 }

@@ -49,6 +49,12 @@ static inline struct sqlite_store *sqlite_store_of(struct store *store)
     return (struct sqlite_store *)store;
 }
 
+/* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error);
+/* Stepped only: ends the leases and backoffs that are over. */
+void sqlite_store_tick(struct sqlite_store *store);
+
 /* Brackets every call, so that close can wait for those in progress. */
 enum status sqlite_store_enter(struct sqlite_store *store, struct error *error);
 void sqlite_store_leave(struct sqlite_store *store);
@@ -118,5 +124,10 @@ enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t aft
 enum status look_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
                                struct job_lease *leases, uint32_t max, uint32_t *count,
                                struct error *error);
+
+/* sqlite_stats.c: */
+enum status stats_worker_pool(struct store *base, const char *worker_id, char pool[LIMIT_ID_BYTES],
+                              struct error *error);
+enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
 
 #endif

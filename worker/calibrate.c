@@ -7,6 +7,7 @@
 #include "scenarios/scenarios.h"
 #include "worker/runner_open.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { CALIBRATE_SLOTS = 8 };
@@ -66,7 +67,9 @@ static enum status drive_one(struct drive *drive, const struct scenario *scenari
     return status;
 }
 
-static enum status drive_suite(struct drive *drive, const struct suite *suite, struct error *error)
+/* `scenarios` has one per entry of the suite. */
+static enum status drive_suite(struct drive *drive, const struct suite *suite,
+                               const struct scenario *scenarios, struct error *error)
 {
     uint32_t seeds = drive->options->seed_count;
     enum status status = STATUS_OK;
@@ -74,8 +77,7 @@ static enum status drive_suite(struct drive *drive, const struct suite *suite, s
         const struct suite_entry *entry = &suite->entries[e];
         uint32_t count = seeds > 0 ? seeds : entry->seed_count;
         for (uint32_t s = 0; s < count && status == STATUS_OK; s++) {
-            status = drive_one(drive, &entry->document->scenario,
-                               seeds > 0 ? s + 1 : entry->seeds[s], error);
+            status = drive_one(drive, &scenarios[e], seeds > 0 ? s + 1 : entry->seeds[s], error);
         }
     }
     while (status == STATUS_OK && runner_busy(drive->runner)) {
@@ -83,6 +85,21 @@ static enum status drive_suite(struct drive *drive, const struct suite *suite, s
         status = collect(drive, error);
     }
     return status;
+}
+
+/* The suite's scenarios, no longer than the model is trusted in this degree: what comes after that
+ * is not calibrated. Shallow copies, which live as long as the suite; the caller frees the array.
+ */
+static struct scenario *clip(const struct suite *suite, uint32_t horizon_ticks)
+{
+    struct scenario *scenarios = calloc(suite->entry_count, sizeof *scenarios);
+    for (uint32_t e = 0; scenarios != NULL && e < suite->entry_count; e++) {
+        scenarios[e] = suite->entries[e].document->scenario;
+        if (scenarios[e].horizon_ticks > horizon_ticks) {
+            scenarios[e].horizon_ticks = horizon_ticks;
+        }
+    }
+    return scenarios;
 }
 
 static enum status drive_degree(struct drive *drive, const struct suite *suite, struct error *error)
@@ -106,12 +123,18 @@ static enum status drive_degree(struct drive *drive, const struct suite *suite, 
     strcpy(spec.planner, options->planner);
     memcpy(spec.model_hash, options->model->hash, sizeof spec.model_hash);
     models_loader(options->models)->sampler(options->model->model, drive->degree, spec.sampler);
+    struct scenario *scenarios = clip(suite, options->model->config->horizon_ticks[drive->degree]);
+    if (scenarios == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "calibrate: no memory for %u scenarios",
+                         suite->entry_count);
+    }
     enum status status = runner_open(&source, &spec, &open, error);
     if (status == STATUS_OK) {
         drive->runner = open.runner;
-        status = drive_suite(drive, suite, error);
+        status = drive_suite(drive, suite, scenarios, error);
         runner_close(&open);
     }
+    free(scenarios);
     return status;
 }
 

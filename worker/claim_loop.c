@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
@@ -25,6 +26,7 @@ enum {
     COMPLETION_BATCH = 32,       /* at most this many wait for one commit */
     COMPLETION_WAIT_MS = 30,     /* .. and no longer than this */
     CLAIM_IDLE_WAIT_MS = 300,    /* long poll while there is nothing to do */
+    OFFLINE_PAUSE_MS = 20,       /* between looks, when there is nothing to do without the store */
     REPORT_PERIOD_MS = 200,
     STUCK_LIMIT_MS_MIN = 30000,
     STUCK_DEADLINES = 20,
@@ -45,8 +47,12 @@ struct loop {
     uint32_t pending_count;
     int64_t pending_since_ns;
     int64_t reported_ns;
-    bool alone;        /* suspects are about: one job at a time, nothing held beside it */
-    bool runners_full; /* a job had to be released: no claims until a runner is idle */
+    /* Finished, but their artifacts did not reach the store yet; counted as running. */
+    struct job_run *unsent[LIMIT_CLAIM_JOBS];
+    uint32_t unsent_count;
+    int64_t offline_ns; /* when the store was found silent; 0: it answers */
+    bool alone;         /* suspects are about: one job at a time, nothing held beside it */
+    bool runners_full;  /* a job had to be released: no claims until a runner is idle */
     int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
     uint32_t failed_count; /* attempts that broke here */
@@ -72,6 +78,9 @@ static enum status flush(struct loop *loop, struct error *error)
     struct store_completion_result results[COMPLETION_BATCH];
     enum status status =
         store->ops->complete(store, loop->pending, loop->pending_count, results, error);
+    if (status == STATUS_TIMEOUT) {
+        return status; /* they wait: see note_offline */
+    }
     for (uint32_t i = 0; status == STATUS_OK && i < loop->pending_count; i++) {
         if (results[i].status == STATUS_STALE) {
             loop->stats.stale++;
@@ -184,34 +193,37 @@ static void escalate(struct loop *loop, struct job_completion *completion,
     memcpy(completion->escalate_key, teacher.key, sizeof completion->escalate_key);
 }
 
-/* Traces first, then the outcomes that refer to them. */
-static void attach_outcomes(struct loop *loop, struct job_completion *completion,
-                            const struct job_run *job)
+/* Traces first, then the outcomes that refer to them. STATUS_TIMEOUT: nothing was attached, because
+ * the store is silent. Whatever else goes wrong is the attempt's failure. */
+static enum status attach_outcomes(struct loop *loop, struct job_completion *completion,
+                                   const struct job_run *job, struct error *error)
 {
     struct store *store = loop->config->store;
-    struct error error;
     uint8_t *data = NULL;
     size_t bytes = 0;
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
     if (outcomes == NULL) {
         fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
-        return;
+        return STATUS_OK;
     }
-    enum status status = outcome_pack_traces(job, &data, &bytes, &error);
+    enum status status = outcome_pack_traces(job, &data, &bytes, error);
     if (status == STATUS_OK) {
-        status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, &error);
+        status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, error);
     }
     free(data);
     for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
         outcome_build(job, i, &outcomes[i]);
         memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
                sizeof outcomes[i].artifact_hash);
-        status = put_evidence(store, job, i, outcomes, &error);
+        status = put_evidence(store, job, i, outcomes, error);
     }
     if (status != STATUS_OK) {
         free(outcomes);
-        fail_completion(loop, completion, &job->lease, error.text);
-        return;
+        if (status == STATUS_TIMEOUT) {
+            return status;
+        }
+        fail_completion(loop, completion, &job->lease, error->text);
+        return STATUS_OK;
     }
     completion->kind = COMPLETION_DONE;
     if (outcome_any_flagged(job)) {
@@ -221,10 +233,19 @@ static void attach_outcomes(struct loop *loop, struct job_completion *completion
     }
     completion->outcomes = outcomes;
     completion->outcome_count = job->rollout_count;
+    return STATUS_OK;
 }
 
-/* Turns a job that left its runner into a completion. */
-static void report(struct loop *loop, struct job_run *job)
+static void drop_job(struct loop *loop, struct job_run *job)
+{
+    struct stage *stage = job->stage;
+    job_run_destroy(job);
+    stage_cache_put(loop->stages, stage);
+}
+
+/* Turns a job that left its runner into a completion. STATUS_TIMEOUT: the store is silent, the job
+ * is kept for later. */
+static enum status report(struct loop *loop, struct job_run *job, struct error *error)
 {
     struct job_completion *completion = pending_add(loop, &job->lease);
     add_costs(completion, job);
@@ -233,27 +254,84 @@ static void report(struct loop *loop, struct job_run *job)
     } else if (job->failure != STATUS_OK) {
         fail_completion(loop, completion, &job->lease, job->error);
     } else {
-        attach_outcomes(loop, completion, job);
+        if (attach_outcomes(loop, completion, job, error) == STATUS_TIMEOUT) {
+            loop->pending_count--;
+            CHECK(loop->unsent_count < LIMIT_CLAIM_JOBS);
+            loop->unsent[loop->unsent_count++] = job;
+            return STATUS_TIMEOUT;
+        }
         loop->stats.jobs++;
     }
-    struct stage *stage = job->stage;
-    job_run_destroy(job);
-    stage_cache_put(loop->stages, stage);
+    drop_job(loop, job);
+    return STATUS_OK;
+}
+
+/* The store is silent: an operating fault with a policy. What needs it waits until a heartbeat,
+ * which another thread goes on sending, was answered; the simulation goes on. Consumes
+ * STATUS_TIMEOUT unless it has lasted too long. */
+static enum status note_offline(struct loop *loop, enum status status, struct error *error)
+{
+    const struct claim_loop_config *config = loop->config;
+    int64_t now_ns = clock_now_ns(loop->clock);
+    if (status != STATUS_TIMEOUT || config->offline_limit_ms == 0) {
+        return status;
+    }
+    if (loop->offline_ns == 0) {
+        log_event(config->logger, LOG_WARNING, "the store is silent; going on without it: %s",
+                  error->text);
+        loop->offline_ns = now_ns;
+    }
+    return STATUS_OK;
+}
+
+/* Whether the store is (still) silent. Not OK: for too long. */
+static enum status check_offline(struct loop *loop, bool *offline, struct error *error)
+{
+    int64_t limit_ns = loop->config->offline_limit_ms * NS_PER_MS;
+    if (loop->offline_ns != 0 && lease_keeper_answered_ns(loop->keeper) > loop->offline_ns) {
+        log_event(loop->config->logger, LOG_WARNING, "the store answers again after %.1f s",
+                  (double)(clock_now_ns(loop->clock) - loop->offline_ns) / (double)NS_PER_S);
+        loop->offline_ns = 0;
+    }
+    *offline = loop->offline_ns != 0;
+    if (*offline && clock_now_ns(loop->clock) - loop->offline_ns > limit_ns) {
+        return error_set(error, STATUS_TIMEOUT,
+                         "the store has been silent for %.0f s; what was not reported is run again",
+                         (double)limit_ns / (double)NS_PER_S);
+    }
+    return STATUS_OK;
+}
+
+/* The jobs that a silent store did not take before. */
+static enum status send_unsent(struct loop *loop, struct error *error)
+{
+    enum status status = STATUS_OK;
+    while (loop->unsent_count > 0 && status == STATUS_OK) {
+        status = make_room(loop, error);
+        if (status == STATUS_OK) {
+            status = report(loop, loop->unsent[--loop->unsent_count], error);
+        }
+    }
+    return status;
 }
 
 static enum status collect(struct loop *loop, bool force, struct error *error)
 {
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+    enum status status = send_unsent(loop, error);
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX && status == STATUS_OK; i++) {
         struct job_run *job;
-        while (loop->shelf.entries[i].open.runner != NULL &&
+        /* Room for one, here or in claim(). */
+        while ((status = make_room(loop, error)) == STATUS_OK &&
+               loop->shelf.entries[i].open.runner != NULL &&
                (job = runner_take(loop->shelf.entries[i].open.runner)) != NULL) {
-            report(loop, job);
-            /* Room for the next one, here or in claim(). */
-            enum status status = make_room(loop, error);
+            status = report(loop, job, error);
             if (status != STATUS_OK) {
-                return status;
+                break;
             }
         }
+    }
+    if (status != STATUS_OK) {
+        return status;
     }
     int64_t waited_ns = clock_now_ns(loop->clock) - loop->pending_since_ns;
     if (loop->pending_count > 0 && (force || loop->pending_count == loop->running_count ||
@@ -301,7 +379,10 @@ static void begin(struct loop *loop, const struct job_lease *lease)
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
         status = runner_add(runner, job, ROLLOUT_ALL, &error);
     }
-    if (status != STATUS_OK) {
+    if (status == STATUS_TIMEOUT && stage == NULL) {
+        /* The store fell silent before the job had begun: nobody's fault. */
+        pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+    } else if (status != STATUS_OK) {
         fail_completion(loop, pending_add(loop, lease), lease, error.text);
         job_run_destroy(job);
         if (stage != NULL) {
@@ -349,19 +430,15 @@ static enum status set_apart(struct loop *loop, uint32_t *count, struct error *e
     /* Only suspects, and nothing runs: the first of them can begin now. */
     bool begin_first = suspects == *count && loop->running_count == *count;
     uint32_t kept = 0;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < *count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < *count; i++) {
         if ((begin_first && i == 0) || !is_suspect(&loop->leases[i])) {
             loop->leases[kept++] = loop->leases[i];
-            continue;
-        }
-        status = make_room(loop, error);
-        if (status == STATUS_OK) {
+        } else {
             pending_add(loop, &loop->leases[i])->kind = COMPLETION_RELEASED;
         }
     }
     *count = kept;
-    return status == STATUS_OK ? flush(loop, error) : status;
+    return flush(loop, error);
 }
 
 static enum status claim(struct loop *loop, bool *nothing, struct error *error)
@@ -370,7 +447,9 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     uint32_t room = jobs_max(loop) - loop->running_count;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    room = room > COMPLETION_BATCH ? COMPLETION_BATCH : room;
+    /* Whatever becomes of a claimed job can be noted without asking the store first. */
+    uint32_t notes = COMPLETION_BATCH - loop->pending_count;
+    room = room > notes ? notes : room;
     room = loop->alone ? 1 : room;
     bool wait = loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0);
     int64_t wait_ms = wait ? CLAIM_IDLE_WAIT_MS : 0;
@@ -384,19 +463,25 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     *nothing = count == 0;
     loop->running_count += count;
     status = set_apart(loop, &count, error);
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = make_room(loop, error);
-        if (status == STATUS_OK) {
-            begin(loop, &loop->leases[i]);
-        }
-    }
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK && status != STATUS_TIMEOUT) {
         return status;
     }
-    return make_room(loop, error);
+    for (uint32_t i = 0; i < count; i++) {
+        begin(loop, &loop->leases[i]);
+    }
+    return status == STATUS_OK ? make_room(loop, error) : status;
 }
 
 /* ---- the loop ---- */
+
+static struct store_progress progress_of(const struct job_completion *completion)
+{
+    return (struct store_progress){.job_id = completion->job_id,
+                                   .epoch = completion->epoch,
+                                   .device_ns = completion->device_ns,
+                                   .metres_mm = completion->metres_mm,
+                                   .mflop = completion->mflop};
+}
 
 static void tell_keeper(struct loop *loop)
 {
@@ -416,13 +501,17 @@ static void tell_keeper(struct loop *loop)
     }
     for (uint32_t i = 0; i < count; i++) {
         to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
-                                        from[i].metres_mm};
+                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
     }
     /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
-        to[count++] =
-            (struct store_progress){loop->pending[i].job_id, loop->pending[i].epoch,
-                                    loop->pending[i].device_ns, loop->pending[i].metres_mm};
+        to[count++] = progress_of(&loop->pending[i]);
+    }
+    for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
+        struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
+                                            .epoch = loop->unsent[i]->lease.epoch};
+        add_costs(&completion, loop->unsent[i]);
+        to[count++] = progress_of(&completion);
     }
     lease_keeper_report(loop->keeper, to, count);
     int64_t cancelled[LIMIT_CLAIM_JOBS];
@@ -482,34 +571,63 @@ static enum status retries_left(struct loop *loop, bool *left, struct error *err
     return STATUS_OK;
 }
 
+/* What a lost lease means: others may run these jobs by now, so nothing more is spent on them. */
+static void check_lease(struct loop *loop)
+{
+    if (lease_keeper_lost(loop->keeper)) {
+        log_event(loop->config->logger, LOG_WARNING, "lease lost: handing back %u jobs",
+                  loop->running_count);
+        hand_back(loop);
+    }
+}
+
+/* One round: work for the slots, a tick of everything, results to the store. *over: a drain has
+ * nothing left to do. */
+static enum status round_of(struct loop *loop, bool claiming, bool *over, struct error *error)
+{
+    bool nothing = false; /* an empty claim says so */
+    bool offline = false;
+    bool busy = false;
+    enum status status = check_offline(loop, &offline, error);
+    if (status == STATUS_OK && !offline && claiming && wants_jobs(loop)) {
+        status = note_offline(loop, claim(loop, &nothing, error), error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    busy = tick_all(loop);
+    if (loop->offline_ns == 0) {
+        status = note_offline(loop, collect(loop, !busy, error), error);
+    }
+    check_lease(loop);
+    tell_keeper(loop);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (loop->offline_ns != 0 && !busy) {
+        const struct timespec pause = {.tv_nsec = OFFLINE_PAUSE_MS * NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+    *over = !busy && loop->running_count == 0 && (nothing || !claiming);
+    if (*over && claiming && loop->config->drain) {
+        status = note_offline(loop, retries_left(loop, over, error), error);
+        *over = status == STATUS_OK && loop->offline_ns == 0 && loop->retry_count == 0;
+    }
+    return status;
+}
+
 static enum status run(struct loop *loop, struct error *error)
 {
     const struct claim_loop_config *config = loop->config;
     enum status status = STATUS_OK;
-    bool busy = false;
-    while (status == STATUS_OK && !atomic_load(config->stop)) {
-        bool nothing = false; /* an empty claim says so */
-        if (wants_jobs(loop)) {
-            status = claim(loop, &nothing, error);
-            if (status != STATUS_OK) {
-                break;
-            }
-        }
-        busy = tick_all(loop);
-        status = collect(loop, !busy, error);
-        if (lease_keeper_lost(loop->keeper)) {
-            log_event(config->logger, LOG_WARNING, "lease lost: handing back %u jobs",
-                      loop->running_count);
-            hand_back(loop);
-        }
-        tell_keeper(loop);
-        if (status == STATUS_OK && config->drain && nothing && !busy && loop->running_count == 0) {
-            bool left = false;
-            status = retries_left(loop, &left, error);
-            if (!left) {
-                break;
-            }
-        }
+    bool over = false;
+    while (status == STATUS_OK && !atomic_load(config->stop) && !(over && config->drain)) {
+        status = round_of(loop, true, &over, error);
+    }
+    /* Asked to leave: what can be finished in time is. */
+    int64_t until_ns = clock_now_ns(loop->clock) + config->grace_ms * NS_PER_MS;
+    while (status == STATUS_OK && loop->running_count > 0 && clock_now_ns(loop->clock) < until_ns) {
+        status = round_of(loop, false, &over, error);
     }
     if (status == STATUS_OK) {
         hand_back(loop);
@@ -528,10 +646,11 @@ static void loop_finish(struct loop *loop)
             continue;
         }
         while ((job = runner_take(loop->shelf.entries[i].open.runner)) != NULL) {
-            struct stage *stage = job->stage;
-            job_run_destroy(job);
-            stage_cache_put(loop->stages, stage);
+            drop_job(loop, job);
         }
+    }
+    while (loop->unsent_count > 0) {
+        drop_job(loop, loop->unsent[--loop->unsent_count]);
     }
     runner_shelf_finish(&loop->shelf);
     loop->stats.ticks += loop->shelf.ticks;
@@ -566,6 +685,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .planner_config = config->planner_config,
         .slot_count = config->slot_count,
         .thread_count = config->thread_count,
+        .device = config->device,
         .spill_bytes_max = config->spill_bytes_max > 0 ? config->spill_bytes_max : SPILL_BYTES_MAX,
         .always_solo = config->solo,
         .clock = loop->clock,

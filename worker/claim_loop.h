@@ -1,7 +1,11 @@
 /*
  * Claim loop: the life of a worker process. Claims prefix groups, runs them over static slots,
  * reports outcomes with artifacts and cost, keeps its lease alive from a second thread, and on
- * request hands back what it has not finished.
+ * request finishes what it can and hands back the rest.
+ *
+ * A store that cannot be reached does not stop the simulation. What is finished meanwhile waits;
+ * when the lease ends, what still runs is discarded, because it may be somebody else's by now. When
+ * the store is back it gets what waited, and decides by the epochs what of it counts.
  *
  * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
  * else is held meanwhile: if it takes the process with it, no other job is charged for that.
@@ -27,11 +31,16 @@ struct claim_loop_config {
     struct models *models; /* borrowed; NULL: only worlds without a model */
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
-    uint64_t spill_bytes_max;                                  /* per learned world; 0: 8 GiB */
+    const char *device;       /* that learned worlds may use; NULL: auto */
+    uint64_t spill_bytes_max; /* per learned world; 0: 8 GiB */
     struct planner_config planner_config;
     /* A plugin that stays in one call for longer than this ends the process (exit status 6);
      * 0: the greater of 30 s and 20 planner deadlines. */
     int64_t stuck_limit_ms;
+    int64_t grace_ms; /* after `stop`: how long what runs may go on; the rest is handed back */
+    /* How long a store may be silent before the loop ends with what it said; until then it goes on
+     * computing what it has. 0: it ends at once. */
+    int64_t offline_limit_ms;
     const struct logger *logger;
     const atomic_bool *stop; /* set (by a signal handler): hand back and return */
 };

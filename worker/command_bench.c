@@ -2,46 +2,16 @@
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
 #include "worker/bench_engine.h"
+#include "worker/bench_planner.h"
+#include "worker/bench_store.h"
 #include "worker/bench_world.h"
 #include "worker/cli.h"
 
 #include "base/check.h"
-#include "base/units.h"
 #include "engine/bench_nn.h"
-#include "store/bench.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* The store at several batch sizes, against the bare SQLite loop on the same disk. */
-static enum status bench_store(const char *directory, uint32_t jobs, struct bench_result *results,
-                               uint32_t *count, struct error *error)
-{
-    static const uint32_t batches[] = {1, 4, 32, 128};
-    *count = 0;
-    for (size_t i = 0; i < COUNT_OF(batches); i++) {
-        struct store_bench_result measured;
-        /* Small batches pay a commit per few jobs: fewer jobs keep the run short. */
-        uint32_t share = batches[i] < 32 ? jobs / 8 : jobs;
-        enum status status =
-            store_bench(directory, share > 0 ? share : 1, batches[i], &measured, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        struct bench_result *result = &results[(*count)++];
-        *result = (struct bench_result){
-            .value = measured.store_jobs_per_s,
-            .unit = "jobs/s",
-            .baseline = measured.bare_jobs_per_s,
-            .ratio = measured.ratio,
-        };
-        snprintf(result->name, sizeof result->name, "store.claim_complete.batch_%u", batches[i]);
-        snprintf(result->baseline_name, sizeof result->baseline_name,
-                 "bare SQLite loop; fsync p50 %.2f ms",
-                 (double)measured.fsync_p50_ns / (double)NS_PER_MS);
-    }
-    return STATUS_OK;
-}
 
 /* The network kernels, every instruction set of this machine. */
 static enum status bench_kernels(struct bench_result *results, uint32_t *count, struct error *error)
@@ -91,26 +61,33 @@ static void print_results(const struct bench_result *results, uint32_t count)
 int command_bench(int argc, char **argv)
 {
     bool json = false;
-    int64_t jobs = 4000;
     int64_t threads = 2;
     int64_t ticks = 40;
-    const char *directory = ".";
     const char *precision = "bf16";
+    const char *planner = "exec:/usr/bin/python3 scripts/examples/follow.py";
+    struct bench_store_options store = {
+        .directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16};
     struct bench_engine_options engine = {.shape = "128x4", .slots = "1,8,32"};
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &json},
-        {"--directory", "DIR", "store: the disk to measure (.)", .text = &directory},
-        {"--jobs", "N", "store: jobs per repetition (4000)", .number = &jobs},
+        {"--directory", "DIR", "store: the disk to measure (.)", .text = &store.directory},
+        {"--jobs", "N", "store: jobs per repetition; 0: the fleets alone (4000)",
+         .number = &store.jobs},
+        {"--workers", "N,..", "store: sizes of the fleet (10,100,500,2000)",
+         .text = &store.workers},
+        {"--batch", "N", "store: jobs of a fleet worker's claim (16)", .number = &store.batch},
         {"--model", "FILE", "engine: the weights (random ones)", .text = &engine.model},
         {"--random-weights", "WIDTHxLAYERS", "engine: their shape (128x4)", .text = &engine.shape},
         {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &engine.slots},
         {"--threads", "N", "engine: threads of a tick (2)", .number = &threads},
         {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
+        {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
+         .text = &planner},
         {"--precision", "NAME", "engine: bf16 or fp32 (bf16)", .text = &precision},
     };
     const struct cli_command command = {
         "bench",
-        "kernels|engine|world|store [options]",
+        "kernels|engine|planner|world|store [options]",
         "Measures against baselines of the same run.",
         rows,
         COUNT_OF(rows),
@@ -132,7 +109,9 @@ int command_bench(int argc, char **argv)
     } else if (strcmp(what, "kernels") == 0) {
         status = bench_kernels(results, &count, &error);
     } else if (strcmp(what, "store") == 0) {
-        status = bench_store(directory, (uint32_t)jobs, results, &count, &error);
+        status = bench_store(&store, results, &count, &error);
+    } else if (strcmp(what, "planner") == 0) {
+        status = bench_planner(planner, results, &count, &error);
     } else if (strcmp(what, "engine") == 0) {
         engine.precision = precision;
         engine.threads = (uint32_t)threads;
@@ -140,7 +119,8 @@ int command_bench(int argc, char **argv)
         status = bench_engine(&engine, results, &count, &error);
     } else {
         status = error_set(&error, STATUS_USAGE,
-                           "bench: expected kernels, engine, world or store, found \"%s\"", what);
+                           "bench: expected kernels, engine, planner, world or store, found \"%s\"",
+                           what);
     }
     if (status != STATUS_OK) {
         return cli_fail(&error);

@@ -2,11 +2,13 @@
  * swerve doctor: what this machine has, what it lacks, and what that means for Swerve.
  */
 #include "worker/cli.h"
+#include "worker/planner.h"
 #include "worker/revision.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "engine/device.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -123,6 +125,24 @@ static bool check_store(bool json, json_t *list)
     return good;
 }
 
+/* Whether the commands of a shared store could be run here. A machine that cannot is still good for
+ * its owner's planners. */
+static void check_sandbox(bool json, json_t *list)
+{
+    char text[ERROR_TEXT_BYTES + 64];
+    struct error error = {0};
+    const struct planner_confinement confined = {.sandbox = true, .environment_listed = true};
+    if (planner_confinement_check(&confined, &error) == STATUS_OK) {
+        snprintf(
+            text, sizeof text,
+            "exec planners can be confined; by default those of a remote store are, those of a "
+            "store that is a path are not");
+    } else {
+        snprintf(text, sizeof text, "exec planners cannot be confined: %s", error.text);
+    }
+    check_line(json, list, "sandbox", true, text);
+}
+
 int command_doctor(int argc, char **argv)
 {
     bool json = false;
@@ -155,7 +175,10 @@ int command_doctor(int argc, char **argv)
     check_line(json, list, "python", true,
                python ? "python3 is there for exec: planners"
                       : "no /usr/bin/python3: exec: planners in Python need one");
-    check_line(json, list, "gpu", true, "this build has no CUDA backend; worlds run on the CPU");
+    check_sandbox(json, list);
+    char gpu[ERROR_TEXT_BYTES];
+    device_describe(gpu, sizeof gpu);
+    check_line(json, list, "gpu", true, gpu);
     if (json) {
         code = cli_print_json(json_pack("{s:b, s:O}", "ok", good, "checks", list));
     }

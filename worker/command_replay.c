@@ -4,6 +4,7 @@
  * forked or retried.
  */
 #include "worker/cli.h"
+#include "worker/confinement_options.h"
 #include "worker/outcome_build.h"
 #include "worker/revision.h"
 #include "worker/runner_open.h"
@@ -27,6 +28,7 @@ struct replay {
     uint32_t slot_count;
     int64_t deadline_ms;
     bool json;
+    const struct planner_confinement *confinement;
     int64_t same;
     int64_t different;
     json_t *results;
@@ -37,7 +39,8 @@ static bool runner_fits(const struct replay *replay, const struct outcome *outco
     return replay->open.runner != NULL && replay->spec.tier == outcome->tier &&
            strcmp(replay->spec.planner, outcome->planner) == 0 &&
            strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
-           strcmp(replay->spec.sampler, outcome->sampler) == 0;
+           strcmp(replay->spec.sampler, outcome->sampler) == 0 &&
+           strcmp(replay->spec.backend, outcome->backend) == 0;
 }
 
 static enum status use_runner(struct replay *replay, const struct outcome *outcome,
@@ -49,7 +52,8 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     runner_close(&replay->open);
     const struct runner_source source = {
         .models = replay->models,
-        .planner_config = {.tick_deadline_ms = replay->deadline_ms},
+        .planner_config = {.tick_deadline_ms = replay->deadline_ms,
+                           .confinement = replay->confinement},
         .slot_count = replay->slot_count,
         .spill_bytes_max = UINT64_C(8) << 30,
         .clock = clock_system(),
@@ -59,6 +63,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     memcpy(replay->spec.planner, outcome->planner, sizeof replay->spec.planner);
     memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
     memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
+    memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
     enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
     if (status == STATUS_OK) {
         status = runner_open(&source, &replay->spec, &replay->open, error);
@@ -260,6 +265,7 @@ int command_replay(int argc, char **argv)
     bool all = false;
     int64_t slots = 1;
     struct replay replay = {.deadline_ms = 1000};
+    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
         {"--all", NULL, "every outcome of the store, or of --suite", .flag = &all},
@@ -269,6 +275,7 @@ int command_replay(int argc, char **argv)
          .text = &models},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &replay.deadline_ms},
+        CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &replay.json},
     };
     const struct cli_command command = {
@@ -297,7 +304,9 @@ int command_replay(int argc, char **argv)
     if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    if (cli_store_open(url, &replay.store, &error) != STATUS_OK) {
+    if (confinement_options_settle(&confinement, cli_store_url(url), &replay.confinement, &error) !=
+            STATUS_OK ||
+        cli_store_open(url, &replay.store, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     replay.slot_count = (uint32_t)slots;

@@ -4,7 +4,8 @@
  * finished work is found by its key and not repeated.
  */
 #include "worker/cli.h"
-#include "worker/planner.h"
+#include "worker/confinement_options.h"
+#include "worker/planner_trial.h"
 #include "worker/pool.h"
 #include "worker/report.h"
 #include "worker/suite_options.h"
@@ -26,6 +27,8 @@ enum { POLL_MS = 20, PROGRESS_MS = 250, STOP_GRACE_MS = 5000 };
 
 struct run_options {
     struct suite_options suite;
+    struct confinement_options confinement_options;
+    const struct planner_confinement *confinement;
     const char *store_url;
     const char *report;
     const char *gate_rate_text;
@@ -38,12 +41,15 @@ struct run_options {
     bool verbose;
 };
 
-static atomic_bool interrupted;
+static atomic_int interrupted; /* the signal's number; 0: none */
 
+/* The first signal stops in order; with the second the workers are left to themselves: they see
+ * that their parent is gone and hand back. Either way what is finished is in the store. */
 static void on_interrupt(int number)
 {
-    (void)number;
-    atomic_store(&interrupted, true);
+    if (atomic_exchange(&interrupted, number) != 0) {
+        _exit(128 + number);
+    }
 }
 
 /* Whether one of the first `count` jobs has this planner. A suite's jobs name few planners. */
@@ -62,25 +68,19 @@ static bool tried(const struct submission *submission, uint32_t count, const cha
     return false;
 }
 
-/* An exec planner that cannot even start is told to the user now, not job by job. */
-static enum status try_planners(const struct submission *submission, struct error *error)
+/* A planner that cannot even start is told to the user now, not job by job. */
+static enum status try_planners(const struct submission *submission,
+                                const struct planner_confinement *confinement, struct error *error)
 {
     const char *specs[LIMIT_PLANNERS + 1];
     uint32_t spec_count = 0;
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        if (tried(submission, i, specs, &spec_count)) {
-            continue;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < submission->job_count && status == STATUS_OK; i++) {
+        if (!tried(submission, i, specs, &spec_count)) {
+            status = planner_try(submission->specs[i].planner, confinement, PLANNER_TRY_MS, error);
         }
-        const char *spec = submission->specs[i].planner;
-        struct planner *planner = NULL;
-        const struct planner_config config = {.session_count = 1};
-        enum status status = planner_open(spec, &config, &planner, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        planner_close(planner);
     }
-    return STATUS_OK;
+    return status;
 }
 
 static int64_t finished_jobs(const struct store_suite_status *status)
@@ -194,8 +194,10 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
         }
         if (atomic_load(&interrupted)) {
             return error_set(error, STATUS_CANCELLED,
-                             "interrupted; what is finished is kept, run the same command again "
-                             "to go on");
+                             "interrupted with %lld of %lld jobs finished; they are kept: run the "
+                             "same command again to go on",
+                             (long long)finished,
+                             (long long)(finished + now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED]));
         }
         /* With nothing queued the workers could not have finished anything: what is left may be
          * leased to somebody who vanished with an earlier run, and comes back in its time. */
@@ -209,6 +211,18 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     }
 }
 
+/* What workers get: the CPU unless a job was made for a device; "auto" may not change its mind. */
+static const char *device_of(const struct run_options *options, const struct submission *submission)
+{
+    const char *given = options->suite.device;
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        if (strcmp(submission->specs[i].backend, "cpu") != 0) {
+            return strcmp(given, "auto") == 0 ? "cuda:0" : given;
+        }
+    }
+    return "cpu";
+}
+
 static enum status run_jobs(const struct run_options *options, struct store *store,
                             const struct submission *submission, const struct logger *logger,
                             struct error *error)
@@ -217,9 +231,11 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
         .models = options->suite.models,
+        .device = device_of(options, submission),
         .worker_count = (uint32_t)options->workers,
         .slot_count = (uint32_t)options->slots,
         .planner_deadline_ms = options->planner_deadline_ms,
+        .confinement = options->confinement,
         .verbose = options->verbose,
         .logger = logger,
     };
@@ -355,7 +371,7 @@ static int run(const struct run_options *options, const char *path)
         status = report_check(options->report, &error);
     }
     if (status == STATUS_OK) {
-        status = try_planners(&submission, &error);
+        status = try_planners(&submission, options->confinement, &error);
     }
     if (status == STATUS_OK) {
         status = store_open(cli_store_url(options->store_url), &store_config, &store, &error);
@@ -371,6 +387,9 @@ static int run(const struct run_options *options, const char *path)
         code = present(options, store, &submission, wall_s);
     } else {
         code = cli_fail(&error);
+        if (status == STATUS_CANCELLED && atomic_load(&interrupted) != 0) {
+            code = 128 + atomic_load(&interrupted); /* as shells report it */
+        }
     }
     if (store != NULL) {
         store->ops->close(store);
@@ -384,6 +403,7 @@ int command_run(int argc, char **argv)
 {
     struct run_options options = {
         .suite = SUITE_OPTIONS_DEFAULT,
+        .confinement_options = CONFINEMENT_OPTIONS_DEFAULT,
         .workers = sysconf(_SC_NPROCESSORS_ONLN),
         .slots = 16,
         .planner_deadline_ms = 1000,
@@ -397,6 +417,7 @@ int command_run(int argc, char **argv)
         {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &options.planner_deadline_ms},
+        CONFINEMENT_OPTION_ROWS(options.confinement_options),
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
@@ -408,7 +429,9 @@ int command_run(int argc, char **argv)
         "run",
         "SUITE [options]",
         "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met, 6 when a\n"
-        "planner cannot start or jobs are dead (attempts used up, no answer).",
+        "planner cannot start or jobs are dead (attempts used up, no answer), 130 or 143 when a "
+        "signal\n"
+        "interrupted it: what is finished is kept, and the same command goes on.",
         rows,
         COUNT_OF(rows),
         1,
@@ -438,6 +461,10 @@ int command_run(int argc, char **argv)
             return cli_fail(&error);
         }
         options.gate = true;
+    }
+    if (confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
+                                   &options.confinement, &error) != STATUS_OK) {
+        return cli_fail(&error);
     }
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);

@@ -4,8 +4,10 @@
  */
 #include "worker/claim_loop.h"
 #include "worker/cli.h"
+#include "worker/confinement_options.h"
 
 #include "base/check.h"
+#include "engine/device.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,19 +20,29 @@
 /* With "-", a process id, "-" and eight digits it fits an id. */
 enum { WORKER_NAME_BYTES_MAX = LIMIT_ID_BYTES - 24 };
 
+/* A spot machine is told 30 s or more before it is taken away. A server that does not answer is not
+ * waited for: the worker goes on computing, and its supervisor starts it anew after the limit. */
+enum { GRACE_MS = 20000, REMOTE_CALL_MS = 3000, OFFLINE_LIMIT_MS = 600000 };
+
 static atomic_bool stop_requested;
 
+/* The first signal asks, the second ends at once. What is lost then is run again. */
 static void request_stop(int number)
 {
-    (void)number;
-    atomic_store(&stop_requested, true);
+    if (atomic_exchange(&stop_requested, true)) {
+        _exit(128 + number);
+    }
 }
 
-static void install_handlers(void)
+/* With a parent, SIGINT comes from the terminal to both, and the parent sends SIGTERM. */
+static void install_handlers(bool with_parent)
 {
     struct sigaction action = {.sa_handler = request_stop};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
+    if (with_parent) {
+        action.sa_handler = SIG_IGN;
+    }
     sigaction(SIGINT, &action, NULL);
 }
 
@@ -70,6 +82,8 @@ int command_worker(int argc, char **argv)
     int64_t threads = 1;
     int64_t slots = 16;
     int64_t deadline_ms = 1000;
+    int64_t grace_ms = GRACE_MS;
+    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     bool drain = false;
     bool solo = false;
     bool with_parent = false;
@@ -82,9 +96,12 @@ int command_worker(int argc, char **argv)
          .text = &models},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &threads},
         {"--drain", NULL, "end when the pool has nothing left", .flag = &drain},
-        {"--device", "NAME", "auto or cpu", .text = &device},
+        {"--device", "NAME", "of learned worlds: auto, cpu or cuda:N (auto)", .text = &device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &deadline_ms},
+        CONFINEMENT_OPTION_ROWS(confinement),
+        {"--grace-ms", "MS", "after SIGTERM, to finish what runs before the rest goes back (20000)",
+         .number = &grace_ms},
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
          .text = &id},
         {"--exact-id", "ID", NULL, .text = &exact_id},
@@ -104,7 +121,8 @@ int command_worker(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    if (cli_device(device, &error) != STATUS_OK) {
+    struct device chosen;
+    if (device_choose(device, &chosen, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (slots < 1 || slots > LIMIT_SLOTS) {
@@ -117,7 +135,7 @@ int command_worker(int argc, char **argv)
                   (long long)threads);
         return cli_fail(&error);
     }
-    install_handlers();
+    install_handlers(with_parent);
     if (with_parent) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() == 1) {
@@ -130,6 +148,7 @@ int command_worker(int argc, char **argv)
         .drain = drain,
         .solo = solo,
         .thread_count = (uint32_t)threads,
+        .device = device,
         .planner_config = {.tick_deadline_ms = deadline_ms},
         .logger = &logger,
         .stop = &stop_requested,
@@ -138,8 +157,20 @@ int command_worker(int argc, char **argv)
         return cli_fail(&error);
     }
     snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
-    snprintf(config.worker.device, sizeof config.worker.device, "cpu");
-    const struct store_config store_config = {.logger = &logger};
+    snprintf(config.worker.device, sizeof config.worker.device, "%s",
+             chosen.ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
+    const char *url = cli_store_url(store_url);
+    bool remote = strncmp(url, "http", 4) == 0;
+    config.grace_ms = grace_ms;
+    config.offline_limit_ms = remote ? OFFLINE_LIMIT_MS : 0;
+    const struct store_config store_config = {
+        .logger = &logger,
+        .call_deadline_ms = remote ? REMOTE_CALL_MS : 0,
+    };
+    if (confinement_options_settle(&confinement, url, &config.planner_config.confinement, &error) !=
+        STATUS_OK) {
+        return cli_fail(&error);
+    }
     if (models_open(models, NULL, &config.models, &error) != STATUS_OK) {
         if (models != NULL) {
             return cli_fail(&error);
@@ -147,7 +178,7 @@ int command_worker(int argc, char **argv)
         /* Jobs of other tiers do not need them; those that do will say what is wrong. */
         log_event(&logger, LOG_ERROR, "%s", error.text);
     }
-    if (store_open(cli_store_url(store_url), &store_config, &config.store, &error) != STATUS_OK) {
+    if (store_open(url, &store_config, &config.store, &error) != STATUS_OK) {
         models_close(config.models);
         return cli_fail(&error);
     }

@@ -29,7 +29,8 @@ struct lease_keeper {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool stopping;
-    int64_t expires_ns; /* INT64_MAX: never renewed yet */
+    int64_t expires_ns;  /* INT64_MAX: never renewed yet */
+    int64_t answered_ns; /* 0: never */
     int64_t ttl_ms;
     struct store_progress progress[LIMIT_CLAIM_JOBS];
     uint32_t progress_count;
@@ -77,6 +78,7 @@ static void beat(struct lease_keeper *keeper)
                                       &cancelled_count, &ttl_ms, &error);
     pthread_mutex_lock(&keeper->mutex);
     if (status == STATUS_OK) {
+        keeper->answered_ns = clock_now_ns(keeper->clock);
         renew_locked(keeper, sent_ns, ttl_ms);
         remember_cancelled(keeper, cancelled, cancelled_count);
     } else {
@@ -219,6 +221,14 @@ bool lease_keeper_lost(struct lease_keeper *keeper)
     }
     pthread_mutex_unlock(&keeper->mutex);
     return lost;
+}
+
+int64_t lease_keeper_answered_ns(struct lease_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    int64_t answered_ns = keeper->answered_ns;
+    pthread_mutex_unlock(&keeper->mutex);
+    return answered_ns;
 }
 
 uint32_t lease_keeper_cancelled(struct lease_keeper *keeper, int64_t *ids, uint32_t max)

@@ -36,6 +36,9 @@ void lease_keeper_renewed(struct lease_keeper *keeper, int64_t sent_ns, int64_t 
 /* Whether the lease has run out: what is held may be somebody else's now. */
 bool lease_keeper_lost(struct lease_keeper *keeper);
 
+/* When the store last answered a heartbeat, ns of the clock; 0: never. */
+int64_t lease_keeper_answered_ns(struct lease_keeper *keeper);
+
 /* Moves the ids of jobs that were cancelled since the last call into ids[max]; returns how many. */
 uint32_t lease_keeper_cancelled(struct lease_keeper *keeper, int64_t *ids, uint32_t max);
 

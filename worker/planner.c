@@ -101,6 +101,13 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
         CHECK(planner->ops != NULL);
         return instance_open(planner, spec, error);
     case PLANNER_SPEC_PLUGIN:
+        if (config->confinement != NULL && config->confinement->sandbox) {
+            return error_set(error, STATUS_PLANNER,
+                             "planner %s: a plugin runs in the worker's own process, where nothing "
+                             "confines it, and this worker confines planners: make it an exec "
+                             "planner, or start the worker with --planner-sandbox off",
+                             planner->spec);
+        }
         status = plugin_load(planner, spec->target, error);
         return status != STATUS_OK ? status : instance_open(planner, spec, error);
     case PLANNER_SPEC_EXEC:

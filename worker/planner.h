@@ -21,11 +21,25 @@
 
 struct planner;
 
+/* What exec planners may see and do beyond their limits. Borrowed for as long as planners are
+ * opened. SWERVE_TOKEN_FILE and everything else that begins with SWERVE_TOKEN is never theirs. */
+struct planner_confinement {
+    bool sandbox;            /* worker/planner_sandbox.h; plugins are refused then */
+    bool environment_listed; /* of the environment, what is known to be needed, and `environment` */
+    const char *const
+        *paths; /* shown in the sandbox beside the system's and the working directory */
+    uint32_t path_count;
+    const char *const *environment; /* names */
+    uint32_t environment_count;
+    const char *secrets[2]; /* files that must not be visible; NULL: none */
+};
+
 struct planner_config {
     uint32_t session_count;     /* sessions 0 .. session_count - 1 */
     int64_t tick_deadline_ms;   /* for one act() of an exec planner; 0: 1,000 */
     int64_t open_deadline_ms;   /* for start-up of an exec planner; 0: 20,000 */
-    int64_t memory_limit_bytes; /* of an exec planner's process group; 0: 4 GiB */
+    int64_t memory_limit_bytes; /* of each process of an exec planner; 0: 4 GiB */
+    const struct planner_confinement *confinement; /* NULL: none */
 };
 
 /* Checks that a spec is well-formed and names something that exists, without running it. */
@@ -35,6 +49,10 @@ enum status planner_spec_check(const char *spec, struct error *error);
  * revision; plugin: the file's content and config; exec: the command line and the content of every
  * regular file named in it. */
 enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
+
+/* Whether confined planners can be run here, by running one: what stands in the way otherwise. */
+enum status planner_confinement_check(const struct planner_confinement *confinement,
+                                      struct error *error);
 
 enum status planner_open(const char *spec, const struct planner_config *config,
                          struct planner **out, struct error *error);

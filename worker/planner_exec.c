@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,7 +377,8 @@ enum status planner_exec_open(const char *command, const struct planner_config *
         status = shm_create(exec, &shm_fd, error);
     }
     if (status == STATUS_OK) {
-        const struct process_limits limits = {config->memory_limit_bytes, EXEC_FILES_MAX};
+        const struct process_limits limits = {config->memory_limit_bytes, EXEC_FILES_MAX,
+                                              config->confinement};
         status = process_start(&exec->process, &words, shm_fd, exec->shm_bytes, &limits, error);
         exec->alive = status == STATUS_OK;
     }
@@ -396,6 +398,35 @@ enum status planner_exec_open(const char *command, const struct planner_config *
     }
     *out = exec;
     return STATUS_OK;
+}
+
+enum status planner_confinement_check(const struct planner_confinement *confinement,
+                                      struct error *error)
+{
+    struct planner_argv words;
+    struct planner_process process;
+    const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement};
+    enum status status = planner_argv_parse("/bin/true", &words, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int fd = memfd_create("swerve-check", MFD_CLOEXEC);
+    if (fd < 0) {
+        return error_set(error, STATUS_IO, "planner check: %s", strerror(errno));
+    }
+    status = process_start(&process, &words, fd, 0, &limits, error);
+    close(fd);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    process_end(&process, EXIT_GRACE_NS);
+    if (process.exit_code != CLD_EXITED || process.exit_value != 0) {
+        char text[96];
+        process_exit_text(&process, text, sizeof text);
+        status = error_set(error, STATUS_PLANNER, "planner check: /bin/true %s", text);
+    }
+    process_finish(&process);
+    return status;
 }
 
 uint32_t planner_exec_wants(const struct planner_exec *exec)

@@ -5,6 +5,8 @@
 #include "worker/planner_process.h"
 
 #include "base/units.h"
+#include "worker/planner_environment.h"
+#include "worker/planner_sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +45,8 @@ struct plumbing {
     int in[2];  /* socket pair: ours, child's */
     int out[2]; /* pipe: ours (read), child's (write) */
     int err[2];
-    int start[2]; /* carries errno if exec fails, closes if it succeeds */
+    int start[2]; /* carries a struct sandbox_fault if exec fails, closes if it succeeds */
+    int go[2];    /* child's end, ours: a byte once its users are known, for the sandbox */
 };
 
 static void plumbing_close(struct plumbing *plumbing, int end)
@@ -52,14 +55,15 @@ static void plumbing_close(struct plumbing *plumbing, int end)
     close_fd(&plumbing->out[end]);
     close_fd(&plumbing->err[end]);
     close_fd(&plumbing->start[end]);
+    close_fd(&plumbing->go[1 - end]);
 }
 
 static int plumbing_open(struct plumbing *plumbing)
 {
-    *plumbing = (struct plumbing){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    *plumbing = (struct plumbing){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->in) == 0 &&
         pipe2(plumbing->out, O_CLOEXEC) == 0 && pipe2(plumbing->err, O_CLOEXEC) == 0 &&
-        pipe2(plumbing->start, O_CLOEXEC) == 0 &&
+        pipe2(plumbing->start, O_CLOEXEC) == 0 && pipe2(plumbing->go, O_CLOEXEC) == 0 &&
         fcntl(plumbing->out[0], F_SETFL, O_NONBLOCK) == 0 &&
         fcntl(plumbing->err[0], F_SETFL, O_NONBLOCK) == 0) {
         return 0;
@@ -106,66 +110,133 @@ static int arrange_descriptors(const struct plumbing *plumbing, int shm_fd)
     return COUNT - 1;
 }
 
-_Noreturn static void child_main(const char *path, char *const *argv, char *const *environment,
-                                 const struct plumbing *plumbing, int shm_fd,
-                                 const struct process_limits *limits, pid_t parent)
+/* What the child needs, all of it made before the fork. */
+struct child_plan {
+    const char *path;
+    char *const *argv;
+    char *const *environment;
+    const struct plumbing *plumbing;
+    const struct process_limits *limits;
+    const struct sandbox *sandbox; /* NULL: none */
+    int shm_fd;
+    pid_t parent;
+};
+
+/* Our parent may have died before we asked to be told. In a namespace of our own its number is not
+ * known, but the start pipe has lost its reader then. */
+static bool parent_lives(const struct child_plan *plan, int start_fd)
 {
-    int start_fd = arrange_descriptors(plumbing, shm_fd);
+    if (plan->sandbox == NULL) {
+        return getppid() == plan->parent;
+    }
+    struct pollfd watched = {.fd = start_fd, .events = 0};
+    return poll(&watched, 1, 0) == 0;
+}
+
+/* Everything between fork and exec but the descriptors. */
+static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fault *fault)
+{
     sigset_t none;
     sigemptyset(&none);
-    if (start_fd >= 0 && setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-        getppid() == parent) {
-        signal(SIGPIPE, SIG_DFL);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        limit(RLIMIT_CORE, 0);
-        limit(RLIMIT_DATA, (rlim_t)limits->memory_bytes);
-        limit(RLIMIT_NOFILE, limits->files);
-        execve(path, argv, environment);
+    if (setpgid(0, 0) != 0) {
+        *fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
+        return -1;
     }
-    int code = errno;
-    ssize_t wrote = start_fd >= 0 ? write(start_fd, &code, sizeof code) : 0;
-    _exit(wrote == (ssize_t)sizeof code ? 127 : 126);
+    if (plan->sandbox != NULL && sandbox_enter(plan->sandbox, fault) != 0) {
+        return -1;
+    }
+    /* After the change of users, which forgets it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !parent_lives(plan, start_fd)) {
+        *fault = (struct sandbox_fault){ECHILD, SANDBOX_EXEC, 0};
+        return -1;
+    }
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_DATA, (rlim_t)plan->limits->memory_bytes);
+    limit(RLIMIT_NOFILE, plan->limits->files);
+    return plan->sandbox != NULL ? sandbox_filter(fault) : 0;
 }
 
-/* Our environment plus where the shared memory is. One malloc; the texts inside it too. */
-static char **environment_make(size_t shm_bytes)
+_Noreturn static void child_main(const struct child_plan *plan)
 {
-    enum { ADDED = 2, ADDED_BYTES = 64 };
-    size_t count = 0;
-    while (environ != NULL && environ[count] != NULL) {
-        count++;
+    struct sandbox_fault fault = {.code = 0};
+    char go = '\0';
+    close(plan->plumbing->go[1]); /* or its end would not be seen */
+    if (plan->sandbox != NULL && read(plan->plumbing->go[0], &go, 1) != 1) {
+        _exit(126); /* our parent gave up, or died */
     }
-    char **list = malloc((count + ADDED + 1) * sizeof *list + ADDED * ADDED_BYTES);
-    if (list == NULL) {
-        return NULL;
+    int start_fd = arrange_descriptors(plan->plumbing, plan->shm_fd);
+    if (start_fd < 0) {
+        _exit(126);
     }
-    char *texts = (char *)(list + count + ADDED + 1);
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(environ[i], "SWERVE_SHM_", 11) != 0) {
-            list[kept++] = environ[i];
-        }
+    if (settle(plan, start_fd, &fault) == 0) {
+        execve(plan->path, plan->argv, plan->environment);
+        fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
     }
-    snprintf(texts, ADDED_BYTES, "SWERVE_SHM_FD=%d", PROCESS_SHM_FD);
-    snprintf(texts + ADDED_BYTES, ADDED_BYTES, "SWERVE_SHM_BYTES=%zu", shm_bytes);
-    list[kept++] = texts;
-    list[kept++] = texts + ADDED_BYTES;
-    list[kept] = NULL;
-    return list;
+    ssize_t wrote = write(start_fd, &fault, sizeof fault);
+    _exit(wrote == (ssize_t)sizeof fault ? 127 : 126);
 }
 
-/* The child's errno if its exec failed, 0 once exec has happened. */
-static int start_result(int fd)
+/* The child's fault if its start failed; code 0 once exec has happened. */
+static void start_result(int fd, struct sandbox_fault *fault)
 {
-    int code = 0;
+    *fault = (struct sandbox_fault){.code = 0};
     for (;;) {
-        ssize_t got = read(fd, &code, sizeof code);
+        ssize_t got = read(fd, fault, sizeof *fault);
+        if (got > 0 && (got != (ssize_t)sizeof *fault || fault->code == 0)) {
+            fault->code = ECHILD;
+        }
         if (got >= 0 || errno != EINTR) {
-            return got == (ssize_t)sizeof code ? (code != 0 ? code : ECHILD) : 0;
+            return;
         }
     }
+}
+
+/* The child's process id once exec has happened; -1 and a fault otherwise, nothing left behind. */
+static pid_t launch(const struct child_plan *plan, struct plumbing *plumbing,
+                    struct sandbox_fault *fault)
+{
+    pid_t pid = plan->sandbox != NULL ? sandbox_clone() : fork();
+    if (pid == 0) {
+        child_main(plan);
+    }
+    *fault = (struct sandbox_fault){errno, SANDBOX_USERS, 0};
+    plumbing_close(plumbing, 1);
+    if (pid < 0) {
+        fault->step = plan->sandbox != NULL ? SANDBOX_USERS : SANDBOX_EXEC;
+        return -1;
+    }
+    bool mapped = plan->sandbox == NULL ||
+                  (sandbox_map_users(pid) == 0 && write(plumbing->go[1], "g", 1) == 1);
+    fault->code = errno;
+    close_fd(&plumbing->go[1]);
+    if (mapped) {
+        start_result(plumbing->start[0], fault);
+    }
+    close_fd(&plumbing->start[0]);
+    if (fault->code == 0) {
+        return pid;
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    return -1;
+}
+
+static enum status tell_fault(const struct child_plan *plan, const struct sandbox_fault *fault,
+                              struct error *error)
+{
+    char text[ERROR_TEXT_BYTES / 2];
+    if (plan->sandbox == NULL) {
+        return error_set(error, STATUS_PLANNER, "planner program %s: cannot be started: %s",
+                         plan->path, strerror(fault->code));
+    }
+    sandbox_fault_text(plan->sandbox, fault, text, sizeof text);
+    return error_set(error, STATUS_PLANNER, "planner program %.400s: cannot be started: %s",
+                     plan->path, text);
 }
 
 enum status process_start(struct planner_process *process, const struct planner_argv *words,
@@ -174,49 +245,53 @@ enum status process_start(struct planner_process *process, const struct planner_
 {
     memset(process, 0, sizeof *process);
     process->pid_fd = process->in_fd = process->out_fd = process->err_fd = -1;
+    const struct planner_confinement *confinement = limits->confinement;
     char path[LIMIT_PATH_BYTES];
-    enum status status = planner_program_find(words->argv[0], path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    char **environment = environment_make(shm_bytes);
-    if (environment == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner program %s: out of memory", path);
-    }
+    char **environment = NULL;
+    struct sandbox *sandbox = NULL;
+    struct sandbox_fault fault;
     struct plumbing plumbing;
+    enum status status = planner_program_find(words->argv[0], path, error);
+    if (status == STATUS_OK && confinement != NULL && confinement->sandbox) {
+        status = sandbox_prepare(confinement, &sandbox, error);
+    }
+    if (status == STATUS_OK) {
+        status =
+            planner_environment_make(confinement, PROCESS_SHM_FD, shm_bytes, &environment, error);
+    }
+    if (status != STATUS_OK) {
+        goto done;
+    }
     int code = plumbing_open(&plumbing);
     if (code != 0) {
-        free(environment);
-        return error_set(error, STATUS_IO, "planner program %s: pipes: %s", path, strerror(code));
+        status = error_set(error, STATUS_IO, "planner program %s: pipes: %s", path, strerror(code));
+        goto done;
     }
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid == 0) {
-        child_main(path, words->argv, environment, &plumbing, shm_fd, limits, parent);
-    }
-    code = errno;
-    free(environment);
-    plumbing_close(&plumbing, 1);
-    if (pid > 0) {
-        code = start_result(plumbing.start[0]);
-    }
-    close_fd(&plumbing.start[0]);
-    if (code != 0 && pid > 0) {
-        kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-    }
-    if (pid < 0 || code != 0) {
+    const struct child_plan plan = {
+        .path = path,
+        .argv = words->argv,
+        .environment = environment,
+        .plumbing = &plumbing,
+        .limits = limits,
+        .sandbox = sandbox,
+        .shm_fd = shm_fd,
+        .parent = getpid(),
+    };
+    pid_t pid = launch(&plan, &plumbing, &fault);
+    if (pid < 0) {
         plumbing_close(&plumbing, 0);
-        return error_set(error, STATUS_PLANNER, "planner program %s: cannot be started: %s", path,
-                         strerror(code));
+        status = tell_fault(&plan, &fault, error);
+        goto done;
     }
     process->pid = pid;
     process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
     process->in_fd = plumbing.in[0];
     process->out_fd = plumbing.out[0];
     process->err_fd = plumbing.err[0];
-    return STATUS_OK;
+done:
+    free(environment);
+    sandbox_free(sandbox);
+    return status;
 }
 
 /* ---- talk ---- */

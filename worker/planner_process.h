@@ -3,12 +3,14 @@
  * it without ever blocking beyond a deadline, and ending it. Knows nothing of the protocol.
  *
  * The child gets: stdin (a socket, so that writing to a dead child is an error and not SIGPIPE),
- * stdout and stderr (pipes), shared memory on descriptor 3, and no other descriptor of ours.
+ * stdout and stderr (pipes), shared memory on descriptor 3, and no other descriptor of ours. What
+ * else it may see and do is the sandbox's business (worker/planner_sandbox.h).
  */
 #ifndef SWERVE_WORKER_PLANNER_PROCESS_H
 #define SWERVE_WORKER_PLANNER_PROCESS_H
 
 #include "base/status.h"
+#include "worker/planner.h"
 #include "worker/planner_spec.h"
 
 #include <stdbool.h>
@@ -33,6 +35,7 @@ struct planner_process {
 struct process_limits {
     int64_t memory_bytes; /* private writable memory (RLIMIT_DATA) of each process */
     uint32_t files;
+    const struct planner_confinement *confinement; /* NULL: none */
 };
 
 /* Monotonic time for deadlines. */

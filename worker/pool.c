@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "worker/cli.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,6 +23,7 @@ extern char **environ;
 enum {
     POOL_DEATHS_MAX = 50,
     POOL_DEATHS_LOGGED = 5, /* of one pool: enough to see why things are slow */
+    ARGUMENTS_MAX = 32 + 4 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to. */
@@ -43,6 +45,21 @@ static void log_death(const struct pool *pool, const struct pool_worker *worker,
     }
 }
 
+static void add_confinement(const struct planner_confinement *confinement, const char **argv,
+                            size_t *argc)
+{
+    argv[(*argc)++] = "--planner-sandbox";
+    argv[(*argc)++] = confinement->sandbox ? "on" : "off";
+    for (uint32_t i = 0; i < confinement->path_count; i++) {
+        argv[(*argc)++] = "--planner-path";
+        argv[(*argc)++] = confinement->paths[i];
+    }
+    for (uint32_t i = 0; i < confinement->environment_count; i++) {
+        argv[(*argc)++] = "--planner-env";
+        argv[(*argc)++] = confinement->environment[i];
+    }
+}
+
 static enum status spawn_worker(struct pool *pool, uint32_t index, struct error *error)
 {
     const struct pool_config *config = &pool->config;
@@ -53,24 +70,18 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
     snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
-    const char *argv[] = {"swerve",
-                          "worker",
-                          "--store",
-                          config->store_url,
-                          "--pool",
-                          config->pool,
-                          "--slots",
-                          slots,
-                          "--planner-deadline-ms",
-                          deadline,
-                          "--exact-id",
-                          worker->worker_id,
-                          "--with-parent",
-                          NULL,
-                          NULL,
-                          NULL,
-                          NULL};
-    size_t argc = COUNT_OF(argv) - 4;
+    const char *argv[ARGUMENTS_MAX] = {
+        "swerve",          "worker",     "--store",
+        config->store_url, "--pool",     config->pool,
+        "--slots",         slots,        "--planner-deadline-ms",
+        deadline,          "--exact-id", worker->worker_id,
+        "--grace-ms",      "0",          "--with-parent",
+    };
+    size_t argc = 0;
+    while (argv[argc] != NULL) {
+        argc++;
+    }
+    add_confinement(config->confinement, argv, &argc);
     if (config->verbose) {
         argv[argc++] = "--verbose";
     }
@@ -78,6 +89,11 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         argv[argc++] = "--models";
         argv[argc++] = config->models;
     }
+    if (config->device != NULL) {
+        argv[argc++] = "--device";
+        argv[argc++] = config->device;
+    }
+    CHECK(argc < ARGUMENTS_MAX);
     pid_t pid;
     int failure =
         posix_spawn(&pid, "/proc/self/exe", NULL, NULL, (char *const *)(uintptr_t)argv, environ);

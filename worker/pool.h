@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "store/store.h"
+#include "worker/planner.h"
 
 #include <sys/types.h>
 
@@ -17,9 +18,11 @@ struct pool_config {
     const char *store_url;
     const char *pool;
     const char *models; /* directory; NULL: as the workers find it */
+    const char *device; /* of learned worlds; NULL: auto */
     uint32_t worker_count;
     uint32_t slot_count;
     int64_t planner_deadline_ms;
+    const struct planner_confinement *confinement;
     bool verbose;
     const struct logger *logger; /* borrowed; may be NULL */
 };

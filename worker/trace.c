@@ -260,10 +260,16 @@ static enum status check_ticks(const struct trace_reader *reader, uint32_t index
 {
     const struct trace_rollout_view *view = &reader->rollouts[index];
     uint32_t first = view->header.first_tick;
+    /* Of an empty rollout too: its last tick is taken to be its first. */
+    if ((uint64_t)first + view->header.tick_count > LIMIT_HORIZON_TICKS + 1) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "trace: rollout %u: expected ticks up to %d, found %u from tick %u", index,
+                         LIMIT_HORIZON_TICKS, view->header.tick_count, first);
+    }
     if (view->header.tick_count == 0) {
         return STATUS_OK;
     }
-    if (first > LIMIT_HORIZON_TICKS || first > end_tick(reader, view->header.parent)) {
+    if (first > end_tick(reader, view->header.parent)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "trace: rollout %u: begins at tick %u, its parent ends before", index,
                          first);

@@ -21,7 +21,7 @@ static struct model *open_tiny(enum nn_precision precision, uint32_t cpu_flags)
     struct model *model = NULL;
     struct error error = {0};
     snprintf(path, sizeof path, "%s/tiny.safetensors", data_directory);
-    const struct model_open_options options = {precision, cpu_flags};
+    const struct model_open_options options = {precision, cpu_flags, false};
     EXPECT_OK(model_open(path, &options, &model, &error), error);
     return model;
 }
@@ -166,7 +166,7 @@ static struct model *make_random(enum nn_precision precision, uint32_t steps)
     for (uint32_t i = 0; i <= steps; i++) {
         config.schedule[i] = (double)i / steps;
     }
-    const struct model_open_options options = {precision, cpu_flags_detect()};
+    const struct model_open_options options = {precision, cpu_flags_detect(), false};
     EXPECT_OK(model_random(&config, &options, 5, &model, &error), error);
     return model;
 }

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
     struct dump dump = {.ticks = (uint32_t)atoi(argv[4])};
     uint32_t clips = (uint32_t)atoi(argv[5]);
     const struct model_open_options options = {strcmp(argv[2], "bf16") == 0 ? NN_BF16 : NN_FP32,
-                                               cpu_flags_detect()};
+                                               cpu_flags_detect(), false};
     dump.degree = strcmp(argv[3], "agents") == 0 ? LAYOUT_AGENTS : LAYOUT_MAP;
     dump.scenes = clips * (uint32_t)(argc - 8);
     if (model_open(argv[1], &options, &model, &error) != STATUS_OK ||

@@ -379,8 +379,150 @@ static void anything_else_is_refused(void)
     json_decref(good);
 }
 
+/* ---- without a document ---- */
+
+static void make_plain(char *text, size_t capacity)
+{
+    for (size_t i = 0; i < capacity && text[i] != '\0'; i++) {
+        bool plain = text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' && text[i] != '\\';
+        text[i] = plain ? text[i] : '_';
+    }
+}
+
+/* Bounds of what the scanner takes: text that stands for itself, seeds and ids of 18 digits. */
+static void make_outcome_plain(struct outcome *outcome)
+{
+    char *const texts[] = {outcome->suite_id,      outcome->scenario_id, outcome->scenario_hash,
+                           outcome->branch_id,     outcome->planner,     outcome->planner_hash,
+                           outcome->pool,          outcome->model_hash,  outcome->sampler,
+                           outcome->backend,       outcome->revision,    outcome->trace_hash,
+                           outcome->artifact_hash, outcome->error,       outcome->health_check,
+                           outcome->evidence_hash};
+    int64_t *const numbers[] = {&outcome->id,        &outcome->job_id,  &outcome->epoch,
+                                &outcome->metres_mm, &outcome->mflop,   &outcome->parent_job_id,
+                                &outcome->device_ns, &outcome->audit_of};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        make_plain(texts[i], SIZE_MAX);
+    }
+    for (size_t i = 0; i < COUNT_OF(outcome->slice); i++) {
+        make_plain(outcome->slice[i], SIZE_MAX);
+    }
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        *numbers[i] %= 1000000000000000000;
+    }
+    outcome->seed %= UINT64_C(1) << 53;
+}
+
+/* What the scanner takes of the text, the decoder takes, and they find the same. */
+static bool scan_agrees(const char *text, size_t bytes)
+{
+    static struct outcome scanned;
+    static struct outcome decoded;
+    struct error error;
+    json_t *root = NULL;
+    struct json_scan scan = json_scan_begin(text, bytes);
+    if (!outcome_scan(&scan, &scanned) || scan.at != scan.end) {
+        return false;
+    }
+    EXPECT_OK(json_read_text("test", text, bytes, &root, &error), error);
+    struct json_cursor cursor = json_cursor_root("test", root);
+    EXPECT_OK(outcome_decode(&cursor, &decoded, &error), error);
+    json_decref(root);
+    normalise_nan(&scanned);
+    normalise_nan(&decoded);
+    EXPECT(memcmp(&scanned, &decoded, sizeof scanned) == 0);
+    return true;
+}
+
+static void the_scanner_finds_what_the_decoder_finds(void)
+{
+    static struct outcome in;
+    static struct outcome out;
+    struct error error;
+    uint32_t mutants_taken = 0;
+    for (int round = 0; round < 600; round++) {
+        draw_outcome(&in);
+        if (round % 2 == 0) {
+            make_outcome_plain(&in);
+        }
+        json_t *document = outcome_encode(&in);
+        char *encoded = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        EXPECT(encoded != NULL);
+        json_decref(document);
+        struct json_text text = {0};
+        outcome_write(&text, &in);
+        EXPECT(!text.failed);
+        EXPECT(scan_agrees(encoded, strlen(encoded)) || round % 2 != 0);
+        EXPECT(scan_agrees(text.data, text.bytes) || round % 2 != 0);
+        for (int i = 0; i < 30; i++) {
+            static const char bytes[] = "0123456789.eE+-\"\\{}[],: ntf\x01\x80";
+            size_t at = draw() % text.bytes;
+            char kept = text.data[at];
+            text.data[at] = bytes[draw() % (sizeof bytes - 1)];
+            mutants_taken += scan_agrees(text.data, text.bytes);
+            text.data[at] = kept;
+            EXPECT(!scan_agrees(text.data, draw() % text.bytes));
+        }
+        json_t *root = NULL;
+        EXPECT_OK(json_read_text("test", text.data, text.bytes, &root, &error), error);
+        struct json_cursor cursor = json_cursor_root("test", root);
+        EXPECT_OK(outcome_decode(&cursor, &out, &error), error);
+        json_decref(root);
+        normalise_nan(&in);
+        normalise_nan(&out);
+        EXPECT(memcmp(&in, &out, sizeof in) == 0);
+        free(encoded);
+        free(text.data);
+    }
+    EXPECT(mutants_taken > 1000);
+}
+
+static void leases_and_completions_are_scanned(void)
+{
+    static struct job_lease lease;
+    static struct job_lease lease_out;
+    static struct outcome outcomes[3];
+    struct job_completion completion = {.job_id = 7, .epoch = 2, .outcomes = outcomes};
+    struct job_completion completion_out;
+    struct outcome *list = NULL;
+    strcpy(lease.spec.key, "key");
+    lease.spec.seed = 1 << 20;
+    lease.epoch = 3;
+    struct json_text text = {0};
+    job_lease_write(&text, &lease);
+    struct json_scan scan = json_scan_begin(text.data, text.bytes);
+    EXPECT(job_lease_scan(&scan, &lease_out) && scan.at == scan.end);
+    EXPECT(memcmp(&lease, &lease_out, sizeof lease) == 0);
+    for (uint32_t count = 0; count <= 3; count++) {
+        text.bytes = 0;
+        completion.outcome_count = count;
+        for (uint32_t i = 0; i < count; i++) {
+            draw_outcome(&outcomes[i]);
+            make_outcome_plain(&outcomes[i]);
+            normalise_nan(&outcomes[i]);
+        }
+        job_completion_write(&text, &completion);
+        scan = json_scan_begin(text.data, text.bytes);
+        EXPECT(job_completion_scan(&scan, &completion_out, &list) && scan.at == scan.end);
+        EXPECT(completion_out.outcome_count == count && completion_out.epoch == 2);
+        for (uint32_t i = 0; i < count; i++) {
+            normalise_nan(&list[i]);
+            EXPECT(memcmp(&list[i], &outcomes[i], sizeof list[i]) == 0);
+        }
+        free(list);
+        list = NULL;
+        for (size_t bytes = 0; bytes < text.bytes; bytes += 7) {
+            scan = json_scan_begin(text.data, bytes);
+            EXPECT(!job_completion_scan(&scan, &completion_out, &list));
+        }
+    }
+    free(text.data);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(outcomes_read_back_exactly), TEST(jobs_read_back_exactly),
-                    TEST(ill_formed_text_is_made_well_formed), TEST(anything_else_is_refused));
+                    TEST(ill_formed_text_is_made_well_formed), TEST(anything_else_is_refused),
+                    TEST(the_scanner_finds_what_the_decoder_finds),
+                    TEST(leases_and_completions_are_scanned));
 }

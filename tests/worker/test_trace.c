@@ -261,6 +261,20 @@ static void a_hole_between_ticks_is_refused(void)
     artifact_finish(&a);
 }
 
+/* Whoever walks a rollout up to its last tick would walk for ever. */
+static void an_empty_rollout_far_beyond_the_horizon_is_refused(void)
+{
+    struct trace_file_header file = {.rollout_count = 1};
+    struct trace_rollout_header header = {.first_tick = UINT32_MAX, .parent = -1};
+    uint8_t data[sizeof file + sizeof header];
+    memcpy(file.magic, TRACE_MAGIC, sizeof file.magic);
+    memcpy(data, &file, sizeof file);
+    memcpy(data + sizeof file, &header, sizeof header);
+    EXPECT(!survives(data, sizeof data));
+    memset(data + sizeof file + offsetof(struct trace_rollout_header, first_tick), 0, 4);
+    EXPECT(survives(data, sizeof data));
+}
+
 static void the_digest_depends_on_every_byte(void)
 {
     uint8_t data[77] = {0};
@@ -278,5 +292,7 @@ int main(void)
 {
     return TEST_RUN(TEST(what_was_recorded_is_read_back), TEST(the_hash_is_that_of_all_ticks),
                     TEST(a_truncated_artifact_is_refused), TEST(a_mutated_artifact_never_crashes),
-                    TEST(a_hole_between_ticks_is_refused), TEST(the_digest_depends_on_every_byte));
+                    TEST(a_hole_between_ticks_is_refused),
+                    TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
+                    TEST(the_digest_depends_on_every_byte));
 }

@@ -1,0 +1,254 @@
+/*
+ * The two backends of learned worlds. See backend.h.
+ */
+#include "engine/backend.h"
+
+#include "base/check.h"
+#include "engine/model_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct backend {
+    const struct model *model;
+    uint32_t batch;
+    /* the CPU */
+    struct workspace *workspace;
+    uint8_t *layout; /* [FRAME_BYTES] */
+    /* a device */
+    struct device device;
+    struct device_session *session;
+    struct page_backing backing;
+};
+
+/* kernels/device.h repeats these numbers. */
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), "differs from device.h")
+SAME(FRAME_BYTES, DEVICE_FRAME_BYTES);
+SAME(TOKENS, DEVICE_TOKENS);
+SAME(NN_PAGES_MAX, DEVICE_PAGES_MAX);
+SAME(COND_COUNT, DEVICE_COND);
+SAME(MODEL_FEATURES, DEVICE_FEATURES);
+SAME(MODEL_STEPS_MAX, DEVICE_STEPS_MAX);
+SAME(MODEL_LAYERS_MAX, DEVICE_LAYERS_MAX);
+SAME(LAYOUT_AGENTS, 0);
+SAME(LAYOUT_MAP, 1);
+SAME(CAMERA_COUNT, 3);
+
+static bool on_device(const struct backend *backend)
+{
+    return backend->device.ops != NULL;
+}
+
+/* ---- moving pages ---- */
+
+static bool save_page(void *context, uint32_t frame, void *out)
+{
+    struct backend *backend = context;
+    const struct device_ops *ops = backend->device.ops;
+    struct device_text why;
+    return ops->page_save(backend->session, frame, out, &why) == DEVICE_OK &&
+           ops->page_wait(backend->session, &why) == DEVICE_OK;
+}
+
+/* The pool's page begins with what the caller keeps there; its frame is the last FRAME_BYTES. */
+static bool load_page(void *context, uint32_t frame, const void *page, const void *bytes)
+{
+    struct backend *backend = context;
+    const struct device_ops *ops = backend->device.ops;
+    struct device_text why;
+    const uint8_t *staging = backend->backing.staging;
+    size_t header = (size_t)((const uint8_t *)bytes - staging) - FRAME_BYTES;
+    (void)page; /* staging holds the same, and is pinned */
+    return ops->page_load(backend->session, frame, staging + header, bytes, &why) == DEVICE_OK &&
+           ops->page_wait(backend->session, &why) == DEVICE_OK;
+}
+
+/* ---- create and destroy ---- */
+
+static enum status create_device(struct backend *backend, const struct backend_config *config,
+                                 struct error *error)
+{
+    size_t bytes = forward_memory_bytes(config->model);
+    backend->device = *config->device;
+    backend->batch = config->slot_count;
+    backend->backing = (struct page_backing){
+        .context = backend,
+        .bytes = bytes,
+        .staging = backend->device.ops->host_alloc(config->page_bytes + bytes),
+        .save = save_page,
+        .load = load_page,
+    };
+    if (backend->backing.staging == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no pinned memory for a page of %zu bytes",
+                         config->page_bytes + bytes);
+    }
+    return STATUS_OK;
+}
+
+enum status backend_create(const struct backend_config *config, struct backend **out,
+                           struct error *error)
+{
+    CHECK(config->slot_count > 0 && config->page_bytes % PAGE_ALIGN == 0);
+    struct backend *backend = calloc(1, sizeof *backend);
+    if (backend == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no memory for a backend");
+    }
+    enum status status;
+    backend->model = config->model;
+    backend->batch = 1;
+    if (config->device != NULL && config->device->ops != NULL) {
+        status = create_device(backend, config, error);
+    } else {
+        backend->layout = aligned_alloc(PAGE_ALIGN, FRAME_BYTES);
+        status =
+            backend->layout != NULL
+                ? workspace_create(config->model, config->thread_count, &backend->workspace, error)
+                : error_set(error, STATUS_NO_MEMORY, "no memory for a layout");
+    }
+    if (status != STATUS_OK) {
+        backend_destroy(backend);
+        return status;
+    }
+    *out = backend;
+    return STATUS_OK;
+}
+
+enum status backend_start(struct backend *backend, uint32_t frame_count, struct error *error)
+{
+    if (!on_device(backend)) {
+        return STATUS_OK;
+    }
+    struct model_device model;
+    struct device_text why = {""};
+    const struct device_options options = {
+        .device = backend->device.index,
+        .slot_count = backend->batch,
+        .page_count = frame_count,
+        .plain = backend->device.plain,
+    };
+    enum status status = model_describe(backend->model, &model, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int fault = backend->device.ops->open(&model.description, &options, &backend->session, &why);
+    return fault == DEVICE_OK ? STATUS_OK
+                              : device_error(error, fault, backend->device.backend, &why);
+}
+
+void backend_destroy(struct backend *backend)
+{
+    if (backend == NULL) {
+        return;
+    }
+    if (on_device(backend)) {
+        backend->device.ops->close(backend->session);
+        backend->device.ops->host_free(backend->backing.staging);
+    }
+    workspace_destroy(backend->workspace);
+    free(backend->layout);
+    free(backend);
+}
+
+uint32_t backend_batch(const struct backend *backend)
+{
+    return backend->batch;
+}
+
+size_t backend_memory_bytes(const struct backend *backend)
+{
+    return on_device(backend) ? 0 : forward_memory_bytes(backend->model);
+}
+
+const struct page_backing *backend_backing(const struct backend *backend)
+{
+    return on_device(backend) ? &backend->backing : NULL;
+}
+
+uint8_t *backend_layout(struct backend *backend, uint32_t index)
+{
+    CHECK(index < backend->batch);
+    return on_device(backend) ? backend->device.ops->layout(backend->session, index)
+                              : backend->layout;
+}
+
+/* ---- ticks ---- */
+
+static void fill_record(const struct backend_slot *slot, struct device_slot *record)
+{
+    const struct forward_input *input = &slot->input;
+    *record = (struct device_slot){
+        .seed = input->seed,
+        .ego = {input->ego.x_m, input->ego.y_m, input->ego.heading_rad},
+        .active = 1,
+        .tick = input->tick,
+        .window = {input->window.i, input->window.j},
+        .degree = (uint32_t)input->degree,
+        .page_count = input->page_count,
+        .write_page = slot->write_frame,
+    };
+    for (uint32_t i = 0; i < input->page_count; i++) {
+        record->page[i] = slot->page_frames[i];
+        record->page_window[i][0] = input->pages[i].window.i;
+        record->page_window[i][1] = input->pages[i].window.j;
+    }
+    memcpy(record->cond, input->cond, sizeof record->cond);
+}
+
+/* Slots are packed into the session's first ones: its bits do not depend on where a slot is. */
+static enum status tick_device(struct backend *backend, struct backend_slot *slots, uint32_t count,
+                               struct error *error)
+{
+    const struct device_ops *ops = backend->device.ops;
+    struct device_slot *records = ops->slots(backend->session);
+    struct device_text why = {""};
+    for (uint32_t i = 0; i < count; i++) {
+        fill_record(&slots[i], &records[i]);
+    }
+    for (uint32_t i = count; i < backend->batch; i++) {
+        records[i].active = 0;
+    }
+    int fault = ops->tick_start(backend->session, &why);
+    if (fault == DEVICE_OK) {
+        fault = ops->tick_finish(backend->session, &why);
+    }
+    if (fault != DEVICE_OK) {
+        return device_error(error, fault, backend->device.backend, &why);
+    }
+    const struct device_counts *counts = ops->counts(backend->session);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(slots[i].frame, ops->frame(backend->session, i), FRAME_BYTES);
+        slots[i].counts = (struct nn_counts){counts[i].not_finite, counts[i].saturated};
+    }
+    return STATUS_OK;
+}
+
+enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
+                         struct error *error)
+{
+    CHECK(count <= backend->batch);
+    if (on_device(backend)) {
+        return count > 0 ? tick_device(backend, slots, count, error) : STATUS_OK;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct forward_output output = {.frame = slots[i].frame};
+        slots[i].input.layout_bev = backend->layout;
+        slots[i].input.layout_cameras = backend->layout + FRAME_BEV_BYTES;
+        forward_tick(backend->model, backend->workspace, &slots[i].input, &output);
+        slots[i].counts = output.counts;
+        forward_memory(backend->model, backend->workspace, slots[i].frame, slots[i].memory);
+    }
+    return STATUS_OK;
+}
+
+enum status backend_memory(struct backend *backend, uint32_t page_frame, const uint8_t *frame,
+                           void *memory, struct error *error)
+{
+    if (!on_device(backend)) {
+        forward_memory(backend->model, backend->workspace, frame, memory);
+        return STATUS_OK;
+    }
+    struct device_text why = {""};
+    int fault = backend->device.ops->page_make(backend->session, page_frame, frame, &why);
+    return fault == DEVICE_OK ? STATUS_OK
+                              : device_error(error, fault, backend->device.backend, &why);
+}

@@ -1,0 +1,64 @@
+/*
+ * Backend: what computes a learned world's ticks, the CPU (engine/forward.h) or a device
+ * (kernels/device.h), behind one interface, so that the world steps its slots the same way on both.
+ *
+ * A call takes a batch of slots: one on the CPU, whose threads share each product; all of them on a
+ * device. The bits of a slot depend on its own input alone, on either; between the two they agree
+ * within a tolerance (tests/cuda/test_backend.c).
+ *
+ * On the CPU a page holds the model's memory of its frame; on a device this part lies there, in
+ * the arena's page of the same number as the pool's frame, and `backing` moves it.
+ */
+#ifndef SWERVE_ENGINE_BACKEND_H
+#define SWERVE_ENGINE_BACKEND_H
+
+#include "engine/device.h"
+#include "engine/forward.h"
+#include "engine/pages.h"
+
+struct backend;
+
+struct backend_config {
+    const struct model *model;   /* borrowed, outlives the backend */
+    const struct device *device; /* borrowed during create; NULL: the CPU */
+    uint32_t thread_count;       /* of the CPU's */
+    uint32_t slot_count;
+    size_t page_bytes; /* of a page, without the model's memory; a multiple of PAGE_ALIGN */
+};
+
+/* STATUS_DEVICE: the model was not opened for devices. */
+enum status backend_create(const struct backend_config *config, struct backend **out,
+                           struct error *error);
+/* Before the first tick: how many frames the pool has. STATUS_NO_MEMORY, STATUS_DEVICE. */
+enum status backend_start(struct backend *backend, uint32_t frame_count, struct error *error);
+void backend_destroy(struct backend *backend); /* accepts NULL; after the pool */
+
+uint32_t backend_batch(const struct backend *backend);
+/* Of the model's memory in a page of the pool: 0 on a device. */
+size_t backend_memory_bytes(const struct backend *backend);
+/* For page_pool_config; NULL on the CPU. Valid until destroy. */
+const struct page_backing *backend_backing(const struct backend *backend);
+/* Where the layout [FRAME_BYTES] of a batch's slot number `index` is drawn before backend_tick;
+ * stays as it is until the next one is drawn there. */
+uint8_t *backend_layout(struct backend *backend, uint32_t index);
+
+/* One slot's tick. */
+struct backend_slot {
+    struct forward_input input; /* all but the layouts; pages[].memory NULL on a device */
+    uint32_t page_frames[NN_PAGES_MAX];
+    uint32_t write_frame;    /* of the page that is being written */
+    uint8_t *frame;          /* out: [FRAME_BYTES] */
+    void *memory;            /* out: what forward_memory fills; NULL on a device */
+    struct nn_counts counts; /* out */
+};
+
+/* Frames and their memory of `count` slots, at most a batch. STATUS_DEVICE: the device failed, and
+ * everything on it is lost. */
+enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
+                         struct error *error);
+
+/* The model's memory of a frame that was not generated. */
+enum status backend_memory(struct backend *backend, uint32_t page_frame, const uint8_t *frame,
+                           void *memory, struct error *error);
+
+#endif

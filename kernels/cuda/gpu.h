@@ -1,0 +1,276 @@
+/*
+ * The only header of CUDA that kernels and their hosts use: the same source is compiled by nvcc for
+ * a GPU and by a C++ compiler for the SIMT emulator of tests/simt. It adds names for what differs:
+ * launches, shared memory, and the PTX instructions that CUDA C has no function for.
+ *
+ * Rules that make a kernel run on both: shared memory through SHARED and SHARED_DYNAMIC; no memcpy
+ * on device or shared memory; blocks of a launch never depend on each other; what a lane reads that
+ * another lane wrote to memory is separated by __syncwarp or a barrier; every thread of a block
+ * reaches the same __syncthreads. No wgmma, TMA or clusters without a twin that keeps to this.
+ */
+#ifndef SWERVE_KERNELS_CUDA_GPU_H
+#define SWERVE_KERNELS_CUDA_GPU_H
+
+#ifndef __cplusplus
+#error "kernels/cuda/gpu.h is for CUDA C and C++; C includes kernels/cuda/kernels.h"
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+
+#define GPU_EMULATED 0
+#define GPU_FN static __device__ __forceinline__
+#define GPU_HOST_FN static __host__ __device__ __forceinline__
+
+/* LAUNCH((kernel<64>), grid, block, bytes of dynamic shared memory, stream, arguments...) */
+#define LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+    (kernel)<<<(grid), (block), (shared_bytes), (cudaStream_t)(stream)>>>(__VA_ARGS__)
+
+template <class T> using gpu_shared_type = T;
+/* SHARED(float[16][65], tile) */
+#define SHARED(type, name) __shared__ __align__(16) gpu_shared_type<type> name
+#define SHARED_DYNAMIC(type, name)                                       \
+    extern __shared__ __align__(128) unsigned char gpu_dynamic_shared[]; \
+    type *name = reinterpret_cast<type *>(gpu_dynamic_shared)
+
+GPU_FN uint32_t gpu_shared_address(const void *pointer)
+{
+    return (uint32_t)__cvta_generic_to_shared(pointer);
+}
+
+/* d += a b, m16n8k16; fragments as in the PTX ISA. */
+GPU_FN void gpu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* d += a b, m16n8k32 of e4m3: from sm_89 on, elsewhere it traps. */
+GPU_FN void gpu_mma_e4m3(float d[4], const uint32_t a[4], const uint32_t b[2])
+{
+#if __CUDA_ARCH__ >= 890
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    (void)d;
+    (void)a;
+    (void)b;
+    __trap();
+#endif
+}
+
+/* Four 8 x 8 matrices of 16-bit values; lane l gives the address of row l % 8 of matrix l / 8. */
+GPU_FN void gpu_ldmatrix_x4(uint32_t out[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(gpu_shared_address(row))
+                 : "memory");
+}
+
+GPU_FN void gpu_ldmatrix_x4_transposed(uint32_t out[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(gpu_shared_address(row))
+                 : "memory");
+}
+
+/* Two; lanes 0 to 15 give addresses. */
+GPU_FN void gpu_ldmatrix_x2(uint32_t out[2], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1},[%2];"
+                 : "=r"(out[0]), "=r"(out[1])
+                 : "r"(gpu_shared_address(row))
+                 : "memory");
+}
+
+/* 16 bytes to shared memory; `there` false writes zeros and reads nothing. */
+GPU_FN void gpu_copy_async(void *to, const void *from, bool there)
+{
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;"
+                 :
+                 : "r"(gpu_shared_address(to)), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+GPU_FN void gpu_copy_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until at most `left` groups of this thread are in flight. */
+template <int left> GPU_FN void gpu_copy_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+}
+
+/* A barrier of `threads` threads (whole warps); id 1 to 15. */
+GPU_FN void gpu_barrier(int id, int threads)
+{
+    asm volatile("bar.sync %0,%1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/* cvt.rn.bf16x2: NaN becomes 0x7fff, denormals stay. */
+GPU_FN uint32_t gpu_pack_bf16(float low, float high)
+{
+    __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+
+/* To the nearest e4m3, beyond 448 to 448, NaN to 0x7f. */
+GPU_FN uint8_t gpu_e4m3_from_float(float x)
+{
+    return (uint8_t)__nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3);
+}
+
+GPU_FN float gpu_e4m3_to_float(uint8_t byte)
+{
+    __half_raw half = __nv_cvt_fp8_to_halfraw(byte, __NV_E4M3);
+    return __half2float(__half(half));
+}
+
+/* 2^x to two units in the last place; what would be denormal is 0. */
+GPU_FN float gpu_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+#else /* emulated */
+
+#include "tests/simt/simt.h"
+
+#define GPU_EMULATED 1
+#define GPU_FN static inline
+#define GPU_HOST_FN static inline
+#define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                  \
+    simt_launch(#kernel, kernel, dim3(grid), dim3(block), shared_bytes, (cudaStream_t)(stream), \
+                ##__VA_ARGS__)
+
+GPU_FN void gpu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], SIMT_PLACE)
+{
+    simt_mma argument = {d, a, b};
+    simt_collective(SIMT_MMA_BF16, ~0u, &argument, file, line);
+}
+
+GPU_FN void gpu_mma_e4m3(float d[4], const uint32_t a[4], const uint32_t b[2], SIMT_PLACE)
+{
+    simt_mma argument = {d, a, b};
+    simt_collective(SIMT_MMA_E4M3, ~0u, &argument, file, line);
+}
+
+GPU_FN void gpu_ldmatrix_x4(uint32_t out[4], const void *row, SIMT_PLACE)
+{
+    simt_ldmatrix argument = {row, out, 4, false};
+    simt_collective(SIMT_LDMATRIX, ~0u, &argument, file, line);
+}
+
+GPU_FN void gpu_ldmatrix_x4_transposed(uint32_t out[4], const void *row, SIMT_PLACE)
+{
+    simt_ldmatrix argument = {row, out, 4, true};
+    simt_collective(SIMT_LDMATRIX, ~0u, &argument, file, line);
+}
+
+GPU_FN void gpu_ldmatrix_x2(uint32_t out[2], const void *row, SIMT_PLACE)
+{
+    simt_ldmatrix argument = {row, out, 2, false};
+    simt_collective(SIMT_LDMATRIX, ~0u, &argument, file, line);
+}
+
+GPU_FN void gpu_copy_async(void *to, const void *from, bool there)
+{
+    simt_copy_async(to, from, 16, there ? 16 : 0);
+}
+
+GPU_FN void gpu_copy_commit(void)
+{
+    simt_copy_commit();
+}
+
+template <int left> GPU_FN void gpu_copy_wait(void)
+{
+    simt_copy_wait(left);
+}
+
+GPU_FN void gpu_barrier(int id, int threads, SIMT_PLACE)
+{
+    simt_barrier(id, threads, SIMT_VOTE_NONE, 0, file, line);
+}
+
+GPU_FN uint32_t gpu_pack_bf16(float low, float high)
+{
+    return simt_float_to_bf16(low) | (uint32_t)simt_float_to_bf16(high) << 16;
+}
+
+GPU_FN float gpu_exp2(float x)
+{
+    float y = exp2f(x);
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
+GPU_FN uint8_t gpu_e4m3_from_float(float x)
+{
+    return simt_float_to_e4m3(x);
+}
+
+GPU_FN float gpu_e4m3_to_float(uint8_t byte)
+{
+    return simt_e4m3_to_float(byte);
+}
+
+#endif
+
+/* ---- both ---- */
+
+/* A bfloat16 in memory is uint16_t, as in kernels/nn.h. */
+GPU_FN float gpu_bf16_to_float(uint16_t x)
+{
+    return __uint_as_float((uint32_t)x << 16);
+}
+
+/* As kernels/nn.h rounds an activation: nearest even, denormals to zero, NaN to 0x7fc0. */
+GPU_FN uint16_t gpu_act_bf16(float x)
+{
+    uint32_t bits = __float_as_uint(x);
+    if (x != x) {
+        return 0x7fc0;
+    }
+    if ((bits & 0x7f800000u) == 0) {
+        return (uint16_t)(bits >> 16 & 0x8000u);
+    }
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+/* Sum over the warp, the same in every lane: a butterfly, so the order is fixed. */
+GPU_FN float gpu_warp_sum(float x)
+{
+    for (int step = 16; step > 0; step /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    }
+    return x;
+}
+
+GPU_FN float gpu_warp_max(float x)
+{
+    for (int step = 16; step > 0; step /= 2) {
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    }
+    return x;
+}
+
+#endif

@@ -1,0 +1,488 @@
+/*
+ * The device backend on CUDA: sessions, ticks, pages. Fills struct device_ops (kernels/device.h);
+ * the shared module exports one symbol that returns it. Compiled by nvcc for GPUs and, for tests
+ * without one, by a C++ compiler against the SIMT emulator.
+ *
+ * A tick is captured as a graph when the session opens, after one warm-up run with no slot active,
+ * and replayed from then on. All its pointers are fixed at open; what varies lies in pinned records
+ * that the graph itself copies to the device first.
+ */
+#include "kernels/cuda/module.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error)
+{
+    snprintf(why->text, sizeof why->text, "%s: %s", what,
+             error == cudaSuccess ? "out of host memory" : cudaGetErrorString(error));
+    return fault;
+}
+
+/* For calls after which the session cannot go on. */
+static int check(struct device_session *session, cudaError_t error, const char *what,
+                 struct device_text *why)
+{
+    if (error == cudaSuccess) {
+        return DEVICE_OK;
+    }
+    session->lost = true;
+    return module_fault(why, DEVICE_FAULT_LOST, what, error);
+}
+
+static int refuse(struct device_text *why, const char *sentence)
+{
+    snprintf(why->text, sizeof why->text, "%s", sentence);
+    return DEVICE_FAULT_INPUT;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- devices ---- */
+
+static uint32_t count_devices(struct device_text *why)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
+        snprintf(why->text, sizeof why->text, "%s", cudaGetErrorString(error));
+        return 0;
+    }
+    if (count == 0) {
+        snprintf(why->text, sizeof why->text, "no device");
+    }
+    return (uint32_t)count;
+}
+
+static int describe(uint32_t device, struct device_info *out, struct device_text *why)
+{
+    cudaDeviceProp properties;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
+    if (error == cudaSuccess) {
+        error = cudaSetDevice((int)device);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMemGetInfo(&free_bytes, &total_bytes);
+    }
+    if (error != cudaSuccess) {
+        return module_fault(why, DEVICE_FAULT_LOST, "asking about the device", error);
+    }
+    *out = {};
+    snprintf(out->name, sizeof out->name, "%.127s", properties.name);
+    out->major = (uint32_t)properties.major;
+    out->minor = (uint32_t)properties.minor;
+    out->multiprocessors = (uint32_t)properties.multiProcessorCount;
+    out->memory_bytes = properties.totalGlobalMem;
+    out->free_bytes = free_bytes;
+    return DEVICE_OK;
+}
+
+/* ---- open and close ---- */
+
+static void close_session(struct device_session *session)
+{
+    if (session == NULL) {
+        return;
+    }
+    if (session->stream != NULL) {
+        cudaStreamSynchronize(session->stream);
+    }
+    if (session->copies != NULL) {
+        cudaStreamSynchronize(session->copies);
+    }
+    if (session->graph != NULL) {
+        cudaGraphExecDestroy(session->graph);
+    }
+    if (session->loaded != NULL) {
+        cudaEventDestroy(session->loaded);
+    }
+    if (session->copies != NULL) {
+        cudaStreamDestroy(session->copies);
+    }
+    if (session->stream != NULL) {
+        cudaStreamDestroy(session->stream);
+    }
+    cudaFree(session->weight_memory);
+    cudaFree(session->buffer_memory);
+    cudaFree(session->arena);
+    cudaFreeHost(session->host_slots);
+    cudaFreeHost(session->host_counts);
+    cudaFreeHost(session->host_layouts);
+    cudaFreeHost(session->host_frames);
+    free(session);
+}
+
+/* What engine/model.md allows, for a caller that did not check. */
+static int check_model(const struct device_model *model, const struct device_options *options,
+                       struct device_text *why)
+{
+    if (model->width == 0 || model->width % SHAPE_HEAD != 0 || model->layers == 0 ||
+        model->layers > DEVICE_LAYERS_MAX || model->steps == 0 || model->steps > DEVICE_STEPS_MAX ||
+        model->window == 0 || model->window > DEVICE_PAGES_MAX ||
+        model->part[0].channels % 32 != 0 || model->part[1].channels % 32 != 0) {
+        return refuse(why, "the model's dimensions are not those of engine/model.md");
+    }
+    if (options->slot_count == 0 || options->slot_count > DEVICE_SLOTS_MAX ||
+        options->page_count == 0) {
+        return refuse(why, "expected 1 to 4096 slots and at least one page");
+    }
+    return DEVICE_OK;
+}
+
+static int open_memory(struct device_session *session, struct device_text *why)
+{
+    size_t slots = session->options.slot_count;
+    const struct module_weights *w = &session->weights;
+    size_t memory_bytes = (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
+    session->page_bytes = (DEVICE_FRAME_BYTES + memory_bytes + 255) / 256 * 256;
+    size_t buffer_bytes =
+        module_buffers_place(w, session->options.slot_count, NULL, &session->buffers);
+    size_t arena_bytes = session->page_bytes * session->options.page_count;
+    cudaError_t error = cudaMalloc(&session->buffer_memory, buffer_bytes);
+    if (error == cudaSuccess) {
+        error = cudaMalloc(&session->arena, arena_bytes);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMallocHost(&session->host_slots, (slots + 1) * sizeof *session->host_slots);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMallocHost(&session->host_counts, slots * sizeof *session->host_counts);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMallocHost(&session->host_layouts, slots * DEVICE_FRAME_BYTES);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMallocHost(&session->host_frames, slots * DEVICE_FRAME_BYTES);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMemset(session->buffer_memory, 0, buffer_bytes); /* the maps' borders */
+    }
+    if (error != cudaSuccess) {
+        cudaGetLastError(); /* an allocation that failed leaves the device usable */
+        char what[128];
+        snprintf(what, sizeof what, "%.2f GB of buffers for %zu slots and %.2f GB of pages",
+                 (double)buffer_bytes / 1e9, slots, (double)arena_bytes / 1e9);
+        return module_fault(why, DEVICE_FAULT_MEMORY, what, error);
+    }
+    module_buffers_place(w, session->options.slot_count, session->buffer_memory, &session->buffers);
+    session->buffers.slots.arena = session->buffers.maker.arena = session->arena;
+    session->buffers.slots.page_bytes = session->buffers.maker.page_bytes = session->page_bytes;
+    memset(session->host_slots, 0, (slots + 1) * sizeof *session->host_slots);
+    memset(session->host_counts, 0, slots * sizeof *session->host_counts);
+    memset(session->host_layouts, 0, slots * DEVICE_FRAME_BYTES);
+    memset(session->host_frames, 0, slots * DEVICE_FRAME_BYTES);
+    session->stats.workspace_bytes = buffer_bytes;
+    session->stats.arena_bytes = arena_bytes;
+    session->stats.pinned_bytes =
+        (slots + 1) * sizeof *session->host_slots +
+        slots * (sizeof *session->host_counts + 2 * (size_t)DEVICE_FRAME_BYTES);
+    return DEVICE_OK;
+}
+
+static int capture(struct device_session *session, struct device_text *why)
+{
+    cudaGraph_t graph = NULL;
+    cudaError_t error = cudaStreamBeginCapture(session->stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess) {
+        return check(session, error, "beginning to capture a tick", why);
+    }
+    module_plan_tick(session);
+    error = cudaStreamEndCapture(session->stream, &graph);
+    if (error == cudaSuccess) {
+        error = cudaGraphInstantiate(&session->graph, graph, 0);
+    }
+    if (graph != NULL) {
+        cudaGraphDestroy(graph);
+    }
+    session->stats.captures++;
+    return check(session, error, "capturing a tick", why);
+}
+
+/* Streams, one tick with no slot active, and the graph of it. */
+static int warm_up(struct device_session *session, struct device_text *why)
+{
+    cudaError_t error = cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess) {
+        error = cudaStreamCreateWithFlags(&session->copies, cudaStreamNonBlocking);
+    }
+    if (error == cudaSuccess) {
+        error = cudaEventCreateWithFlags(&session->loaded, cudaEventDisableTiming);
+    }
+    if (error == cudaSuccess) {
+        /* Weights and cleared buffers were copied on the default stream, which this one ignores. */
+        error = cudaDeviceSynchronize();
+    }
+    if (error == cudaSuccess) {
+        module_plan_tick(session);
+        error = cudaGetLastError();
+    }
+    if (error == cudaSuccess) {
+        error = cudaStreamSynchronize(session->stream);
+    }
+    if (error != cudaSuccess) {
+        return check(session, error, "the first tick", why);
+    }
+    return session->options.eager ? (int)DEVICE_OK : capture(session, why);
+}
+
+static int open_session(const struct device_model *model, const struct device_options *options,
+                        struct device_session **out, struct device_text *why)
+{
+    int fault = check_model(model, options, why);
+    if (fault != DEVICE_OK) {
+        return fault;
+    }
+    cudaError_t error = cudaSetDevice((int)options->device);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        return module_fault(why, DEVICE_FAULT_INPUT, "choosing the device", error);
+    }
+    struct device_session *session = (struct device_session *)calloc(1, sizeof *session);
+    if (session == NULL) {
+        return module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
+    }
+    session->options = *options;
+    module_kernels_init(&session->kernels, options->plain != 0);
+    fault = module_weights_load(model, &session->weights, &session->weight_memory,
+                                &session->stats.weight_bytes, why);
+    if (fault == DEVICE_OK) {
+        fault = open_memory(session, why);
+    }
+    if (fault == DEVICE_OK) {
+        fault = warm_up(session, why);
+    }
+    if (fault != DEVICE_OK) {
+        close_session(session);
+        return fault;
+    }
+    *out = session;
+    return DEVICE_OK;
+}
+
+static struct device_slot *slots_of(struct device_session *session)
+{
+    return session->host_slots;
+}
+
+static uint8_t *layout_of(struct device_session *session, uint32_t slot)
+{
+    return session->host_layouts + (size_t)slot * DEVICE_FRAME_BYTES;
+}
+
+static const uint8_t *frame_of(const struct device_session *session, uint32_t slot)
+{
+    return session->host_frames + (size_t)slot * DEVICE_FRAME_BYTES;
+}
+
+static const struct device_counts *counts_of(const struct device_session *session)
+{
+    return session->host_counts;
+}
+
+/* ---- ticks ---- */
+
+static bool pages_valid(const struct device_session *session, const struct device_slot *slot)
+{
+    bool valid = slot->page_count <= session->weights.window &&
+                 slot->write_page < session->options.page_count;
+    for (uint32_t i = 0; valid && i < slot->page_count; i++) {
+        valid = slot->page[i] < session->options.page_count && slot->page[i] != slot->write_page;
+    }
+    return valid;
+}
+
+/* Page numbers become addresses on the device without another look. */
+static int check_slots(const struct device_session *session, struct device_text *why)
+{
+    for (uint32_t i = 0; i < session->options.slot_count; i++) {
+        const struct device_slot *slot = &session->host_slots[i];
+        if (slot->active && !pages_valid(session, slot)) {
+            snprintf(why->text, sizeof why->text,
+                     "slot %u: expected at most %u pages below %u, none of them the written one "
+                     "(%u), found %u pages",
+                     i, session->weights.window, session->options.page_count, slot->write_page,
+                     slot->page_count);
+            return DEVICE_FAULT_INPUT;
+        }
+    }
+    return DEVICE_OK;
+}
+
+static int tick_start(struct device_session *session, struct device_text *why)
+{
+    if (session->lost || session->running) {
+        return refuse(why, "the session is lost or a tick is under way");
+    }
+    int fault = check_slots(session, why);
+    if (fault != DEVICE_OK) {
+        return fault;
+    }
+    uint64_t start_ns = now_ns();
+    cudaError_t error = cudaSuccess;
+    if (session->load_pending) {
+        error = cudaStreamWaitEvent(session->stream, session->loaded, 0);
+        session->load_pending = false;
+    }
+    if (error == cudaSuccess && session->graph != NULL) {
+        error = cudaGraphLaunch(session->graph, session->stream);
+        session->stats.replays++;
+    } else if (error == cudaSuccess) {
+        session->stats.launches += module_plan_tick(session);
+        error = cudaGetLastError();
+    }
+    session->running = true;
+    session->stats.ticks++;
+    session->stats.host_ns += now_ns() - start_ns;
+    uint64_t slots = session->options.slot_count;
+    session->stats.up_bytes += slots * (sizeof(struct device_slot) + DEVICE_FRAME_BYTES);
+    session->stats.down_bytes += slots * (sizeof(struct device_counts) + DEVICE_FRAME_BYTES);
+    return check(session, error, "starting a tick", why);
+}
+
+static int tick_finish(struct device_session *session, struct device_text *why)
+{
+    if (!session->running) {
+        return refuse(why, "no tick is under way");
+    }
+    session->running = false;
+    return check(session, cudaStreamSynchronize(session->stream), "a tick", why);
+}
+
+/* ---- pages ---- */
+
+static uint8_t *page_at(const struct device_session *session, uint32_t page)
+{
+    return session->arena + page * session->page_bytes;
+}
+
+static size_t memory_bytes(const struct device_session *session)
+{
+    const struct module_weights *w = &session->weights;
+    return (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
+}
+
+static int page_make(struct device_session *session, uint32_t page, const uint8_t *frame,
+                     struct device_text *why)
+{
+    if (session->lost || session->running || page >= session->options.page_count) {
+        return refuse(why, "no such page, or a tick is under way");
+    }
+    struct device_slot *record = &session->host_slots[session->options.slot_count];
+    record->active = 1;
+    record->write_page = page;
+    cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES, cudaMemcpyHostToDevice,
+                    session->stream);
+    session->stats.launches += module_plan_maker(session);
+    session->stats.up_bytes += DEVICE_FRAME_BYTES;
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) {
+        error = cudaStreamSynchronize(session->stream);
+    }
+    return check(session, error, "making a page", why);
+}
+
+static void *host_alloc(size_t bytes)
+{
+    void *memory = NULL;
+    if (cudaMallocHost(&memory, bytes) != cudaSuccess) {
+        cudaGetLastError();
+        return NULL;
+    }
+    return memory;
+}
+
+static void host_free(void *memory)
+{
+    cudaFreeHost(memory);
+}
+
+/* A page that a finished tick wrote needs no event: tick_finish has waited for it. */
+static int page_save(struct device_session *session, uint32_t page, void *memory,
+                     struct device_text *why)
+{
+    if (session->lost || page >= session->options.page_count) {
+        return refuse(why, "no such page");
+    }
+    session->stats.down_bytes += memory_bytes(session);
+    return check(session,
+                 cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
+                                 memory_bytes(session), cudaMemcpyDeviceToHost, session->copies),
+                 "saving a page", why);
+}
+
+static int page_load(struct device_session *session, uint32_t page, const uint8_t *frame,
+                     const void *memory, struct device_text *why)
+{
+    if (session->lost || page >= session->options.page_count) {
+        return refuse(why, "no such page");
+    }
+    cudaError_t error = cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES,
+                                        cudaMemcpyHostToDevice, session->copies);
+    if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(page_at(session, page) + DEVICE_FRAME_BYTES, memory,
+                                memory_bytes(session), cudaMemcpyHostToDevice, session->copies);
+    }
+    if (error == cudaSuccess) {
+        error = cudaEventRecord(session->loaded, session->copies);
+        session->load_pending = true;
+    }
+    session->stats.up_bytes += DEVICE_FRAME_BYTES + memory_bytes(session);
+    return check(session, error, "loading a page", why);
+}
+
+static int page_wait(struct device_session *session, struct device_text *why)
+{
+    return check(session, cudaStreamSynchronize(session->copies), "copying pages", why);
+}
+
+static void stats_of(const struct device_session *session, struct device_stats *out)
+{
+    *out = session->stats;
+}
+
+/* ---- the module's symbol ---- */
+
+static const struct device_ops module_ops = {
+    DEVICE_ABI,
+    sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
+        sizeof(struct device_slot),
+#ifdef __CUDACC__
+    "cuda",
+#else
+    "emulated",
+#endif
+    count_devices,
+    describe,
+    open_session,
+    close_session,
+    slots_of,
+    layout_of,
+    frame_of,
+    counts_of,
+    tick_start,
+    tick_finish,
+    page_make,
+    host_alloc,
+    host_free,
+    memory_bytes,
+    page_save,
+    page_load,
+    page_wait,
+    stats_of,
+};
+
+extern "C" __attribute__((visibility("default"))) const struct device_ops *swerve_device_ops(void);
+
+extern "C" const struct device_ops *swerve_device_ops(void)
+{
+    return &module_ops;
+}

@@ -1,0 +1,140 @@
+/*
+ * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
+ * module.cu (life cycle, ticks, pages), module_weights.cu (the model to the device) and
+ * module_plan.cu (the launches of a tick); nobody else includes it.
+ *
+ * Every pointer here is fixed from open to close, because a captured graph holds them by value.
+ */
+#ifndef SWERVE_KERNELS_CUDA_MODULE_CUH
+#define SWERVE_KERNELS_CUDA_MODULE_CUH
+
+#include "kernels/cuda/gpu.h"
+
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/matrix.h"
+#include "kernels/cuda/shape.h"
+#include "kernels/device.h"
+
+/* A product on the device. */
+struct module_product {
+    uint32_t n, k;
+    const uint16_t *w; /* [n][k] */
+    const float *bias;
+};
+
+struct module_part {
+    struct shape_part shape;
+    uint32_t channels; /* C */
+    struct module_product ctx, in, mid, embed, unembed, head, out, memory;
+};
+
+struct module_block {
+    uint32_t joint;
+    struct module_product qkv, o, tq, to, fc1, fc2;
+    const float *norm_weight, *norm_bias;
+    const float *tbias;
+    const float *null_k, *null_v;
+};
+
+struct module_weights {
+    uint32_t width, layers, window, steps;
+    float weight[DEVICE_STEPS_MAX]; /* of the sampler's steps */
+    double camera_yaw_rad[SHAPE_CAMERAS];
+    const float *features;
+    struct module_product time1, time2;
+    /* All that follows from e, one product: ada [6 d], final [2 d], bev.mod [4 C], cam.mod [4 C].
+     */
+    struct module_product mod;
+    /* K and V of all layers, one product: [layers][2][d]. */
+    struct module_product kv;
+    const float *pos;
+    const float *table; /* [layers][6][d]: own */
+    struct module_part part[SHAPE_PARTS];
+    struct module_block blocks[DEVICE_LAYERS_MAX];
+};
+
+/* The operations that have several variants. */
+struct module_kernels {
+    void (*gemm)(const struct gpu_gemm *g, void *stream);
+    void (*conv)(const struct gpu_conv *c, void *stream);
+    void (*norm)(const struct gpu_norm *n, void *stream);
+    void (*attention)(const struct gpu_attention *a, void *stream);
+    void (*temporal)(const struct gpu_temporal *t, void *stream);
+};
+
+/* Arrays of one part, [slots] first; maps are bordered and their borders stay zero. */
+struct module_images {
+    uint16_t *context, *latent; /* maps */
+    uint16_t *a, *h, *u, *g;    /* maps of C */
+    float *add;                 /* [positions][C] */
+    float *out;                 /* [positions][SHAPE_LATENT] */
+    float *x, *base;            /* [positions][channels] */
+    uint16_t *patches;          /* [tokens][64 max(C, SHAPE_LATENT)] */
+};
+
+struct module_buffers {
+    struct context_slots slots; /* of ticks */
+    struct context_slots maker; /* of page_make: one slot */
+    struct device_slot *slot_records, *maker_record;
+    struct device_counts *counts;
+    uint8_t *layouts, *frames;
+    struct module_images part[SHAPE_PARTS];
+    uint16_t *cond, *hidden, *e;
+    float *mod;   /* [steps][mod.n] */
+    float *table; /* [layers][6 d] of the present step */
+    float *cosine, *sine;
+    int16_t *index;
+    float *tokens;    /* [216][d] */
+    uint16_t *normed; /* [216][d] */
+    float *qkv;       /* [216][3 d] */
+    uint16_t *mixed;  /* [216][d] */
+    float *query;     /* [216][d] */
+    uint16_t *wide;   /* [216][4 d] */
+    uint16_t *kv;     /* [216][layers][2][d] */
+};
+
+struct device_session {
+    struct device_options options;
+    struct module_kernels kernels;
+    struct module_weights weights;
+    void *weight_memory;
+    struct module_buffers buffers;
+    void *buffer_memory;
+    uint8_t *arena; /* [page_count][page_bytes] */
+    size_t page_bytes;
+    /* pinned, on the host */
+    struct device_slot *host_slots; /* [slot_count + 1]: the last is the maker's */
+    struct device_counts *host_counts;
+    uint8_t *host_layouts, *host_frames;
+    cudaStream_t stream, copies; /* ticks; spills */
+    cudaEvent_t loaded;          /* the last page_load */
+    bool load_pending, running;
+    cudaGraphExec_t graph; /* NULL: eager */
+    bool lost;             /* a device call failed: nothing but close may follow */
+    struct device_stats stats;
+};
+
+/* Fills *out and one device allocation *memory that holds it. */
+int module_weights_load(const struct device_model *model, struct module_weights *out, void **memory,
+                        uint64_t *bytes, struct device_text *why);
+
+/* Bytes of all buffers; places them from `memory` where that is not NULL. The arena's place is set
+ * by the caller. */
+size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
+                            struct module_buffers *out);
+
+/* The fastest variants, or the plain ones. */
+void module_kernels_init(struct module_kernels *kernels, bool plain);
+
+/* Launches a tick of all slots, copies included, on the session's stream. Returns how many kernels
+ * were launched. */
+uint32_t module_plan_tick(struct device_session *session);
+
+/* Launches what makes the memory of the page that the maker's record names, the record's copy
+ * included. */
+uint32_t module_plan_maker(struct device_session *session);
+
+/* Fills the text with what was tried and what the runtime said; returns the fault. */
+int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * Device: what a compute device offers the engine, as a table of functions that a shared module
+ * fills (kernels/cuda/module.cu is one). Plain C, no header of any device library: the engine opens
+ * the module with dlopen and runs without it.
+ *
+ * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
+ * frame pages on one device. A tick advances all active slots at once: the caller fills the slots'
+ * records and layouts in pinned host memory, starts the tick, and finds frames and counts there
+ * when it has finished. What varies from tick to tick is in those records alone, so that a tick is
+ * the same list of launches every time: it is captured as a graph once and replayed.
+ *
+ * Pages are numbers below page_count; the caller decides which slot writes which and which table
+ * names which, so a fork costs nothing here. A page holds the frame's bytes and the model's memory
+ * of it, K and V of every layer: bf16 [layers][2][216][width], as the CPU lays it out
+ * (engine/forward.h). A slot's bits depend on its own record, layout and pages, not on other slots,
+ * on its number or on how many there are.
+ *
+ * One thread at a time may use a session. Functions that can fail return 0 or a device_fault and
+ * then fill the caller's text with a sentence. After DEVICE_FAULT_LOST only `close` is valid.
+ */
+#ifndef SWERVE_KERNELS_DEVICE_H
+#define SWERVE_KERNELS_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DEVICE_ABI = 1, /* raised with every change of this file */
+    DEVICE_TEXT_BYTES = 512,
+    DEVICE_PAGES_MAX = 16,
+    DEVICE_LAYERS_MAX = 32,
+    DEVICE_STEPS_MAX = 64,
+    DEVICE_COND = 64,     /* numbers in a tick's conditions */
+    DEVICE_FEATURES = 64, /* of a time */
+    DEVICE_TOKENS = 216,
+    DEVICE_FRAME_BYTES = 96 * 96 * 22 + 3 * 32 * 48 * 12,
+    DEVICE_SLOTS_MAX = 4096,
+};
+
+enum device_fault {
+    DEVICE_OK = 0,
+    DEVICE_FAULT_INPUT,  /* the request contradicts this header */
+    DEVICE_FAULT_MEMORY, /* host or device memory ran out; nothing was changed */
+    DEVICE_FAULT_LOST,   /* the device failed: what the session held is gone */
+};
+
+/* Why something failed: what was tried, what the device's library said. */
+struct device_text {
+    char text[DEVICE_TEXT_BYTES];
+};
+
+/* y[n] = w[n][k] x[k] + bias[n]; convolutions have k = 3 x 3 x inputs, channels fastest. */
+struct device_product {
+    uint32_t n, k;
+    const uint16_t *weights; /* bf16 [n][k] */
+    const float *bias;       /* [n] */
+};
+
+/* What BEV and cameras each have; names as in engine/model.md. */
+struct device_part {
+    uint32_t channels, context_channels;
+    struct device_product mod, ctx, in, mid, embed, unembed, head, out, memory;
+};
+
+struct device_block {
+    uint32_t joint;     /* 1: attention over all tokens, 0: per view */
+    const float *table; /* [6][width] */
+    struct device_product qkv, o, tq, tk, tv, to, fc1, fc2;
+    const float *norm_weight; /* [width] */
+    const float *norm_bias;
+    const float *tbias;  /* [heads][window] */
+    const float *null_k; /* [width] */
+    const float *null_v;
+};
+
+/* Borrowed during open alone. */
+struct device_model {
+    uint32_t width, layers, window, steps;
+    const float *features; /* [steps][DEVICE_FEATURES] */
+    const float *weight;   /* [steps]: of x0 - x in the sampler's step, the last 1 */
+    double camera_yaw_rad[3];
+    struct device_product time1, time2, ada, final;
+    const float *pos; /* [DEVICE_TOKENS][width] */
+    struct device_part part[2];
+    struct device_block blocks[DEVICE_LAYERS_MAX];
+};
+
+struct device_options {
+    uint32_t device; /* 0-based */
+    uint32_t slot_count, page_count;
+    uint32_t eager; /* 1: launch every kernel every tick instead of replaying a graph */
+    uint32_t plain; /* 1: the simplest kernels, one number per thread, and no library products */
+};
+
+/* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may
+ * not touch it until tick_finish returned. */
+struct device_slot {
+    uint64_t seed;
+    double ego[3];     /* u, v, heading in the anchor's axes */
+    uint32_t active;   /* 0: the slot's other members are not read, its frame not written */
+    uint32_t tick;     /* of the frame to generate */
+    int32_t window[2]; /* i, j of the frame to generate */
+    uint32_t degree;   /* enum layout_degree of engine/world.h */
+    uint32_t page_count;
+    uint32_t page[DEVICE_PAGES_MAX]; /* newest first */
+    int32_t page_window[DEVICE_PAGES_MAX][2];
+    uint32_t write_page; /* where the frame and its memory go; no slot's page[] may name it */
+    float cond[DEVICE_COND];
+};
+
+/* Measured on the frame while it was written. */
+struct device_counts {
+    uint32_t not_finite; /* values that were NaN or infinite; 128 was written */
+    uint32_t saturated;  /* |x| > 1.5 */
+};
+
+/* What running cost so far. */
+struct device_stats {
+    uint64_t ticks, captures, replays, launches; /* launches: kernels launched by the host */
+    uint64_t host_ns;                            /* of tick_start, all ticks together */
+    uint64_t up_bytes, down_bytes;               /* over the bus */
+    uint64_t weight_bytes, workspace_bytes, arena_bytes, pinned_bytes;
+};
+
+struct device_info {
+    char name[128];
+    uint32_t major, minor; /* compute capability; 0.0: emulated */
+    uint32_t multiprocessors;
+    uint64_t memory_bytes, free_bytes;
+};
+
+struct device_session;
+
+struct device_ops {
+    uint32_t abi;   /* DEVICE_ABI */
+    uint32_t bytes; /* sizeof of device_ops, device_model, device_options and device_slot summed */
+    const char *name; /* of the backend: "cuda", "emulated" */
+
+    /* How many devices there are; 0 with the reason in `why`. */
+    uint32_t (*count)(struct device_text *why);
+    int (*describe)(uint32_t device, struct device_info *out, struct device_text *why);
+
+    int (*open)(const struct device_model *model, const struct device_options *options,
+                struct device_session **out, struct device_text *why);
+    void (*close)(struct device_session *session); /* accepts NULL */
+
+    /* Pinned host memory of the session, valid until close. */
+    struct device_slot *(*slots)(struct device_session *session);      /* [slot_count] */
+    uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* to be filled */
+    const uint8_t *(*frame)(const struct device_session *session, uint32_t slot);
+    const struct device_counts *(*counts)(const struct device_session *session);
+
+    /* One tick of all active slots: frames and their memory into their write_pages, frames and
+     * counts to the host. */
+    int (*tick_start)(struct device_session *session, struct device_text *why);
+    int (*tick_finish)(struct device_session *session, struct device_text *why);
+
+    /* A frame made elsewhere [DEVICE_FRAME_BYTES] becomes a page with its memory. */
+    int (*page_make)(struct device_session *session, uint32_t page, const uint8_t *frame,
+                     struct device_text *why);
+
+    /* Pinned memory for what follows; NULL when there is none left. host_free accepts NULL. */
+    void *(*host_alloc)(size_t bytes);
+    void (*host_free)(void *memory);
+
+    /* K/V of a page [memory_bytes] to the host or, with its frame, back, on a stream of their own
+     * beside a running tick that does not use the page. Both return at once; the buffers may be
+     * used again after page_wait. */
+    size_t (*memory_bytes)(const struct device_session *session);
+    int (*page_save)(struct device_session *session, uint32_t page, void *memory,
+                     struct device_text *why);
+    int (*page_load)(struct device_session *session, uint32_t page, const uint8_t *frame,
+                     const void *memory, struct device_text *why);
+    int (*page_wait)(struct device_session *session, struct device_text *why);
+
+    void (*stats)(const struct device_session *session, struct device_stats *out);
+};
+
+/* The module's one symbol. NULL never. */
+typedef const struct device_ops *(*device_ops_get)(void);
+#define DEVICE_SYMBOL "swerve_device_ops"
+
+static inline uint32_t device_abi_bytes(void)
+{
+    return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
+                      sizeof(struct device_options) + sizeof(struct device_slot));
+}
+
+#endif

@@ -1,0 +1,418 @@
+/*
+ * Attention over tokens: against softmax in double precision, over ranges and windows, all three
+ * types, head dimensions, shared key/value heads, rotary on load, past frames in pages and all
+ * schedules; NaN stays in its row and range; and a token's bits do not depend on other ranges,
+ * items or its place in the batch.
+ */
+#include "kernels/cuda/matrix.h"
+#include "tests/cuda/compare.h"
+
+enum { NUMBERS_MAX = 80000, TOKENS_MAX = 200, PAGES_MAX = 4, PAGE_BYTES_MAX = 65536 };
+
+struct shape {
+    enum gpu_type type; /* of keys and values */
+    uint32_t items, heads, kv_heads, head_dim;
+    uint32_t range_count;
+    struct gpu_range range[3];
+    struct gpu_grid grid; /* instead of ranges */
+    bool rotate, rotate_k;
+};
+
+/* Inputs on the host; q, k and v hold floats, bf16 or e4m3 as the shape says. */
+static float q[NUMBERS_MAX];
+static float k[NUMBERS_MAX];
+static float v[NUMBERS_MAX];
+static float k_scale[TOKENS_MAX * 8];
+static float v_scale[TOKENS_MAX * 8];
+static float cosine[NUMBERS_MAX / 2];
+static float sine[NUMBERS_MAX / 2];
+static uint8_t arena[PAGES_MAX * PAGE_BYTES_MAX];
+static const int32_t table[2][PAGES_MAX] = {{2, -1, 0, 3}, {-1, 3, 1, -1}};
+static uint16_t found[NUMBERS_MAX];
+static uint16_t again[NUMBERS_MAX];
+
+static uint32_t tokens_of(const struct shape *s)
+{
+    uint32_t end = s->grid.first + s->grid.rows * s->grid.cols;
+    for (uint32_t i = 0; i < s->range_count; i++) {
+        uint32_t last = s->range[i].first + s->range[i].count;
+        end = end > last ? end : last;
+    }
+    return end;
+}
+
+static void fill_typed(enum gpu_type type, void *out, size_t count, enum input_kind kind,
+                       float factor, uint32_t *element)
+{
+    for (size_t i = 0; i < count; i++) {
+        float x = random_float(kind, element) * factor;
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (type == GPU_F32) {
+            ((float *)out)[i] = x;
+        } else if (type == GPU_BF16) {
+            ((uint16_t *)out)[i] = (uint16_t)(bits >> 16);
+        } else {
+            ((uint8_t *)out)[i] = (uint8_t)(bits >> 24 & 0x80) | (uint8_t)(bits >> 7 & 0x3F);
+        }
+    }
+}
+
+static enum gpu_type q_type_of(enum gpu_type type)
+{
+    return type == GPU_F32 ? GPU_F32 : GPU_BF16;
+}
+
+/* Logits should neither be equal nor leave one key alone: queries of 3, keys of 1. */
+static void fill_inputs(const struct shape *s, enum input_kind kind, uint32_t *element)
+{
+    fill_typed(q_type_of(s->type), q, NUMBERS_MAX, kind, 3.0f, element);
+    fill_typed(s->type, k, NUMBERS_MAX, kind, 1.0f, element);
+    fill_typed(s->type, v, NUMBERS_MAX, kind, 1.0f, element);
+    fill_floats(k_scale, COUNT_OF(k_scale), INPUT_TAME, element);
+    fill_floats(v_scale, COUNT_OF(v_scale), INPUT_TAME, element);
+    for (size_t i = 0; i < NUMBERS_MAX / 2; i++) {
+        double angle = (double)random_float(INPUT_TAME, element) * 3.0;
+        cosine[i] = (float)cos(angle);
+        sine[i] = (float)sin(angle);
+    }
+    fill_typed(s->type == GPU_E4M3 ? GPU_E4M3 : GPU_BF16, arena,
+               sizeof arena / (s->type == GPU_E4M3 ? 1 : 2), INPUT_TAME, 1.0f, element);
+}
+
+/* A page: k, v, then for fp8 the scales, taken from k_scale and v_scale. */
+static struct gpu_pages pages_of(const struct shape *s, uint32_t tokens, size_t kv_row)
+{
+    size_t bytes = (tokens * kv_row * gpu_type_bytes(s->type) + 15) / 16 * 16;
+    size_t scale_bytes = (tokens * s->kv_heads * sizeof(float) + 15) / 16 * 16;
+    struct gpu_pages pages = {
+        .page_bytes = 2 * bytes + 2 * scale_bytes,
+        .v_offset = bytes,
+        .k_scale_offset = 2 * bytes,
+        .v_scale_offset = 2 * bytes + scale_bytes,
+        .table_stride = PAGES_MAX,
+    };
+    EXPECT(pages.page_bytes <= PAGE_BYTES_MAX);
+    for (uint32_t page = 0; page < PAGES_MAX && s->type == GPU_E4M3; page++) {
+        uint8_t *at = arena + page * pages.page_bytes;
+        memcpy(at + pages.k_scale_offset, k_scale, tokens * s->kv_heads * sizeof(float));
+        memcpy(at + pages.v_scale_offset, v_scale, tokens * s->kv_heads * sizeof(float));
+    }
+    pages.arena = rig_upload(arena, PAGES_MAX * pages.page_bytes);
+    pages.table = rig_upload(table, sizeof table);
+    return pages;
+}
+
+static size_t out_count(const struct gpu_attention *a, const struct shape *s)
+{
+    return a->out_item * (s->items - 1) + a->out_row * (tokens_of(s) - 1) +
+           (size_t)s->heads * s->head_dim;
+}
+
+static struct gpu_attention attention_of(const struct shape *s, const float *cosines,
+                                         const float *sines)
+{
+    uint32_t tokens = tokens_of(s);
+    struct gpu_attention a = {
+        .q_type = q_type_of(s->type),
+        .kv_type = s->type,
+        .items = s->items,
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .head_dim = s->head_dim,
+        .range_count = s->range_count,
+        .grid = s->grid,
+        .q_row = s->heads * s->head_dim + 8,
+        .kv_row = s->kv_heads * s->head_dim + 16,
+        .kv_tokens = tokens,
+        .rotary_item = (size_t)tokens * s->head_dim / 2,
+        .rotate_k = s->rotate_k,
+        .out_row = s->heads * s->head_dim + 2,
+    };
+    memcpy(a.range, s->range, sizeof s->range);
+    a.q_item = tokens * a.q_row + 8;
+    a.kv_item = tokens * a.kv_row + 16;
+    a.out_item = tokens * a.out_row + 2;
+    EXPECT(s->items * a.q_item <= NUMBERS_MAX && s->items * a.kv_item <= NUMBERS_MAX);
+    EXPECT(s->items * tokens <= TOKENS_MAX && s->items <= COUNT_OF(table));
+    a.q = rig_upload(q, s->items * a.q_item * gpu_type_bytes(a.q_type));
+    a.k = rig_upload(k, s->items * a.kv_item * gpu_type_bytes(s->type));
+    a.v = rig_upload(v, s->items * a.kv_item * gpu_type_bytes(s->type));
+    if (s->type == GPU_E4M3) {
+        a.k_scale = rig_upload(k_scale, s->items * tokens * s->kv_heads * sizeof(float));
+        a.v_scale = rig_upload(v_scale, s->items * tokens * s->kv_heads * sizeof(float));
+    }
+    if (s->grid.past > 0) {
+        a.pages = pages_of(s, tokens, a.kv_row);
+    }
+    if (s->rotate) {
+        a.cosine = rig_upload(cosines, s->items * a.rotary_item * sizeof(float));
+        a.sine = rig_upload(sines, s->items * a.rotary_item * sizeof(float));
+    }
+    a.out = rig_alloc(out_count(&a, s) * 2);
+    return a;
+}
+
+static void run(const struct gpu_attention *a, const struct shape *s, uint16_t *out)
+{
+    gpu_attention_launch(a, rig_stream());
+    RIG_CHECK(rig_download(out, a->out, out_count(a, s) * 2));
+}
+
+/* ---- the formula ---- */
+
+static double rounded(double x)
+{
+    float single = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    bits = x != x ? 0x7FC00000u : (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u;
+    return (double)float_of(bits);
+}
+
+/* Number c of a head of q or of the present keys, as the product sees it. */
+static double operand(const struct gpu_attention *a, bool query, uint32_t item, uint32_t token,
+                      uint32_t head, uint32_t c)
+{
+    const void *values = query ? (const void *)q : (const void *)k;
+    enum gpu_type type = query ? a->q_type : a->kv_type;
+    size_t row = query ? a->q_row : a->kv_row;
+    size_t at = item * (query ? a->q_item : a->kv_item) + token * row + (size_t)head * a->head_dim;
+    if (a->cosine == NULL || (!query && a->rotate_k == 0)) {
+        return rounded(typed_value(type, values, at + c));
+    }
+    size_t angle = item * a->rotary_item + ((size_t)token * a->head_dim + c) / 2;
+    double cosines = (double)cosine[angle];
+    double sines = (double)sine[angle];
+    double own = typed_value(type, values, at + c);
+    double other = typed_value(type, values, at + (c ^ 1));
+    return rounded(own * cosines + (c % 2 == 0 ? -other : other) * sines);
+}
+
+/* A key of the present frame (page -1) or of a page; value instead of key where `values`. */
+static double kv_number(const struct gpu_attention *a, bool values, int page, uint32_t item,
+                        uint32_t token, uint32_t head, uint32_t c)
+{
+    size_t at = token * a->kv_row + (size_t)head * a->head_dim + c;
+    size_t scale_at = ((page < 0 ? item * a->kv_tokens : 0) + token) * a->kv_heads + head;
+    double scale = 1.0;
+    if (a->kv_type == GPU_E4M3) {
+        scale = (double)(values ? v_scale : k_scale)[scale_at];
+    }
+    if (page >= 0) {
+        const uint8_t *from = arena + (size_t)page * a->pages.page_bytes;
+        return scale * typed_value(a->kv_type, from + (values ? a->pages.v_offset : 0), at);
+    }
+    if (!values) {
+        return scale * operand(a, false, item, token, head, c);
+    }
+    return scale * rounded(typed_value(a->kv_type, v, item * a->kv_item + at));
+}
+
+struct seen {
+    int page; /* -1: present */
+    uint32_t token;
+};
+
+static uint32_t distance(uint32_t x, uint32_t y)
+{
+    return x > y ? x - y : y - x;
+}
+
+/* What a token attends to; its range, or the window. Returns 0 if it is in neither. */
+static uint32_t list_seen(const struct shape *s, uint32_t item, uint32_t token, struct seen *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->range_count; i++) {
+        uint32_t first = s->range[i].first;
+        for (uint32_t j = 0;
+             token >= first && token < first + s->range[i].count && j < s->range[i].count; j++) {
+            out[count++] = (struct seen){-1, first + j};
+        }
+    }
+    const struct gpu_grid *g = &s->grid;
+    for (uint32_t frame = 0; g->rows > 0 && token >= g->first && frame <= g->past; frame++) {
+        int page = frame == 0 ? -1 : table[item][frame - 1];
+        uint32_t own = token - g->first;
+        for (uint32_t j = 0; (frame == 0 || page >= 0) && j < g->rows * g->cols; j++) {
+            if (distance(j / g->cols, own / g->cols) <= g->reach_rows &&
+                distance(j % g->cols, own % g->cols) <= g->reach_cols) {
+                out[count++] = (struct seen){page, g->first + j};
+            }
+        }
+    }
+    return count;
+}
+
+static void expect_token(const struct gpu_attention *a, const struct seen *seen, uint32_t count,
+                         uint32_t item, uint32_t token, uint32_t head)
+{
+    uint32_t kv_head = head * a->kv_heads / a->heads;
+    double weight[TOKENS_MAX * (1 + PAGES_MAX)];
+    double maximum = -INFINITY;
+    double sum = 0.0;
+    for (uint32_t j = 0; j < count; j++) {
+        double logit = 0.0;
+        for (uint32_t c = 0; c < a->head_dim; c++) {
+            logit += operand(a, true, item, token, head, c) *
+                     kv_number(a, false, seen[j].page, item, seen[j].token, kv_head, c);
+        }
+        weight[j] = logit / sqrt((double)a->head_dim);
+        maximum = weight[j] > maximum || weight[j] != weight[j] ? weight[j] : maximum;
+    }
+    for (uint32_t j = 0; j < count; j++) {
+        weight[j] = exp(weight[j] - maximum);
+        sum += weight[j];
+    }
+    for (uint32_t c = 0; c < a->head_dim; c++) {
+        double y = 0.0;
+        double size = 0.0;
+        for (uint32_t j = 0; j < count; j++) {
+            double x =
+                weight[j] / sum * kv_number(a, true, seen[j].page, item, seen[j].token, kv_head, c);
+            y += x;
+            size += fabs(x);
+        }
+        size_t at = item * a->out_item + token * a->out_row + (size_t)head * a->head_dim + c;
+        /* Weights and result are rounded to bf16, half a unit in the 8th place each. */
+        expect_close("attention", at, typed_value(GPU_BF16, found, at), y,
+                     isfinite(size) ? 0x1.2p-8 * size + 1e-6 : 0.0, 0x1p-8);
+    }
+}
+
+static void expect_attention(const struct gpu_attention *a, const struct shape *s, uint32_t step)
+{
+    static struct seen seen[TOKENS_MAX * (1 + PAGES_MAX)];
+    uint32_t tokens = tokens_of(s);
+    for (uint32_t i = 0; i < s->items * tokens * s->heads; i += step) {
+        uint32_t item = i / s->heads / tokens;
+        uint32_t token = i / s->heads % tokens;
+        uint32_t count = list_seen(s, item, token, seen);
+        if (count > 0) {
+            expect_token(a, seen, count, item, token, i % s->heads);
+        }
+    }
+}
+
+/* ---- tests ---- */
+
+/* In threes: every way to shared memory starts at three different schedules. */
+static const struct shape shapes[] = {
+    {GPU_F32, 2, 2, 2, 32, 2, {{0, 70}, {70, 13}}, {0}, true, true},
+    {GPU_F32, 1, 2, 1, 64, 1, {{2, 40}}, {0}, true, false},
+    {GPU_F32, 1, 1, 1, 128, 1, {{0, 66}}, {0}, false, false},
+    {GPU_BF16, 1, 4, 2, 64, 1, {{3, 100}}, {0}, true, true},
+    {GPU_BF16, 2, 2, 1, 128, 1, {{0, 65}}, {0}, true, false},
+    {GPU_E4M3, 1, 3, 1, 64, 2, {{0, 64}, {64, 70}}, {0}, false, false},
+    {GPU_E4M3, 1, 2, 2, 128, 1, {{1, 67}}, {0}, true, false},
+    {GPU_E4M3, 2, 4, 2, 32, 3, {{0, 1}, {1, 2}, {5, 31}}, {0}, false, false},
+    {GPU_BF16, 2, 2, 1, 32, 0, {{0}}, {0, 9, 11, 2, 3, 0}, false, false},
+    {GPU_BF16, 1, 2, 2, 64, 0, {{0}}, {4, 10, 9, 1, 9, 3}, false, false},
+    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {1, 3, 10, 1, 0, 4}, false, false},
+    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {0, 17, 5, 4, 0, 4}, false, false},
+    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {3, 5, 6, 5, 5, 2}, false, false},
+    {GPU_E4M3, 1, 1, 1, 128, 0, {{0}}, {0, 9, 9, 1, 1, 1}, false, false},
+};
+
+static void attention_is_the_softmax(void)
+{
+    uint32_t element = 0;
+    for (uint32_t i = 0; i < COUNT_OF(shapes); i++) {
+        /* Each way to shared memory meets all schedules in one shape or another. */
+        uint32_t first = i % 3;
+        fill_inputs(&shapes[i], INPUT_TAME, &element);
+        for (uint32_t schedule = first; schedule < rig_schedules(); schedule += 3) {
+            rig_begin(schedule);
+            struct gpu_attention a = attention_of(&shapes[i], cosine, sine);
+            run(&a, &shapes[i], schedule == first ? found : again);
+            if (schedule == first) {
+                expect_attention(&a, &shapes[i], 5);
+            } else {
+                EXPECT(memcmp(found, again, out_count(&a, &shapes[i]) * 2) == 0);
+            }
+            RIG_CHECK(rig_end());
+        }
+    }
+}
+
+/* NaN and infinities reach what attends to them, by the formula, and nothing else. */
+static void wild_numbers_stay_where_they_are(void)
+{
+    const struct shape s = {GPU_F32, 1, 2, 1, 32, 2, {{0, 3}, {3, 66}}, {0}, false, false};
+    static const enum input_kind kinds[] = {INPUT_WIDE, INPUT_TINY};
+    uint32_t element = 3;
+    for (uint32_t i = 0; i < COUNT_OF(kinds); i++) {
+        fill_inputs(&s, kinds[i], &element);
+        rig_begin(4 + i);
+        struct gpu_attention a = attention_of(&s, cosine, sine);
+        run(&a, &s, found);
+        expect_attention(&a, &s, 1);
+        RIG_CHECK(rig_end());
+    }
+    fill_inputs(&s, INPUT_TAME, &element);
+    rig_begin(4);
+    struct gpu_attention a = attention_of(&s, cosine, sine);
+    run(&a, &s, again);
+    RIG_CHECK(rig_end());
+    q[5 * a.q_row] = NAN;        /* token 5, head 0 */
+    k[1 * a.kv_row + 2] = NAN;   /* token 1: all of the first range */
+    v[66 * a.kv_row + 3] = NAN;  /* token 66: number 3 of the second */
+    q[7 * a.q_row + 32] = 3e38f; /* token 7, head 1: logits overflow */
+    rig_begin(4);
+    a = attention_of(&s, cosine, sine);
+    run(&a, &s, found);
+    for (uint32_t at = 0; at < out_count(&a, &s); at++) {
+        uint32_t token = at / (uint32_t)a.out_row;
+        uint32_t column = at % (uint32_t)a.out_row;
+        bool nan = token < 3 || column % 32 == 3 || (token == 5 && column < 32);
+        if (column < 64 && !(token == 7 && column >= 32)) {
+            EXPECT_INT(isnan(typed_value(GPU_BF16, found, at)), nan);
+            EXPECT(nan || found[at] == again[at]);
+        }
+    }
+    RIG_CHECK(rig_end());
+}
+
+/* A range among others, in the last item of a batch, has the bits that it has alone. */
+static void neighbours_do_not_matter(void)
+{
+    static uint16_t alone[71 * 130];
+    uint32_t element = 17;
+    for (uint32_t type = GPU_F32; type <= GPU_E4M3; type++) {
+        struct shape one = {(enum gpu_type)type, 1, 2, 1, 64, 1, {{0, 71}}, {0}, false, false};
+        struct shape many = {(enum gpu_type)type, 2,   2,     1,    64, 2,
+                             {{0, 13}, {13, 71}}, {0}, false, false};
+        fill_inputs(&one, INPUT_TAME, &element);
+        rig_begin(6);
+        struct gpu_attention a = attention_of(&one, cosine, sine);
+        run(&a, &one, alone);
+        size_t rows = a.out_row;
+        uint32_t active[2] = {0, 1};
+        /* The same numbers as range 1 of item 1. */
+        struct gpu_attention b = attention_of(&many, cosine, sine);
+        size_t kv = gpu_type_bytes(one.type);
+        size_t qs = gpu_type_bytes(b.q_type);
+        memmove((uint8_t *)q + (b.q_item + 13 * b.q_row) * qs, q, 71 * b.q_row * qs);
+        memmove((uint8_t *)k + (b.kv_item + 13 * b.kv_row) * kv, k, 71 * b.kv_row * kv);
+        memmove((uint8_t *)v + (b.kv_item + 13 * b.kv_row) * kv, v, 71 * b.kv_row * kv);
+        memmove(k_scale + 84 + 13, k_scale, 71 * sizeof(float));
+        memmove(v_scale + 84 + 13, v_scale, 71 * sizeof(float));
+        b = attention_of(&many, cosine, sine);
+        b.active = rig_upload(active, sizeof active);
+        run(&b, &many, found);
+        for (uint32_t token = 0; token < 71; token++) {
+            EXPECT(memcmp(found + b.out_item + (13 + token) * b.out_row, alone + token * rows,
+                          128 * sizeof(uint16_t)) == 0);
+        }
+        for (uint32_t at = 0; at < b.out_item; at++) {
+            EXPECT_INT(found[at], 0xA5A5); /* the inactive item was left alone */
+        }
+        RIG_CHECK(rig_end());
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(attention_is_the_softmax), TEST(wild_numbers_stay_where_they_are),
+                    TEST(neighbours_do_not_matter));
+}

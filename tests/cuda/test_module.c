@@ -1,0 +1,515 @@
+/*
+ * Goal: the device backend computes what the CPU computes, within a tolerance, and a slot's bits
+ * depend on its own record, layout and pages alone.
+ * Method: the module under the SIMT emulator, opened by dlopen as the engine does it, with a small
+ * random model. Rollouts are driven through struct device_ops directly: beside forward_tick over
+ * several ticks; then one rollout in different company, slots, sessions, after a spill, from a
+ * fork, by graph and by launches. argv[1]: the module.
+ */
+#include "base/check.h"
+#include "engine/backend.h"
+#include "engine/model_internal.h"
+#include "kernels/cpu.h"
+#include "tests/harness.h"
+
+#include <stdlib.h>
+
+enum { TICKS = 3, PAGES = 12, SLOTS = 3 };
+
+static struct device device;
+static struct model *model;
+static struct model_device description;
+
+/* ---- a rollout's inputs, made up from its seed ---- */
+
+struct rollout {
+    uint64_t seed;
+    uint32_t tick;
+    uint32_t page_count;
+    uint32_t page[NN_PAGES_MAX]; /* newest first */
+    struct window window[NN_PAGES_MAX];
+};
+
+static void fill_bytes(uint8_t *out, uint32_t count, uint64_t seed)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = (uint8_t)((i / 7 * UINT64_C(2654435761) + seed * 40503) >> 24);
+    }
+}
+
+static struct window window_at(const struct rollout *rollout, uint32_t tick)
+{
+    return (struct window){(int32_t)(rollout->seed % 3) - 3 + (int32_t)tick / 2,
+                           -6 + (int32_t)(tick == 2)};
+}
+
+static struct pose ego_at(const struct rollout *rollout, uint32_t tick)
+{
+    return (struct pose){6.0 + 2.5 * tick, -3.0 + 0.1 * (double)rollout->seed, 0.05 * tick + 0.3};
+}
+
+static void cond_at(const struct rollout *rollout, uint32_t tick, float cond[COND_COUNT])
+{
+    for (uint32_t i = 0; i < COND_COUNT; i++) {
+        cond[i] = (float)((i * 7 + tick + rollout->seed) % 11 / 11.0);
+    }
+}
+
+static uint64_t layout_seed(const struct rollout *rollout, uint32_t tick)
+{
+    return rollout->seed * 100 + tick;
+}
+
+/* ---- sessions ---- */
+
+struct rig {
+    struct device_session *session;
+    uint32_t slots;
+    uint32_t next_page;
+};
+
+static void rig_open_with(struct rig *rig, uint32_t slots, bool eager, bool plain)
+{
+    struct device_text why = {""};
+    const struct device_options options = {
+        .slot_count = slots, .page_count = PAGES, .eager = eager, .plain = plain};
+    *rig = (struct rig){.slots = slots};
+    int fault = device.ops->open(&description.description, &options, &rig->session, &why);
+    if (fault != DEVICE_OK) {
+        TEST_FAIL("open: %s", why.text);
+    }
+}
+
+/* With the plain kernels, which the emulator runs ten times faster. */
+static void rig_open(struct rig *rig, uint32_t slots, bool eager)
+{
+    rig_open_with(rig, slots, eager, true);
+}
+
+static void rig_close(struct rig *rig)
+{
+    device.ops->close(rig->session);
+}
+
+/* A rollout begins with a page that was not generated. */
+static void begin(struct rig *rig, struct rollout *rollout, uint64_t seed)
+{
+    static uint8_t frame[FRAME_BYTES];
+    struct device_text why = {""};
+    *rollout = (struct rollout){.seed = seed, .page_count = 1};
+    rollout->page[0] = rig->next_page++;
+    rollout->window[0] = window_at(rollout, 0);
+    fill_bytes(frame, FRAME_BYTES, seed);
+    if (device.ops->page_make(rig->session, rollout->page[0], frame, &why) != DEVICE_OK) {
+        TEST_FAIL("page_make: %s", why.text);
+    }
+}
+
+/* Puts a rollout's next tick into a slot; the page comes first in its table once it is done. */
+static void load_slot(struct rig *rig, struct rollout *rollout, uint32_t index)
+{
+    struct device_slot *slot = &device.ops->slots(rig->session)[index];
+    uint32_t tick = rollout->tick + 1;
+    struct pose ego = ego_at(rollout, tick);
+    struct window window = window_at(rollout, tick);
+    *slot = (struct device_slot){
+        .seed = rollout->seed,
+        .ego = {ego.x_m, ego.y_m, ego.heading_rad},
+        .active = 1,
+        .tick = tick,
+        .window = {window.i, window.j},
+        .degree = (uint32_t)(rollout->seed % LAYOUT_DEGREE_COUNT),
+        .page_count = rollout->page_count,
+        .write_page = rig->next_page++,
+    };
+    for (uint32_t i = 0; i < rollout->page_count; i++) {
+        slot->page[i] = rollout->page[i];
+        slot->page_window[i][0] = rollout->window[i].i;
+        slot->page_window[i][1] = rollout->window[i].j;
+    }
+    cond_at(rollout, tick, slot->cond);
+    fill_bytes(device.ops->layout(rig->session, index), FRAME_BYTES, layout_seed(rollout, tick));
+}
+
+static void advance(struct rollout *rollout, const struct device_slot *slot)
+{
+    uint32_t keep = model->config.window - 1;
+    rollout->page_count = rollout->page_count < keep ? rollout->page_count : keep;
+    for (uint32_t i = rollout->page_count; i > 0; i--) {
+        rollout->page[i] = rollout->page[i - 1];
+        rollout->window[i] = rollout->window[i - 1];
+    }
+    rollout->page[0] = slot->write_page;
+    rollout->window[0] = (struct window){slot->window[0], slot->window[1]};
+    rollout->page_count++;
+    rollout->tick++;
+}
+
+static void run_tick(struct rig *rig)
+{
+    struct device_text why = {""};
+    if (device.ops->tick_start(rig->session, &why) != DEVICE_OK ||
+        device.ops->tick_finish(rig->session, &why) != DEVICE_OK) {
+        TEST_FAIL("tick: %s", why.text);
+    }
+}
+
+/* One tick of one rollout in slot `index`, the others as they are. */
+static void step(struct rig *rig, struct rollout *rollout, uint32_t index)
+{
+    load_slot(rig, rollout, index);
+    run_tick(rig);
+    advance(rollout, &device.ops->slots(rig->session)[index]);
+}
+
+/* ---- beside the CPU ---- */
+
+struct twin {
+    struct workspace *workspace;
+    uint8_t frame[TICKS + 1][FRAME_BYTES];
+    void *memory[TICKS + 1];
+    struct window window[TICKS + 1];
+    struct nn_counts counts;
+};
+
+static void twin_begin(struct twin *twin, const struct rollout *rollout)
+{
+    struct error error = {0};
+    EXPECT_OK(workspace_create(model, 1, &twin->workspace, &error), error);
+    for (uint32_t i = 0; i <= TICKS; i++) {
+        twin->memory[i] = aligned_alloc(64, (forward_memory_bytes(model) + 63) / 64 * 64);
+        EXPECT(twin->memory[i] != NULL);
+    }
+    fill_bytes(twin->frame[0], FRAME_BYTES, rollout->seed);
+    twin->window[0] = window_at(rollout, 0);
+    forward_memory(model, twin->workspace, twin->frame[0], twin->memory[0]);
+}
+
+static void twin_end(struct twin *twin)
+{
+    workspace_destroy(twin->workspace);
+    for (uint32_t i = 0; i <= TICKS; i++) {
+        free(twin->memory[i]);
+    }
+}
+
+static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t tick)
+{
+    static uint8_t layout[FRAME_BYTES];
+    float cond[COND_COUNT];
+    uint32_t window = model->config.window;
+    struct forward_output output = {.frame = twin->frame[tick]};
+    cond_at(rollout, tick, cond);
+    fill_bytes(layout, FRAME_BYTES, layout_seed(rollout, tick));
+    struct forward_input input = {
+        .seed = rollout->seed,
+        .tick = tick,
+        .degree = (enum layout_degree)(rollout->seed % LAYOUT_DEGREE_COUNT),
+        .window = window_at(rollout, tick),
+        .ego = ego_at(rollout, tick),
+        .cond = cond,
+        .layout_bev = layout,
+        .layout_cameras = layout + FRAME_BEV_BYTES,
+        .page_count = tick < window ? tick : window,
+    };
+    for (uint32_t i = 0; i < input.page_count; i++) {
+        uint32_t at = tick - 1 - i;
+        input.pages[i] = (struct forward_page){twin->frame[at], twin->memory[at], twin->window[at]};
+    }
+    forward_tick(model, twin->workspace, &input, &output);
+    forward_memory(model, twin->workspace, twin->frame[tick], twin->memory[tick]);
+    twin->window[tick] = input.window;
+    twin->counts = output.counts;
+}
+
+/* Both go on from their own frames, so differences may grow: the bound is for all ticks. Sums run
+ * in another order than on the CPU and are rounded to bf16 at the same places, so activations
+ * differ by a unit of bf16 here and there: a byte or two of a frame. */
+static void expect_near(const uint8_t *device_frame, const uint8_t *cpu_frame)
+{
+    uint32_t equal = 0;
+    int largest = 0;
+    for (uint32_t i = 0; i < FRAME_BYTES; i++) {
+        int difference = abs(device_frame[i] - cpu_frame[i]);
+        equal += difference == 0;
+        largest = difference > largest ? difference : largest;
+    }
+    printf("# %.1f%% of the bytes equal, largest difference %d\n", 100.0 * equal / FRAME_BYTES,
+           largest);
+    EXPECT(largest <= 8);
+    EXPECT(equal >= FRAME_BYTES / 2);
+}
+
+static void device_agrees_with_the_cpu(void)
+{
+    static struct twin twin;
+    struct rig rig;
+    struct rollout rollout;
+    rig_open(&rig, 1, false);
+    begin(&rig, &rollout, 7);
+    twin_begin(&twin, &rollout);
+    for (uint32_t tick = 1; tick <= TICKS; tick++) {
+        twin_step(&twin, &rollout, tick);
+        step(&rig, &rollout, 0);
+        expect_near(device.ops->frame(rig.session, 0), twin.frame[tick]);
+        const struct device_counts *counts = device.ops->counts(rig.session);
+        EXPECT_INT(counts->not_finite, 0);
+        EXPECT_NEAR((double)counts->saturated, (double)twin.counts.saturated, FRAME_BYTES / 200);
+    }
+    twin_end(&twin);
+    rig_close(&rig);
+}
+
+/* One tick with the kernels that a GPU runs. */
+static void fast_kernels_agree_too(void)
+{
+    static struct twin twin;
+    struct rig rig;
+    struct rollout rollout;
+    rig_open_with(&rig, 1, false, false);
+    begin(&rig, &rollout, 7);
+    twin_begin(&twin, &rollout);
+    twin_step(&twin, &rollout, 1);
+    step(&rig, &rollout, 0);
+    expect_near(device.ops->frame(rig.session, 0), twin.frame[1]);
+    twin_end(&twin);
+    rig_close(&rig);
+}
+
+/* ---- bits ---- */
+
+static uint8_t expected[TICKS + 1][FRAME_BYTES];
+
+/* The rollout of seed 5, alone in a session of one slot, by graph. */
+static void make_reference(void)
+{
+    struct rig rig;
+    struct rollout rollout;
+    struct device_stats stats;
+    rig_open(&rig, 1, false);
+    begin(&rig, &rollout, 5);
+    for (uint32_t tick = 1; tick <= TICKS; tick++) {
+        step(&rig, &rollout, 0);
+        memcpy(expected[tick], device.ops->frame(rig.session, 0), FRAME_BYTES);
+    }
+    device.ops->stats(rig.session, &stats);
+    EXPECT_INT(stats.captures, 1);
+    EXPECT_INT(stats.replays, TICKS);
+    rig_close(&rig);
+}
+
+static void expect_reference(const struct rig *rig, uint32_t index, uint32_t tick)
+{
+    EXPECT(memcmp(device.ops->frame(rig->session, index), expected[tick], FRAME_BYTES) == 0);
+}
+
+/* Launched one by one, in the last of three slots, beside others that come and go. */
+static void bits_do_not_depend_on_company_slot_or_graph(void)
+{
+    struct rig rig;
+    struct rollout rollout;
+    struct rollout others[2];
+    make_reference();
+    rig_open(&rig, SLOTS, true);
+    begin(&rig, &rollout, 5);
+    begin(&rig, &others[0], 3);
+    begin(&rig, &others[1], 4);
+    for (uint32_t tick = 1; tick <= TICKS; tick++) {
+        struct device_slot *slots = device.ops->slots(rig.session);
+        memset(slots, 0xff, (SLOTS - 1) * sizeof *slots); /* not read of inactive slots */
+        slots[0].active = slots[1].active = 0;
+        if (tick != 2) {
+            load_slot(&rig, &others[tick / 2], tick / 2);
+        }
+        load_slot(&rig, &rollout, 2);
+        run_tick(&rig);
+        expect_reference(&rig, 2, tick);
+        if (tick != 2) {
+            advance(&others[tick / 2], &slots[tick / 2]);
+            EXPECT(memcmp(device.ops->frame(rig.session, tick / 2), expected[tick], FRAME_BYTES) !=
+                   0);
+        }
+        advance(&rollout, &slots[2]);
+    }
+    rig_close(&rig);
+}
+
+/* Every page leaves the device, its place is overwritten, and it comes back elsewhere. */
+static void spill(struct rig *rig, struct rollout *rollout)
+{
+    static uint8_t frame[FRAME_BYTES];
+    struct device_text why = {""};
+    void *memory = device.ops->host_alloc(device.ops->memory_bytes(rig->session));
+    EXPECT(memory != NULL);
+    for (uint32_t i = 0; i < rollout->page_count; i++) {
+        const uint8_t *kept = expected[rollout->tick - i];
+        if (i == rollout->tick) { /* the first page was not generated */
+            fill_bytes(frame, FRAME_BYTES, rollout->seed);
+            kept = frame;
+        }
+        EXPECT_INT(device.ops->page_save(rig->session, rollout->page[i], memory, &why), 0);
+        EXPECT_INT(device.ops->page_wait(rig->session, &why), 0);
+        uint8_t *garbage = calloc(1, FRAME_BYTES);
+        EXPECT_INT(device.ops->page_make(rig->session, rollout->page[i], garbage, &why), 0);
+        free(garbage);
+        rollout->page[i] = rig->next_page++;
+        EXPECT_INT(device.ops->page_load(rig->session, rollout->page[i], kept, memory, &why), 0);
+        EXPECT_INT(device.ops->page_wait(rig->session, &why), 0);
+    }
+    device.ops->host_free(memory);
+}
+
+static void bits_survive_spills_and_forks(void)
+{
+    struct rig rig;
+    struct rollout rollout;
+    rig_open(&rig, 2, false);
+    begin(&rig, &rollout, 5);
+    step(&rig, &rollout, 1);
+    expect_reference(&rig, 1, 1);
+    spill(&rig, &rollout);
+    struct rollout branch = rollout; /* a fork: the table is copied, the pages are shared */
+    device.ops->slots(rig.session)[1].active = 0;
+    for (uint32_t tick = 2; tick <= TICKS; tick++) {
+        load_slot(&rig, &rollout, 1);
+        load_slot(&rig, &branch, 0);
+        run_tick(&rig);
+        expect_reference(&rig, 0, tick);
+        expect_reference(&rig, 1, tick);
+        advance(&rollout, &device.ops->slots(rig.session)[1]);
+        advance(&branch, &device.ops->slots(rig.session)[0]);
+    }
+    rig_close(&rig);
+}
+
+/* ---- what goes wrong ---- */
+
+static void bad_numbers_are_counted(void)
+{
+    struct rig rig;
+    struct rollout rollout;
+    rig_open(&rig, 1, false);
+    begin(&rig, &rollout, 5);
+    load_slot(&rig, &rollout, 0);
+    device.ops->slots(rig.session)[0].cond[60] = INFINITY;
+    run_tick(&rig);
+    EXPECT_INT(device.ops->counts(rig.session)->not_finite, FRAME_BYTES);
+    for (uint32_t i = 0; i < FRAME_BYTES; i++) {
+        EXPECT_INT(device.ops->frame(rig.session, 0)[i], 128);
+    }
+    rig_close(&rig);
+}
+
+static void bad_requests_are_refused(void)
+{
+    struct rig rig;
+    struct rollout rollout;
+    struct device_text why = {""};
+    struct device_session *session = NULL;
+    struct device_options options = {.slot_count = 0, .page_count = 1};
+    EXPECT_INT(device.ops->open(&description.description, &options, &session, &why),
+               DEVICE_FAULT_INPUT);
+    options = (struct device_options){.device = 77, .slot_count = 1, .page_count = 1};
+    EXPECT_INT(device.ops->open(&description.description, &options, &session, &why),
+               DEVICE_FAULT_INPUT);
+    EXPECT(session == NULL && why.text[0] != '\0');
+
+    rig_open(&rig, 1, true);
+    begin(&rig, &rollout, 5);
+    EXPECT_INT(device.ops->tick_finish(rig.session, &why), DEVICE_FAULT_INPUT);
+    EXPECT_INT(device.ops->page_make(rig.session, PAGES, expected[0], &why), DEVICE_FAULT_INPUT);
+    load_slot(&rig, &rollout, 0);
+    struct device_slot *slot = device.ops->slots(rig.session);
+    const struct device_slot good = *slot;
+    slot->write_page = slot->page[0];
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *slot = good;
+    slot->page[0] = PAGES;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *slot = good;
+    slot->page_count = model->config.window + 1;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    rig_close(&rig);
+    device.ops->close(NULL);
+}
+
+static void modules_that_cannot_be_used_are_named(void)
+{
+    struct error error = {0};
+    struct device found = {.index = 9};
+    char path[4096];
+    snprintf(path, sizeof path, "%s", getenv("SWERVE_CUDA_MODULE"));
+    EXPECT_INT(device_choose("cuda:99", &found, &error), STATUS_DEVICE);
+    EXPECT(strstr(error.text, "cuda:99") != NULL);
+    EXPECT_INT(device_choose("gpu", &found, &error), STATUS_USAGE);
+    EXPECT_INT(device_choose("cuda:1x", &found, &error), STATUS_USAGE);
+    EXPECT_OK(device_choose("cpu", &found, &error), error);
+    EXPECT(found.ops == NULL);
+    setenv("SWERVE_CUDA_MODULE", "/nonexistent/swerve_cuda.so", 1);
+    EXPECT_INT(device_choose("cuda:0", &found, &error), STATUS_DEVICE);
+    EXPECT(strstr(error.text, "/nonexistent/swerve_cuda.so") != NULL);
+    found.ops = device.ops;
+    EXPECT_OK(device_choose("auto", &found, &error), error);
+    EXPECT(found.ops == NULL);
+    setenv("SWERVE_CUDA_MODULE", path, 1);
+}
+
+/* ---- one tick under every check ---- */
+
+static void a_tick_breaks_no_rule(void)
+{
+    static struct twin twin;
+    struct rig rig;
+    struct rollout rollout;
+    rig_open(&rig, 1, true);
+    begin(&rig, &rollout, 7);
+    twin_begin(&twin, &rollout);
+    twin_step(&twin, &rollout, 1);
+    step(&rig, &rollout, 0);
+    expect_near(device.ops->frame(rig.session, 0), twin.frame[1]);
+    twin_end(&twin);
+    rig_close(&rig);
+}
+
+static void create_model(uint32_t layers, uint32_t steps)
+{
+    struct error error = {0};
+    struct model_config config = {
+        .name = "random",
+        .tier = TIER_STUDENT,
+        .width = 32,
+        .layers = layers,
+        .bev_channels = 32,
+        .camera_channels = 32,
+        .window = 2,
+        .steps = steps,
+        .schedule = {0.0, steps == 1 ? 1.0 : 0.6, 1.0},
+        .joint = {true, false},
+    };
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    CHECK(model_random(&config, &options, 11, &model, &error) == STATUS_OK);
+    CHECK(model_describe(model, &description, &error) == STATUS_OK);
+}
+
+int main(int argc, char **argv)
+{
+    struct error error = {0};
+    if (argc > 1) {
+        setenv("SWERVE_CUDA_MODULE", argv[1], 1);
+    }
+    if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
+        printf("1..0 # SKIP %s\n", error.text);
+        return 0;
+    }
+    bool checked = argc > 2 && strcmp(argv[2], "checked") == 0;
+    create_model(checked ? 1 : 2, checked ? 1 : 2);
+    int status = checked ? TEST_RUN(TEST(a_tick_breaks_no_rule))
+                         : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(fast_kernels_agree_too),
+                                    TEST(bits_do_not_depend_on_company_slot_or_graph),
+                                    TEST(bits_survive_spills_and_forks),
+                                    TEST(bad_numbers_are_counted), TEST(bad_requests_are_refused),
+                                    TEST(modules_that_cannot_be_used_are_named));
+    model_close(model);
+    return status;
+}

@@ -1,0 +1,91 @@
+/*
+ * Fuzz target: artifact files, which a disk may damage and a stranger may replace. The input stands
+ * in the place of an artifact's file: reading it must give the bytes of its name or say that it is
+ * damaged, and never unpack beyond the limit. The name is that of the unpacked input where a
+ * plain decompression (bounded by 1 MiB) gives one, so that what is whole is accepted.
+ *
+ * Works in a scratch directory below /dev/shm, which is removed at the end.
+ */
+#include "base/check.h"
+#include "store/artifacts.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+enum { PLAIN_BYTES_MAX = 1 << 20 };
+
+static char directory[64];
+static char path[2 * LIMIT_PATH_BYTES];
+static struct artifacts artifacts;
+
+static void clean_up(void)
+{
+    char text[LIMIT_PATH_BYTES + 16];
+    snprintf(text, sizeof text, "%s/unfinished", artifacts.path);
+    rmdir(text);
+    rmdir(artifacts.path);
+    rmdir(directory);
+}
+
+static void prepare(void)
+{
+    struct error error = {0};
+    char store_path[80];
+    if (directory[0] != '\0') {
+        return;
+    }
+    snprintf(directory, sizeof directory, "/dev/shm/swerve-fuzz-XXXXXX");
+    CHECK(mkdtemp(directory) != NULL);
+    snprintf(store_path, sizeof store_path, "%s/db", directory);
+    CHECK(artifacts_open(store_path, &artifacts, &error) == STATUS_OK);
+    atexit(clean_up);
+}
+
+static void put_file(const char *hash, const uint8_t *data, size_t bytes)
+{
+    snprintf(path, sizeof path, "%s/%.2s", artifacts.path, hash);
+    (void)mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/%.2s/%s.zst", artifacts.path, hash, hash);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    CHECK(write(fd, data, bytes) == (ssize_t)bytes);
+    close(fd);
+}
+
+static void remove_file(const char *hash)
+{
+    unlink(path);
+    snprintf(path, sizeof path, "%s/%.2s", artifacts.path, hash);
+    rmdir(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static uint8_t plain[PLAIN_BYTES_MAX];
+    char hash[SHA256_HEX_BYTES];
+    struct error error = {0};
+    void *found = NULL;
+    size_t found_bytes = 0;
+    prepare();
+    size_t plain_bytes = ZSTD_decompress(plain, sizeof plain, data, bytes);
+    bool unpacks = bytes > 0 && !ZSTD_isError(plain_bytes);
+    sha256_hex(unpacks ? plain : data, unpacks ? plain_bytes : bytes, hash);
+    put_file(hash, data, bytes);
+    enum status status = artifacts_get(&artifacts, hash, &found, &found_bytes, &error);
+    if (status == STATUS_OK) {
+        CHECK(unpacks && found_bytes == plain_bytes && memcmp(found, plain, plain_bytes) == 0);
+        free(found);
+    } else {
+        CHECK(status == STATUS_IO && strstr(error.text, "damaged") != NULL);
+    }
+    remove_file(hash);
+    return 0;
+}

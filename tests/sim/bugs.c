@@ -1,0 +1,253 @@
+/*
+ * Planted bugs: what could be wrong with the store and its clients, so that the simulation shows
+ * that it would notice. The product's code is as it is; statements get another text through the
+ * connection's probe, and calls are done wrongly between the spy and the store.
+ */
+#include "tests/sim/fleet.h"
+
+#include "base/check.h"
+#include "store/sqlite_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_MAX = 16 };
+
+static enum status pass_on(struct fleet *fleet, const struct job_completion *completions,
+                           uint32_t count, struct store_completion_result *results,
+                           struct error *error)
+{
+    struct store *store = fleet->server.store;
+    return store->ops->complete(store, completions, count, results, error);
+}
+
+/* ---- completions ---- */
+
+/* The worker's completion of a job counts whatever its epoch. */
+static enum status complete_any_epoch(struct fleet *fleet, const struct job_completion *completions,
+                                      uint32_t count, struct store_completion_result *results,
+                                      struct error *error)
+{
+    struct job_completion changed[BATCH_MAX];
+    struct store *store = fleet->server.store;
+    struct store_job *job = calloc(1, sizeof *job);
+
+    CHECK(job != NULL && count <= BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        changed[i] = completions[i];
+        if (store->ops->job(store, completions[i].job_id, job, error) == STATUS_OK) {
+            changed[i].epoch = job->epoch;
+        }
+    }
+    free(job);
+    return pass_on(fleet, changed, count, results, error);
+}
+
+/* Anybody's completion counts: UPDATE .. WHERE id = ? */
+static enum status complete_by_id(struct fleet *fleet, const struct job_completion *completions,
+                                  uint32_t count, struct store_completion_result *results,
+                                  struct error *error)
+{
+    struct job_completion changed[BATCH_MAX];
+    struct store *store = fleet->server.store;
+    struct store_job *job = calloc(1, sizeof *job);
+
+    CHECK(job != NULL && count <= BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        changed[i] = completions[i];
+        if (store->ops->job(store, completions[i].job_id, job, error) == STATUS_OK) {
+            changed[i].epoch = job->epoch;
+            memcpy(changed[i].worker_id, job->worker_id, sizeof changed[i].worker_id);
+        }
+    }
+    free(job);
+    return pass_on(fleet, changed, count, results, error);
+}
+
+static enum status complete_release_free(struct fleet *fleet,
+                                         const struct job_completion *completions, uint32_t count,
+                                         struct store_completion_result *results,
+                                         struct error *error)
+{
+    struct job_completion changed[BATCH_MAX];
+
+    CHECK(count <= BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        changed[i] = completions[i];
+        if (changed[i].kind == COMPLETION_RELEASED) {
+            changed[i].device_ns = 0;
+            changed[i].metres_mm = 0;
+            changed[i].mflop = 0;
+        }
+    }
+    return pass_on(fleet, changed, count, results, error);
+}
+
+/* The teacher's job in a transaction of its own, when the flagged one is still held. */
+static enum status escalate_apart(struct fleet *fleet, const struct job_completion *completion,
+                                  struct error *error)
+{
+    struct store *store = fleet->server.store;
+    struct store_submit_result result;
+    struct store_job *job = calloc(1, sizeof *job);
+
+    CHECK(job != NULL);
+    enum status status = store->ops->job(store, completion->job_id, job, error);
+    if (status == STATUS_OK && job->state == JOB_LEASED && job->epoch == completion->epoch &&
+        strcmp(job->worker_id, completion->worker_id) == 0) {
+        struct job_spec *spec = &job->spec;
+        int suite = model_suite(fleet->model, spec->suite_id);
+        memcpy(spec->key, completion->escalate_key, sizeof spec->key);
+        memcpy(spec->pool, completion->escalate_pool, sizeof spec->pool);
+        memcpy(spec->model_hash, completion->escalate_model_hash, sizeof spec->model_hash);
+        memcpy(spec->sampler, completion->escalate_sampler, sizeof spec->sampler);
+        spec->tier = completion->escalate_tier;
+        spec->parent_job_id = completion->job_id;
+        status = store->ops->submit(store, spec->suite_id, (uint32_t)fleet->model->weights[suite],
+                                    spec, 1, &result, error);
+    }
+    free(job);
+    return status;
+}
+
+static enum status complete_escalate_apart(struct fleet *fleet,
+                                           const struct job_completion *completions, uint32_t count,
+                                           struct store_completion_result *results,
+                                           struct error *error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (completions[i].escalate_pool[0] != '\0') {
+            enum status status = escalate_apart(fleet, &completions[i], error);
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+    }
+    return pass_on(fleet, completions, count, results, error);
+}
+
+/* ---- heartbeats ---- */
+
+/* A heartbeat that names a job leases it again, although the lease had ended. */
+static enum status heartbeat_revives(struct fleet *fleet, const struct store_worker *worker,
+                                     const struct store_progress *progress, uint32_t count,
+                                     int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                     struct error *error)
+{
+    struct store *store = fleet->server.store;
+    enum status status = store->ops->heartbeat(store, worker, progress, count, cancelled,
+                                               cancelled_count, ttl_ms, error);
+
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        char sql[256];
+        snprintf(sql, sizeof sql,
+                 "UPDATE jobs SET state = 1 WHERE id = %" PRId64 " AND epoch = %" PRId64
+                 " AND state = 0",
+                 progress[i].job_id, progress[i].epoch);
+        status = sqlite_db_script(sqlite_store_of(store)->db, sql, error);
+    }
+    return status;
+}
+
+/* ---- the list ---- */
+
+static const struct bug bugs[] = {
+    {.name = "any-epoch",
+     .what = "completing does not look at the epoch",
+     .complete = complete_any_epoch},
+    {.name = "by-id", .what = "completing looks at the job's id alone", .complete = complete_by_id},
+    {.name = "same-epoch",
+     .what = "a second claim does not raise the epoch",
+     .swaps = {{STATEMENT_READY_RUN, "j.epoch", "MAX(j.epoch - 1, 0)"},
+               {STATEMENT_AFFINE_RUN, "j.epoch", "MAX(j.epoch - 1, 0)"}}},
+    {.name = "late-ledger",
+     .what = "the ledger is written after the commit",
+     .setup = "CREATE TEMP TABLE late (suite, pool, device, tier, audit, ending, attempts,"
+              " device_ns, metres_mm, mflop, cost_uusd)",
+     .swaps = {{STATEMENT_LEDGER_ADD, NULL,
+                "INSERT INTO temp.late VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"}},
+     .after = "INSERT INTO ledger SELECT * FROM temp.late WHERE true"
+              " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
+              " attempts = attempts + excluded.attempts,"
+              " device_ns = device_ns + excluded.device_ns,"
+              " metres_mm = metres_mm + excluded.metres_mm, mflop = mflop + excluded.mflop,"
+              " cost_uusd = cost_uusd + excluded.cost_uusd;"
+              "DELETE FROM temp.late"},
+    {.name = "late-escalation",
+     .what = "the teacher's job is queued in a transaction of its own",
+     .complete = complete_escalate_apart},
+    {.name = "reviving-heartbeat",
+     .what = "a heartbeat leases a job again whose lease had ended",
+     .heartbeat = heartbeat_revives},
+    {.name = "memo-any-planner",
+     .what = "memoisation does not look at the planner",
+     .swaps = {{STATEMENT_MEMO_FIND, "s.key = ?1", "substr(s.key, 1, 40) = substr(?1, 1, 40)"}}},
+    {.name = "free-release",
+     .what = "a job that is handed back costs nothing",
+     .complete = complete_release_free},
+    {.name = "submit-twice",
+     .what = "submitting is not idempotent",
+     .swaps = {{STATEMENT_SPEC_FIND, "s.suite = ?2", "s.suite = ?2 AND 0"},
+               {STATEMENT_SPEC_INSERT, "(?1, ?2, ?3,",
+                "(?1, ?2, CASE WHEN EXISTS (SELECT 1 FROM job_specs WHERE key = ?3 AND suite = ?2)"
+                " THEN substr(?3, 1, 50) || '~' || ?1 ELSE ?3 END,"}}},
+    {.name = "free-loss",
+     .what = "an attempt whose worker vanished costs nothing",
+     .swaps = {{STATEMENT_JOB_HELD, "j.progress_ns", "0"}}},
+    {.name = "cancel-queued",
+     .what = "cancelling forgets the jobs that are running",
+     .swaps = {{STATEMENT_LEASED_OF_SUITE, "suite = ?1", "suite = ?1 AND 0"}}},
+    {.name = "counted-twins",
+     .what = "an audit's outcomes are counted as the suite's",
+     .swaps = {{STATEMENT_SUITE_COUNT, "rollouts_pass + ?10", "rollouts_pass + ?10 + ?17"}}},
+    {.name = "no-backoff",
+     .what = "a failed job is claimable at once",
+     .swaps = {{STATEMENT_JOB_END, "due_ns = ?5", "due_ns = 0 * ?5"}}},
+    {.name = "lost-once",
+     .what = "only the first loss of a job is noticed",
+     .swaps = {{STATEMENT_LEASED_OF_WORKER, "j.state = 1", "j.state = 1 AND j.lost < 1"}}},
+    {.name = "first-suite",
+     .what = "the first suite is served before all others",
+     .swaps = {{STATEMENT_READY_SUITE_NEXT, "j.suite > ?2", "j.suite > ?2 AND ?2 = 0"}}},
+    {.name = "no-adoption",
+     .what = "a client whose claim was not answered claims again, without asking what it holds",
+     .no_link = true},
+    {.name = "no-fence",
+     .what = "a claim that its client gave up takes effect after the client has asked",
+     .no_fence = true},
+};
+
+const struct bug *bug_at(size_t index)
+{
+    return index < sizeof bugs / sizeof bugs[0] ? &bugs[index] : NULL;
+}
+
+const struct bug *bug_named(const char *name)
+{
+    const struct bug *bug = NULL;
+    for (size_t i = 0; (bug = bug_at(i)) != NULL && strcmp(bug->name, name) != 0; i++) {
+    }
+    return bug;
+}
+
+const char *bug_text(struct fleet *fleet, enum statement statement, const char *sql)
+{
+    for (size_t i = 0; fleet->bug != NULL && i < BUG_SWAPS_MAX; i++) {
+        const struct bug_swap *swap = &fleet->bug->swaps[i];
+        if (swap->to == NULL || swap->statement != statement) {
+            continue;
+        }
+        if (swap->from == NULL) {
+            return swap->to;
+        }
+        const char *at = strstr(sql, swap->from);
+        CHECK(at != NULL); /* the statement has changed: the bug must, too */
+        free(fleet->swapped[statement]);
+        CHECK(asprintf(&fleet->swapped[statement], "%.*s%s%s", (int)(at - sql), sql, swap->to,
+                       at + strlen(swap->from)) > 0);
+        return fleet->swapped[statement];
+    }
+    return sql;
+}

@@ -1,0 +1,722 @@
+/*
+ * The model of a job store. See model.h.
+ */
+#include "tests/sim/model.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/claim.h"
+#include "store/lease.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const model_pools[MODEL_POOLS] = {"bulk", "teacher"};
+const char *const model_devices[MODEL_DEVICES] = {"cpu", "cuda"};
+
+#define BACKOFF_NS_MAX (60 * NS_PER_S)
+
+bool model_differ(struct model *model, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(model->why, sizeof model->why, format, args);
+    va_end(args);
+    return false;
+}
+
+static int name_index(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return i;
+        }
+    }
+    CHECK(false);
+    return -1;
+}
+
+void model_price_set(struct model *model, const char *pool, const char *device, int64_t price)
+{
+    int p = name_index(model_pools, MODEL_POOLS, pool);
+    int d = name_index(model_devices, MODEL_DEVICES, device);
+
+    for (int i = 0; i < model->price_count; i++) {
+        const struct model_price *known = &model->prices[i];
+        if (known->pool == p && known->device == d && known->uusd_per_hour == price) {
+            model->price_now[p][d] = i;
+            return;
+        }
+    }
+    CHECK(model->price_count < MODEL_PRICES_MAX);
+    model->prices[model->price_count] = (struct model_price){p, d, price};
+    model->price_now[p][d] = model->price_count++;
+}
+
+void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns)
+{
+    memset(model, 0, sizeof *model);
+    model->ttl_ns = ttl_ns;
+    model->backoff_ns = backoff_ns;
+    /* The prices that a new store comes with: schemas/sql/0001_initial.sql. */
+    for (int pool = 0; pool < MODEL_POOLS; pool++) {
+        model_price_set(model, model_pools[pool], "cpu", 40000);
+        model_price_set(model, model_pools[pool], "cuda", 2000000);
+    }
+}
+
+/* ---- finding ---- */
+
+struct model_job *model_job(struct model *model, int64_t job_id)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        if (model->jobs[i].id == job_id) {
+            return &model->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+int model_suite(const struct model *model, const char *suite_id)
+{
+    for (int i = 0; i < model->suite_count; i++) {
+        if (strcmp(model->suites[i], suite_id) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static struct model_job *job_of_key(struct model *model, int suite, const char *key)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        if (model->jobs[i].suite == suite && strcmp(model->jobs[i].key, key) == 0) {
+            return &model->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct model_job *done_with_key(const struct model *model, const char *key)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        if (model->jobs[i].state == JOB_DONE && strcmp(model->jobs[i].key, key) == 0) {
+            return &model->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static struct model_attempt *attempt_of(struct model *model, const struct model_job *job,
+                                        int64_t epoch)
+{
+    for (int i = model->attempt_count - 1; i >= 0; i--) {
+        struct model_attempt *attempt = &model->attempts[i];
+        if (&model->jobs[attempt->job] == job && attempt->epoch == epoch) {
+            return attempt;
+        }
+    }
+    return NULL;
+}
+
+static int worker_index(const struct model *model, const char *worker_id)
+{
+    for (int i = 0; i < model->worker_count; i++) {
+        if (strcmp(model->workers[i].id, worker_id) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static struct model_worker *worker_known(struct model *model, const struct store_worker *worker)
+{
+    int index = worker_index(model, worker->worker_id);
+    if (index < 0) {
+        CHECK(model->worker_count < MODEL_WORKERS_MAX);
+        index = model->worker_count++;
+        struct model_worker *added = &model->workers[index];
+        memset(added, 0, sizeof *added);
+        memcpy(added->id, worker->worker_id, sizeof added->id);
+        added->pool = name_index(model_pools, MODEL_POOLS, worker->pool);
+        added->device = name_index(model_devices, MODEL_DEVICES, worker->device);
+    }
+    return &model->workers[index];
+}
+
+bool model_terminal(const struct model_job *job)
+{
+    return job->state != JOB_QUEUED && job->state != JOB_LEASED;
+}
+
+bool model_all_terminal(const struct model *model)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        if (!model_terminal(&model->jobs[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint32_t model_claimable(const struct model *model, int pool, int suite)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        count += job->state == JOB_QUEUED && job->due_ns == 0 && job->pool == pool &&
+                 (suite < 0 || job->suite == suite);
+    }
+    return count;
+}
+
+/* ---- attempts that end ---- */
+
+static struct model_attempt *attempt_add(struct model *model, const struct model_job *job,
+                                         enum model_end end)
+{
+    CHECK(model->attempt_count < MODEL_ATTEMPTS_MAX);
+    struct model_attempt *attempt = &model->attempts[model->attempt_count++];
+    *attempt = (struct model_attempt){
+        .job = (int)(job - model->jobs),
+        .epoch = job->epoch,
+        .worker = job->worker,
+        .end = end,
+        .price = model->price_now[job->pool][model->workers[job->worker].device],
+    };
+    return attempt;
+}
+
+static void attempt_lost(struct model *model, struct model_job *job, enum job_state to, bool alone)
+{
+    struct model_attempt *attempt = attempt_add(model, job, END_LOST);
+    attempt->device_ns = job->progress_ns;
+    attempt->metres_mm = job->progress_mm;
+    job->lost++;
+    int64_t lost_max = alone ? JOB_LOST_SUSPECT + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
+    job->state = to == JOB_QUEUED && job->lost >= lost_max ? JOB_DEAD : to;
+    job->due_ns = 0;
+    job->delay_ns = 0;
+}
+
+static uint32_t lose_jobs(struct model *model, int worker)
+{
+    uint32_t held = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        held += model->jobs[i].state == JOB_LEASED && model->jobs[i].worker == worker;
+    }
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_LEASED && job->worker == worker) {
+            attempt_lost(model, job, JOB_QUEUED, held == 1);
+        }
+    }
+    return held;
+}
+
+void model_time(struct model *model, int64_t now_ns)
+{
+    model->now_ns = now_ns;
+    for (int i = 0; i < model->worker_count; i++) {
+        struct model_worker *worker = &model->workers[i];
+        if (worker->leased && worker->until_ns <= now_ns && lose_jobs(model, i) == 0) {
+            worker->leased = false;
+        }
+    }
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_QUEUED && job->due_ns > 0 && job->due_ns <= now_ns) {
+            job->due_ns = 0;
+            job->delay_ns = 0;
+        }
+    }
+}
+
+void model_stalled(struct model *model, int64_t stalled_ns)
+{
+    for (int i = 0; i < model->worker_count; i++) {
+        model->workers[i].until_ns += model->workers[i].leased ? stalled_ns : 0;
+    }
+}
+
+void model_restart(struct model *model, int64_t now_ns)
+{
+    for (int i = 0; i < model->worker_count; i++) {
+        model->workers[i].leased = false;
+    }
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_LEASED) {
+            model->workers[job->worker].leased = true;
+            model->workers[job->worker].until_ns = now_ns + model->ttl_ns;
+        }
+        if (job->state == JOB_QUEUED && job->due_ns > 0) {
+            job->due_ns = now_ns + job->delay_ns;
+        }
+    }
+    memset(model->races, 0, sizeof model->races); /* a restart forgives debts */
+}
+
+static void renew(struct model *model, struct model_worker *worker)
+{
+    int64_t until_ns = model->now_ns + model->ttl_ns;
+    if (!worker->leased || worker->until_ns < until_ns) {
+        worker->until_ns = until_ns;
+    }
+    worker->leased = true;
+}
+
+/* ---- submitting ---- */
+
+static struct model_job *job_add(struct model *model, int suite, const struct job_spec *spec,
+                                 int64_t id)
+{
+    const struct model_job *source = done_with_key(model, spec->key);
+
+    CHECK(model->job_count < MODEL_JOBS_MAX);
+    struct model_job *job = &model->jobs[model->job_count++];
+    memset(job, 0, sizeof *job);
+    job->id = id;
+    job->suite = suite;
+    job->pool = name_index(model_pools, MODEL_POOLS, spec->pool);
+    job->tier = spec->tier;
+    memcpy(job->key, spec->key, sizeof job->key);
+    snprintf(job->planner, sizeof job->planner, "%.60s", spec->planner);
+    memcpy(job->scenario_id, spec->scenario_id, sizeof job->scenario_id);
+    job->seed = spec->seed;
+    job->rollouts = spec->rollout_count;
+    job->attempts_max = spec->attempts_max;
+    job->parent = spec->parent_job_id;
+    job->audit = spec->audit_key[0] != '\0';
+    job->worker = -1;
+    if (source != NULL) {
+        job->state = JOB_DONE;
+        job->memoised = true; /* of which of several, the first look shows */
+        job->outcome_count = source->outcome_count;
+        memcpy(job->outcomes, source->outcomes, sizeof job->outcomes);
+    }
+    return job;
+}
+
+static bool submit_one(struct model *model, int suite, const struct job_spec *spec,
+                       const struct store_submit_result *result)
+{
+    const struct model_job *own = job_of_key(model, suite, spec->key);
+    bool memoised = own != NULL ? own->memoised : done_with_key(model, spec->key) != NULL;
+
+    if (result->existed != (own != NULL) || result->memoised != memoised || result->lost) {
+        return model_differ(model,
+                            "submit of key %.20s to %s: expected existed %d, memoised %d; found "
+                            "%d, %d (lost %d)",
+                            spec->key, model->suites[suite], own != NULL, memoised, result->existed,
+                            result->memoised, result->lost);
+    }
+    if (own != NULL && own->id != result->job_id) {
+        return model_differ(model, "submit of key %.20s: it is job %" PRId64 ", not %" PRId64,
+                            spec->key, own->id, result->job_id);
+    }
+    if (own == NULL && model_job(model, result->job_id) != NULL) {
+        return model_differ(model, "submit of key %.20s: job %" PRId64 " is another one", spec->key,
+                            result->job_id);
+    }
+    if (own == NULL) {
+        job_add(model, suite, spec, result->job_id);
+    }
+    return true;
+}
+
+bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
+                  const struct job_spec *specs, uint32_t count,
+                  const struct store_submit_result *results, enum status status)
+{
+    int suite = model_suite(model, suite_id);
+
+    if (status != STATUS_OK) {
+        return model_differ(model, "submit to %s failed: %s", suite_id, status_name(status));
+    }
+    if (suite < 0) {
+        CHECK(model->suite_count < MODEL_SUITES_MAX);
+        suite = model->suite_count++;
+        snprintf(model->suites[suite], LIMIT_ID_BYTES, "%s", suite_id);
+    }
+    model->weights[suite] = weight;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!submit_one(model, suite, &specs[i], &results[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- working ---- */
+
+bool model_heartbeat(struct model *model, const struct store_worker *worker,
+                     const struct store_progress *progress, uint32_t count,
+                     const int64_t *cancelled, uint32_t cancelled_count)
+{
+    uint32_t listed = 0;
+    struct model_worker *known = worker_known(model, worker);
+
+    renew(model, known);
+    for (uint32_t i = 0; i < count; i++) {
+        struct model_job *job = model_job(model, progress[i].job_id);
+        bool valid = job != NULL && !model_terminal(job) && job->epoch == progress[i].epoch &&
+                     job->worker >= 0 && &model->workers[job->worker] == known;
+        if (!valid && (listed >= cancelled_count || cancelled[listed] != progress[i].job_id)) {
+            return model_differ(model,
+                                "heartbeat of %s: job %" PRId64 " epoch %" PRId64
+                                " cannot count any more, but is not listed",
+                                known->id, progress[i].job_id, progress[i].epoch);
+        }
+        listed += !valid;
+        if (valid && job->state == JOB_LEASED) {
+            job->progress_ns =
+                progress[i].device_ns > job->progress_ns ? progress[i].device_ns : job->progress_ns;
+            job->progress_mm =
+                progress[i].metres_mm > job->progress_mm ? progress[i].metres_mm : job->progress_mm;
+        }
+    }
+    if (listed != cancelled_count) {
+        return model_differ(model,
+                            "heartbeat of %s: %" PRIu32 " jobs listed as cancelled, not %" PRIu32,
+                            known->id, cancelled_count, listed);
+    }
+    return true;
+}
+
+/* Two suites that both have claimable jobs get shares by weight: in any such stretch deficit
+ * round-robin keeps their rollouts per weight within a quantum, plus what each may have taken in
+ * advance: up to a quantum and a job of deficit, or FAIRNESS_DEBT quanta and a job with affinity.
+ */
+static int64_t race_limit(const struct model *model)
+{
+    int64_t ahead = FAIRNESS_QUANTUM + (int64_t)model->rollouts_max;
+    if (model->affinity) {
+        ahead += FAIRNESS_DEBT * FAIRNESS_QUANTUM + (int64_t)model->rollouts_max;
+    }
+    return FAIRNESS_QUANTUM + 2 * ahead;
+}
+
+static bool race_claimed(struct model *model, const struct model_job *job)
+{
+    struct model_race *race = &model->races[job->pool];
+    int i = job->suite;
+
+    for (int j = 0; j < model->suite_count; j++) {
+        if (j == i || model_claimable(model, job->pool, i) == 0 ||
+            model_claimable(model, job->pool, j) == 0) {
+            continue;
+        }
+        race->served[i][j] += job->rollouts;
+        int64_t lead =
+            race->served[i][j] / model->weights[i] - race->served[j][i] / model->weights[j];
+        model->race_max = lead > model->race_max ? lead : model->race_max;
+        if (lead > race_limit(model)) {
+            return model_differ(model,
+                                "suite %s got %" PRId64 " rollouts, %s only %" PRId64
+                                ", while both had jobs for pool %s (weights %" PRId64 ", %" PRId64
+                                ", bound %" PRId64 " a weight)",
+                                model->suites[i], race->served[i][j], model->suites[j],
+                                race->served[j][i], model_pools[job->pool], model->weights[i],
+                                model->weights[j], race_limit(model));
+        }
+    }
+    return true;
+}
+
+/* A stretch ends when one of the two has nothing to claim, or changes its weight. */
+static void race_settle(struct model *model, int pool)
+{
+    for (int i = 0; i < model->suite_count; i++) {
+        if (model_claimable(model, pool, i) > 0) {
+            continue;
+        }
+        for (int j = 0; j < model->suite_count; j++) {
+            model->races[pool].served[i][j] = 0;
+            model->races[pool].served[j][i] = 0;
+        }
+    }
+}
+
+static bool lease_matches(struct model *model, const struct model_job *job,
+                          const struct model_worker *worker, const struct job_lease *lease)
+{
+    if (job->state != JOB_QUEUED || job->due_ns != 0 || job->pool != worker->pool) {
+        return model_differ(
+            model, "claim of %s got job %" PRId64 ", which is %s, due %" PRId64 ", of pool %s",
+            worker->id, job->id, job_state_names[job->state], job->due_ns, model_pools[job->pool]);
+    }
+    if (lease->epoch != job->epoch + 1 || lease->attempt != job->attempts + 1 ||
+        lease->lost != job->lost) {
+        return model_differ(model,
+                            "claim of %s got job %" PRId64 " with epoch %" PRId64
+                            ", attempt %" PRIu32 ", lost %" PRIu32 "; expected %" PRId64
+                            ", %" PRId64 ", %" PRId64,
+                            worker->id, job->id, lease->epoch, lease->attempt, lease->lost,
+                            job->epoch + 1, job->attempts + 1, job->lost);
+    }
+    if (strcmp(lease->spec.key, job->key) != 0 || lease->spec.seed != job->seed ||
+        lease->spec.tier != job->tier || lease->spec.parent_job_id != job->parent ||
+        (lease->spec.audit_key[0] != '\0') != job->audit ||
+        strcmp(lease->spec.suite_id, model->suites[job->suite]) != 0 ||
+        lease->spec.rollout_count != job->rollouts) {
+        return model_differ(model, "claim of %s: job %" PRId64 " is not as it was submitted",
+                            worker->id, job->id);
+    }
+    return true;
+}
+
+bool model_claim(struct model *model, const struct store_worker *worker, uint32_t max,
+                 const struct job_lease *leases, uint32_t count)
+{
+    struct model_worker *known = worker_known(model, worker);
+    uint32_t there = model_claimable(model, known->pool, -1);
+    uint32_t expected = there < max ? there : max;
+
+    renew(model, known);
+    race_settle(model, known->pool);
+    if (count != expected) {
+        return model_differ(
+            model, "claim of %s for %" PRIu32 " got %" PRIu32 " jobs; %" PRIu32 " could be claimed",
+            known->id, max, count, there);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct model_job *job = model_job(model, leases[i].job_id);
+        if (job == NULL) {
+            return model_differ(model, "claim of %s got job %" PRId64 ", which nobody submitted",
+                                known->id, leases[i].job_id);
+        }
+        if (!lease_matches(model, job, known, &leases[i]) || !race_claimed(model, job)) {
+            return false;
+        }
+        job->state = JOB_LEASED;
+        job->epoch++;
+        job->attempts++;
+        job->worker = (int)(known - model->workers);
+        job->progress_ns = 0;
+        job->progress_mm = 0;
+    }
+    race_settle(model, known->pool);
+    return true;
+}
+
+bool model_worker_leases(struct model *model, const char *worker_id, int64_t after_id, uint32_t max,
+                         const struct job_lease *leases, uint32_t count)
+{
+    int worker = worker_index(model, worker_id);
+    uint32_t found = 0;
+
+    /* Jobs were added in the order of their ids. */
+    for (int i = 0; i < model->job_count && found < max; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (job->state != JOB_LEASED || job->worker != worker || job->id <= after_id) {
+            continue;
+        }
+        if (found >= count || leases[found].job_id != job->id ||
+            leases[found].epoch != job->epoch || leases[found].attempt != job->attempts) {
+            return model_differ(model,
+                                "leases of %s: job %" PRId64 " epoch %" PRId64 " is not listed",
+                                worker_id, job->id, job->epoch);
+        }
+        found++;
+    }
+    return found == count || model_differ(model, "leases of %s: %" PRIu32 " listed, not %" PRIu32,
+                                          worker_id, count, found);
+}
+
+/* ---- completing ---- */
+
+static bool escalate(struct model *model, const struct model_job *job,
+                     const struct job_completion *completion, int64_t escalated)
+{
+    struct model_job *known = job_of_key(model, job->suite, completion->escalate_key);
+    struct job_spec spec = {.tier = completion->escalate_tier,
+                            .seed = job->seed,
+                            .rollout_count = job->rollouts,
+                            .attempts_max = job->attempts_max,
+                            .parent_job_id = job->id};
+
+    if (known != NULL || escalated <= 0 || model_job(model, escalated) != NULL) {
+        return (known != NULL && known->id == escalated) ||
+               model_differ(model, "job %" PRId64 " was flagged; its successor cannot be %" PRId64,
+                            job->id, escalated);
+    }
+    memcpy(spec.key, completion->escalate_key, sizeof spec.key);
+    memcpy(spec.pool, completion->escalate_pool, sizeof spec.pool);
+    memcpy(spec.scenario_id, job->scenario_id, sizeof spec.scenario_id);
+    memcpy(spec.planner, job->planner, sizeof job->planner);
+    if (job->audit) {
+        spec.audit_key[0] = '1';
+    }
+    job_add(model, job->suite, &spec, escalated);
+    return true;
+}
+
+static void take_outcomes(struct model_job *job, const struct job_completion *completion)
+{
+    job->outcome_epoch = completion->epoch;
+    job->outcome_count = completion->outcome_count;
+    CHECK(completion->outcome_count <= MODEL_ROLLOUTS_MAX);
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        const struct outcome *outcome = &completion->outcomes[i];
+        memcpy(job->token, outcome->trace_hash, sizeof job->token);
+        job->outcomes[i] = (struct model_outcome){
+            .verdict = completion->kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : outcome->verdict,
+            .ticks = outcome->ticks,
+            .prefix_ticks = outcome->prefix_ticks,
+            .metres_mm = outcome->metres_mm,
+        };
+    }
+}
+
+static void charge(struct model_attempt *attempt, const struct job_completion *completion)
+{
+    attempt->device_ns =
+        completion->device_ns > attempt->device_ns ? completion->device_ns : attempt->device_ns;
+    attempt->metres_mm =
+        completion->metres_mm > attempt->metres_mm ? completion->metres_mm : attempt->metres_mm;
+    attempt->mflop = completion->mflop > attempt->mflop ? completion->mflop : attempt->mflop;
+}
+
+static bool accept(struct model *model, struct model_job *job,
+                   const struct job_completion *completion, struct model_attempt *before,
+                   const struct store_completion_result *result)
+{
+    static const enum model_end ends[COMPLETION_KIND_COUNT] = {END_DONE, END_FLAGGED, END_FAILED,
+                                                               END_RELEASED};
+    if (before != NULL) {
+        job->lost--;
+    }
+    struct model_attempt *attempt = before;
+    if (attempt == NULL) {
+        attempt = attempt_add(model, job, ends[completion->kind]);
+    }
+    attempt->end = ends[completion->kind];
+    charge(attempt, completion);
+    job->due_ns = 0;
+    job->delay_ns = 0;
+    int64_t failures = job->attempts - job->lost;
+    switch (completion->kind) {
+    case COMPLETION_DONE:
+        job->state = JOB_DONE;
+        take_outcomes(job, completion);
+        break;
+    case COMPLETION_FLAGGED:
+        job->state = completion->escalate_pool[0] != '\0' ? JOB_FLAGGED : JOB_DEAD;
+        take_outcomes(job, completion);
+        break;
+    case COMPLETION_FAILED:
+        job->state = failures < (int64_t)job->attempts_max ? JOB_QUEUED : JOB_DEAD;
+        if (job->state == JOB_QUEUED) {
+            job->delay_ns = model->backoff_ns;
+            for (int64_t i = 1; i < failures && job->delay_ns < BACKOFF_NS_MAX; i++) {
+                job->delay_ns *= 2;
+            }
+            job->delay_ns = job->delay_ns < BACKOFF_NS_MAX ? job->delay_ns : BACKOFF_NS_MAX;
+            job->due_ns = model->now_ns + job->delay_ns;
+        }
+        break;
+    default:
+        job->state = JOB_QUEUED;
+        job->attempts--;
+        break;
+    }
+    attempt->escalated = job->state == JOB_FLAGGED ? result->escalated_job_id : 0;
+    return job->state != JOB_FLAGGED || escalate(model, job, completion, attempt->escalated);
+}
+
+static bool complete_one(struct model *model, const struct job_completion *completion,
+                         const struct store_completion_result *result)
+{
+    static const enum model_end ends[COMPLETION_KIND_COUNT] = {END_DONE, END_FLAGGED, END_FAILED,
+                                                               END_RELEASED};
+    struct model_job *job = model_job(model, completion->job_id);
+    enum status expected = STATUS_STALE;
+    int64_t escalated = 0;
+
+    CHECK(job != NULL);
+    int worker = worker_index(model, completion->worker_id);
+    struct model_attempt *before = attempt_of(model, job, completion->epoch);
+    bool current = job->epoch == completion->epoch && job->worker == worker;
+    bool in_time = current && (job->state == JOB_LEASED ||
+                               (job->state == JOB_QUEUED && before->end == END_LOST));
+    if (in_time) {
+        expected = STATUS_OK;
+        escalated = result->escalated_job_id;
+    } else if (before != NULL && before->worker == worker &&
+               before->end == ends[completion->kind]) {
+        expected = STATUS_OK;
+        escalated = before->escalated;
+    }
+    if (result->status != expected || result->escalated_job_id != escalated) {
+        return model_differ(model,
+                            "completion (%s) of job %" PRId64 " epoch %" PRId64
+                            " by %s: expected %s, successor %" PRId64 "; found %s, %" PRId64
+                            " (the job is %s, epoch %" PRId64 ")",
+                            completion_kind_names[completion->kind], completion->job_id,
+                            completion->epoch, completion->worker_id, status_name(expected),
+                            escalated, status_name(result->status), result->escalated_job_id,
+                            job_state_names[job->state], job->epoch);
+    }
+    if (in_time) {
+        return accept(model, job, completion, before, result);
+    }
+    if (expected == STATUS_STALE && before != NULL && before->worker == worker &&
+        before->end == END_LOST) {
+        before->end = END_STALE;
+        charge(before, completion);
+    }
+    return true;
+}
+
+bool model_complete(struct model *model, const struct job_completion *completions, uint32_t count,
+                    const struct store_completion_result *results)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!complete_one(model, &completions[i], &results[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void model_worker_gone(struct model *model, const char *worker_id)
+{
+    int worker = worker_index(model, worker_id);
+    if (worker >= 0) {
+        model->workers[worker].until_ns = 0;
+        lose_jobs(model, worker);
+    }
+}
+
+bool model_cancel(struct model *model, const char *suite_id, int64_t count, enum status status)
+{
+    int suite = model_suite(model, suite_id);
+    int64_t expected = 0;
+
+    if ((suite < 0) != (status == STATUS_NOT_FOUND) ||
+        (status != STATUS_OK && status != STATUS_NOT_FOUND)) {
+        return model_differ(model, "cancel of %s: %s", suite_id, status_name(status));
+    }
+    if (suite < 0) {
+        return true;
+    }
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (job->suite != suite || model_terminal(job)) {
+            continue;
+        }
+        expected++;
+        if (job->state == JOB_LEASED) {
+            attempt_lost(model, job, JOB_CANCELLED, false);
+        }
+        job->state = JOB_CANCELLED;
+        job->due_ns = 0;
+        job->delay_ns = 0;
+    }
+    return count == expected ||
+           model_differ(model, "cancel of %s: %" PRId64 " jobs, expected %" PRId64, suite_id, count,
+                        expected);
+}

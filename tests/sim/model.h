@@ -1,0 +1,184 @@
+/*
+ * The model: what a job store is, without SQL, threads, disks or sums. It is told every call that
+ * the server makes on its store, in the order in which they were made, and says what the answer
+ * must be; and it can be compared with everything that the store shows. It keeps a list of jobs and
+ * a list of attempts, and adds up anew whenever a sum is asked for.
+ *
+ * It knows nothing of the store's code but store/store.h, schemas/job.h and the numbers in
+ * store/lease.h (how often a job may be lost).
+ */
+#ifndef SWERVE_TESTS_SIM_MODEL_H
+#define SWERVE_TESTS_SIM_MODEL_H
+
+#include "store/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    MODEL_SUITES_MAX = 8,
+    MODEL_WORKERS_MAX = 256,
+    MODEL_JOBS_MAX = 512,
+    MODEL_ATTEMPTS_MAX = 8192,
+    MODEL_POOLS = 2,   /* bulk, teacher */
+    MODEL_DEVICES = 2, /* cpu, cuda */
+    MODEL_ROLLOUTS_MAX = 4,
+    MODEL_PRICES_MAX = 16,
+    MODEL_WHY_BYTES = 1024,
+};
+
+extern const char *const model_pools[MODEL_POOLS];
+extern const char *const model_devices[MODEL_DEVICES];
+
+enum model_end {
+    END_DONE = 0,
+    END_FLAGGED,
+    END_FAILED,
+    END_RELEASED,
+    END_LOST,
+    END_STALE,
+    END_COUNT
+};
+
+struct model_outcome {
+    enum verdict verdict;
+    uint32_t ticks;
+    uint32_t prefix_ticks;
+    int64_t metres_mm;
+};
+
+struct model_job {
+    int64_t id;
+    int suite;
+    int pool;
+    enum tier tier;
+    char key[SHA256_HEX_BYTES];
+    char planner[LIMIT_ID_BYTES];
+    char scenario_id[LIMIT_ID_BYTES];
+    uint64_t seed;
+    uint32_t rollouts;
+    uint32_t attempts_max;
+    int64_t parent;
+    bool audit;
+    bool memoised;
+    enum job_state state;
+    int64_t epoch;
+    int64_t attempts;
+    int64_t lost;
+    int worker; /* -1: nobody ever */
+    int64_t due_ns;
+    int64_t delay_ns;
+    int64_t progress_ns;
+    int64_t progress_mm;
+    /* The result that counts, or the evidence of a flagged job; of a memoised one, its source's,
+     * and the epoch is 0 until the store has shown which job that is. */
+    int64_t outcome_epoch;
+    char token[SHA256_HEX_BYTES]; /* trace hash: names the attempt that made it */
+    uint32_t outcome_count;
+    struct model_outcome outcomes[MODEL_ROLLOUTS_MAX];
+};
+
+struct model_attempt {
+    int job;
+    int64_t epoch;
+    int worker;
+    enum model_end end;
+    int64_t device_ns;
+    int64_t metres_mm;
+    int64_t mflop;
+    int64_t price; /* index into prices */
+    int64_t escalated;
+};
+
+struct model_worker {
+    char id[LIMIT_ID_BYTES];
+    int pool;
+    int device;
+    bool leased; /* has a lease, perhaps one that is over */
+    int64_t until_ns;
+};
+
+struct model_price {
+    int pool;
+    int device;
+    int64_t uusd_per_hour;
+};
+
+/* How far one suite is ahead of another in one pool while both have claimable jobs. */
+struct model_race {
+    int64_t served[MODEL_SUITES_MAX][MODEL_SUITES_MAX]; /* rollouts of [i] while [j] had some too */
+};
+
+struct model {
+    int64_t ttl_ns;
+    int64_t backoff_ns;
+    bool affinity; /* jobs have prefixes: suites may run into debt */
+    uint32_t rollouts_max;
+    int suite_count;
+    char suites[MODEL_SUITES_MAX][LIMIT_ID_BYTES];
+    int64_t weights[MODEL_SUITES_MAX];
+    int worker_count;
+    int job_count;
+    int attempt_count;
+    int price_count;
+    int64_t race_max; /* largest lead seen, in rollouts per weight */
+    int64_t now_ns;   /* the server's clock during the call */
+    struct model_price prices[MODEL_PRICES_MAX];
+    int64_t price_now[MODEL_POOLS][MODEL_DEVICES]; /* index into prices */
+    struct model_race races[MODEL_POOLS];
+    struct model_worker workers[MODEL_WORKERS_MAX];
+    struct model_job jobs[MODEL_JOBS_MAX];
+    struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
+    char why[MODEL_WHY_BYTES]; /* of the last function that returned false */
+};
+
+void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns);
+
+/* ---- what calls must answer; false: they did not, see why ---- */
+
+/* Time has come to now_ns by the server's clock: leases and backoffs that are over end. To be told
+ * before each call that writes. */
+void model_time(struct model *model, int64_t now_ns);
+/* The server was deaf for so long. */
+void model_stalled(struct model *model, int64_t stalled_ns);
+
+bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
+                  const struct job_spec *specs, uint32_t count,
+                  const struct store_submit_result *results, enum status status);
+bool model_heartbeat(struct model *model, const struct store_worker *worker,
+                     const struct store_progress *progress, uint32_t count,
+                     const int64_t *cancelled, uint32_t cancelled_count);
+bool model_claim(struct model *model, const struct store_worker *worker, uint32_t max,
+                 const struct job_lease *leases, uint32_t count);
+bool model_complete(struct model *model, const struct job_completion *completions, uint32_t count,
+                    const struct store_completion_result *results);
+void model_worker_gone(struct model *model, const char *worker_id);
+bool model_worker_leases(struct model *model, const char *worker_id, int64_t after_id, uint32_t max,
+                         const struct job_lease *leases, uint32_t count);
+bool model_cancel(struct model *model, const char *suite_id, int64_t count, enum status status);
+void model_price_set(struct model *model, const char *pool, const char *device, int64_t price);
+/* The server started anew: leases begin again, and backoffs. */
+void model_restart(struct model *model, int64_t now_ns);
+
+/* ---- looking ---- */
+
+struct model_job *model_job(struct model *model, int64_t job_id); /* NULL: unknown */
+int model_suite(const struct model *model, const char *suite_id); /* -1: unknown */
+bool model_terminal(const struct model_job *job);
+bool model_all_terminal(const struct model *model);
+/* Jobs that a claim by the pool could get now. */
+uint32_t model_claimable(const struct model *model, int pool, int suite);
+
+/* ---- model_check.c: does the store show what the model says? ---- */
+
+bool model_check_status(struct model *model, const char *suite_id,
+                        const struct store_suite_status *status);
+bool model_check_job(struct model *model, const struct store_job *job);
+/* Everything: jobs, outcomes, ledger, suites. */
+bool model_check_store(struct model *model, struct store *store);
+
+/* For model.c and model_check.c: sets why, returns false. */
+bool model_differ(struct model *model, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,355 @@
+/*
+ * The server process: opening the store, serving requests, dying at any commit, coming back.
+ *
+ * A dying process keeps what its system calls have written: the database file and its log, copied
+ * at the moment of death. (Power cuts, which keep less, are the disk tests' business.)
+ */
+#include "tests/sim/fleet.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/sqlite_store.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COPY_BYTES = 1 << 16 };
+
+/* ---- files ---- */
+
+/* A file that is not there becomes one that is not there. */
+static void copy_file(const char *from, const char *to)
+{
+    char buffer[COPY_BYTES];
+    ssize_t bytes;
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+
+    unlink(to);
+    if (in < 0) {
+        return;
+    }
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    CHECK(out >= 0);
+    while ((bytes = read(in, buffer, sizeof buffer)) > 0) {
+        CHECK(write(out, buffer, (size_t)bytes) == bytes);
+    }
+    CHECK(bytes == 0);
+    close(in);
+    close(out);
+}
+
+static void path_with(const struct server *server, const char *suffix, char out[])
+{
+    snprintf(out, FLEET_PATH_BYTES + 64, "%s%s", server->path, suffix);
+}
+
+/* A file that is not there takes away the other one. */
+static void move_file(const char *from, const char *to)
+{
+    if (rename(from, to) != 0) {
+        unlink(to);
+    }
+}
+
+/* The database and its log. */
+static void transfer(const struct server *server, const char *from, const char *to,
+                     void (*file)(const char *from, const char *to))
+{
+    static const char *const parts[] = {"", "-wal"};
+    char name[32];
+    char source[FLEET_PATH_BYTES + 64];
+    char target[FLEET_PATH_BYTES + 64];
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", from, parts[i]);
+        path_with(server, name, source);
+        snprintf(name, sizeof name, "%s%s", to, parts[i]);
+        path_with(server, name, target);
+        file(source, target);
+    }
+}
+
+/* ---- commits ---- */
+
+static void snap(struct server *server)
+{
+    transfer(server, "", ".dead", copy_file);
+    server->snapped = true;
+}
+
+static void on_commit(void *context)
+{
+    struct server *server = context;
+
+    server->commits++;
+    if (server->crash_commits == server->commits && !server->snapped) {
+        snap(server);
+    }
+}
+
+static const char *on_text(void *context, enum statement statement, const char *sql)
+{
+    struct server *server = context;
+    return bug_text(server->fleet, statement, sql);
+}
+
+/* ---- opening ---- */
+
+static void open_store(struct server *server)
+{
+    struct error error;
+    const struct fleet *fleet = server->fleet;
+    struct store_config config = {.clock = &server->clock.clock,
+                                  .lease_ttl_ms = fleet->model->ttl_ns / NS_PER_MS,
+                                  .backoff_ms = fleet->model->backoff_ns / NS_PER_MS,
+                                  .checkpoint_pages = fleet->checkpoint_pages};
+
+    if (sqlite_store_open_stepped(server->path, &config, &server->store, &error) != STATUS_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        CHECK(false);
+    }
+    server->probe = (struct sqlite_db_probe){on_text, on_commit, server};
+    sqlite_db_set_probe(sqlite_store_of(server->store)->db, &server->probe);
+    if (fleet->bug != NULL && fleet->bug->setup != NULL) {
+        CHECK(sqlite_db_script(sqlite_store_of(server->store)->db, fleet->bug->setup, &error) ==
+              STATUS_OK);
+    }
+    http_gate_init(&server->gate);
+    server->context = (struct http_context){
+        .store = &server->spy.store, .clock = &server->clock.clock, .gate = &server->gate};
+    server->crash_commits = -1;
+    server->snapped = false;
+    server->incarnation++;
+    server->busy_until_ns = fleet->sim.now_ns;
+    server->up = true;
+}
+
+static void close_store(struct server *server)
+{
+    server->store->ops->close(server->store);
+    server->store = NULL;
+    http_gate_finish(&server->gate);
+    server->up = false;
+}
+
+void server_prepare(const char *directory)
+{
+    char path[FLEET_PATH_BYTES];
+    struct store *store = NULL;
+    struct error error;
+
+    snprintf(path, sizeof path, "%s/empty.db", directory);
+    CHECK(sqlite_store_open_stepped(path, NULL, &store, &error) == STATUS_OK);
+    store->ops->close(store);
+}
+
+void server_open(struct server *server, struct fleet *fleet, const char *path)
+{
+    char empty[FLEET_PATH_BYTES];
+
+    server->fleet = fleet;
+    snprintf(server->path, sizeof server->path, "%s", path);
+    sim_clock_init(&server->clock, &fleet->sim, sim_between(&fleet->sim, 0, 1000) * NS_PER_S,
+                   sim_between(&fleet->sim, -200, 200));
+    server->before = malloc(sizeof *server->before);
+    server->swept = malloc(sizeof *server->swept);
+    CHECK(server->before != NULL && server->swept != NULL);
+    spy_init(&server->spy, fleet);
+    /* Making the tables takes longer than half a play. */
+    snprintf(empty, sizeof empty, "%s/empty.db", fleet->options->directory);
+    copy_file(empty, server->path);
+    open_store(server);
+    model_restart(fleet->model, sim_clock_now(&server->clock));
+}
+
+void server_close(struct server *server)
+{
+    if (server->store != NULL) {
+        close_store(server);
+    }
+    free(server->before);
+    free(server->swept);
+}
+
+/* ---- dying and coming back ---- */
+
+void server_crash(struct server *server)
+{
+    struct fleet *fleet = server->fleet;
+    struct sim *sim = &fleet->sim;
+
+    if (!server->up) {
+        return;
+    }
+    if (!server->snapped) {
+        snap(server);
+        server->uncertain = false;
+    }
+    close_store(server);
+    transfer(server, ".dead", "", move_file);
+    char shm[FLEET_PATH_BYTES + 64];
+    path_with(server, "-shm", shm);
+    unlink(shm);
+    fleet->deaths++;
+    fleet->deaths_in_calls += server->uncertain;
+    sim_log(sim, "server", "dies%s", server->uncertain ? " in the middle of a call" : "");
+    sim_at(sim, sim->now_ns + sim_between(sim, 50, 6000) * NS_PER_MS, server_restart, server, 0);
+}
+
+void server_tick(struct server *server)
+{
+    server->crash_commits = -1;
+    server->clock.stall_reads = 0;
+    model_time(server->fleet->model, sim_clock_now(&server->clock));
+    sqlite_store_tick(sqlite_store_of(server->store));
+    spy_after(server->fleet);
+}
+
+void server_compare(struct server *server, const char *when)
+{
+    struct fleet *fleet = server->fleet;
+
+    if (!fleet->sim.failed && !model_check_store(fleet->model, server->store)) {
+        sim_violation(&fleet->sim, "%s: %s", when, fleet->model->why);
+    }
+}
+
+/* A call during which the server died has happened or not, as a whole. */
+static void settle(struct server *server, int64_t now_ns)
+{
+    struct fleet *fleet = server->fleet;
+    const struct model *states[] = {server->swept, server->before};
+
+    model_restart(fleet->model, now_ns);
+    if (!server->uncertain || fleet->sim.failed || model_check_store(fleet->model, server->store)) {
+        return;
+    }
+    struct model *after = malloc(sizeof *after);
+    CHECK(after != NULL);
+    *after = *fleet->model;
+    bool found = false;
+    for (size_t i = 0; i < 2 && !found; i++) {
+        *fleet->model = *states[i];
+        model_restart(fleet->model, now_ns);
+        found = model_check_store(fleet->model, server->store);
+    }
+    if (!found) {
+        *fleet->model = *after;
+        sim_violation(&fleet->sim,
+                      "after a death in the middle of a call: it has neither happened nor not "
+                      "happened: %s",
+                      after->why);
+    }
+    free(after);
+}
+
+void server_restart(void *context, int64_t argument)
+{
+    struct server *server = context;
+    struct fleet *fleet = server->fleet;
+    struct sim *sim = &fleet->sim;
+
+    (void)argument;
+    if (server->up || fleet->stopping) {
+        return;
+    }
+    if (sim_chance(sim, 0.3)) { /* the machine too: its clock begins anew */
+        server->clock.offset_ns = 0;
+        server->clock.offset_ns =
+            sim_between(sim, 2, 100) * NS_PER_S - sim_clock_now(&server->clock);
+    }
+    open_store(server);
+    sim_log(sim, "server", "comes back");
+    settle(server, sim_clock_now(&server->clock));
+    server->uncertain = false;
+    server_compare(server, "after a restart");
+}
+
+/* ---- serving ---- */
+
+static bool is_write(const struct message *message)
+{
+    return strcmp(message->method, "GET") != 0;
+}
+
+static void plan_crash(struct server *server, const struct message *message)
+{
+    struct sim *sim = &server->fleet->sim;
+
+    server->commits = 0;
+    server->snapped = false;
+    server->crash_commits = -1;
+    server->uncertain = false;
+    /* Completions change most, so they are struck most. */
+    bool completes = strcmp(message->path, "/v1/completions") == 0;
+    double chance = server->fleet->faults.crash * (completes ? 4 : 1);
+    if (sim_chance(sim, chance) && is_write(message)) {
+        server->crash_commits = sim_chance(sim, 0.2) ? 0 : sim_chance(sim, 0.3) ? 2 : 1;
+    }
+}
+
+static void serve(struct server *server, struct message *message)
+{
+    struct fleet *fleet = server->fleet;
+    struct sim *sim = &fleet->sim;
+    struct http_reply reply;
+    struct http_request request = {.method = message->method,
+                                   .uri = message->path,
+                                   .body = message->body,
+                                   .body_bytes = message->body_bytes,
+                                   .peer_fd = -1};
+
+    fleet->requests++;
+    server->busy_until_ns = sim->now_ns;
+    if (is_write(message) && sim_chance(sim, fleet->faults.disk_slow)) {
+        server->clock.stall_ns = sim_between(sim, 20, 5000) * NS_PER_MS;
+        server->busy_until_ns += server->clock.stall_ns;
+    }
+    server->clock.stall_reads = 0;
+    http_route(&server->context, &request, &reply);
+    server->clock.stall_ns = 0;
+    if (fleet->bug != NULL && fleet->bug->no_fence) {
+        http_gate_finish(&server->gate);
+        http_gate_init(&server->gate);
+    }
+    if (server->crash_commits > 0) {
+        free(reply.data);
+        message_reset(message);
+        server_crash(server);
+        return;
+    }
+    message_reply(message, &reply);
+}
+
+void server_deliver(void *context, int64_t argument)
+{
+    struct message *message = context;
+    struct fleet *fleet = message->fleet;
+    struct server *server = &fleet->server;
+
+    if (fleet->stopping) {
+        message_drop(message);
+        return;
+    }
+    if (!server->up || message->incarnation != server->incarnation) {
+        message_reset(message);
+        message_drop(message);
+        return;
+    }
+    if (server->busy_until_ns > fleet->sim.now_ns) {
+        sim_at(&fleet->sim, server->busy_until_ns, server_deliver, message, argument);
+        return;
+    }
+    plan_crash(server, message);
+    if (server->crash_commits == 0) {
+        message_reset(message);
+        server_crash(server);
+    } else {
+        serve(server, message);
+    }
+    message_drop(message);
+}

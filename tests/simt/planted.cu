@@ -1,0 +1,581 @@
+/*
+ * Planted mistakes; see planted.h. Each kernel is as small as the mistake allows.
+ */
+#include "tests/simt/planted.h"
+
+#include "kernels/cuda/gpu.h"
+
+#include <string.h>
+
+enum { THREADS = 128, COUNT = 2 * THREADS };
+
+/* ---- shared memory ---- */
+
+/* Sum over the block in each thread, twice; the barriers can be left out one by one. */
+template <bool before, bool after> __global__ void sum_kernel(float *out)
+{
+    SHARED(float[THREADS / 32], room);
+    float sum = 0.0f;
+    if (threadIdx.x < THREADS / 32) {
+        room[threadIdx.x] = 0.0f;
+    }
+    __syncthreads();
+    for (int round = 0; round < 2; round++) {
+        float part = gpu_warp_sum(1.0f);
+        if (before) {
+            __syncthreads();
+        }
+        if (threadIdx.x % 32 == 0) {
+            room[threadIdx.x / 32] = part;
+        }
+        if (after) {
+            __syncthreads();
+        }
+        for (int i = 0; i < THREADS / 32; i++) {
+            sum += room[i];
+        }
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = sum;
+}
+
+/* Lanes pass a value through memory. */
+template <bool synchronised> __global__ void lane_kernel(float *out)
+{
+    SHARED(float[THREADS], room);
+    room[threadIdx.x] = 0.0f;
+    __syncthreads();
+    room[threadIdx.x] = (float)threadIdx.x;
+    if (synchronised) {
+        __syncwarp();
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = room[threadIdx.x ^ 1];
+}
+
+/* Warps 0, 1 write, warps 2, 3 read after a barrier of 64 or of all threads. */
+template <int threads> __global__ void named_barrier_kernel(float *out)
+{
+    SHARED(float[64], room);
+    if (threadIdx.x < 64) {
+        room[threadIdx.x] = 0.0f;
+    }
+    __syncthreads();
+    if (threadIdx.x < 64) {
+        room[threadIdx.x] = 1.0f;
+    }
+    if (threads == THREADS || threadIdx.x < 64) {
+        gpu_barrier(1, threads);
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = threadIdx.x >= 64 ? room[threadIdx.x - 64] : 1.0f;
+}
+
+/* Each thread writes bytes of a word, and reads its own back. */
+__global__ void byte_kernel(float *out)
+{
+    SHARED(uint8_t[THREADS], room);
+    room[threadIdx.x] = (uint8_t)threadIdx.x;
+    out[blockIdx.x * THREADS + threadIdx.x] = (float)room[threadIdx.x];
+}
+
+/* All lanes of a warp read a value, then one of these lanes replaces it: the others may not have
+ * read it yet. With all: the whole block reads it. */
+template <bool all, bool synchronised> __global__ void readers_kernel(float *out)
+{
+    SHARED(float[1], value);
+    if (threadIdx.x == 0) {
+        value[0] = 1.0f;
+    }
+    __syncthreads();
+    float x = all || threadIdx.x < 32 ? value[0] : 1.0f;
+    if (synchronised && all) {
+        __syncthreads();
+    } else if (synchronised) {
+        __syncwarp();
+    }
+    if (threadIdx.x == 31) {
+        value[0] = 2.0f;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
+/* The neighbour's byte. */
+__global__ void byte_race_kernel(float *out)
+{
+    SHARED(uint8_t[THREADS], room);
+    room[threadIdx.x] = 0;
+    __syncthreads();
+    room[threadIdx.x] = (uint8_t)threadIdx.x;
+    out[blockIdx.x * THREADS + threadIdx.x] = (float)room[(threadIdx.x + 1) % THREADS];
+}
+
+__global__ void shared_bounds_kernel(float *out, int extra)
+{
+    SHARED(float[THREADS], room);
+    SHARED(float[THREADS], other);
+    other[threadIdx.x] = 0.0f;
+    room[threadIdx.x] = 1.0f;
+    __syncthreads();
+    float x = 0.0f;
+    if (threadIdx.x == 0) {
+        x = room[THREADS - 1 + extra];
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x + other[threadIdx.x];
+}
+
+__global__ void dynamic_bounds_kernel(float *out, int extra)
+{
+    SHARED_DYNAMIC(float, room);
+    room[(int)threadIdx.x + extra] = 1.0f;
+    out[blockIdx.x * THREADS + threadIdx.x] = room[(int)threadIdx.x + extra];
+}
+
+__global__ void unwritten_kernel(float *out)
+{
+    SHARED(float[THREADS], room);
+    if (threadIdx.x != 7) {
+        room[threadIdx.x] = 1.0f;
+    }
+    __syncthreads();
+    out[blockIdx.x * THREADS + threadIdx.x] = room[THREADS - 1 - threadIdx.x];
+}
+
+/* ---- device memory ---- */
+
+__global__ void write_kernel(float *out, const float *in, int from, int to)
+{
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    out[(int)i + to] = in[(int)i + from];
+}
+
+/* Reads what the next block writes, or only what its own wrote. */
+__global__ void block_race_kernel(float *out, int other)
+{
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    out[i] = 1.0f;
+    float x = out[other != 0 ? (i + THREADS) % COUNT : i];
+    if (x == 3.0f) {
+        out[i] = x;
+    }
+}
+
+/* Both blocks read a place; one then replaces it. */
+__global__ void block_readers_kernel(float *out, float *in)
+{
+    float x = in[0];
+    if (blockIdx.x == 0 && threadIdx.x == THREADS - 1) {
+        in[0] = 2.0f * x;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
+__global__ void same_place_kernel(float *out)
+{
+    out[blockIdx.x * THREADS + threadIdx.x] = 1.0f;
+    if (threadIdx.x == 0) {
+        out[0] = 1.0f; /* by both blocks */
+    }
+}
+
+__global__ void count_kernel(unsigned *counts)
+{
+    SHARED(unsigned[8], bins);
+    if (threadIdx.x < 8) {
+        bins[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    atomicAdd(&bins[threadIdx.x % 8], 1u);
+    __syncthreads();
+    if (threadIdx.x < 8) {
+        atomicAdd(&counts[threadIdx.x], bins[threadIdx.x]);
+    }
+}
+
+__global__ void misaligned_kernel(float *out, const float *in)
+{
+    float4 four = *(const float4 *)(in + 1);
+    out[blockIdx.x * THREADS + threadIdx.x] = four.x;
+}
+
+/* ---- synchronisation ---- */
+
+__global__ void divergent_kernel(float *out)
+{
+    if (threadIdx.x < 64) {
+        __syncthreads();
+    } else {
+        __syncthreads();
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = 1.0f;
+}
+
+__global__ void early_exit_kernel(float *out)
+{
+    out[blockIdx.x * THREADS + threadIdx.x] = 1.0f;
+    if (threadIdx.x == 5) {
+        return;
+    }
+    __syncthreads();
+}
+
+/* One thread asks for the mask's other lanes, who never come. */
+__global__ void lonely_lane_kernel(float *out)
+{
+    float x = 1.0f;
+    if (threadIdx.x % 32 != 3) {
+        x = __shfl_xor_sync(0xffffffffu, x, 1);
+    }
+    __syncthreads();
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
+__global__ void wrong_collective_kernel(float *out)
+{
+    float x = 1.0f;
+    if (threadIdx.x % 2 == 0) {
+        x = __shfl_xor_sync(0xffffffffu, x, 2);
+    } else {
+        x = (float)__any_sync(0xffffffffu, 1);
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
+/* ---- asynchronous copies ---- */
+
+template <bool waits, bool meets> __global__ void copy_kernel(float *out, const float *in)
+{
+    SHARED(float[THREADS], room);
+    room[threadIdx.x] = 0.0f;
+    __syncthreads();
+    if (threadIdx.x < THREADS / 4) {
+        gpu_copy_async(room + 4 * threadIdx.x, in + 4 * threadIdx.x, true);
+    }
+    gpu_copy_commit();
+    if (waits) {
+        gpu_copy_wait<0>();
+    }
+    if (meets) {
+        __syncthreads();
+    }
+    float x = room[threadIdx.x];
+    gpu_copy_wait<0>();
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
+__global__ void pending_kernel(float *out, const float *in)
+{
+    SHARED(float[THREADS], room);
+    gpu_copy_async(room + 4 * (threadIdx.x % 32), in, threadIdx.x < 32);
+    gpu_copy_commit();
+    out[blockIdx.x * THREADS + threadIdx.x] = 1.0f;
+}
+
+/* ---- host code ---- */
+
+__global__ void scale_kernel(float *x, float by)
+{
+    x[blockIdx.x * THREADS + threadIdx.x] *= by;
+}
+
+static float host[COUNT];
+
+static bool all_are(float expected)
+{
+    for (float x : host) {
+        if (x != expected) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct bench {
+    float *out, *in;
+    float *heap; /* of the host */
+    cudaStream_t stream, other;
+    cudaEvent_t event;
+};
+
+static bool fetch(const bench &b)
+{
+    return cudaDeviceSynchronize() == cudaSuccess &&
+           cudaMemcpy(host, b.out, sizeof host, cudaMemcpyDeviceToHost) == cudaSuccess;
+}
+
+/* A product of two streams: the second must wait for the first. */
+static bool two_streams(const bench &b, bool waits)
+{
+    for (float &x : host) {
+        x = 3.0f;
+    }
+    cudaMemcpyAsync(b.in, host, sizeof host, cudaMemcpyHostToDevice, b.stream);
+    cudaEventRecord(b.event, b.stream);
+    if (waits) {
+        cudaStreamWaitEvent(b.other, b.event, 0);
+    }
+    cudaMemcpyAsync(b.out, b.in, sizeof host, cudaMemcpyDeviceToDevice, b.other);
+    cudaStreamSynchronize(b.other);
+    cudaStreamSynchronize(b.stream);
+    return fetch(b) && all_are(3.0f);
+}
+
+/* A graph of two branches, replayed twice: 1 * 2 * 3 and the same again. The factor changes after
+ * the capture, which must not matter. */
+static bool graph(const bench &b, bool joins)
+{
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    float by = 2.0f;
+    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    LAUNCH(scale_kernel, 2, THREADS, 0, b.stream, b.out, by);
+    cudaEventRecord(b.event, b.stream);
+    cudaStreamWaitEvent(b.other, b.event, 0);
+    LAUNCH(scale_kernel, 2, THREADS, 0, b.other, b.out, 3.0f);
+    if (joins) {
+        cudaEventRecord(b.event, b.other);
+        cudaStreamWaitEvent(b.stream, b.event, 0);
+    }
+    by = 5.0f;
+    if (cudaStreamEndCapture(b.stream, &captured) != cudaSuccess) {
+        return false;
+    }
+    cudaGraphInstantiate(&exec, captured, 0);
+    cudaGraphDestroy(captured);
+    cudaGraphLaunch(exec, b.stream);
+    cudaGraphLaunch(exec, b.stream);
+    cudaStreamSynchronize(b.stream);
+    cudaGraphExecDestroy(exec);
+    return by == 5.0f && fetch(b) && all_are(36.0f);
+}
+
+/* The captured pointer is freed before the replay. */
+static bool stale_graph(const bench &b)
+{
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    float *gone;
+    cudaMalloc(&gone, sizeof host);
+    cudaMemset(gone, 0, sizeof host);
+    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    LAUNCH(scale_kernel, 2, THREADS, 0, b.stream, gone, 2.0f);
+    cudaStreamEndCapture(b.stream, &captured);
+    cudaGraphInstantiate(&exec, captured, 0);
+    cudaFree(gone);
+    cudaGraphLaunch(exec, b.stream);
+    bool right = cudaStreamSynchronize(b.stream) == cudaSuccess;
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(captured);
+    return right;
+}
+
+static bool capture_waits(const bench &b)
+{
+    cudaGraph_t captured;
+    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    cudaStreamSynchronize(b.stream);
+    return cudaStreamEndCapture(b.stream, &captured) == cudaSuccess;
+}
+
+/* ---- the list ---- */
+
+#define IS(text) (strcmp(name, (text)) == 0)
+
+static bool launch_shared(const bench &b, const char *name)
+{
+    if (IS("sum")) {
+        LAUNCH((sum_kernel<true, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("sum without the barrier before")) {
+        LAUNCH((sum_kernel<false, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("sum without the barrier after")) {
+        LAUNCH((sum_kernel<true, false>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("lanes with __syncwarp")) {
+        LAUNCH((lane_kernel<true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("lanes without __syncwarp")) {
+        LAUNCH((lane_kernel<false>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("named barrier")) {
+        LAUNCH((named_barrier_kernel<THREADS>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("named barrier of too few")) {
+        LAUNCH((named_barrier_kernel<64>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a warp")) {
+        LAUNCH((readers_kernel<false, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a warp without __syncwarp")) {
+        LAUNCH((readers_kernel<false, false>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a block")) {
+        LAUNCH((readers_kernel<true, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a block without barrier")) {
+        LAUNCH((readers_kernel<true, false>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("bytes")) {
+        LAUNCH(byte_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("bytes of others")) {
+        LAUNCH(byte_race_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("shared object")) {
+        LAUNCH(shared_bounds_kernel, 2, THREADS, 0, b.stream, b.out, 0);
+    } else if (IS("beyond a shared object")) {
+        LAUNCH(shared_bounds_kernel, 2, THREADS, 0, b.stream, b.out, 1);
+    } else if (IS("dynamic shared")) {
+        LAUNCH(dynamic_bounds_kernel, 2, THREADS, THREADS * sizeof(float), b.stream, b.out, 0);
+    } else if (IS("beyond dynamic shared")) {
+        LAUNCH(dynamic_bounds_kernel, 2, THREADS, THREADS * sizeof(float), b.stream, b.out, 1);
+    } else if (IS("before dynamic shared")) {
+        LAUNCH(dynamic_bounds_kernel, 2, THREADS, THREADS * sizeof(float), b.stream, b.out, -1);
+    } else if (IS("too much dynamic shared")) {
+        LAUNCH(dynamic_bounds_kernel, 2, THREADS, 50000, b.stream, b.out, 0);
+    } else if (IS("unwritten shared")) {
+        LAUNCH(unwritten_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool launch_device(const bench &b, const char *name)
+{
+    static float on_host[COUNT];
+    if (IS("copy")) {
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 0, 0);
+    } else if (IS("read one beyond")) {
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 1, 0);
+    } else if (IS("write one beyond")) {
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 0, 1);
+    } else if (IS("write one before")) {
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 0, -1);
+    } else if (IS("host pointer")) {
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.heap, 0, 0);
+    } else if (IS("global variable")) {
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, on_host, b.in, 0, 0);
+    } else if (IS("own block")) {
+        LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 0);
+    } else if (IS("other block")) {
+        LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 1);
+    } else if (IS("two blocks read")) {
+        LAUNCH(block_readers_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("two blocks write")) {
+        LAUNCH(same_place_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("atomics")) {
+        cudaMemsetAsync(b.in, 0, 8 * sizeof(unsigned), b.stream);
+        LAUNCH(count_kernel, 2, THREADS, 0, b.stream, (unsigned *)b.in);
+    } else if (IS("misaligned vector")) {
+        LAUNCH(misaligned_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool launch_meeting(const bench &b, const char *name)
+{
+    if (IS("two barriers")) {
+        LAUNCH(divergent_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("early exit")) {
+        LAUNCH(early_exit_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("lonely lane")) {
+        LAUNCH(lonely_lane_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("two collectives")) {
+        LAUNCH(wrong_collective_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("cp.async")) {
+        LAUNCH((copy_kernel<true, true>), 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("cp.async without wait")) {
+        LAUNCH((copy_kernel<false, true>), 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("cp.async without barrier")) {
+        LAUNCH((copy_kernel<true, false>), 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("cp.async at the end")) {
+        LAUNCH(pending_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("block of 2,000 threads")) {
+        LAUNCH(divergent_kernel, 2, 2000, 0, b.stream, b.out);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool run(const bench &b, const char *name)
+{
+    if (IS("streams with an event")) {
+        return two_streams(b, true);
+    } else if (IS("streams without an event")) {
+        return two_streams(b, false);
+    } else if (IS("graph")) {
+        return graph(b, true);
+    } else if (IS("graph with a loose branch")) {
+        return graph(b, false);
+    } else if (IS("graph with a stale pointer")) {
+        return stale_graph(b);
+    } else if (IS("waiting during a capture")) {
+        return capture_waits(b);
+    } else if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
+        return false;
+    }
+    return fetch(b);
+}
+
+extern "C" bool planted_run(const char *name)
+{
+    bench b = {};
+    b.heap = new float[COUNT]();
+    for (float &x : host) {
+        x = 1.0f;
+    }
+    cudaMalloc(&b.out, sizeof host);
+    cudaMalloc(&b.in, sizeof host);
+    cudaMemcpy(b.out, host, sizeof host, cudaMemcpyHostToDevice);
+    cudaMemcpy(b.in, host, sizeof host, cudaMemcpyHostToDevice);
+    cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&b.other, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&b.event, cudaEventDisableTiming);
+    bool right = run(b, name);
+    cudaEventDestroy(b.event);
+    cudaStreamDestroy(b.stream);
+    cudaStreamDestroy(b.other);
+    cudaFree(b.out);
+    cudaFree(b.in);
+    delete[] b.heap;
+    return right;
+}
+
+extern "C" const struct planted planted_all[] = {
+    {"sum", nullptr},
+    {"sum without the barrier before", SIMT_RACE},
+    {"sum without the barrier after", SIMT_RACE},
+    {"lanes with __syncwarp", nullptr},
+    {"lanes without __syncwarp", SIMT_RACE},
+    {"named barrier", nullptr},
+    {"named barrier of too few", SIMT_RACE},
+    {"readers of a warp", nullptr},
+    {"readers of a warp without __syncwarp", SIMT_RACE},
+    {"readers of a block", nullptr},
+    {"readers of a block without barrier", SIMT_RACE},
+    {"bytes", nullptr},
+    {"bytes of others", SIMT_RACE},
+    {"shared object", nullptr},
+    {"beyond a shared object", SIMT_BOUNDS},
+    {"dynamic shared", nullptr},
+    {"beyond dynamic shared", SIMT_BOUNDS},
+    {"before dynamic shared", SIMT_BOUNDS},
+    {"too much dynamic shared", SIMT_LAUNCH},
+    {"unwritten shared", SIMT_UNWRITTEN},
+    {"copy", nullptr},
+    {"read one beyond", SIMT_BOUNDS},
+    {"write one beyond", SIMT_BOUNDS},
+    {"write one before", SIMT_BOUNDS},
+    {"host pointer", SIMT_HOST},
+    {"global variable", SIMT_BOUNDS},
+    {"own block", nullptr},
+    {"other block", SIMT_RACE},
+    {"two blocks read", SIMT_RACE},
+    {"two blocks write", SIMT_RACE},
+    {"atomics", nullptr},
+    {"misaligned vector", SIMT_MISALIGNED},
+    {"two barriers", SIMT_DIVERGENT},
+    {"early exit", SIMT_DIVERGENT},
+    {"lonely lane", SIMT_DEADLOCK},
+    {"two collectives", SIMT_DIVERGENT},
+    {"cp.async", nullptr},
+    {"cp.async without wait", SIMT_RACE},
+    {"cp.async without barrier", SIMT_RACE},
+    {"cp.async at the end", SIMT_PENDING},
+    {"block of 2,000 threads", SIMT_LAUNCH},
+    {"streams with an event", nullptr},
+    {"graph", nullptr},
+    {"graph with a loose branch", SIMT_CAPTURE},
+    {"graph with a stale pointer", SIMT_BOUNDS},
+    {"waiting during a capture", SIMT_CAPTURE},
+};
+extern "C" const size_t planted_count = sizeof planted_all / sizeof planted_all[0];

@@ -1,0 +1,53 @@
+/*
+ * What a test says to the SIMT emulator and asks of it. Plain C, so that test programs are C.
+ *
+ * A seed is a schedule: 0 runs threads first in first out and leaves asynchronous work to the last
+ * moment, 1 last in first out and does asynchronous work at once, 2 in reverse, odd seeds from 3
+ * pick threads uniformly, even seeds from 4 by random warp priorities that now and then change.
+ * From 3 on threads are also preempted at memory accesses. Results must be the same for all.
+ *
+ * The emulator checks every access of a kernel, whatever the seed. The first fault ends its launch
+ * and is kept as a sentence that begins with one of the names below, then says where.
+ */
+#ifndef SWERVE_TESTS_SIMT_CONTROL_H
+#define SWERVE_TESTS_SIMT_CONTROL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SIMT_RACE "race"             /* two accesses, one a write, that nothing orders */
+#define SIMT_BOUNDS "out of bounds"  /* no allocation, past its end, or freed */
+#define SIMT_HOST "host memory"      /* a kernel followed a host pointer */
+#define SIMT_UNWRITTEN "unwritten"   /* shared memory was read that nothing wrote */
+#define SIMT_MISALIGNED "misaligned" /* a vector access not aligned to its size */
+#define SIMT_DIVERGENT "divergent"   /* threads at different barriers or collectives */
+#define SIMT_DEADLOCK "deadlock"     /* threads wait for threads that will not come */
+#define SIMT_PENDING "pending copy"  /* a thread ended with cp.async in flight */
+#define SIMT_LAUNCH "launch"         /* grid, block or shared memory out of limits */
+#define SIMT_CAPTURE "capture"       /* a call that a capturing stream does not allow */
+#define SIMT_API "runtime"           /* a runtime call with bad arguments */
+
+/* Begins a schedule and forgets the fault. Nothing may be queued on any stream. */
+void simt_seed(unsigned seed);
+
+/* The first fault since simt_seed, or NULL. */
+const char *simt_fault(void);
+
+/* Nonzero (the default): check every access. 0: run fast, for long tests of host code. */
+void simt_check(int on);
+
+struct simt_counters {
+    uint64_t launches, blocks, threads, switches, collectives, barriers, mma, accesses;
+    uint64_t graph_launches;
+    uint64_t device_bytes; /* allocated now */
+};
+struct simt_counters simt_counts(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,643 @@
+/*
+ * SIMT emulator: streams, events, copies and graphs. An operation waits in its stream's queue until
+ * the schedule lets it run: seed 1 runs it at once, seed 0 and 2 only when somebody waits, others
+ * when chance says. While a stream is captured, its operations become nodes of a graph instead.
+ *
+ * Invariant: operations of one stream run in order; an operation after cudaStreamWaitEvent runs
+ * after what the event had recorded at that call.
+ */
+#include "tests/simt/simt_internal.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/* A mark in a stream: done once everything before it is. */
+struct mark {
+    bool done;
+    struct simt_stream *stream;
+};
+
+struct operation {
+    std::function<void()> work;   /* or */
+    std::shared_ptr<mark> wait;   /* another stream's mark */
+    std::shared_ptr<mark> signal; /* done after work */
+};
+
+struct node {
+    std::function<void()> work; /* empty: a joint */
+    std::vector<size_t> after;
+};
+
+struct simt_graph {
+    std::vector<node> nodes;
+    bool valid = true;
+};
+
+struct simt_graph_exec {
+    std::vector<node> nodes;
+};
+
+struct simt_stream {
+    bool blocking = true; /* waits for the default stream and the other way round */
+    std::deque<operation> queue;
+    simt_graph *capture = nullptr;
+    bool origin = false;          /* the stream that the capture began on */
+    std::vector<size_t> frontier; /* nodes that the next one follows */
+};
+
+struct simt_event {
+    std::shared_ptr<mark> last;
+    simt_graph *capture = nullptr;
+    std::vector<size_t> frontier;
+};
+
+static std::vector<simt_stream *> streams;
+static std::map<const void *, int> shared_max;
+static std::map<const void *, size_t> pinned;
+static cudaError_t last_error;
+
+static cudaError_t result(cudaError_t error)
+{
+    last_error = error != cudaSuccess ? error : last_error;
+    return error;
+}
+
+static cudaError_t bad(const char *name, const char *text)
+{
+    simt_fail(name, "%s", text);
+    return result(name == std::string(SIMT_CAPTURE) ? cudaErrorStreamCaptureUnsupported
+                                                    : cudaErrorInvalidValue);
+}
+
+static cudaError_t health(void)
+{
+    return result(simt_fault() != nullptr ? cudaErrorLaunchFailure : cudaSuccess);
+}
+
+/* ---- running what is queued ---- */
+
+/* Runs the stream's first operation, and before it what it waits for. */
+static void step(simt_stream *stream)
+{
+    operation first = stream->queue.front();
+    while (first.wait != nullptr && !first.wait->done) {
+        step(first.wait->stream);
+    }
+    stream->queue.pop_front();
+    if (first.work && simt_fault() == nullptr) {
+        first.work();
+    }
+    if (first.signal != nullptr) {
+        first.signal->done = true;
+    }
+}
+
+static void drain(simt_stream *stream)
+{
+    while (!stream->queue.empty()) {
+        step(stream);
+    }
+}
+
+static void drain_blocking(void)
+{
+    for (simt_stream *stream : streams) {
+        if (stream->blocking) {
+            drain(stream);
+        }
+    }
+}
+
+/* After something was queued: what the schedule runs now. */
+static void progress(void)
+{
+    if (simt_mode == 1) {
+        for (simt_stream *stream : streams) {
+            drain(stream);
+        }
+    } else if (simt_mode >= 3) {
+        for (unsigned rounds = simt_random() % 4; rounds > 0 && !streams.empty(); rounds--) {
+            simt_stream *stream = streams[simt_random() % streams.size()];
+            if (!stream->queue.empty()) {
+                step(stream);
+            }
+        }
+    }
+}
+
+static bool any_capture(void)
+{
+    for (const simt_stream *stream : streams) {
+        if (stream->capture != nullptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void capture(simt_stream *stream, std::function<void()> work)
+{
+    simt_graph *graph = stream->capture;
+    graph->nodes.push_back({std::move(work), stream->frontier});
+    stream->frontier = {graph->nodes.size() - 1};
+}
+
+static cudaError_t queue(simt_stream *stream, std::function<void()> work)
+{
+    if (stream != nullptr && stream->capture != nullptr) {
+        capture(stream, std::move(work));
+        return cudaSuccess;
+    }
+    if (stream == nullptr) {
+        if (any_capture()) {
+            return bad(SIMT_CAPTURE, "work on the default stream while a stream is captured");
+        }
+        drain_blocking();
+        if (simt_fault() == nullptr) {
+            work();
+        }
+        return health();
+    }
+    stream->queue.push_back({std::move(work), nullptr, nullptr});
+    progress();
+    return cudaSuccess;
+}
+
+void simt_queue_launch(const simt_launch_request &request, cudaStream_t stream)
+{
+    std::shared_ptr<const void> call(request.call, request.drop);
+    queue(stream, [request, call]() { simt_run(request); });
+}
+
+/* ---- copies ---- */
+
+static void copy_now(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width,
+                     size_t height)
+{
+    for (size_t row = 0; row < height; row++) {
+        char *target = to + row * to_pitch;
+        const char *source = from + row * from_pitch;
+        if ((simt_is_device(target) && !simt_host_touch(target, width, "a copy")) ||
+            (simt_is_device(source) && !simt_host_touch(source, width, "a copy"))) {
+            return;
+        }
+        memmove(target, source, width);
+    }
+}
+
+static bool kind_fits(const void *to, const void *from, cudaMemcpyKind kind)
+{
+    bool to_device = simt_is_device(to);
+    bool from_device = simt_is_device(from);
+    switch (kind) {
+    case cudaMemcpyHostToHost:
+        return !to_device && !from_device;
+    case cudaMemcpyHostToDevice:
+        return to_device && !from_device;
+    case cudaMemcpyDeviceToHost:
+        return !to_device && from_device;
+    case cudaMemcpyDeviceToDevice:
+        return to_device && from_device;
+    default:
+        return true;
+    }
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if (width == 0 || height == 0) {
+        return cudaSuccess;
+    }
+    if (!kind_fits(to, from, kind)) {
+        return bad(SIMT_API, "a copy's pointers are not of the kind that it names");
+    }
+    return queue(stream, [=]() {
+        copy_now((char *)to, to_pitch, (const char *)from, from_pitch, width, height);
+    });
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
+{
+    if (!simt_is_device(to)) {
+        return bad(SIMT_API, "cudaMemset of memory that is not the device's");
+    }
+    return queue(stream, [=]() {
+        if (simt_host_touch(to, bytes, "cudaMemset")) {
+            memset(to, byte, bytes);
+        }
+    });
+}
+
+cudaError_t cudaMemset(void *to, int byte, size_t bytes)
+{
+    return cudaMemsetAsync(to, byte, bytes, nullptr);
+}
+
+cudaError_t simt_malloc_host(void **memory, size_t bytes)
+{
+    void *made = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
+    if (made == nullptr) {
+        return result(cudaErrorMemoryAllocation);
+    }
+    pinned[made] = bytes;
+    *memory = made;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    if (memory == nullptr) {
+        return cudaSuccess;
+    }
+    cudaDeviceSynchronize();
+    if (pinned.erase(memory) == 0) {
+        return bad(SIMT_API, "cudaFreeHost of memory that cudaMallocHost did not give");
+    }
+    free(memory);
+    return cudaSuccess;
+}
+
+/* ---- streams and events ---- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    *stream = new simt_stream;
+    (*stream)->blocking = (flags & cudaStreamNonBlocking) == 0;
+    streams.push_back(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (stream == nullptr) {
+        return bad(SIMT_API, "cudaStreamDestroy of the default stream");
+    }
+    drain(stream);
+    for (size_t i = 0; i < streams.size(); i++) {
+        if (streams[i] == stream) {
+            streams.erase(streams.begin() + (ptrdiff_t)i);
+            break;
+        }
+    }
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (stream == nullptr) {
+        return cudaDeviceSynchronize();
+    }
+    if (stream->capture != nullptr) {
+        stream->capture->valid = false;
+        return bad(SIMT_CAPTURE, "cudaStreamSynchronize of a stream that is captured");
+    }
+    drain(stream);
+    return health();
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    progress();
+    if (stream != nullptr && !stream->queue.empty()) {
+        step(stream); /* asking often enough brings the end */
+    }
+    return stream == nullptr || stream->queue.empty() ? health() : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    if (any_capture()) {
+        return bad(SIMT_CAPTURE, "a call that waits for the device while a stream is captured");
+    }
+    for (simt_stream *stream : streams) {
+        drain(stream);
+    }
+    return health();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    *event = new simt_event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    event->capture = stream != nullptr ? stream->capture : nullptr;
+    if (event->capture != nullptr) {
+        event->frontier = stream->frontier;
+        return cudaSuccess;
+    }
+    event->last = std::make_shared<mark>(mark{false, stream});
+    if (stream == nullptr) {
+        drain_blocking();
+        event->last->done = true;
+        return cudaSuccess;
+    }
+    stream->queue.push_back({nullptr, nullptr, event->last});
+    progress();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    if (stream == nullptr) {
+        return cudaEventSynchronize(event);
+    }
+    if (event->capture != nullptr) { /* the stream joins the capture */
+        if (stream->capture != nullptr && stream->capture != event->capture) {
+            return bad(SIMT_CAPTURE, "one capture waits for an event of another");
+        }
+        stream->capture = event->capture;
+        for (size_t from : event->frontier) {
+            stream->frontier.push_back(from);
+        }
+        return cudaSuccess;
+    }
+    if (stream->capture != nullptr && event->last != nullptr && !event->last->done) {
+        return bad(SIMT_CAPTURE, "a captured stream waits for work outside of its capture");
+    }
+    if (event->last != nullptr && !event->last->done) {
+        stream->queue.push_back({nullptr, event->last, nullptr});
+    }
+    progress();
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    while (event->last != nullptr && !event->last->done) {
+        step(event->last->stream);
+    }
+    return health();
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (event->last != nullptr && !event->last->done) {
+        step(event->last->stream);
+    }
+    return event->last == nullptr || event->last->done ? health() : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    if (start->last == nullptr || end->last == nullptr || !start->last->done || !end->last->done) {
+        return result(cudaErrorNotReady);
+    }
+    *ms = 0.0f; /* nothing here has a duration */
+    return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    if (stream == nullptr || stream->capture != nullptr) {
+        return bad(SIMT_CAPTURE, "capture of the default stream, or of one already captured");
+    }
+    stream->capture = new simt_graph;
+    stream->origin = true;
+    stream->frontier.clear();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    simt_graph *made = stream->capture;
+    *graph = nullptr;
+    if (made == nullptr || !stream->origin) {
+        return bad(SIMT_CAPTURE, "end of a capture that did not begin on this stream");
+    }
+    /* Every node must lead back to the stream that began. */
+    std::vector<bool> reached(made->nodes.size());
+    for (size_t at : stream->frontier) {
+        reached[at] = true;
+    }
+    for (size_t i = made->nodes.size(); i-- > 0;) {
+        for (size_t from : made->nodes[i].after) {
+            reached[from] = reached[from] || reached[i];
+        }
+    }
+    bool joined = true;
+    for (bool is : reached) {
+        joined = joined && is;
+    }
+    for (simt_stream *other : streams) {
+        if (other->capture == made) {
+            other->capture = nullptr;
+            other->origin = false;
+            other->frontier.clear();
+        }
+    }
+    bool valid = made->valid;
+    if (!joined || !valid) {
+        delete made;
+        bad(SIMT_CAPTURE, joined ? "the capture was invalidated by a call that it does not allow"
+                                 : "work of a forked stream was not joined to the capture");
+        return result(cudaErrorStreamCaptureInvalidated);
+    }
+    *graph = made;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    *exec = new simt_graph_exec{graph->nodes};
+    return cudaSuccess;
+}
+
+/* All nodes, each after those that it follows; among the possible ones the seed picks. */
+static void replay(const std::vector<node> &nodes)
+{
+    std::vector<bool> done(nodes.size());
+    for (size_t left = nodes.size(); left > 0; left--) {
+        std::vector<size_t> ready;
+        for (size_t i = 0; i < nodes.size() && (simt_mode >= 2 || ready.empty()); i++) {
+            bool free = !done[i];
+            for (size_t from : nodes[i].after) {
+                free = free && done[from];
+            }
+            if (free) {
+                ready.push_back(i);
+            }
+        }
+        size_t next = simt_mode >= 3 ? ready[simt_random() % ready.size()] : ready.back();
+        done[next] = true;
+        if (nodes[next].work && simt_fault() == nullptr) {
+            nodes[next].work();
+        }
+    }
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    auto nodes = std::make_shared<std::vector<node>>(exec->nodes);
+    return queue(stream, [nodes]() {
+        simt_counted.graph_launches++;
+        replay(*nodes);
+    });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *nodes, size_t *count)
+{
+    if (nodes != nullptr) {
+        return bad(SIMT_API, "cudaGraphGetNodes gives the count alone");
+    }
+    *count = graph->nodes.size();
+    return cudaSuccess;
+}
+
+/* ---- the device ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    return device == 0 ? cudaSuccess : result(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+    if (device != 0) {
+        return result(cudaErrorInvalidDevice);
+    }
+    *properties = {};
+    snprintf(properties->name, sizeof properties->name, "SIMT emulator");
+    properties->totalGlobalMem = (size_t)16 << 30;
+    properties->major = 9;
+    properties->multiProcessorCount = 1;
+    properties->sharedMemPerBlockOptin = SIMT_SHARED_MAX;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    *total_bytes = (size_t)16 << 30;
+    *free_bytes = *total_bytes - simt_counted.device_bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    return cudaDriverGetVersion(version);
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = cudaPeekAtLastError();
+    last_error = cudaSuccess;
+    return error;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return simt_fault() != nullptr ? cudaErrorLaunchFailure : last_error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    if (error != cudaSuccess && simt_fault() != nullptr) {
+        return simt_fault();
+    }
+    switch (error) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    case cudaErrorNotReady:
+        return "device not ready";
+    default:
+        return "an error of the emulated runtime";
+    }
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess:
+        return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+        return "cudaErrorMemoryAllocation";
+    case cudaErrorLaunchFailure:
+        return "cudaErrorLaunchFailure";
+    default:
+        return "cudaErrorUnknown";
+    }
+}
+
+cudaError_t simt_function_shared(const void *kernel, int bytes)
+{
+    if (bytes > SIMT_SHARED_MAX) {
+        return bad(SIMT_LAUNCH, "cudaFuncSetAttribute: more shared memory than a block can have");
+    }
+    shared_max[kernel] = bytes;
+    return cudaSuccess;
+}
+
+int simt_function_shared_max(const void *kernel)
+{
+    auto found = shared_max.find(kernel);
+    return found != shared_max.end() && found->second > SIMT_SHARED_DEFAULT_MAX
+               ? found->second
+               : SIMT_SHARED_DEFAULT_MAX;
+}

@@ -1,0 +1,111 @@
+/*
+ * SIMT emulator internals, shared by its four files: simt.cpp (threads, barriers, blocks),
+ * simt_warp.cpp (collectives, asynchronous copies), simt_shadow.cpp (device memory and the checks
+ * of accesses) and simt_host.cpp (streams, events, graphs). One thread of the machine runs it all.
+ */
+#ifndef SWERVE_TESTS_SIMT_INTERNAL_H
+#define SWERVE_TESTS_SIMT_INTERNAL_H
+
+#include "tests/simt/simt.h"
+
+enum {
+    SIMT_THREADS_MAX = 1024, /* of a block */
+    SIMT_WARPS_MAX = SIMT_THREADS_MAX / 32,
+    SIMT_STACK_BYTES = 128 << 10,
+    SIMT_COPIES_MAX = 256, /* in flight, of one thread */
+    SIMT_GROUPS_MAX = 16,
+    SIMT_BARRIERS = 16,
+    SIMT_SHARED_MAX = 227 << 10, /* of a block, opted in; sm_90 */
+    SIMT_SHARED_DEFAULT_MAX = 48 << 10,
+};
+
+enum simt_state { SIMT_READY, SIMT_AT_WARP, SIMT_AT_BARRIER, SIMT_DONE };
+
+struct simt_copy {
+    void *to;
+    const void *from;
+    unsigned bytes, source_bytes;
+    bool landed;
+};
+
+/* A CUDA thread. */
+struct simt_fiber {
+    uint3 index;
+    unsigned number, lane, warp; /* within the block */
+    void *context;               /* stack pointer while it does not run */
+    char *stack;
+    simt_state state;
+
+    /* What it waits for, and where. */
+    simt_op op;
+    unsigned mask;
+    void *argument;
+    int barrier;
+    int result;
+    const char *file;
+    int line;
+
+    uint32_t clock; /* rises with every synchronisation that it takes part in */
+
+    simt_copy copies[SIMT_COPIES_MAX]; /* in order */
+    unsigned copy_count, open_count;
+    unsigned groups[SIMT_GROUPS_MAX]; /* sizes, oldest first */
+    unsigned group_count;
+};
+
+/* The block that runs. */
+struct simt_block {
+    const simt_launch_request *request;
+    uint3 index;
+    unsigned threads, warps, alive;
+    unsigned char *dynamic;
+    uint32_t run;       /* number of this block over all launches */
+    uint32_t first_run; /* of this launch */
+    uint32_t clock;     /* highest of any thread */
+    /* seen[w][v]: what warp v did before this clock, warp w knows to be done. */
+    uint32_t seen[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
+    uint32_t seen_all[SIMT_WARPS_MAX]; /* the least over all v but w */
+};
+
+extern simt_fiber *simt_current; /* NULL: the host runs */
+extern simt_fiber *simt_fibers[SIMT_THREADS_MAX];
+extern simt_block simt_running;
+extern struct simt_counters simt_counted;
+extern unsigned simt_mode; /* the seed */
+extern bool simt_checking;
+
+uint32_t simt_random(void);
+void simt_yield(void);               /* may let others run, in random modes */
+void simt_suspend(void);             /* the current thread waits or is done */
+void simt_resume(simt_fiber *fiber); /* it may run again */
+
+/* Records a fault, with kernel, block and thread where there are any; within a kernel it does not
+ * return: the launch ends. */
+void simt_fail(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Runs a launch to its end or its first fault. */
+void simt_run(const simt_launch_request &request);
+
+/* ---- simt_warp.cpp ---- */
+
+void simt_warp_reset(void);              /* before a block */
+void simt_warp_leave(simt_fiber *fiber); /* a thread ends */
+const char *simt_op_name(simt_op op);
+
+/* ---- simt_shadow.cpp ---- */
+
+enum simt_access { SIMT_READ, SIMT_WRITE, SIMT_ATOMIC, SIMT_COPY_ISSUE };
+
+/* The current thread accesses these bytes. */
+void simt_touch(const void *address, size_t bytes, simt_access kind, const void *place);
+/* The host, by way of a stream, does. Returns false after a fault. */
+bool simt_host_touch(const void *device, size_t bytes, const char *call);
+bool simt_is_device(const void *address);
+void simt_shadow_block(void);  /* before a block */
+void simt_shadow_launch(void); /* before a launch */
+
+/* ---- simt_host.cpp ---- */
+
+int simt_function_shared_max(const void *kernel);
+
+#endif

@@ -1,0 +1,280 @@
+/*
+ * Goal: what a planner in the sandbox cannot do it cannot do, and what it must be able to do works.
+ * Method: a real Python process (bad_planners/escape.py) that tries one way out after the other,
+ * against things that are really there: a listening port, an abstract socket, a secret file, this
+ * process. The same attempts succeed outside the sandbox, which shows that they are attempts at
+ * all.
+ *
+ * Where the machine forbids namespaces the tests only see that it is said.
+ */
+#include "schemas/observation.h"
+#include "tests/harness.h"
+#include "worker/planner.h"
+
+#include "base/check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCRIPTS SWERVE_SOURCE_ROOT "/tests/worker/bad_planners/"
+
+enum { ATTEMPTS = 20 };
+
+static struct {
+    char directory[64];
+    char secret[96];
+    char abstract[48];
+    int port;
+} outside;
+
+static const char *const roots[] = {SWERVE_SOURCE_ROOT};
+static const char *const names[] = {"A_NAME_THAT_MAY_PASS", "SWERVE_TOKEN_FILE"};
+
+static struct planner_confinement confinement(void)
+{
+    return (struct planner_confinement){
+        .sandbox = true,
+        .environment_listed = true,
+        .paths = roots,
+        .path_count = 1,
+        .environment = names,
+        .environment_count = 2,
+        .secrets = {outside.secret},
+    };
+}
+
+/* Whether this machine lets us; says so when it does not. */
+static bool possible(void)
+{
+    struct error error = {0};
+    const struct planner_confinement confined = confinement();
+    if (planner_confinement_check(&confined, &error) == STATUS_OK) {
+        return true;
+    }
+    printf("# not tested: %s\n", error.text);
+    EXPECT_CONTAINS(error.text, "--planner-sandbox off");
+    return false;
+}
+
+static void listen_at(int family, const struct sockaddr *address, socklen_t bytes, int *fd)
+{
+    *fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(*fd >= 0 && bind(*fd, address, bytes) == 0 && listen(*fd, 16) == 0);
+}
+
+static void make_outside(void)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    socklen_t bytes = sizeof in;
+    int fd;
+    strcpy(outside.directory, "/tmp/swerve-sandbox-XXXXXX");
+    CHECK(mkdtemp(outside.directory) != NULL && chmod(outside.directory, 0777) == 0);
+    snprintf(outside.secret, sizeof outside.secret, "%s/token", outside.directory);
+    FILE *file = fopen(outside.secret, "w");
+    CHECK(file != NULL && fputs("a secret\n", file) >= 0 && fclose(file) == 0);
+    listen_at(AF_INET, (const struct sockaddr *)&in, sizeof in, &fd);
+    CHECK(getsockname(fd, (struct sockaddr *)&in, &bytes) == 0);
+    outside.port = ntohs(in.sin_port);
+    snprintf(outside.abstract, sizeof outside.abstract, "swerve-test-%d", (int)getpid());
+    size_t length = strlen(outside.abstract);
+    memcpy(un.sun_path + 1, outside.abstract, length);
+    listen_at(AF_UNIX, (const struct sockaddr *)&un,
+              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length), &fd);
+    setenv("SWERVE_TOKEN_FILE", outside.secret, 1);
+    setenv("A_SECRET_OF_THE_MACHINE", "x", 1);
+    setenv("A_NAME_THAT_MAY_PASS", "x", 1);
+}
+
+static void remove_outside(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/swerve-escape", outside.directory);
+    unlink(path);
+    unlink(outside.secret);
+    rmdir(outside.directory);
+}
+
+static struct planner *open_escape(const struct planner_confinement *confined)
+{
+    char spec[700];
+    struct planner *planner = NULL;
+    struct error error = {0};
+    snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S %sescape.py %d %s %s %d %s%s", SCRIPTS,
+             outside.port, outside.abstract, outside.secret, (int)getpid(), outside.directory,
+             confined == NULL ? " harmless" : "");
+    const struct planner_config config = {.session_count = 1,
+                                          .open_deadline_ms = 100000,
+                                          .tick_deadline_ms = 20000,
+                                          .memory_limit_bytes = 512 << 20,
+                                          .confinement = confined};
+    EXPECT_OK(planner_open(spec, &config, &planner, &error), error);
+    return planner;
+}
+
+static void drive_once(struct planner *planner)
+{
+    struct swerve_episode episode = {
+        .horizon_ticks = 10, .tick_s = 0.1, .scenario_id = "s", .prompt = ""};
+    struct swerve_observation seen = {.speed_mps = 1.0};
+    struct swerve_action action;
+    uint8_t failed = 0;
+    struct error error = {0};
+    EXPECT_OK(planner_reset(planner, &episode, &error), error);
+    EXPECT_OK(planner_act(planner, 1, &seen, &action, &failed, &error), error);
+    EXPECT_NEAR(action.accel_mps2, 0.5, 0.0);
+}
+
+static void nothing_gets_out(void)
+{
+    if (!possible()) {
+        return;
+    }
+    const struct planner_confinement confined = confinement();
+    struct planner *planner = open_escape(&confined);
+    drive_once(planner);
+    const char *told = planner_stderr_tail(planner);
+    EXPECT_CONTAINS(told, "attempts made");
+    if (strstr(told, "ESCAPED") != NULL || strstr(told, "BROKEN") != NULL) {
+        TEST_FAIL("%s", told);
+    }
+    int kept = 0;
+    for (const char *at = told; (at = strstr(at, " kept\n")) != NULL; at++) {
+        kept++;
+    }
+    EXPECT_INT(kept, ATTEMPTS);
+    planner_close(planner);
+    EXPECT(access("swerve-escape", F_OK) != 0);
+}
+
+static void an_ordinary_user_is_confined_too(void)
+{
+    if (geteuid() != 0 || !possible()) {
+        return; /* then the test above is this one */
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0 ||
+            prctl(PR_SET_DUMPABLE, 1) != 0 || chdir("/") != 0) {
+            _exit(3);
+        }
+        _exit(access(SCRIPTS "escape.py", R_OK) != 0 ? 2
+              : setjmp(test_failure) == 0            ? (nothing_gets_out(), 0)
+                                                     : 1);
+    }
+    int how = 0;
+    EXPECT(waitpid(child, &how, 0) == child && WIFEXITED(how));
+    if (WEXITSTATUS(how) == 2) {
+        printf("# not tested: the sources are not readable by others\n");
+        return;
+    }
+    EXPECT_INT(WEXITSTATUS(how), 0);
+}
+
+/* The same attempts without the sandbox: most of them succeed, so they are not refused by accident.
+ */
+static void outside_the_attempts_succeed(void)
+{
+    static const char *const succeed[] = {"connect", "abstract",  "secret",     "write-outside",
+                                          "signal",  "strangers", "other-name", "privileges"};
+    struct planner *planner = open_escape(NULL);
+    const char *told = planner_stderr_tail(planner);
+    for (size_t i = 0; i < COUNT_OF(succeed); i++) {
+        char line[48];
+        snprintf(line, sizeof line, "%s ESCAPED", succeed[i]);
+        EXPECT_CONTAINS(told, line);
+    }
+    EXPECT_CONTAINS(told, "token-name kept"); /* that one never passes */
+    planner_close(planner);
+    unlink("/tmp/swerve-escape-mine");
+    unlink("/dev/shm/swerve-escape-mine");
+}
+
+static void memory_is_limited_inside(void)
+{
+    if (!possible()) {
+        return;
+    }
+    char spec[400];
+    struct planner *planner = NULL;
+    struct error error = {0};
+    const struct planner_confinement confined = confinement();
+    const struct planner_config config = {.session_count = 1,
+                                          .open_deadline_ms = 100000,
+                                          .memory_limit_bytes = 256 << 20,
+                                          .confinement = &confined};
+    snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S -c 'bytearray(1 << 30)'");
+    EXPECT_INT(planner_open(spec, &config, &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "MemoryError");
+}
+
+static void what_lies_outside_is_said_to(void)
+{
+    if (!possible()) {
+        return;
+    }
+    char script[96];
+    char spec[160];
+    struct planner *planner = NULL;
+    struct error error = {0};
+    struct planner_confinement confined = confinement();
+    const struct planner_config config = {.session_count = 1, .confinement = &confined};
+    snprintf(script, sizeof script, "%s/program", outside.directory);
+    FILE *file = fopen(script, "w");
+    CHECK(file != NULL && fputs("#!/bin/sh\n", file) >= 0 && fclose(file) == 0);
+    CHECK(chmod(script, 0755) == 0);
+    snprintf(spec, sizeof spec, "exec:%s", script);
+    EXPECT_INT(planner_open(spec, &config, &planner, &error), STATUS_PLANNER);
+    unlink(script);
+    EXPECT_CONTAINS(error.text, "--planner-path");
+}
+
+static void secrets_must_not_be_in_sight(void)
+{
+    struct planner *planner = NULL;
+    struct error error = {0};
+    struct planner_confinement confined = confinement();
+    const char *const shown[] = {outside.directory};
+    const struct planner_config config = {.session_count = 1, .confinement = &confined};
+    confined.paths = shown;
+    EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_USAGE);
+    EXPECT_CONTAINS(error.text, outside.secret);
+    const char *const everything[] = {"/"};
+    confined.paths = everything;
+    EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_USAGE);
+    const char *const nothing[] = {"/nowhere/at/all"};
+    confined.paths = nothing;
+    EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_NOT_FOUND);
+}
+
+static void plugins_are_refused_where_planners_are_confined(void)
+{
+    struct planner *planner = NULL;
+    struct error error = {0};
+    const struct planner_confinement confined = confinement();
+    const struct planner_config config = {.session_count = 1, .confinement = &confined};
+    EXPECT_INT(planner_open("plugin:" PLUGIN_EXAMPLE, &config, &planner, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "--planner-sandbox off");
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    make_outside();
+    int failed = TEST_RUN(TEST(nothing_gets_out), TEST(an_ordinary_user_is_confined_too),
+                          TEST(outside_the_attempts_succeed), TEST(memory_is_limited_inside),
+                          TEST(what_lies_outside_is_said_to), TEST(secrets_must_not_be_in_sight),
+                          TEST(plugins_are_refused_where_planners_are_confined));
+    remove_outside();
+    return failed;
+}

@@ -1,0 +1,198 @@
+#!/bin/bash
+# Goal: `swerve serve` end to end: it says where it listens, serves workers and users, survives
+# kill -9 without losing or doubling work, drains on a signal, and refuses what is not safe.
+# Method: the built binary on free ports of the loopback device, with small suites. Waiting is by
+# polling for a state, never by time.
+#
+# Usage: test_serve.sh SWERVE
+set -u -o pipefail
+swerve=$(realpath "$1")
+work=$(mktemp -d /tmp/swerve-serve-XXXXXX)
+secrets=$(mktemp -d /tmp/swerve-serve-XXXXXX) # planners can see what lies in the worker's directory
+server=0
+cleanup() {
+    [ "$server" = 0 ] || kill -9 "$server" 2>/dev/null
+    rm -rf "$work" "$secrets"
+}
+trap cleanup EXIT
+cd "$work" || exit 1
+unset SWERVE_STORE SWERVE_TOKEN_FILE SWERVE_CA_FILE
+# Children that outlive a killed run would keep our stdout open.
+exec 3>&1
+
+count=0
+failed=0
+problem=""
+fail() {
+    problem="$problem
+# line ${BASH_LINENO[0]}: $*"
+}
+# t NAME: runs the function NAME and reports it.
+t() {
+    count=$((count + 1))
+    problem=""
+    "$1"
+    if [ -z "$problem" ]; then
+        echo "ok $count - $1" >&3
+    else
+        echo "not ok $count - $1$problem" >&3
+        failed=$((failed + 1))
+    fi
+}
+# code EXPECTED COMMAND..: exit code; stdout in out, stderr in err.
+code() {
+    local expected=$1
+    shift
+    "$@" >out 2>err
+    local found=$?
+    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 300 err)"
+}
+# says FILE TEXT: the file contains the text.
+says() {
+    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
+}
+# start ARGUMENTS..: a server; its process in $server, its URL in $url.
+start() {
+    : >serve.out
+    "$swerve" serve "$@" >serve.out 2>serve.err &
+    server=$!
+    until [ -s serve.out ]; do
+        kill -0 "$server" 2>/dev/null || { fail "the server ended: $(cat serve.err)"; return 1; }
+        sleep 0.02
+    done
+    url=$(head -1 serve.out)
+}
+# stop SIGNAL EXPECTED: ends the server; its exit code.
+stop() {
+    kill "-$1" "$server"
+    wait "$server" 2>/dev/null
+    local found=$?
+    server=0
+    [ "$found" = "$2" ] || fail "expected the server to exit with $2, found $found: $(cat serve.err)"
+}
+
+cat >drive.json <<'JSON'
+{"id": "drive", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5,
+ "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 6,
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": 60}, "speed_mps": 9, "behaviour": "idm"}]}
+JSON
+echo '{"id": "small", "seeds": 4, "scenarios": [{"file": "drive.json"}]}' >suite.json
+
+serves_until_it_is_told_to_stop() {
+    start --store a.db --listen 127.0.0.1:0 || return
+    [[ $url == http://127.0.0.1:* ]] || fail "expected a URL, found $url"
+    code 0 "$swerve" submit suite.json --store "$url"
+    code 0 "$swerve" worker --store "$url" --drain
+    code 0 "$swerve" status --store "$url"
+    says out small
+    stop TERM 0
+    start --store a.db --listen 127.0.0.1:0 || return
+    stop INT 0
+}
+
+one_process_owns_the_store() {
+    start --store a.db --listen 127.0.0.1:0 || return
+    code 4 "$swerve" serve --store a.db --listen 127.0.0.1:0
+    says err "process $server owns the store"
+    code 4 "$swerve" serve --store b.db --listen "${url#http://}"
+    says err "cannot listen on"
+    # The path itself still works on this machine: it leads to the server.
+    code 0 "$swerve" status --store a.db
+    stop TERM 0
+}
+
+a_killed_server_loses_nothing() {
+    start --store k.db --listen 127.0.0.1:0 || return
+    local place=${url#http://}
+    code 0 "$swerve" submit suite.json --store "$url"
+    # A claim whose worker never comes back, then the server goes down hard.
+    curl -sf "$url/v1/workers/lost/claim" \
+        -d '{"pool":"bulk","device":"cpu","max":1,"sequence":1}' >claim.json || fail "no claim"
+    says claim.json '"epoch":1'
+    stop KILL 137
+    start --store k.db --listen "$place" || return
+    curl -sf "$url/v1/workers/lost/leases" >leases.json || fail "no leases"
+    says leases.json '"epoch":1'
+    # Told that the worker is dead, its job comes back under a new epoch and all are done once.
+    curl -sf "$url/v1/workers/lost/gone" -d '{}' >/dev/null || fail "gone"
+    code 0 "$swerve" worker --store "$url" --drain
+    curl -sf "$url/v1/suites/$(curl -sf "$url/v1/suites" | grep -o "small-[0-9a-f]*")" >suite.status ||
+        fail "no status"
+    says suite.status '"done":4'
+    stop TERM 0
+}
+
+refuses_the_clear_beyond_loopback() {
+    code 2 "$swerve" serve --store r.db --listen 0.0.0.0:0
+    says err "to everybody on 0.0.0.0:"
+    code 0 "$swerve" token add root --role admin --tokens r.tokens
+    code 2 "$swerve" serve --store r.db --listen 0.0.0.0:0 --tokens r.tokens
+    says err "refusing to listen in the clear on 0.0.0.0:"
+    [ ! -e r.db ] || fail "the store was made all the same"
+    code 2 "$swerve" serve --store r.db --listen nonsense
+    says err "expected ADDR:PORT"
+    code 2 "$swerve" serve --store http://127.0.0.1:1 --listen 127.0.0.1:0
+    says err "the path of a database"
+}
+
+# as NAME COMMAND..: with that token, trusting the first certificate.
+as() { SWERVE_CA_FILE=one.cert SWERVE_TOKEN_FILE="$secrets/$1" "${@:2}"; }
+certificate() { # NAME: NAME.cert and NAME.key
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+        -addext subjectAltName=IP:127.0.0.1 -keyout "$1.key" -out "$1.cert" 2>/dev/null
+}
+
+tokens_and_tls_from_end_to_end() {
+    certificate one
+    certificate two
+    cp one.cert now.cert && cp -p one.key now.key
+    code 0 "$swerve" token add alice --role submit --store t.db --output "$secrets/alice"
+    code 0 "$swerve" token add workers --role worker --pool bulk --store t.db --output "$secrets/worker"
+    [ "$(stat -c %a "$secrets"/* t.db.tokens | sort -u)" = 600 ] || fail "tokens can be read by others"
+    start --store t.db --listen 0.0.0.0:0 --tls-cert now.cert --tls-key now.key || return
+    local https="https://127.0.0.1:${url##*:}"
+    [[ $url == https://0.0.0.0:* ]] || fail "expected an https URL, found $url"
+    code 4 env SWERVE_CA_FILE=one.cert "$swerve" status --store "$https"
+    code 0 as alice "$swerve" submit suite.json --store "$https"
+    code 4 as alice "$swerve" worker --store "$https" --drain
+    code 0 as worker "$swerve" worker --store "$https" --drain
+    code 0 as alice "$swerve" status --store "$https"
+    says out "4 done"
+    # A revoked token and a new certificate take effect while the server runs.
+    code 0 "$swerve" token revoke workers --store t.db
+    code 4 as worker "$swerve" worker --store "$https" --drain
+    cp two.cert now.cert && cp -p two.key now.key
+    kill -HUP "$server"
+    until curl -sf --cacert two.cert "$https/healthz" >/dev/null; do sleep 0.02; done
+    ! grep -q "$(tail -c 60 "$secrets/alice")" serve.err t.db.tokens || fail "a token was written down"
+    stop TERM 0
+}
+
+token_command_says_what_is_wrong() {
+    code 0 "$swerve" token add bob --role read --tokens b.tokens
+    grep -qx 'swt_[0-9a-f]\{64\}' out || fail "expected a token on stdout, found $(cat out)"
+    code 0 "$swerve" token ls --tokens b.tokens
+    says out bob
+    ! grep -q swt_ out || fail "a secret is listed"
+    code 0 "$swerve" token ls --tokens b.tokens --json
+    says out '"role": "read"'
+    code 2 "$swerve" token add eve --role root --tokens b.tokens
+    says err "expected read, submit, worker or admin"
+    code 2 "$swerve" token add eve --role worker --tokens b.tokens
+    says err "needs the pool"
+    chmod 644 b.tokens
+    code 3 "$swerve" token ls --tokens b.tokens
+    says err "0600"
+    code 3 "$swerve" serve --store b.db --tokens b.tokens --listen 127.0.0.1:0
+    says err "0600"
+}
+
+echo "1..6" >&3
+t serves_until_it_is_told_to_stop
+t one_process_owns_the_store
+t a_killed_server_loses_nothing
+t refuses_the_clear_beyond_loopback
+t tokens_and_tls_from_end_to_end
+t token_command_says_what_is_wrong
+exit $((failed > 0))

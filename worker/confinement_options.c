@@ -1,0 +1,44 @@
+/*
+ * Options of commands that run planners. See confinement_options.h.
+ */
+#include "worker/confinement_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_remote(const char *url)
+{
+    return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+}
+
+enum status confinement_options_settle(struct confinement_options *options, const char *store_url,
+                                       const struct planner_confinement **out, struct error *error)
+{
+    const char *level = options->level != NULL ? options->level : "auto";
+    bool remote = is_remote(store_url);
+    bool sandbox = strcmp(level, "on") == 0;
+    if (strcmp(level, "auto") == 0) {
+        sandbox = remote;
+    } else if (!sandbox && strcmp(level, "off") != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "--planner-sandbox: expected on, off or auto, found \"%s\"", level);
+    }
+    options->confinement = (struct planner_confinement){
+        .sandbox = sandbox,
+        .environment_listed = sandbox || remote,
+        .paths = options->paths.values,
+        .path_count = options->paths.count,
+        .environment = options->environment.values,
+        .environment_count = options->environment.count,
+        /* A store in sight would be open to whoever can connect to its socket. */
+        .secrets = {getenv("SWERVE_TOKEN_FILE"), remote ? NULL : store_url},
+    };
+    if (sandbox) {
+        enum status status = planner_confinement_check(&options->confinement, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    *out = &options->confinement;
+    return STATUS_OK;
+}
