@@ -388,6 +388,18 @@ static bool stale_graph(const bench &b)
     return right;
 }
 
+/* A kernel reads what cudaMalloc left. */
+static bool unwritten_device(const bench &b)
+{
+    float *fresh;
+    cudaMalloc(&fresh, sizeof host);
+    cudaMemsetAsync(fresh, 0, sizeof host - sizeof(float), b.stream);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, fresh, 0, 0);
+    bool right = fetch(b);
+    cudaFree(fresh);
+    return right;
+}
+
 static bool capture_waits(const bench &b)
 {
     cudaGraph_t captured;
@@ -522,6 +534,8 @@ static bool run(const bench &b, const char *name)
         return graph(b, false);
     } else if (IS("graph with a stale pointer")) {
         return stale_graph(b);
+    } else if (IS("unwritten device memory")) {
+        return unwritten_device(b);
     } else if (IS("waiting during a capture")) {
         return capture_waits(b);
     } else if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
@@ -603,6 +617,7 @@ extern "C" const struct planted planted_all[] = {
     {"graph", nullptr},
     {"graph with a loose branch", SIMT_CAPTURE},
     {"graph with a stale pointer", SIMT_BOUNDS},
+    {"unwritten device memory", SIMT_UNWRITTEN},
     {"waiting during a capture", SIMT_CAPTURE},
 };
 extern "C" const size_t planted_count = sizeof planted_all / sizeof planted_all[0];
