@@ -26,6 +26,9 @@ GUARDED = {
     "libpq-fe.h": ["store/postgres_db.c"],
     "expat.h": ["scenarios/commonroad_xml.c"],
     "microhttpd.h": ["store/http_server.c"],
+    "gnutls/abstract.h": ["store/tls.h"],
+    "gnutls/gnutls.h": ["store/tls.c"],
+    "gnutls/x509.h": ["store/tls.c"],
     "curl/curl.h": ["store/http_transport.c"],
 }
 # The engine builds with libc alone: of schemas it may use data records, not the JSON codecs.

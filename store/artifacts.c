@@ -1,7 +1,7 @@
 /*
  * Artifact files. See artifacts.h.
  */
-#include "store/artifacts.h"
+#include "store/artifacts_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,9 +16,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-enum { COMPRESSION_LEVEL = 3 };
-
-static enum status io_error(struct error *error, const char *what, const char *path)
+enum status artifacts_io_error(struct error *error, const char *what, const char *path)
 {
     int cause = errno;
     return error_set(error, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(cause));
@@ -30,10 +28,10 @@ static enum status sync_directory(const char *path, struct error *error)
     enum status status = STATUS_OK;
 
     if (fd < 0) {
-        return io_error(error, "open the directory", path);
+        return artifacts_io_error(error, "open the directory", path);
     }
     if (fsync(fd) != 0) {
-        status = io_error(error, "sync the directory", path);
+        status = artifacts_io_error(error, "sync the directory", path);
     }
     close(fd);
     return status;
@@ -44,31 +42,29 @@ static enum status sync_directory(const char *path, struct error *error)
 static enum status make_directory(const char *path, const char *parent, struct error *error)
 {
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-        return io_error(error, "create the directory", path);
+        return artifacts_io_error(error, "create the directory", path);
     }
     return sync_directory(parent, error);
 }
 
-/* Names are joined into buffers that open() has proven large enough for the longest. */
-enum { NAME_BYTES = LIMIT_PATH_BYTES + 160 };
-
-static void unfinished_path(const struct artifacts *artifacts, char out[NAME_BYTES])
+static void unfinished_path(const struct artifacts *artifacts, char out[ARTIFACT_NAME_BYTES])
 {
-    snprintf(out, NAME_BYTES, "%s/unfinished", artifacts->path);
+    snprintf(out, ARTIFACT_NAME_BYTES, "%s/unfinished", artifacts->path);
 }
 
 static void directory_path(const struct artifacts *artifacts, const char *hash,
-                           char out[NAME_BYTES])
+                           char out[ARTIFACT_NAME_BYTES])
 {
-    snprintf(out, NAME_BYTES, "%s/%.2s", artifacts->path, hash);
+    snprintf(out, ARTIFACT_NAME_BYTES, "%s/%.2s", artifacts->path, hash);
 }
 
-static void file_path(const struct artifacts *artifacts, const char *hash, char out[NAME_BYTES])
+void artifacts_file_path(const struct artifacts *artifacts, const char *hash,
+                         char out[ARTIFACT_NAME_BYTES])
 {
-    snprintf(out, NAME_BYTES, "%s/%.2s/%.64s.zst", artifacts->path, hash, hash);
+    snprintf(out, ARTIFACT_NAME_BYTES, "%s/%.2s/%.64s.zst", artifacts->path, hash, hash);
 }
 
-static enum status check_hash(const char *hash, struct error *error)
+enum status artifacts_check_hash(const char *hash, struct error *error)
 {
     size_t digits = strnlen(hash, SHA256_HEX_BYTES);
 
@@ -83,7 +79,7 @@ static enum status check_hash(const char *hash, struct error *error)
 enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error)
 {
     char parent[LIMIT_PATH_BYTES];
-    char unfinished[NAME_BYTES];
+    char unfinished[ARTIFACT_NAME_BYTES];
     int bytes = snprintf(out->path, sizeof out->path, "%s.artifacts", store_path);
 
     if (bytes < 0 || (size_t)bytes >= sizeof out->path) {
@@ -106,11 +102,11 @@ enum status artifacts_open(const char *store_path, struct artifacts *out, struct
     }
     DIR *directory = opendir(unfinished);
     if (directory == NULL) {
-        return io_error(error, "read the directory", unfinished);
+        return artifacts_io_error(error, "read the directory", unfinished);
     }
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         if (entry->d_name[0] != '.' && unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
-            status = io_error(error, "remove an unfinished artifact", unfinished);
+            status = artifacts_io_error(error, "remove an unfinished artifact", unfinished);
         }
     }
     closedir(directory);
@@ -120,20 +116,20 @@ enum status artifacts_open(const char *store_path, struct artifacts *out, struct
 enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
                              struct error *error)
 {
-    char path[NAME_BYTES];
-    enum status status = check_hash(hash, error);
+    char path[ARTIFACT_NAME_BYTES];
+    enum status status = artifacts_check_hash(hash, error);
 
     if (status != STATUS_OK) {
         return status;
     }
-    file_path(artifacts, hash, path);
+    artifacts_file_path(artifacts, hash, path);
     struct stat info;
     if (stat(path, &info) == 0) {
         *exists = info.st_size > 0; /* an empty one was cut off: it may be written again */
         return STATUS_OK;
     }
     if (errno != ENOENT && errno != ENOTDIR) {
-        return io_error(error, "look for the artifact", path);
+        return artifacts_io_error(error, "look for the artifact", path);
     }
     *exists = false;
     return STATUS_OK;
@@ -141,8 +137,8 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
 
 /* ---- writing ---- */
 
-static enum status write_all(int fd, const char *path, const uint8_t *data, size_t bytes,
-                             struct error *error)
+enum status artifacts_write_all(int fd, const char *path, const uint8_t *data, size_t bytes,
+                                struct error *error)
 {
     while (bytes > 0) {
         ssize_t written = write(fd, data, bytes);
@@ -150,7 +146,7 @@ static enum status write_all(int fd, const char *path, const uint8_t *data, size
             continue;
         }
         if (written < 0) {
-            return io_error(error, "write the artifact", path);
+            return artifacts_io_error(error, "write the artifact", path);
         }
         data += written;
         bytes -= (size_t)written;
@@ -160,7 +156,7 @@ static enum status write_all(int fd, const char *path, const uint8_t *data, size
 
 /* make_directory for directory ab, without the sync when nothing is new. */
 static enum status keep_directory(struct artifacts *artifacts, const char *hash,
-                                  char path[NAME_BYTES], struct error *error)
+                                  char path[ARTIFACT_NAME_BYTES], struct error *error)
 {
     char digits[3] = {hash[0], hash[1], '\0'};
     atomic_bool *synced = &artifacts->synced[strtoul(digits, NULL, 16)];
@@ -177,33 +173,43 @@ static enum status keep_directory(struct artifacts *artifacts, const char *hash,
     return status;
 }
 
-/* Writes a whole file under a name of its own and moves it to where it belongs. */
-static enum status write_file(const struct artifacts *artifacts, const char *hash,
-                              const char *directory, const uint8_t *data, size_t bytes,
-                              struct error *error)
+enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *fd,
+                                        char temporary[ARTIFACT_TEMPORARY_BYTES],
+                                        struct error *error)
 {
     static atomic_uint_fast64_t serial; /* only to keep two threads' names apart */
-    char unfinished[NAME_BYTES];
-    char temporary[NAME_BYTES + 128];
-    char path[NAME_BYTES];
+    char unfinished[ARTIFACT_NAME_BYTES];
 
     unfinished_path(artifacts, unfinished);
-    file_path(artifacts, hash, path);
-    snprintf(temporary, sizeof temporary, "%s/%s.%ld.%" PRIuFAST64, unfinished, hash,
-             (long)getpid(), atomic_fetch_add(&serial, 1));
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        return io_error(error, "create the artifact", temporary);
+    snprintf(temporary, ARTIFACT_TEMPORARY_BYTES, "%s/%ld.%" PRIuFAST64, unfinished, (long)getpid(),
+             atomic_fetch_add(&serial, 1));
+    int created = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (created < 0) {
+        return artifacts_io_error(error, "create the artifact", temporary);
     }
-    enum status status = write_all(fd, temporary, data, bytes, error);
-    if (status == STATUS_OK && fsync(fd) != 0) {
-        status = io_error(error, "sync the artifact", temporary);
+    *fd = created;
+    return STATUS_OK;
+}
+
+enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *temporary,
+                             const char *hash, struct error *error)
+{
+    char directory[ARTIFACT_NAME_BYTES];
+    char path[ARTIFACT_NAME_BYTES];
+    enum status status = STATUS_OK;
+
+    artifacts_file_path(artifacts, hash, path);
+    if (fsync(fd) != 0) {
+        status = artifacts_io_error(error, "sync the artifact", temporary);
     }
     if (close(fd) != 0 && status == STATUS_OK) {
-        status = io_error(error, "close the artifact", temporary);
+        status = artifacts_io_error(error, "close the artifact", temporary);
+    }
+    if (status == STATUS_OK) {
+        status = keep_directory(artifacts, hash, directory, error);
     }
     if (status == STATUS_OK && rename(temporary, path) != 0) {
-        status = io_error(error, "name the artifact", path);
+        status = artifacts_io_error(error, "name the artifact", path);
     }
     if (status == STATUS_OK) {
         return sync_directory(directory, error);
@@ -212,11 +218,31 @@ static enum status write_file(const struct artifacts *artifacts, const char *has
     return status;
 }
 
+/* Writes a whole file under a name of its own and moves it to where it belongs. */
+static enum status write_file(struct artifacts *artifacts, const char *hash, const uint8_t *data,
+                              size_t bytes, struct error *error)
+{
+    char temporary[ARTIFACT_TEMPORARY_BYTES];
+    int fd = -1;
+    enum status status = artifacts_create_unfinished(artifacts, &fd, temporary, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = artifacts_write_all(fd, temporary, data, bytes, error);
+    if (status != STATUS_OK) {
+        close(fd);
+        unlink(temporary);
+        return status;
+    }
+    return artifacts_finish(artifacts, fd, temporary, hash, error);
+}
+
 enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
                           char hash[SHA256_HEX_BYTES], struct error *error)
 {
     char name[SHA256_HEX_BYTES];
-    char directory[NAME_BYTES];
+    char directory[ARTIFACT_NAME_BYTES];
     bool exists = false;
 
     if (bytes > LIMIT_ARTIFACT_BYTES) {
@@ -241,12 +267,13 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
             return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
                              bytes);
         }
-        size_t packed_bytes = ZSTD_compress(packed, capacity, data, bytes, COMPRESSION_LEVEL);
+        size_t packed_bytes =
+            ZSTD_compress(packed, capacity, data, bytes, ARTIFACT_COMPRESSION_LEVEL);
         if (ZSTD_isError(packed_bytes)) {
             status = error_set(error, STATUS_NO_MEMORY, "cannot compress an artifact: %s",
                                ZSTD_getErrorName(packed_bytes));
         } else {
-            status = write_file(artifacts, name, directory, packed, packed_bytes, error);
+            status = write_file(artifacts, name, packed, packed_bytes, error);
         }
         free(packed);
     }
@@ -258,7 +285,7 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
 
 /* ---- reading ---- */
 
-static enum status damaged(struct error *error, const char *path, const char *how)
+enum status artifacts_damaged(struct error *error, const char *path, const char *how)
 {
     return error_set(
         error, STATUS_IO,
@@ -279,12 +306,12 @@ static enum status read_file(const char *path, uint8_t **data, size_t *bytes, st
         if (errno == ENOENT || errno == ENOTDIR) {
             return error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", path);
         }
-        return io_error(error, "open the artifact", path);
+        return artifacts_io_error(error, "open the artifact", path);
     }
     if (fstat(fd, &info) != 0 || info.st_size < 0 ||
         (size_t)info.st_size > ZSTD_compressBound(LIMIT_ARTIFACT_BYTES)) {
         close(fd);
-        return damaged(error, path, "its size is impossible");
+        return artifacts_damaged(error, path, "its size is impossible");
     }
     size_t capacity = (size_t)info.st_size;
     uint8_t *buffer = malloc(capacity + 1);
@@ -298,8 +325,8 @@ static enum status read_file(const char *path, uint8_t **data, size_t *bytes, st
             continue;
         }
         if (got <= 0) {
-            status = got < 0 ? io_error(error, "read the artifact", path)
-                             : damaged(error, path, "it ends early");
+            status = got < 0 ? artifacts_io_error(error, "read the artifact", path)
+                             : artifacts_damaged(error, path, "it ends early");
             break;
         }
         used += (size_t)got;
@@ -321,10 +348,10 @@ static enum status unpack(const char *path, const char *hash, const uint8_t *pac
     unsigned long long size = ZSTD_getFrameContentSize(packed, packed_bytes);
 
     if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) {
-        return damaged(error, path, "not a zstd file");
+        return artifacts_damaged(error, path, "not a zstd file");
     }
     if (size > LIMIT_ARTIFACT_BYTES) {
-        return damaged(error, path, "it claims to expand beyond the limit");
+        return artifacts_damaged(error, path, "it claims to expand beyond the limit");
     }
     char *buffer = malloc((size_t)size + 1);
     if (buffer == NULL) {
@@ -333,12 +360,12 @@ static enum status unpack(const char *path, const char *hash, const uint8_t *pac
     size_t got = ZSTD_decompress(buffer, (size_t)size, packed, packed_bytes);
     if (ZSTD_isError(got) || got != size) {
         free(buffer);
-        return damaged(error, path, "its contents do not unpack");
+        return artifacts_damaged(error, path, "its contents do not unpack");
     }
     sha256_hex(buffer, got, found);
     if (strcmp(found, hash) != 0) {
         free(buffer);
-        return damaged(error, path, "its contents are not those of its name");
+        return artifacts_damaged(error, path, "its contents are not those of its name");
     }
     buffer[got] = '\0';
     *data = buffer;
@@ -349,15 +376,15 @@ static enum status unpack(const char *path, const char *hash, const uint8_t *pac
 enum status artifacts_get(const struct artifacts *artifacts, const char *hash, void **data,
                           size_t *bytes, struct error *error)
 {
-    char path[NAME_BYTES];
+    char path[ARTIFACT_NAME_BYTES];
     uint8_t *packed = NULL;
     size_t packed_bytes = 0;
-    enum status status = check_hash(hash, error);
+    enum status status = artifacts_check_hash(hash, error);
 
     if (status != STATUS_OK) {
         return status;
     }
-    file_path(artifacts, hash, path);
+    artifacts_file_path(artifacts, hash, path);
     status = read_file(path, &packed, &packed_bytes, error);
     if (status == STATUS_OK) {
         status = unpack(path, hash, packed, packed_bytes, data, bytes, error);

@@ -37,4 +37,30 @@ enum status artifacts_get(const struct artifacts *artifacts, const char *hash, v
 enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
                              struct error *error);
 
+/* ---- piece by piece ---- */
+
+/* Takes an artifact whose size is known piece by piece: hashed, compressed and written as it comes,
+ * so that it never stands in memory. The artifacts must outlive it. One thread at a time. */
+struct artifact_writer;
+enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes,
+                                 struct artifact_writer **out, struct error *error);
+/* LIMIT when more comes than was announced. */
+enum status artifact_writer_write(struct artifact_writer *writer, const void *data, size_t bytes,
+                                  struct error *error);
+/* Stores what has come under its hash, durable on return; BAD_INPUT when the hash or the size is
+ * not the announced one. The writer is gone afterwards, on failure too. */
+enum status artifact_writer_finish(struct artifact_writer *writer, const char *hash,
+                                   struct error *error);
+void artifact_writer_abort(struct artifact_writer *writer); /* accepts NULL */
+
+/* Gives an artifact piece by piece. The whole file is read through and its hash verified first (a
+ * damaged file is STATUS_IO here), then it is read again. One thread at a time. */
+struct artifact_reader;
+enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error);
+/* Fills at most `capacity` bytes; *count is 0 at the end. */
+enum status artifact_reader_read(struct artifact_reader *reader, void *out, size_t capacity,
+                                 size_t *count, struct error *error);
+void artifact_reader_close(struct artifact_reader *reader); /* accepts NULL */
+
 #endif

@@ -163,7 +163,7 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
 
     query_int(&held, job_id);
     if (query_row(&held)) {
-        for (int column = 0; column < 32; column++) {
+        for (int column = 0; column < 33; column++) {
             query_column_blob(&held, column, &(size_t){0});
         }
     }

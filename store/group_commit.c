@@ -24,6 +24,11 @@ enum {
 #define SWEEP_RETRY_NS (1 * NS_PER_S)
 #define STALL_NS (100 * NS_PER_MS)
 
+const uint32_t store_stats_group_bounds[STORE_STATS_BUCKETS - 1] = {1,  2,  4,   8,  16,
+                                                                    32, 64, 128, 255};
+const int64_t store_stats_commit_bounds_ns[STORE_STATS_BUCKETS - 1] = {
+    100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 50000000, 250000000};
+
 struct operation {
     struct operation *next;
     group_operation run;
@@ -47,6 +52,7 @@ struct group_commit {
     struct operation *head;
     struct operation **tail;
     bool stop;
+    struct store_stats stats; /* groups and commits so far */
 
     /* writer thread only */
     int64_t sweep_ns;
@@ -76,12 +82,55 @@ static void writer_rollback(struct group_commit *group)
     }
 }
 
+static void count_commit(struct group_commit *group, int64_t ns)
+{
+    size_t bucket = 0;
+
+    while (bucket < STORE_STATS_BUCKETS - 1 && ns > store_stats_commit_bounds_ns[bucket]) {
+        bucket++;
+    }
+    pthread_mutex_lock(&group->mutex);
+    group->stats.commit_buckets[bucket]++;
+    group->stats.commits++;
+    group->stats.commit_ns += ns;
+    pthread_mutex_unlock(&group->mutex);
+}
+
+static void count_group(struct group_commit *group, size_t operations)
+{
+    size_t bucket = 0;
+
+    while (bucket < STORE_STATS_BUCKETS - 1 && operations > store_stats_group_bounds[bucket]) {
+        bucket++;
+    }
+    pthread_mutex_lock(&group->mutex);
+    group->stats.group_buckets[bucket]++;
+    group->stats.groups++;
+    group->stats.operations += (int64_t)operations;
+    pthread_mutex_unlock(&group->mutex);
+}
+
+void group_commit_stats(struct group_commit *group, struct store_stats *out)
+{
+    pthread_mutex_lock(&group->mutex);
+    out->groups = group->stats.groups;
+    out->operations = group->stats.operations;
+    out->commits = group->stats.commits;
+    out->commit_ns = group->stats.commit_ns;
+    memcpy(out->group_buckets, group->stats.group_buckets, sizeof out->group_buckets);
+    memcpy(out->commit_buckets, group->stats.commit_buckets, sizeof out->commit_buckets);
+    pthread_mutex_unlock(&group->mutex);
+}
+
 static enum status writer_commit(struct group_commit *group, struct error *error)
 {
+    int64_t start_ns = clock_now_ns(clock_system());
     enum status status = query_simple(group->db, STATEMENT_COMMIT, error);
 
     if (status != STATUS_OK) {
         writer_rollback(group);
+    } else {
+        count_commit(group, clock_now_ns(clock_system()) - start_ns);
     }
     return status;
 }
@@ -309,6 +358,7 @@ static void writer_work(struct group_commit *group, size_t count, bool sweep)
     }
     if (count > 0) {
         writer_run_group(group, count);
+        count_group(group, count);
         group->hooks.committed(group->hooks.context);
     }
     stretch_end(group, &working);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "store/sqlite_db.h"
+#include "store/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,9 @@ void group_commit_destroy(struct group_commit *group);
 /* Any thread but the writer. Returns when the operation is durable or has failed. */
 enum status group_commit_run(struct group_commit *group, group_operation run, void *context,
                              struct error *error);
+
+/* Fills the members of *out that count groups and commits; any thread. */
+void group_commit_stats(struct group_commit *group, struct store_stats *out);
 
 /* The sweep must look again at `due_ns` at the latest. Writer thread only (operations, hooks). */
 void group_commit_sweep_by(struct group_commit *group, int64_t due_ns);

@@ -17,10 +17,34 @@ enum status http_no_memory(struct error *error)
 enum status http_body_parse(struct http_exchange *exchange, struct error *error)
 {
     const struct http_request *request = exchange->request;
-    enum status status = json_read_text("request body", request->body != NULL ? request->body : "",
-                                        request->body_bytes, &exchange->body_root, error);
+    const char *text = request->body != NULL ? request->body : "";
+    size_t memory_bytes = http_document_bytes(text, request->body_bytes);
+    if (memory_bytes > HTTP_DOCUMENT_BYTES_MAX) {
+        return error_set(error, STATUS_LIMIT,
+                         "request body: expected a document of at most %d bytes of memory, this "
+                         "one may take %zu",
+                         HTTP_DOCUMENT_BYTES_MAX, memory_bytes);
+    }
+    struct http_budget *budget = exchange->context->budget;
+    if (budget != NULL) {
+        if (!http_budget_take(&budget->bytes, memory_bytes, HTTP_BUFFERED_BYTES_MAX)) {
+            return error_set(error, STATUS_BUSY,
+                             "request body: the server holds too many bodies, try again");
+        }
+        exchange->document_bytes = memory_bytes;
+    }
+    enum status status =
+        json_read_text("request body", text, request->body_bytes, &exchange->body_root, error);
     exchange->body = json_cursor_root("request body", exchange->body_root);
     return status;
+}
+
+void http_body_finish(struct http_exchange *exchange)
+{
+    json_decref(exchange->body_root);
+    if (exchange->document_bytes > 0) {
+        atomic_fetch_sub(&exchange->context->budget->bytes, exchange->document_bytes);
+    }
 }
 
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
@@ -32,7 +56,7 @@ enum status http_reply_text(struct http_exchange *exchange, struct json_text *te
     }
     exchange->data = text->data;
     exchange->data_bytes = text->bytes;
-    exchange->data_is_json = true;
+    exchange->content = HTTP_CONTENT_JSON;
     return STATUS_OK;
 }
 
@@ -124,4 +148,55 @@ enum status http_check_id(const char *what, const char *id, size_t capacity, str
         return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
     }
     return STATUS_OK;
+}
+
+enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
+                            struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    struct store *store = exchange->store;
+    char known[LIMIT_ID_BYTES] = "";
+    if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
+        return STATUS_OK;
+    }
+    enum status status = STATUS_OK;
+    if (pool != NULL && strcmp(pool, grant->pool) != 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "the token of \"%s\" works for the pool \"%s\", not for \"%s\"",
+                         grant->name, grant->pool, pool);
+    }
+    if (store->ops->worker_pool == NULL) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "this store cannot tell workers' pools, so workers' tokens may not act");
+    }
+    status = store->ops->worker_pool(store, worker_id, known, error);
+    if (status == STATUS_OK && known[0] != '\0' && strcmp(known, grant->pool) != 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "the token of \"%s\" works for the pool \"%s\", and worker \"%s\" for "
+                         "another",
+                         grant->name, grant->pool, worker_id);
+    }
+    return status;
+}
+
+/* ---- the server itself ---- */
+
+/* For load balancers and the like: says nothing about the store, costs nothing. */
+enum status http_handle_healthz(struct http_exchange *exchange, struct error *error)
+{
+    return http_reply_put(exchange, "ok", json_true()) ? STATUS_OK : http_no_memory(error);
+}
+
+enum status http_handle_metrics(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_context *context = exchange->context;
+    if (context->metrics == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "this server keeps no metrics");
+    }
+    exchange->content = HTTP_CONTENT_METRICS;
+    return http_metrics_text(context->metrics, context->store, context->connections,
+                             context->budget, &exchange->data, &exchange->data_bytes, error);
 }

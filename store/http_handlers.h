@@ -25,12 +25,15 @@ struct http_exchange {
     char ids[HTTP_CAPTURES_MAX][HTTP_CAPTURE_BYTES];
     struct http_query_entry query[HTTP_QUERY_MAX];
     size_t query_count;
-    json_t *body_root; /* once it is parsed; owned by http_route */
+    json_t *body_root;     /* once it is parsed; owned by http_route */
+    size_t document_bytes; /* what it takes of the server's budget */
     struct json_cursor body;
     json_t *reply; /* a JSON reply; NULL with `data` set: that instead */
     char *data;
     size_t data_bytes;
-    bool data_is_json;
+    enum http_content content;      /* of `data` */
+    struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
+    struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     int code; /* of an error, where the status does not decide it; 0: it does */
 };
 
@@ -40,6 +43,7 @@ enum status http_no_memory(struct error *error);
 
 /* Reads the body of the request into `body`. */
 enum status http_body_parse(struct http_exchange *exchange, struct error *error);
+void http_body_finish(struct http_exchange *exchange);
 
 /* The reply is this text of JSON, which is taken over. */
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
@@ -65,8 +69,15 @@ enum status http_parse_integer(const char *what, const char *text, int64_t min, 
                                int64_t *out, struct error *error);
 enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error);
 
+/* A worker's token acts for workers of its pool alone. pool: what the request says, NULL when it
+ * says nothing. Others than workers' tokens pass. 403 through the exchange's code. */
+enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
+                            struct error *error);
+
 /* ---- handlers ---- */
 
+enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
+enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);
 enum status http_handle_health(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error);

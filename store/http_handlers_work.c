@@ -112,6 +112,9 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
         status = json_member_text(&exchange->body, "device", true, worker->device,
                                   sizeof worker->device, error);
     }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, worker->worker_id, worker->pool, error);
+    }
     return status;
 }
 
@@ -225,7 +228,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     struct http_gate_claim claim = {.worker_id = worker->worker_id, .sequence = sequence};
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }
@@ -396,6 +399,12 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
         results = calloc(completions.count + 1, sizeof *results);
         status = results != NULL ? STATUS_OK : http_no_memory(error);
     }
+    for (size_t i = 0; status == STATUS_OK && i < completions.count; i++) {
+        const char *worker_id = completions.list[i].worker_id;
+        if (i == 0 || strcmp(worker_id, completions.list[i - 1].worker_id) != 0) {
+            status = http_check_pool(exchange, worker_id, NULL, error);
+        }
+    }
     if (status == STATUS_OK && completions.count > 0) {
         status = store->ops->complete(store, completions.list, (uint32_t)completions.count, results,
                                       error);
@@ -413,6 +422,9 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
 {
     struct store *store = exchange->store;
     enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
     if (status == STATUS_OK) {
         /* A claim that still waits for the dead worker would take a new lease. */
         http_gate_fence(exchange->context->gate, exchange->ids[0], HTTP_FENCE_PRESENT);
@@ -438,13 +450,16 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
     if (status == STATUS_OK) {
         status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
     }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
     if (status != STATUS_OK) {
         return status;
     }
     if (fence > 0) {
         http_gate_fence(exchange->context->gate, exchange->ids[0], fence);
     }
-    struct job_lease *leases = calloc((size_t)max + 1, sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }

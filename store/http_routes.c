@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "store/http_handlers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,44 +19,64 @@ enum body_kind {
     BODY_ARTIFACT
 };
 
+/* Roles that may use a route, as bits. ANYBODY: without a token, too. */
+enum {
+    READ = 1 << TOKEN_ROLE_READ,
+    SUBMIT = 1 << TOKEN_ROLE_SUBMIT,
+    WORKER = 1 << TOKEN_ROLE_WORKER,
+    ADMIN = 1 << TOKEN_ROLE_ADMIN,
+    LOOK = READ | SUBMIT | ADMIN,
+    ALL = LOOK | WORKER,
+    ANYBODY = 1 << TOKEN_ROLE_COUNT,
+};
+
 struct route {
     const char *method;
     const char *pattern; /* '*' stands for one identifier */
+    unsigned roles;
     enum body_kind body;
     enum status (*handle)(struct http_exchange *exchange, struct error *error);
     const char *query_keys[HTTP_QUERY_MAX + 1]; /* NULL-terminated */
 };
 
+/* clang-format off: a table */
 static const struct route routes[] = {
-    {"GET", "/v1/health", BODY_NONE, http_handle_health, {NULL}},
-    {"PUT", "/v1/scenarios/*", BODY_SCENARIO, http_handle_scenario_put, {NULL}},
-    {"GET", "/v1/scenarios/*", BODY_NONE, http_handle_scenario_get, {NULL}},
-    {"GET", "/v1/suites", BODY_NONE, http_handle_suites, {"max", NULL}},
-    {"GET", "/v1/suites/*", BODY_NONE, http_handle_suite_status, {NULL}},
-    {"POST", "/v1/suites/*/jobs", BODY_JSON, http_handle_submit, {NULL}},
-    {"GET", "/v1/suites/*/dead", BODY_NONE, http_handle_dead_jobs, {"after", "max", NULL}},
-    {"POST", "/v1/suites/*/cancel", BODY_JSON, http_handle_cancel, {NULL}},
-    {"POST", "/v1/workers/*/heartbeat", BODY_JSON, http_handle_heartbeat, {NULL}},
-    {"POST", "/v1/workers/*/claim", BODY_JSON, http_handle_claim, {NULL}},
-    {"POST", "/v1/workers/*/gone", BODY_JSON, http_handle_worker_gone, {NULL}},
+    {"GET", "/healthz", ANYBODY, BODY_NONE, http_handle_healthz, {NULL}},
+    {"GET", "/metrics", READ | ADMIN, BODY_NONE, http_handle_metrics, {NULL}},
+    {"GET", "/v1/health", ALL, BODY_NONE, http_handle_health, {NULL}},
+    {"PUT", "/v1/scenarios/*", SUBMIT | ADMIN, BODY_SCENARIO, http_handle_scenario_put, {NULL}},
+    {"GET", "/v1/scenarios/*", ALL, BODY_NONE, http_handle_scenario_get, {NULL}},
+    {"GET", "/v1/suites", LOOK, BODY_NONE, http_handle_suites, {"max", NULL}},
+    {"GET", "/v1/suites/*", LOOK, BODY_NONE, http_handle_suite_status, {NULL}},
+    {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, BODY_JSON, http_handle_submit, {NULL}},
+    {"GET", "/v1/suites/*/dead", LOOK, BODY_NONE, http_handle_dead_jobs, {"after", "max", NULL}},
+    {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, BODY_JSON, http_handle_cancel, {NULL}},
+    {"POST", "/v1/workers/*/heartbeat", WORKER | ADMIN, BODY_JSON, http_handle_heartbeat, {NULL}},
+    {"POST", "/v1/workers/*/claim", WORKER | ADMIN, BODY_JSON, http_handle_claim, {NULL}},
+    {"POST", "/v1/workers/*/gone", WORKER | ADMIN, BODY_JSON, http_handle_worker_gone, {NULL}},
+    /* Its fence ends claims, so it is no mere look. */
     {"GET",
      "/v1/workers/*/leases",
+     WORKER | ADMIN,
      BODY_NONE,
      http_handle_worker_leases,
-     {"after", "max", "fence"}},
-    {"POST", "/v1/completions", BODY_JSON_TEXT, http_handle_complete, {NULL}},
+     {"after", "max", "fence", NULL}},
+    {"POST", "/v1/completions", WORKER | ADMIN, BODY_JSON_TEXT, http_handle_complete, {NULL}},
     {"GET",
      "/v1/outcomes",
+     LOOK,
      BODY_NONE,
      http_handle_outcomes,
      {"suite", "scenario", "job", "outcome", "verdict", "after", "limit", NULL}},
-    {"GET", "/v1/jobs/*", BODY_NONE, http_handle_job, {NULL}},
-    {"GET", "/v1/ledger", BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
-    {"PUT", "/v1/prices/*/*", BODY_JSON, http_handle_price_set, {NULL}},
-    {"GET", "/v1/prices/*/*", BODY_NONE, http_handle_price_get, {NULL}},
-    {"PUT", "/v1/artifacts/*", BODY_ARTIFACT, http_handle_artifact_put, {NULL}},
-    {"GET", "/v1/artifacts/*", BODY_NONE, http_handle_artifact_get, {NULL}},
+    {"GET", "/v1/jobs/*", ALL, BODY_NONE, http_handle_job, {NULL}},
+    {"GET", "/v1/ledger", LOOK, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
+    {"PUT", "/v1/prices/*/*", ADMIN, BODY_JSON, http_handle_price_set, {NULL}},
+    {"GET", "/v1/prices/*/*", LOOK, BODY_NONE, http_handle_price_get, {NULL}},
+    {"PUT", "/v1/artifacts/*", WORKER | ADMIN, BODY_ARTIFACT, http_handle_artifact_put, {NULL}},
+    {"GET", "/v1/artifacts/*", ALL, BODY_NONE, http_handle_artifact_get, {NULL}},
 };
+/* clang-format on */
+_Static_assert(COUNT_OF(routes) <= HTTP_METRICS_ROUTES_MAX, "metrics have room for every route");
 
 /* Does the raw path fit the pattern? captures[] receives where each '*' stands. */
 static bool pattern_fits(const char *pattern, const char *path, size_t path_bytes,
@@ -96,6 +117,76 @@ static const struct route *find_route(const char *method, const char *uri,
         }
     }
     return NULL;
+}
+
+const char *http_route_method(size_t route)
+{
+    return route < COUNT_OF(routes) ? routes[route].method : "other";
+}
+
+const char *http_route_pattern(size_t route)
+{
+    return route < COUNT_OF(routes) ? routes[route].pattern : "other";
+}
+
+void http_route_methods(const char *uri, char *out, size_t capacity)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(routes) && used < capacity; i++) {
+        if (pattern_fits(routes[i].pattern, uri, strcspn(uri, "?"), captures, capture_bytes)) {
+            used += (size_t)snprintf(out + used, capacity - used, "%s%s", used > 0 ? ", " : "",
+                                     routes[i].method);
+        }
+    }
+}
+
+bool http_route_takes_artifact(const char *method, const char *uri)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    bool known_path;
+    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
+    return route != NULL && route->body == BODY_ARTIFACT;
+}
+
+/* ---- who may ---- */
+
+static void refuse(struct http_admission *out, int code, const char *text)
+{
+    out->code = code;
+    error_set(&out->error, STATUS_STORE, "%s", text);
+}
+
+void http_route_admit(const struct http_context *context, const char *method, const char *uri,
+                      const char *authorization, struct http_admission *out)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    bool known_path;
+    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
+    memset(out, 0, sizeof *out);
+    out->route = route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
+    if (context->guard == NULL || (route != NULL && (route->roles & ANYBODY) != 0)) {
+        return;
+    }
+    out->limited = true;
+    if (!token_guard_admit(context->guard, authorization, &out->grant)) {
+        refuse(out, 401,
+               authorization == NULL
+                   ? "this server wants a token: \"Authorization: Bearer TOKEN\""
+                   : "the token that was sent is not one of this server's: it may be mistyped, "
+                     "expired or revoked");
+    } else if (route != NULL && (route->roles & (1U << out->grant.role)) == 0) {
+        out->code = 403;
+        error_set(&out->error, STATUS_STORE,
+                  "the token of \"%s\" has the role %s, which may not "
+                  "%s %s",
+                  out->grant.name, token_role_names[out->grant.role], route->method,
+                  route->pattern);
+    }
 }
 
 size_t http_route_body_max(const char *method, const char *uri)
@@ -184,7 +275,7 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
 static void reply_json(struct http_reply *reply, int code, const json_t *value)
 {
     reply->code = code;
-    reply->json = true;
+    reply->content = HTTP_CONTENT_JSON;
     reply->data = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     reply->bytes = reply->data != NULL ? strlen(reply->data) : 0;
     if (reply->data == NULL) {
@@ -192,10 +283,10 @@ static void reply_json(struct http_reply *reply, int code, const json_t *value)
     }
 }
 
-void http_reply_error(struct http_reply *reply, const struct error *error)
+void http_reply_error(struct http_reply *reply, const struct error *error, int code)
 {
     json_t *value = http_error_encode(error);
-    reply_json(reply, http_code_of(error->status), value);
+    reply_json(reply, code != 0 ? code : http_code_of(error->status), value);
     json_decref(value);
 }
 
@@ -207,25 +298,27 @@ void http_route(const struct http_context *context, const struct http_request *r
         .context = context,
         .store = context->store,
         .request = request,
+        .upload = request->upload,
     };
     memset(reply, 0, sizeof *reply);
     enum status status = dispatch(&exchange, &error);
-    json_decref(exchange.body_root);
+    http_body_finish(&exchange);
+    artifact_writer_abort(exchange.upload);
     if (status != STATUS_OK) {
         error.status = status;
-        http_reply_error(reply, &error);
-        if (exchange.code != 0 && reply->data != NULL) {
-            reply->code = exchange.code;
-        }
-    } else if (exchange.data != NULL) {
+        http_reply_error(reply, &error, exchange.code);
+    } else if (exchange.data != NULL || exchange.stream != NULL) {
         reply->code = 200;
-        reply->json = exchange.data_is_json;
+        reply->content = exchange.content;
         reply->data = exchange.data;
+        reply->stream = exchange.stream;
         reply->bytes = exchange.data_bytes;
         exchange.data = NULL;
+        exchange.stream = NULL;
     } else {
         reply_json(reply, 200, exchange.reply);
     }
     json_decref(exchange.reply);
     free(exchange.data);
+    artifact_reader_close(exchange.stream);
 }

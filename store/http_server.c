@@ -1,19 +1,22 @@
 /*
- * The HTTP server over any store: connections, bodies, limits and draining. What a request means is
- * http_routes.c's business.
+ * The HTTP server over any store: the HTTP library's side of it. What connections do is
+ * http_connections.c's business, bodies are http_intake.c's, and what a request means and who may
+ * ask is http_routes.c's.
  *
  * One thread per connection: a handler waits in the store for a commit or a job, so that a group
- * commit gathers all waiting clients, and a long poll starves nobody. Connections are bounded; a
- * watchdog thread shuts down those that are idle or slower than their deadline, because the HTTP
- * library's own timeout restarts with every byte. Bodies are counted as they arrive.
+ * commit gathers all waiting clients, and a long poll starves nobody. Connections are bounded;
+ * those a little beyond the bound are told so, further ones wait in the kernel.
  *
- * Invariant: every connection is on the server's list from its first to its last moment, and its
- * descriptor is only shut down (never closed) by others, under the server's mutex.
+ * Invariant: whoever may not ask is answered before a byte of the body is taken.
  */
 #include "store/http_server.h"
 
+#include "store/http_connections.h"
+#include "store/http_intake.h"
+#include "store/http_metrics.h"
 #include "store/http_routes.h"
 #include "store/http_wire.h"
+#include "store/tls.h"
 
 #include "base/check.h"
 #include "base/units.h"
@@ -26,14 +29,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     STACK_BYTES = 1 << 20,     /* per connection, virtual */
     DESCRIPTORS_RESERVED = 96, /* left to the rest of the process */
-    DISCARD_FACTOR = 4,        /* larger refused bodies are cut off instead of read */
+    CROWD_MAX = 64,            /* connections that are only told that there are too many */
+    STREAM_BLOCK_BYTES = 128 << 10,
 };
 
 static const struct http_server_times usual_times = {
@@ -43,62 +46,37 @@ static const struct http_server_times usual_times = {
     .drain_ms = 5000,
 };
 
-enum phase { PHASE_IDLE = 0, PHASE_RECEIVING, PHASE_HANDLING, PHASE_REPLYING };
-
-struct connection {
-    struct store_server *server;
-    int fd;
-    enum phase phase;    /* guarded by the server's mutex, as are the two below */
-    int64_t deadline_ns; /* of the phase */
-    struct connection *next;
-    struct connection **link;
-};
-
 struct request {
     char uri[HTTP_URI_BYTES_MAX];
-    bool begun;   /* headers are complete */
-    bool refused; /* `error` answers it; the body is discarded */
-    struct error error;
-    size_t body_max;
-    size_t received_bytes;
-    char *body;
-    size_t body_bytes;
-    size_t body_capacity; /* counted in the server's buffered_bytes */
-    struct connection *connection;
+    bool begun; /* headers are complete */
+    struct http_connection *connection;
+    struct http_intake intake;
+    struct http_admission admission;
+    int64_t start_ns;
+    bool answered;
+    size_t reply_bytes; /* of the answer, as counted in the budget */
 };
 
 struct store_server {
     struct http_context context;
     struct http_server_times times;
     struct http_gate gate;
+    struct http_connections connections;
+    struct http_budget budget;
+    struct http_metrics metrics;
+    struct tls_identity *tls; /* NULL: in the clear */
     const struct logger *logger;
     struct MHD_Daemon *daemon;
     int listen_fd;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a connection went idle or closed, or the watchdog shall end */
-    struct connection *connections;
-    size_t buffered_bytes;
-    bool watch_ends;
-    pthread_t watchdog;
 };
 
 /* ---- connections ---- */
 
-static int64_t now_ns(void)
+static struct http_connection *connection_of(struct MHD_Connection *handle)
 {
-    return clock_now_ns(clock_system());
-}
-
-static void set_phase(struct connection *connection, enum phase phase, int64_t allow_ms)
-{
-    struct store_server *server = connection->server;
-    pthread_mutex_lock(&server->mutex);
-    connection->phase = phase;
-    connection->deadline_ns = now_ns() + allow_ms * NS_PER_MS;
-    if (phase == PHASE_IDLE) {
-        pthread_cond_broadcast(&server->changed);
-    }
-    pthread_mutex_unlock(&server->mutex);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
 }
 
 static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
@@ -106,98 +84,37 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **s
 {
     struct store_server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info =
+        const union MHD_ConnectionInfo *fd =
             MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
-        struct connection *connection = calloc(1, sizeof *connection);
-        *socket_context = connection;
-        if (connection == NULL) {
-            return; /* its requests find no context and are refused */
-        }
-        connection->server = server;
-        connection->fd = info->connect_fd;
-        connection->deadline_ns = now_ns() + server->times.request_ms * NS_PER_MS;
-        pthread_mutex_lock(&server->mutex);
-        connection->next = server->connections;
-        connection->link = &server->connections;
-        if (connection->next != NULL) {
-            connection->next->link = &connection->next;
-        }
-        server->connections = connection;
-        pthread_mutex_unlock(&server->mutex);
+        const union MHD_ConnectionInfo *address =
+            MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        /* NULL: its requests find no context and are refused. */
+        *socket_context = http_connection_open(&server->connections, server, fd->connect_fd,
+                                               address != NULL ? address->client_addr : NULL,
+                                               server->times.request_ms);
         return;
     }
-    struct connection *connection = *socket_context;
-    if (connection != NULL) {
-        pthread_mutex_lock(&server->mutex);
-        *connection->link = connection->next;
-        if (connection->next != NULL) {
-            connection->next->link = connection->link;
-        }
-        pthread_cond_broadcast(&server->changed);
-        pthread_mutex_unlock(&server->mutex);
-        free(connection);
-        *socket_context = NULL;
+    http_connection_close(*socket_context);
+    *socket_context = NULL;
+}
+
+/* The library keeps its connection as the session's user pointer, from before the handshake on. */
+static int on_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
+                          int authority_count, const gnutls_pk_algorithm_t *algorithms,
+                          int algorithm_count, gnutls_pcert_st **chain, unsigned *chain_count,
+                          gnutls_privkey_t *key)
+{
+    (void)authorities;
+    (void)authority_count;
+    (void)algorithms;
+    (void)algorithm_count;
+    struct http_connection *connection = connection_of(gnutls_session_get_ptr(session));
+    if (connection == NULL) {
+        return -1; /* the handshake fails */
     }
-}
-
-/* With the mutex held: ends the connections that the caller's rule names. */
-static size_t shut_connections(struct store_server *server,
-                               bool (*rule)(const struct connection *, int64_t time_ns))
-{
-    int64_t time_ns = now_ns();
-    size_t left = 0;
-    for (struct connection *each = server->connections; each != NULL; each = each->next) {
-        if (rule(each, time_ns)) {
-            shutdown(each->fd, SHUT_RDWR);
-        } else {
-            left++;
-        }
-    }
-    return left;
-}
-
-static bool rule_late(const struct connection *connection, int64_t time_ns)
-{
-    return connection->phase != PHASE_HANDLING && time_ns > connection->deadline_ns;
-}
-
-static bool rule_idle(const struct connection *connection, int64_t time_ns)
-{
-    (void)time_ns;
-    return connection->phase == PHASE_IDLE;
-}
-
-static bool rule_unhandled(const struct connection *connection, int64_t time_ns)
-{
-    (void)time_ns;
-    return connection->phase != PHASE_HANDLING;
-}
-
-/* Waits on the server's condition for at most the watch time, mutex held. */
-static void wait_changed(struct store_server *server)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + server->times.watch_ms * NS_PER_MS;
-    until.tv_sec += ns / NS_PER_S;
-    until.tv_nsec = ns % NS_PER_S;
-    pthread_cond_timedwait(&server->changed, &server->mutex, &until);
-}
-
-static void *watch(void *context)
-{
-    struct store_server *server = context;
-    pthread_mutex_lock(&server->mutex);
-    int64_t next_ns = 0;
-    while (!server->watch_ends) {
-        if (now_ns() >= next_ns) {
-            shut_connections(server, rule_late);
-            next_ns = now_ns() + server->times.watch_ms * NS_PER_MS;
-        }
-        wait_changed(server);
-    }
-    pthread_mutex_unlock(&server->mutex);
-    return NULL;
+    struct store_server *server = connection->owner;
+    tls_identity_current(server->tls, chain, chain_count, key);
+    return 0;
 }
 
 /* ---- requests ---- */
@@ -205,93 +122,164 @@ static void *watch(void *context)
 /* A request line has arrived. The result becomes the request's context. */
 static void *on_uri(void *context, const char *uri, struct MHD_Connection *handle)
 {
-    (void)context;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection *connection = info != NULL ? info->socket_context : NULL;
+    struct store_server *server = context;
+    struct http_connection *connection = connection_of(handle);
     struct request *request = connection != NULL ? calloc(1, sizeof *request) : NULL;
     if (request == NULL) {
         return NULL;
     }
     request->connection = connection;
+    request->intake.budget = &server->budget;
+    request->start_ns = clock_now_ns(clock_system());
+    request->admission.route = HTTP_METRICS_ROUTES_MAX;
     if (strlen(uri) < sizeof request->uri) {
         strcpy(request->uri, uri);
     } else {
-        request->refused = true;
-        error_set(&request->error, STATUS_LIMIT, "URI: expected at most %zu bytes",
-                  sizeof request->uri - 1);
+        http_intake_refuse(&request->intake, STATUS_LIMIT, 0, "URI: expected at most %zu bytes",
+                           sizeof request->uri - 1);
     }
-    set_phase(connection, PHASE_RECEIVING, connection->server->times.request_ms);
+    http_connection_phase(connection, HTTP_RECEIVING, server->times.request_ms);
     return request;
-}
-
-static void release_body(struct request *request)
-{
-    struct store_server *server = request->connection->server;
-    pthread_mutex_lock(&server->mutex);
-    server->buffered_bytes -= request->body_capacity;
-    pthread_mutex_unlock(&server->mutex);
-    free(request->body);
-    request->body = NULL;
-    request->body_bytes = 0;
-    request->body_capacity = 0;
 }
 
 static void on_completed(void *context, struct MHD_Connection *handle, void **request_context,
                          enum MHD_RequestTerminationCode code)
 {
-    (void)context;
+    struct store_server *server = context;
+    struct request *request = *request_context;
     (void)handle;
     (void)code;
-    struct request *request = *request_context;
     if (request != NULL) {
-        struct connection *connection = request->connection;
-        release_body(request);
+        http_intake_finish(&request->intake);
+        atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
+        if (request->answered) {
+            http_metrics_time(&server->metrics, request->admission.route,
+                              clock_now_ns(clock_system()) - request->start_ns);
+        }
+        struct http_connection *connection = request->connection;
         free(request);
         *request_context = NULL;
-        set_phase(connection, PHASE_IDLE, connection->server->times.idle_ms);
+        http_connection_phase(connection, HTTP_IDLE, server->times.idle_ms);
+    }
+}
+
+/* ---- replies ---- */
+
+struct download {
+    struct artifact_reader *reader;
+    struct http_budget *budget;
+    const struct logger *logger;
+};
+
+static ssize_t give_artifact(void *context, uint64_t position, char *out, size_t capacity)
+{
+    struct download *download = context;
+    struct error error;
+    size_t count = 0;
+    (void)position; /* asked for in order */
+    if (artifact_reader_read(download->reader, out, capacity, &count, &error) != STATUS_OK) {
+        log_event(download->logger, LOG_ERROR, "%s", error.text);
+        return MHD_CONTENT_READER_END_WITH_ERROR; /* the connection is cut: the client sees it */
+    }
+    return count > 0 ? (ssize_t)count : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void end_download(void *context)
+{
+    struct download *download = context;
+    artifact_reader_close(download->reader);
+    atomic_fetch_sub(&download->budget->downloads, 1);
+    free(download);
+}
+
+/* Takes the reply's data or stream over, on failure too. */
+static struct MHD_Response *make_response(struct store_server *server, struct http_reply *reply)
+{
+    struct MHD_Response *response = NULL;
+    if (reply->stream != NULL) {
+        struct download *download = malloc(sizeof *download);
+        if (download == NULL) {
+            artifact_reader_close(reply->stream);
+            atomic_fetch_sub(&server->budget.downloads, 1);
+            return NULL;
+        }
+        *download = (struct download){reply->stream, &server->budget, server->logger};
+        response = MHD_create_response_from_callback(reply->bytes, STREAM_BLOCK_BYTES,
+                                                     give_artifact, download, end_download);
+        if (response == NULL) {
+            end_download(download);
+        }
+        return response;
+    }
+    if (reply->data != NULL) {
+        response =
+            MHD_create_response_from_buffer(reply->bytes, reply->data, MHD_RESPMEM_MUST_FREE);
+        if (response == NULL) {
+            free(reply->data);
+        }
+    }
+    return response; /* NULL: no memory even for an error, the connection ends */
+}
+
+static void add_headers(struct MHD_Response *response, const struct request *request,
+                        const struct http_reply *reply, bool close_after)
+{
+    static const char *const types[] = {
+        [HTTP_CONTENT_BYTES] = "application/octet-stream",
+        [HTTP_CONTENT_JSON] = "application/json",
+        [HTTP_CONTENT_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
+    };
+    char text[64];
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[reply->content]);
+    if (close_after) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
+    if (reply->code == 401) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    }
+    if (reply->code == 405) {
+        http_route_methods(request->uri, text, sizeof text);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, text);
+    }
+    if (reply->code == 429 || reply->code == 503) {
+        snprintf(text, sizeof text, "%d", HTTP_RETRY_S);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
     }
 }
 
 static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request *request,
                                    struct http_reply *reply, bool close_after)
 {
-    if (reply->data == NULL) {
-        return MHD_NO; /* no memory even for an error: the connection ends */
-    }
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(reply->bytes, reply->data, MHD_RESPMEM_MUST_FREE);
+    struct store_server *server = request->connection->owner;
+    bool buffered = reply->stream == NULL;
+    struct MHD_Response *response = make_response(server, reply);
     if (response == NULL) {
-        free(reply->data);
         return MHD_NO;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                            reply->json ? "application/json" : "application/octet-stream");
-    if (close_after) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    add_headers(response, request, reply, close_after);
+    if (buffered) {
+        request->reply_bytes = reply->bytes;
+        atomic_fetch_add(&server->budget.bytes, reply->bytes);
     }
-    set_phase(request->connection, PHASE_REPLYING,
-              request->connection->server->times.request_ms +
-                  (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
+    request->answered = true;
+    http_metrics_count(&server->metrics, request->admission.route, reply->code);
+    http_connection_phase(request->connection, HTTP_REPLYING,
+                          server->times.request_ms +
+                              (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
     enum MHD_Result result = MHD_queue_response(handle, (unsigned)reply->code, response);
     MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result queue_error(struct MHD_Connection *handle, struct request *request,
-                                   bool close_after)
+static enum MHD_Result queue_refusal(struct MHD_Connection *handle, struct request *request,
+                                     bool close_after)
 {
     struct http_reply reply = {0};
-    http_reply_error(&reply, &request->error);
+    http_reply_error(&reply, &request->intake.error, request->intake.code);
     return queue_reply(handle, request, &reply, close_after);
 }
 
-static void refuse(struct request *request, enum status status, const char *text)
-{
-    request->refused = true;
-    error_set(&request->error, status, "%s", text);
-    release_body(request);
-}
+/* ---- from headers to handlers ---- */
 
 struct framing {
     unsigned lengths; /* headers that say where the body ends */
@@ -305,6 +293,8 @@ static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, cons
     enum { LENGTH_DIGITS_MAX = 18 };
     struct framing *framing = context;
     (void)kind;
+    /* "Content-Length : 2" is a length to some (RFC 9112, 5.1). */
+    framing->plain = framing->plain && key[strcspn(key, " \t")] == '\0';
     if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
         size_t digits = value != NULL ? strspn(value, "0123456789") : 0;
         framing->lengths++;
@@ -327,86 +317,108 @@ static bool framing_is_plain(struct MHD_Connection *handle)
     return framing.plain && framing.lengths + framing.codings <= 1;
 }
 
-/* Headers are complete: decides by the declared length. */
-static enum MHD_Result begin_request(struct MHD_Connection *handle, struct request *request,
-                                     const char *method)
+/* Whether the request is taken up at all; a refusal is in its intake. */
+static void admit(struct store_server *server, struct MHD_Connection *handle,
+                  struct request *request, const char *method)
 {
+    struct http_intake *intake = &request->intake;
+    if (request->connection->crowd == HTTP_CROWD_PEER) {
+        http_intake_refuse(intake, STATUS_BUSY, 429,
+                           "too many connections from this address, try again later");
+        return;
+    }
+    if (request->connection->crowd == HTTP_CROWD_SERVER) {
+        http_intake_refuse(intake, STATUS_BUSY, 503, "too many connections, try again later");
+        return;
+    }
+    const char *authorization =
+        MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    http_route_admit(&server->context, method, request->uri, authorization, &request->admission);
+    if (request->admission.code != 0) {
+        http_intake_refuse(intake, request->admission.error.status, request->admission.code, "%s",
+                           request->admission.error.text);
+    }
+}
+
+/* Headers are complete: decides by them. */
+static enum MHD_Result begin_request(struct store_server *server, struct MHD_Connection *handle,
+                                     struct request *request, const char *method)
+{
+    struct http_intake *intake = &request->intake;
     const char *length =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    bool chunked = MHD_lookup_connection_value(handle, MHD_HEADER_KIND,
+                                               MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
     unsigned long long declared = length != NULL ? strtoull(length, NULL, 10) : 0;
     request->begun = true;
-    if (!framing_is_plain(handle)) {
-        refuse(request, STATUS_BAD_INPUT,
-               "headers: expected one Content-Length of digits, or Transfer-Encoding: chunked");
-        return queue_error(handle, request, true);
+    if (intake->refused) {
+        return queue_refusal(handle, request, true); /* the URI is too long */
     }
-    request->body_max = http_route_body_max(method, request->uri);
-    if (!request->refused && declared > request->body_max && request->body_max > 0) {
-        char text[LIMIT_TEXT_BYTES];
-        snprintf(text, sizeof text, "%s %.100s: expected at most %zu bytes, found %llu", method,
-                 request->uri, request->body_max, declared);
-        refuse(request, STATUS_LIMIT, text);
-        if (declared / DISCARD_FACTOR > request->body_max) {
-            return queue_error(handle, request, true);
+    if (!framing_is_plain(handle)) {
+        http_intake_refuse(intake, STATUS_BAD_INPUT, 0,
+                           "headers: expected one Content-Length of digits, or "
+                           "Transfer-Encoding: chunked");
+        return queue_refusal(handle, request, true);
+    }
+    admit(server, handle, request, method);
+    if (intake->refused) {
+        bool crowded = request->connection->crowd != HTTP_CROWD_NONE;
+        return queue_refusal(handle, request, crowded || chunked || declared > 0);
+    }
+    intake->body_max = http_route_body_max(method, request->uri);
+    if (declared > intake->body_max && intake->body_max > 0) {
+        http_intake_refuse(intake, STATUS_LIMIT, 0,
+                           "%s %.100s: expected at most %zu bytes, found %llu", method,
+                           request->uri, intake->body_max, declared);
+        if (!http_intake_worth_reading(intake, declared)) {
+            return queue_refusal(handle, request, true);
+        }
+    }
+    if (!intake->refused && server->context.store->ops->artifact_write != NULL &&
+        http_route_takes_artifact(method, request->uri)) {
+        if (chunked) {
+            http_intake_refuse(intake, STATUS_USAGE, 411,
+                               "artifact: expected a Content-Length, found chunks");
+        } else {
+            http_intake_stream(intake, server->context.store, (size_t)declared);
+        }
+        if (intake->refused) {
+            return queue_refusal(handle, request, true);
         }
     }
     uint64_t expect = declared < LIMIT_ARTIFACT_BYTES ? declared : LIMIT_ARTIFACT_BYTES;
-    set_phase(request->connection, PHASE_RECEIVING,
-              request->connection->server->times.request_ms +
-                  (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
+    http_connection_phase(request->connection, HTTP_RECEIVING,
+                          server->times.request_ms + (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
     return MHD_YES;
 }
 
-/* Room for `bytes` more, within what all requests may hold together. */
-static enum status grow_body(struct request *request, size_t bytes)
+static enum MHD_Result handle_request(struct store_server *server, struct MHD_Connection *handle,
+                                      struct request *request, const char *method)
 {
-    struct store_server *server = request->connection->server;
-    size_t need = request->body_bytes + bytes + 1;
-    if (need <= request->body_capacity) {
-        return STATUS_OK;
+    struct http_intake *intake = &request->intake;
+    bool stopping = http_gate_stopping(&server->gate);
+    if (stopping && !intake->refused) {
+        http_intake_refuse(intake, STATUS_BUSY, 0, "the server is stopping, try again");
     }
-    size_t capacity = request->body_capacity * 2 > need ? request->body_capacity * 2 : need;
-    size_t more = capacity - request->body_capacity;
-    pthread_mutex_lock(&server->mutex);
-    bool fits = more <= HTTP_BUFFERED_BYTES_MAX - server->buffered_bytes;
-    server->buffered_bytes += fits ? more : 0;
-    pthread_mutex_unlock(&server->mutex);
-    if (!fits) {
-        return STATUS_BUSY;
+    if (intake->refused) {
+        return queue_refusal(handle, request, stopping);
     }
-    char *grown = realloc(request->body, capacity);
-    if (grown == NULL) {
-        pthread_mutex_lock(&server->mutex);
-        server->buffered_bytes -= more;
-        pthread_mutex_unlock(&server->mutex);
-        return STATUS_NO_MEMORY;
+    struct http_request complete = {
+        .method = method,
+        .uri = request->uri,
+        .body = intake->body,
+        .body_bytes = intake->body_bytes,
+        .peer_fd = request->connection->fd,
+        .grant = request->admission.limited ? &request->admission.grant : NULL,
+    };
+    struct http_reply reply;
+    http_connection_phase(request->connection, HTTP_HANDLING, 0);
+    if (intake->writer != NULL) {
+        complete.upload = http_intake_release(intake);
     }
-    request->body = grown;
-    request->body_capacity = capacity;
-    return STATUS_OK;
-}
-
-/* Takes a piece of the body; a refused one is read and dropped, so that the client gets to see the
- * answer, but not without end. */
-static enum MHD_Result receive(struct request *request, const char *data, size_t bytes)
-{
-    request->received_bytes += bytes;
-    if (request->refused || request->body_max == 0) {
-        size_t limit = request->body_max > 0 ? request->body_max : HTTP_JSON_BYTES_MAX;
-        return request->received_bytes / DISCARD_FACTOR > limit ? MHD_NO : MHD_YES;
-    }
-    if (bytes > request->body_max - request->body_bytes) {
-        refuse(request, STATUS_LIMIT, "request body: longer than this path takes");
-        return MHD_YES;
-    }
-    enum status status = grow_body(request, bytes);
-    if (status != STATUS_OK) {
-        refuse(request, status, "request body: the server holds too many bodies, try again");
-        return MHD_YES;
-    }
-    memcpy(request->body + request->body_bytes, data, bytes);
-    request->body_bytes += bytes;
-    return MHD_YES;
+    http_route(&server->context, &complete, &reply);
+    http_intake_finish(intake); /* the body's memory is wanted elsewhere */
+    return queue_reply(handle, request, &reply, http_gate_stopping(&server->gate));
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
@@ -421,32 +433,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
         return MHD_NO; /* no memory for its context */
     }
     if (!request->begun) {
-        return begin_request(handle, request, method);
+        return begin_request(server, handle, request, method);
     }
     if (*upload_bytes > 0) {
-        enum MHD_Result result = receive(request, upload, *upload_bytes);
+        bool go_on = http_intake_take(&request->intake, upload, *upload_bytes);
         *upload_bytes = 0;
-        return result;
+        return go_on ? MHD_YES : MHD_NO;
     }
-    bool stopping = http_gate_stopping(&server->gate);
-    if (stopping && !request->refused) {
-        refuse(request, STATUS_BUSY, "the store is closing here; ask again");
-    }
-    if (request->refused) {
-        return queue_error(handle, request, stopping);
-    }
-    struct http_request complete = {
-        .method = method,
-        .uri = request->uri,
-        .body = request->body,
-        .body_bytes = request->body_bytes,
-        .peer_fd = request->connection->fd,
-    };
-    struct http_reply reply;
-    set_phase(request->connection, PHASE_HANDLING, 0);
-    http_route(&server->context, &complete, &reply);
-    release_body(request);
-    return queue_reply(handle, request, &reply, http_gate_stopping(&server->gate));
+    return handle_request(server, handle, request, method);
 }
 
 /* ---- starting and stopping ---- */
@@ -471,17 +465,16 @@ static void log_library(void *context, const char *format, va_list args)
     log_event(server->logger, LOG_DEBUG, "http: %s", text);
 }
 
-/* As many connections as the process's descriptors allow. */
-static unsigned connection_limit(void)
+/* As many connections as the process's descriptors allow, at most `wanted`. */
+static size_t connection_limit(size_t wanted)
 {
     struct rlimit files = {0};
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY ||
-        files.rlim_cur >= HTTP_CONNECTIONS_MAX + DESCRIPTORS_RESERVED) {
-        return HTTP_CONNECTIONS_MAX;
+        files.rlim_cur >= wanted + CROWD_MAX + DESCRIPTORS_RESERVED) {
+        return wanted;
     }
-    return files.rlim_cur > 2 * DESCRIPTORS_RESERVED
-               ? (unsigned)(files.rlim_cur - DESCRIPTORS_RESERVED)
-               : DESCRIPTORS_RESERVED;
+    size_t reserved = CROWD_MAX + DESCRIPTORS_RESERVED;
+    return files.rlim_cur > 2 * reserved ? (size_t)files.rlim_cur - reserved : reserved;
 }
 
 /* The server's threads take no signals: they belong to the program's own threads, and a client
@@ -490,91 +483,102 @@ static struct MHD_Daemon *start_daemon(struct store_server *server)
 {
     sigset_t all;
     sigset_t before;
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem secure[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)on_certificate},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    if (server->tls != NULL) {
+        flags |= MHD_USE_TLS;
+    } else {
+        secure[0].option = MHD_OPTION_END;
+    }
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-            MHD_USE_ITC | MHD_USE_ERROR_LOG,
-        0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, log_library, server,
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, log_library, server,
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-        connection_limit(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(HTTP_IDLE_MS / 1000),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES_MAX,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_UNESCAPE_CALLBACK,
-        keep_escapes, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_uri, server,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, server, MHD_OPTION_END);
-    if (daemon != NULL && pthread_create(&server->watchdog, NULL, watch, server) != 0) {
-        MHD_stop_daemon(daemon);
-        daemon = NULL;
-    }
+        (unsigned)(server->connections.server_max + CROWD_MAX), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(HTTP_IDLE_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HTTP_HEADER_BYTES_MAX, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_uri,
+        server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return daemon;
 }
 
 static void destroy(struct store_server *server)
 {
-    pthread_cond_destroy(&server->changed);
-    pthread_mutex_destroy(&server->mutex);
+    http_connections_finish(&server->connections);
+    http_metrics_finish(&server->metrics);
     http_gate_finish(&server->gate);
     free(server);
 }
 
 enum status http_server_start(struct store *store, int listen_fd, const struct store_config *config,
+                              const struct store_server_options *options,
                               const struct http_server_times *times, struct store_server **out,
                               struct error *error)
 {
+    size_t server_max =
+        options->connections_max > 0 ? options->connections_max : HTTP_CONNECTIONS_MAX;
     struct store_server *server = calloc(1, sizeof *server);
     if (server == NULL) {
         close(listen_fd);
         return error_set(error, STATUS_NO_MEMORY, "out of memory for the store's server");
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&server->mutex, NULL);
+    enum status status =
+        http_connections_start(&server->connections, times->watch_ms, connection_limit(server_max),
+                               options->peer_connections_max, error);
+    if (status != STATUS_OK) {
+        close(listen_fd);
+        free(server);
+        return status;
+    }
     http_gate_init(&server->gate);
+    http_metrics_init(&server->metrics);
     server->logger = config != NULL ? config->logger : NULL;
     server->times = *times;
+    server->tls = options->tls;
     server->listen_fd = listen_fd;
     server->context = (struct http_context){
         .store = store,
         .clock = clock_system(), /* waits are real even where leases run on simulated time */
         .gate = &server->gate,
+        .guard = options->guard,
+        .metrics = &server->metrics,
+        .connections = &server->connections,
+        .budget = &server->budget,
     };
     server->daemon = start_daemon(server);
     if (server->daemon == NULL) {
+        int reason = errno;
         close(listen_fd);
         destroy(server);
         return error_set(error, STATUS_IO, "cannot start the store's HTTP server: %s",
-                         strerror(errno));
+                         strerror(reason));
     }
     *out = server;
     return STATUS_OK;
+}
+
+enum status store_server_start_with(struct store *store, int listen_fd,
+                                    const struct store_config *config,
+                                    const struct store_server_options *options,
+                                    struct store_server **out, struct error *error)
+{
+    return http_server_start(store, listen_fd, config, options, &usual_times, out, error);
 }
 
 enum status store_server_start(struct store *store, int listen_fd,
                                const struct store_config *config, struct store_server **out,
                                struct error *error)
 {
-    return http_server_start(store, listen_fd, config, &usual_times, out, error);
-}
-
-/* Until no request is in progress; clients that only hold the connection, or do not keep moving,
- * do not hold up the end. */
-static void drain(struct store_server *server)
-{
-    int64_t grace_ns = now_ns() + server->times.drain_ms * NS_PER_MS;
-    pthread_mutex_lock(&server->mutex);
-    for (;;) {
-        bool patient = now_ns() < grace_ns;
-        if (shut_connections(server, patient ? rule_idle : rule_unhandled) == 0) {
-            break;
-        }
-        wait_changed(server);
-    }
-    pthread_mutex_unlock(&server->mutex);
+    const struct store_server_options options = {0};
+    return store_server_start_with(store, listen_fd, config, &options, out, error);
 }
 
 void store_server_stop(struct store_server *server)
@@ -584,15 +588,10 @@ void store_server_stop(struct store_server *server)
     }
     http_gate_stop(&server->gate);
     int fd = MHD_quiesce_daemon(server->daemon);
-    drain(server);
+    http_connections_drain(&server->connections, server->times.drain_ms);
     MHD_stop_daemon(server->daemon);
     if (fd >= 0) {
         close(fd);
     }
-    pthread_mutex_lock(&server->mutex);
-    server->watch_ends = true;
-    pthread_cond_broadcast(&server->changed);
-    pthread_mutex_unlock(&server->mutex);
-    pthread_join(server->watchdog, NULL);
     destroy(server);
 }

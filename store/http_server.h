@@ -5,7 +5,7 @@
 #ifndef SWERVE_STORE_HTTP_SERVER_H
 #define SWERVE_STORE_HTTP_SERVER_H
 
-#include "store/store.h"
+#include "store/server.h"
 
 struct http_server_times {
     int64_t idle_ms;    /* a connection without a request */
@@ -15,6 +15,7 @@ struct http_server_times {
 };
 
 enum status http_server_start(struct store *store, int listen_fd, const struct store_config *config,
+                              const struct store_server_options *options,
                               const struct http_server_times *times, struct store_server **out,
                               struct error *error);
 

@@ -92,6 +92,19 @@ enum status http_error_decode(const char *what, int code, const char *body, size
                      what, code);
 }
 
+size_t http_document_bytes(const char *text, size_t bytes)
+{
+    /* jansson's, measured: an object or array, and a member or element with its value and key. */
+    enum { CONTAINER_BYTES = 320, VALUE_BYTES = 160 };
+    size_t containers = 0;
+    size_t commas = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        containers += text[i] == '{' || text[i] == '[';
+        commas += text[i] == ',';
+    }
+    return bytes + containers * (CONTAINER_BYTES + VALUE_BYTES) + commas * VALUE_BYTES;
+}
+
 /* ---- percent-coding ---- */
 
 static bool unreserved(unsigned char c)
@@ -175,10 +188,9 @@ static const struct json_field submit_result_fields[] = {
 };
 
 static const struct json_field progress_fields[] = {
-    PROGRESS(job_id, JSON_FIELD_I64),
-    PROGRESS(epoch, JSON_FIELD_I64),
-    PROGRESS(device_ns, JSON_FIELD_I64),
-    PROGRESS(metres_mm, JSON_FIELD_I64),
+    PROGRESS(job_id, JSON_FIELD_I64),    PROGRESS(epoch, JSON_FIELD_I64),
+    PROGRESS(device_ns, JSON_FIELD_I64), PROGRESS(metres_mm, JSON_FIELD_I64),
+    PROGRESS(mflop, JSON_FIELD_I64),
 };
 
 static const struct json_field suite_status_fields[] = {

@@ -13,11 +13,15 @@
 
 enum {
     HTTP_API_VERSION = 1,
-    HTTP_CONNECTIONS_MAX = 4096,
+    HTTP_CONNECTIONS_MAX = 4096, /* further ones are answered 503, or wait */
+    HTTP_RETRY_S = 1,            /* Retry-After of 429 and 503 */
     HTTP_HEADER_BYTES_MAX = 32 << 10,
     HTTP_URI_BYTES_MAX = 2048,
     HTTP_JSON_BYTES_MAX = 64 << 20,      /* one JSON body, either way */
+    HTTP_DOCUMENT_BYTES_MAX = 192 << 20, /* memory that a JSON body may take when it is parsed */
     HTTP_BUFFERED_BYTES_MAX = 1 << 30,   /* bodies of all requests together */
+    HTTP_UPLOADS_MAX = 64,               /* artifacts on their way in at one time */
+    HTTP_DOWNLOADS_MAX = 128,            /* and out */
     HTTP_SUBMIT_JOBS_MAX = 16384,        /* jobs of one submit request */
     HTTP_COMPLETIONS_MAX = 1024,         /* of one request */
     HTTP_COMPLETION_OUTCOMES_MAX = 4096, /* of all completions of one request */
@@ -50,6 +54,10 @@ bool http_percent_encode(const char *text, char *out, size_t capacity);
 /* Decodes bytes [0, bytes); NUL, broken escapes: BAD_INPUT; over capacity - 1: LIMIT. */
 enum status http_percent_decode(const char *what, const char *text, size_t bytes, char *out,
                                 size_t capacity, struct error *error);
+
+/* At most how much memory a parsed document of this text takes. An array of empty objects takes a
+ * hundred times its text. */
+size_t http_document_bytes(const char *text, size_t bytes);
 
 /* ---- codecs ---- */
 

@@ -71,8 +71,8 @@ static enum status leases_grow(struct leases *leases, struct error *error)
     return STATUS_OK;
 }
 
-enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
-                         struct lease **out, struct error *error)
+static enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
+                                struct lease **out, struct error *error)
 {
     struct lease *lease = leases_find(leases, worker_id);
 
@@ -111,18 +111,39 @@ void lease_stalled(void *context, int64_t stalled_ns)
     }
 }
 
+enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const char *worker_id,
+                        int64_t until_ns, struct lease **out, struct error *error)
+{
+    enum status status = leases_renew(&store->leases, worker_id, until_ns, out, error);
+    if (status == STATUS_OK && (*out)->unheard) {
+        struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
+        query_text(&heard, worker_id);
+        status = query_run(&heard, error);
+        /* Should the transaction be undone, the worker counts as unheard of once too often. */
+        (*out)->unheard = false;
+    }
+    return status;
+}
+
 enum status lease_restart(struct sqlite_store *store, struct error *error)
 {
     int64_t now_ns = clock_now_ns(store->clock);
-    enum status status = STATUS_OK;
+    struct query opened = query_begin(store->db, STATEMENT_LEASED_OPENINGS);
+    enum status status = query_run(&opened, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
     struct query workers = query_begin(store->db, STATEMENT_LEASED_WORKERS);
-
     while (status == STATUS_OK && query_row(&workers)) {
         char worker_id[LIMIT_ID_BYTES];
         struct lease *lease;
+        bool lost = query_column_int(&workers, 1) > LEASE_OPENINGS_MAX;
         query_column_text(&workers, 0, worker_id, sizeof worker_id);
-        status =
-            leases_renew(&store->leases, worker_id, now_ns + store->lease_ttl_ns, &lease, error);
+        status = leases_renew(&store->leases, worker_id,
+                              lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
+        if (status == STATUS_OK) {
+            lease->unheard = true;
+        }
     }
     if (status != STATUS_OK) {
         query_end(&workers, NULL);
@@ -164,7 +185,8 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         attempt.pool = query_column_int(&query, 8);
         attempt.device_ns = query_column_int(&query, 10);
         attempt.metres_mm = query_column_int(&query, 11);
-        record_spec_read(&query, 14, &spec);
+        attempt.mflop = query_column_int(&query, 12);
+        record_spec_read(&query, 15, &spec);
     }
     enum status status = query_end(&query, error);
     if (status != STATUS_OK || !found) {
@@ -308,6 +330,7 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
     int64_t epoch = 0;
     int64_t device_ns = 0;
     int64_t metres_mm = 0;
+    int64_t mflop = 0;
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, progress->job_id);
@@ -317,6 +340,7 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
         query_column_text(&query, 2, worker_id, sizeof worker_id);
         device_ns = query_column_int(&query, 3);
         metres_mm = query_column_int(&query, 4);
+        mflop = query_column_int(&query, 5);
     }
     enum status status = query_end(&query, error);
     if (status != STATUS_OK) {
@@ -325,13 +349,15 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
              strcmp(worker_id, call->worker->worker_id) == 0;
     if (!*valid || state != JOB_LEASED ||
-        (progress->device_ns <= device_ns && progress->metres_mm <= metres_mm)) {
+        (progress->device_ns <= device_ns && progress->metres_mm <= metres_mm &&
+         progress->mflop <= mflop)) {
         return STATUS_OK;
     }
     struct query update = query_begin(db, STATEMENT_JOB_PROGRESS_SET);
     query_int(&update, progress->job_id);
     query_int(&update, progress->device_ns > device_ns ? progress->device_ns : device_ns);
     query_int(&update, progress->metres_mm > metres_mm ? progress->metres_mm : metres_mm);
+    query_int(&update, progress->mflop > mflop ? progress->mflop : mflop);
     return query_run(&update, error);
 }
 
@@ -341,8 +367,7 @@ static enum status heartbeat_op(struct sqlite_db *db, void *context, struct erro
     struct sqlite_store *store = call->store;
     struct lease *lease;
     int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
-    enum status status =
-        leases_renew(&store->leases, call->worker->worker_id, until_ns, &lease, error);
+    enum status status = lease_renew(store, db, call->worker->worker_id, until_ns, &lease, error);
 
     group_commit_sweep_by(store->group, until_ns);
     call->cancelled_count = 0;
@@ -374,7 +399,8 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     }
     for (uint32_t i = 0; i < count; i++) {
         if (progress[i].device_ns < 0 || progress[i].device_ns > LEDGER_ATTEMPT_NS_MAX ||
-            progress[i].metres_mm < 0 || progress[i].metres_mm > LEDGER_ATTEMPT_MM_MAX) {
+            progress[i].metres_mm < 0 || progress[i].metres_mm > LEDGER_ATTEMPT_MM_MAX ||
+            progress[i].mflop < 0 || progress[i].mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
             return error_set(error, STATUS_BAD_INPUT,
                              "the progress of job %" PRId64 " is out of range", progress[i].job_id);
         }

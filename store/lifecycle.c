@@ -76,9 +76,9 @@ static enum status read_held(struct sqlite_db *db, int64_t job_id, struct held_j
         job->suite = query_column_int(&query, 7);
         job->pool = query_column_int(&query, 8);
         job->prefix = query_column_int(&query, 9);
-        job->scenario = query_column_int(&query, 12);
-        job->context = query_column_int(&query, 13);
-        record_spec_read(&query, 14, &job->spec);
+        job->scenario = query_column_int(&query, 13);
+        job->context = query_column_int(&query, 14);
+        record_spec_read(&query, 15, &job->spec);
     }
     return query_end(&query, error);
 }

@@ -1,8 +1,5 @@
 /*
- * Rewriting the log in place. See log_renew.h.
- *
- * Being interrupted does no harm: on the disk are then some of the old bytes and some of the same
- * bytes that were read, and a frame that is not whole ends the log, as ever.
+ * Replacing the log by a copy. See log_renew.h.
  */
 #include "store/log_renew.h"
 
@@ -10,71 +7,145 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 1 << 20 };
+enum { CHUNK_BYTES = 1 << 20, NAME_BYTES = LIMIT_PATH_BYTES + PATH_MAX };
 
 static enum status io_error(struct error *error, const char *path, const char *what)
 {
     int cause = errno;
-    return error_set(error, STATUS_IO, "%s: cannot %s the log: %s", path, what, strerror(cause));
+    return error_set(error, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(cause));
+}
+
+/* The log is beside the file itself, not beside a link to it. */
+static void log_path(const char *store_path, const char *suffix, char out[NAME_BYTES])
+{
+    char real[PATH_MAX];
+    bool found = realpath(store_path, real) != NULL;
+    snprintf(out, NAME_BYTES, "%s%s", found ? real : store_path, suffix);
+}
+
+bool log_left(const char *store_path)
+{
+    char path[NAME_BYTES];
+    struct stat info;
+
+    log_path(store_path, "-wal", path);
+    return stat(path, &info) == 0 && info.st_size > 0;
 }
 
 static enum status write_chunk(int fd, const char *path, const uint8_t *data, size_t bytes,
-                               off_t offset, struct error *error)
+                               struct error *error)
 {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t put = pwrite(fd, data + done, bytes - done, offset + (off_t)done);
+    while (bytes > 0) {
+        ssize_t put = write(fd, data, bytes);
         if (put < 0 && errno != EINTR) {
-            return io_error(error, path, "write");
+            return io_error(error, path, "write a copy of the log");
         }
-        done += put > 0 ? (size_t)put : 0;
+        data += put > 0 ? put : 0;
+        bytes -= put > 0 ? (size_t)put : 0;
     }
     return STATUS_OK;
 }
 
-static enum status renew(int fd, const char *path, uint8_t *chunk, struct error *error)
+static enum status copy_bytes(int from, const char *from_path, int to, const char *to_path,
+                              struct error *error)
 {
-    off_t offset = 0;
+    enum status status = STATUS_OK;
+    uint8_t *chunk = malloc(CHUNK_BYTES);
 
-    for (;;) {
-        ssize_t got = pread(fd, chunk, CHUNK_BYTES, offset);
+    if (chunk == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", from_path);
+    }
+    while (status == STATUS_OK) {
+        ssize_t got = read(from, chunk, CHUNK_BYTES);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            return io_error(error, path, "read");
-        }
-        if (got == 0) {
+            status = io_error(error, from_path, "read the log");
+        } else if (got == 0) {
             break;
+        } else {
+            status = write_chunk(to, to_path, chunk, (size_t)got, error);
         }
-        enum status status = write_chunk(fd, path, chunk, (size_t)got, offset, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        offset += got;
     }
-    return offset == 0 || fdatasync(fd) == 0 ? STATUS_OK : io_error(error, path, "sync");
+    free(chunk);
+    return status;
+}
+
+/* The copy has the log's permissions: others may be allowed to read the store. */
+static enum status copy_file(const char *from_path, const char *to_path, struct error *error)
+{
+    struct stat info;
+    int from = open(from_path, O_RDONLY | O_CLOEXEC);
+    if (from < 0) {
+        return io_error(error, from_path, "open the log");
+    }
+    int to = open(to_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (to < 0) {
+        enum status status = io_error(error, to_path, "create a copy of the log");
+        close(from);
+        return status;
+    }
+    enum status status = STATUS_OK;
+    if (fstat(from, &info) != 0 || fchmod(to, info.st_mode & 0777) != 0) {
+        status = io_error(error, to_path, "set the permissions of a copy of the log");
+    }
+    if (status == STATUS_OK) {
+        status = copy_bytes(from, from_path, to, to_path, error);
+    }
+    if (status == STATUS_OK && fsync(to) != 0) {
+        status = io_error(error, to_path, "sync a copy of the log");
+    }
+    if (close(to) != 0 && status == STATUS_OK) {
+        status = io_error(error, to_path, "close a copy of the log");
+    }
+    close(from);
+    return status;
+}
+
+/* Makes the names in the file's directory durable. */
+static enum status sync_directory_of(const char *path, struct error *error)
+{
+    char directory[NAME_BYTES];
+    const char *slash = strrchr(path, '/');
+    int bytes = slash == NULL ? 0 : slash == path ? 1 : (int)(slash - path);
+
+    snprintf(directory, sizeof directory, "%.*s", bytes > 0 ? bytes : 1, bytes > 0 ? path : ".");
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return io_error(error, directory, "open the directory");
+    }
+    enum status status =
+        fsync(fd) == 0 ? STATUS_OK : io_error(error, directory, "sync the directory");
+    close(fd);
+    return status;
 }
 
 enum status log_renew(const char *store_path, struct error *error)
 {
-    char path[LIMIT_PATH_BYTES + 8];
+    char path[NAME_BYTES];
+    char copy_path[NAME_BYTES];
 
-    snprintf(path, sizeof path, "%s-wal", store_path);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        return errno == ENOENT ? STATUS_OK : io_error(error, path, "open");
+    if (!log_left(store_path)) {
+        return STATUS_OK;
     }
-    uint8_t *chunk = malloc(CHUNK_BYTES);
-    enum status status = chunk == NULL
-                             ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
-                             : renew(fd, path, chunk, error);
-    free(chunk);
-    close(fd);
-    return status;
+    log_path(store_path, "-wal", path);
+    log_path(store_path, "-wal-copy", copy_path);
+    enum status status = copy_file(path, copy_path, error);
+    if (status == STATUS_OK && rename(copy_path, path) != 0) {
+        status = io_error(error, path, "replace the log by its copy");
+    }
+    if (status != STATUS_OK) {
+        unlink(copy_path); /* a copy that stays is overwritten by the next one */
+        return status;
+    }
+    return sync_directory_of(path, error);
 }

@@ -39,4 +39,36 @@ struct tcp_place {
  * is the caller's. USAGE when the text is no such place, STATUS_IO when it cannot be had. */
 enum status tcp_listen(const char *place, int *fd, struct tcp_place *out, struct error *error);
 
+/* ---- TLS ---- */
+
+/* A certificate chain and its private key. */
+struct tls_identity;
+
+/* Reads two PEM files: the server's certificate with what leads to its authority, and the key.
+ * BAD_INPUT when they are no such files, do not belong together, or the certificate is not valid
+ * now by `clock` (NULL: the system's); the text says which. */
+enum status tls_identity_create(const char *cert_path, const char *key_path,
+                                const struct clock *clock, struct tls_identity **out,
+                                struct error *error);
+/* Reads the files again; connections from now on get the new pair. On failure the old one stays. */
+enum status tls_identity_reload(struct tls_identity *identity, struct error *error);
+void tls_identity_destroy(struct tls_identity *identity); /* accepts NULL */
+
+/* ---- serving ---- */
+
+struct token_guard;
+
+struct store_server_options {
+    struct token_guard *guard;   /* store/tokens.h; NULL: everybody may do everything */
+    struct tls_identity *tls;    /* NULL: in the clear */
+    size_t connections_max;      /* further ones are answered 503; 0: 4,096 */
+    size_t peer_connections_max; /* of one address, further ones 429; 0: no limit */
+};
+
+/* As store_server_start. What the options name is borrowed and must outlive the server. */
+enum status store_server_start_with(struct store *store, int listen_fd,
+                                    const struct store_config *config,
+                                    const struct store_server_options *options,
+                                    struct store_server **out, struct error *error);
+
 #endif

@@ -172,6 +172,18 @@ static enum status get_artifact(struct store *base, const char *hash, void **dat
     return status;
 }
 
+static enum status write_artifact(struct store *base, size_t bytes, struct artifact_writer **out,
+                                  struct error *error)
+{
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, out, error);
+}
+
+static enum status read_artifact(struct store *base, const char *hash, struct artifact_reader **out,
+                                 size_t *bytes, struct error *error)
+{
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, out, bytes, error);
+}
+
 static void finish(struct sqlite_store *store)
 {
     group_commit_destroy(store->group);
@@ -224,37 +236,50 @@ static const struct store_ops sqlite_ops = {
     .cancel = lifecycle_cancel,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,
+    .worker_pool = stats_worker_pool,
+    .stats = stats_read,
+    .artifact_write = write_artifact,
+    .artifact_read = read_artifact,
 };
 
 /* ---- open ---- */
 
-/* Is the file to be read through before it is trusted: it was not closed cleanly (a log was left)
- * or is so small that this takes a few hundred milliseconds at most. */
-static bool worth_checking(const char *path)
+/* The file is a store of this program's. Leaves it open, and as it was. */
+static enum status look_at(struct sqlite_store *store, struct error *error)
 {
-    char log_path[LIMIT_PATH_BYTES + 8];
+    enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
+    return status == STATUS_OK ? migrate_check(store->db, store->path, error) : status;
+}
+
+/* Opens the file and looks at it: whole where it was not closed cleanly (a log was left) or is so
+ * small that this takes a few hundred milliseconds at most. Such a log is renewed, which is only
+ * done to a file that is known to be a store, and not behind an open connection's back. */
+static enum status open_checked(struct sqlite_store *store, struct error *error)
+{
     struct stat info;
-    snprintf(log_path, sizeof log_path, "%s-wal", path);
-    if (stat(log_path, &info) == 0 && info.st_size > 0) {
-        return true;
+    bool left = log_left(store->path);
+    bool check = left || (stat(store->path, &info) == 0 && info.st_size > 0 &&
+                          info.st_size < CHECKED_BYTES_MAX);
+    enum status status = look_at(store, error);
+
+    if (status == STATUS_OK && check) {
+        status = sqlite_db_quick_check(store->db, error);
     }
-    return stat(path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
+    if (status == STATUS_OK && left) {
+        sqlite_db_close(store->db);
+        store->db = NULL;
+        status = log_renew(store->path, error);
+        if (status == STATUS_OK) {
+            status = look_at(store, error);
+        }
+    }
+    return status;
 }
 
 static enum status open_database(struct sqlite_store *store, struct error *error)
 {
-    bool check = worth_checking(store->path);
-    enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
+    enum status status = open_checked(store, error);
 
-    if (status == STATUS_OK) {
-        status = migrate_check(store->db, store->path, error);
-    }
-    if (status == STATUS_OK && check) {
-        status = sqlite_db_quick_check(store->db, error);
-    }
-    if (status == STATUS_OK) {
-        status = log_renew(store->path, error); /* now that the file is known to be a store */
-    }
     if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);
     }

@@ -98,6 +98,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] = "SELECT id, pool, device FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] = "INSERT INTO workers (name, pool, device) VALUES (?1, ?2, ?3)",
+    [STATEMENT_WORKER_POOL] =
+        "SELECT p.name FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
@@ -140,20 +142,22 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_JOB_LEASE] =
         "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, progress_ns = 0,"
-        " progress_mm = 0 WHERE id = ?1",
+        " progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
 
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
-        " j.prefix, j.progress_ns, j.progress_mm, s.scenario, s.context, " SPEC_COLUMNS
+        " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
+        " " SPEC_COLUMNS
         " FROM jobs j" SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
         " WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
-        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm FROM jobs j"
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop"
+        " FROM jobs j"
         " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] =
-        "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3 WHERE id = ?1",
+        "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
         "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
         " a.escalated_job, a.pool, a.device, a.tier, a.mflop FROM attempts a"
@@ -184,7 +188,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
     [STATEMENT_LEASED_OF_SUITE] = "SELECT id FROM jobs WHERE state = 1 AND suite = ?1 LIMIT ?2",
     [STATEMENT_LEASED_WORKERS] =
-        "SELECT name FROM workers WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+        "SELECT name, openings FROM workers"
+        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_LEASED_OPENINGS] =
+        "UPDATE workers SET openings = openings + 1"
+        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1",
     [STATEMENT_CANCEL_QUEUED] =
         "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE state = 0 AND suite = ?1",
     [STATEMENT_DELAYED_PROMOTE] =
@@ -252,5 +261,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         OUTCOME_JOINS " WHERE o.id = ?1"
         " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
         " AND (?4 < 0 OR o.verdict = ?4)",
+    [STATEMENT_POOL_JOBS] =
+        "SELECT p.name, n.state, n.jobs FROM (SELECT pool, state, COUNT(*) AS jobs FROM jobs"
+        " GROUP BY pool, state) n CROSS JOIN pools p ON p.id = n.pool ORDER BY p.id, n.state",
 };
 /* clang-format on */

@@ -46,6 +46,7 @@ struct store_progress {
     int64_t epoch;
     int64_t device_ns;
     int64_t metres_mm;
+    int64_t mflop; /* of world models, in millions */
 };
 
 struct store_completion_result {
@@ -99,6 +100,38 @@ struct store_job {
     char error[OUTCOME_ERROR_BYTES];
     struct job_spec spec;
 };
+
+/* ---- what a server asks of the store that it serves ---- */
+
+enum {
+    STORE_STATS_POOLS_MAX = 64, /* further pools are counted together, under "other" */
+    STORE_STATS_BUCKETS = 10,
+};
+
+/* Upper bounds of the buckets below, the last one open. */
+extern const uint32_t store_stats_group_bounds[STORE_STATS_BUCKETS - 1];    /* operations */
+extern const int64_t store_stats_commit_bounds_ns[STORE_STATS_BUCKETS - 1]; /* of COMMIT */
+
+struct store_pool_jobs {
+    char pool[LIMIT_ID_BYTES];
+    int64_t jobs[JOB_STATE_COUNT];
+};
+
+/* Since the store was opened, but for the jobs. */
+struct store_stats {
+    uint32_t pool_count;
+    struct store_pool_jobs pools[STORE_STATS_POOLS_MAX];
+    int64_t workers_alive; /* with a live lease */
+    int64_t groups;        /* transactions that carried operations */
+    int64_t operations;
+    int64_t group_buckets[STORE_STATS_BUCKETS];  /* groups by number of operations */
+    int64_t commit_buckets[STORE_STATS_BUCKETS]; /* commits by how long they took, fsync and all */
+    int64_t commits;
+    int64_t commit_ns;
+};
+
+struct artifact_writer;
+struct artifact_reader;
 
 struct store_ops {
     const char *name;                   /* "sqlite", "shared" (behind store_open) */
@@ -187,6 +220,18 @@ struct store_ops {
      */
     enum status (*artifact_get)(struct store *store, const char *hash, void **data, size_t *bytes,
                                 struct error *error);
+
+    /* ---- for a server in the same process; NULL but in the embedded face ---- */
+    /* The pool of a worker that ever claimed a job; "" for others. */
+    enum status (*worker_pool)(struct store *store, const char *worker_id,
+                               char pool[LIMIT_ID_BYTES], struct error *error);
+    /* Counts every job: costs milliseconds on a large store. */
+    enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
+    /* Artifacts piece by piece (store/artifacts.h); to be finished before the store is closed. */
+    enum status (*artifact_write)(struct store *store, size_t bytes, struct artifact_writer **out,
+                                  struct error *error);
+    enum status (*artifact_read)(struct store *store, const char *hash,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error);
 };
 
 /* First member of every face's own struct. */

@@ -474,6 +474,15 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
 
 /* ---- the loop ---- */
 
+static struct store_progress progress_of(const struct job_completion *completion)
+{
+    return (struct store_progress){.job_id = completion->job_id,
+                                   .epoch = completion->epoch,
+                                   .device_ns = completion->device_ns,
+                                   .metres_mm = completion->metres_mm,
+                                   .mflop = completion->mflop};
+}
+
 static void tell_keeper(struct loop *loop)
 {
     int64_t now_ns = clock_now_ns(loop->clock);
@@ -492,13 +501,17 @@ static void tell_keeper(struct loop *loop)
     }
     for (uint32_t i = 0; i < count; i++) {
         to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
-                                        from[i].metres_mm};
+                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
     }
-    /* Results on their way to the store are still ours; what is unsent was in a runner. */
+    /* Results on their way to the store are still ours. */
     for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
-        to[count++] =
-            (struct store_progress){loop->pending[i].job_id, loop->pending[i].epoch,
-                                    loop->pending[i].device_ns, loop->pending[i].metres_mm};
+        to[count++] = progress_of(&loop->pending[i]);
+    }
+    for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
+        struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
+                                            .epoch = loop->unsent[i]->lease.epoch};
+        add_costs(&completion, loop->unsent[i]);
+        to[count++] = progress_of(&completion);
     }
     lease_keeper_report(loop->keeper, to, count);
     int64_t cancelled[LIMIT_CLAIM_JOBS];
@@ -672,6 +685,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .planner_config = config->planner_config,
         .slot_count = config->slot_count,
         .thread_count = config->thread_count,
+        .device = config->device,
         .spill_bytes_max = config->spill_bytes_max > 0 ? config->spill_bytes_max : SPILL_BYTES_MAX,
         .always_solo = config->solo,
         .clock = loop->clock,

@@ -8,7 +8,7 @@
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/number.cuh"
 
-enum { THREADS = 128, STREAM_NOISE = 7 };
+enum { THREADS = 128 };
 
 static dim3 grid_of(uint32_t items, uint32_t slots)
 {
@@ -24,6 +24,29 @@ GPU_FN float byte_value(uint8_t byte)
 GPU_FN uint16_t byte_act(uint8_t byte)
 {
     return gpu_act_bf16(byte_value(byte));
+}
+
+/* ---- what the records say ---- */
+
+__global__ void __launch_bounds__(THREADS) k_unpack(struct context_slots s)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= s.count) {
+        return;
+    }
+    const struct device_slot *slot = &s.slots[i];
+    s.active[i] = slot->active;
+    s.keys[i] = slot->active ? slot->seed : 0;
+    s.ticks[i] = slot->active ? slot->tick : 0;
+    for (uint32_t page = 0; page < s.window; page++) {
+        bool there = slot->active && page < slot->page_count;
+        s.table[(size_t)i * s.window + page] = there ? (int32_t)slot->page[page] : -1;
+    }
+}
+
+void context_unpack(const struct context_slots *s, void *stream)
+{
+    LAUNCH(k_unpack, grid_of(s->count, 1), dim3(THREADS), 0, (cudaStream_t)stream, *s);
 }
 
 /* ---- conditions ---- */
@@ -115,8 +138,10 @@ __global__ void __launch_bounds__(THREADS) k_places(struct context_slots s, stru
     token_place(slot, &p, token, &pu, &pv);
     turn_pair(&p, (size_t)blockIdx.y * DEVICE_TOKENS + token, pair, pu, pv);
     /* The thread's pair number serves as a page number: there are as many. */
-    p.index[((size_t)blockIdx.y * DEVICE_PAGES_MAX + pair) * DEVICE_TOKENS + token] =
-        pair < slot->page_count ? token_row(slot, pair, token) : (int16_t)-1;
+    if (pair < s.window) {
+        p.index[((size_t)blockIdx.y * s.window + pair) * DEVICE_TOKENS + token] =
+            pair < slot->page_count ? token_row(slot, pair, token) : (int16_t)-1;
+    }
 }
 
 static_assert((int)DEVICE_PAGES_MAX == (int)SHAPE_ROTARY, "k_places uses one for the other");
@@ -251,53 +276,6 @@ void context_fill(const struct context_slots *s, const struct shape_part *part, 
     }
 }
 
-/* ---- noise ---- */
-
-/* Philox4x32-10, see base/rng.h. */
-GPU_FN void philox(uint64_t key, uint32_t counter[4])
-{
-    uint32_t key0 = (uint32_t)key;
-    uint32_t key1 = (uint32_t)(key >> 32);
-    for (int round = 0; round < 10; round++) {
-        uint64_t product0 = (uint64_t)0xD2511F53u * counter[0];
-        uint64_t product1 = (uint64_t)0xCD9E8D57u * counter[2];
-        uint32_t word0 = (uint32_t)(product1 >> 32) ^ counter[1] ^ key0;
-        uint32_t word2 = (uint32_t)(product0 >> 32) ^ counter[3] ^ key1;
-        counter[1] = (uint32_t)product1;
-        counter[3] = (uint32_t)product0;
-        counter[0] = word0;
-        counter[2] = word2;
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
-    }
-}
-
-__global__ void __launch_bounds__(THREADS)
-    k_noise(struct context_slots s, struct shape_part part, uint32_t count, float *x)
-{
-    uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
-    const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (i >= count || !slot->active) {
-        return;
-    }
-    uint32_t words[4] = {slot->tick, STREAM_NOISE, (part.first_element + i) / 4, 0};
-    philox(slot->seed, words);
-    float *out = x + (size_t)blockIdx.y * count + i;
-    for (uint32_t j = 0; j < 4; j++) {
-        uint32_t word = words[j];
-        uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);
-        out[j] = (float)((int32_t)sum - 510) * NUMBER_NOISE_SCALE;
-    }
-}
-
-void context_noise(const struct context_slots *s, const struct shape_part *part, float *x,
-                   void *stream)
-{
-    uint32_t count = shape_positions(part) * part->channels; /* a multiple of four in both parts */
-    LAUNCH(k_noise, grid_of(count / 4, s->count), dim3(THREADS), 0, (cudaStream_t)stream, *s, *part,
-           count, x);
-}
-
 /* ---- latents ---- */
 
 __global__ void __launch_bounds__(THREADS)
@@ -324,6 +302,94 @@ void context_latent(const struct context_slots *s, const struct shape_part *part
 {
     LAUNCH(k_latent, grid_of(shape_positions(part), s->count), dim3(THREADS), 0,
            (cudaStream_t)stream, *s, *part, x, map);
+}
+
+/* ---- patches and tokens ---- */
+
+__global__ void __launch_bounds__(THREADS)
+    k_patches(struct context_slots s, struct shape_part part, uint32_t channels, uint16_t *map,
+              uint16_t *rows, int back)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; /* a position in the order of patches */
+    uint32_t slot = blockIdx.y;
+    uint32_t positions = part.tokens * SHAPE_PATCH_POSITIONS;
+    if (i >= positions || !s.slots[slot].active) {
+        return;
+    }
+    uint32_t token = i / SHAPE_PATCH_POSITIONS;
+    uint32_t within = i % SHAPE_PATCH_POSITIONS;
+    uint32_t local = token % part.image_tokens;
+    uint32_t row = local / part.token_cols * SHAPE_PATCH + within / SHAPE_PATCH;
+    uint32_t col = local % part.token_cols * SHAPE_PATCH + within % SHAPE_PATCH;
+    uint32_t image = slot * part.images + token / part.image_tokens;
+    size_t at = ((size_t)image * (part.rows + 2) + row + 1) * (part.cols + 2) + col + 1;
+    uint4 *in_map = (uint4 *)(map + at * channels);
+    uint4 *in_rows = (uint4 *)(rows + ((size_t)slot * positions + i) * channels);
+    for (uint32_t c = 0; c < channels / 8; c++) {
+        if (back) {
+            in_map[c] = in_rows[c];
+        } else {
+            in_rows[c] = in_map[c];
+        }
+    }
+}
+
+void context_patches(const struct context_slots *s, const struct shape_part *part,
+                     uint32_t channels, uint16_t *map, uint16_t *rows, int back, void *stream)
+{
+    LAUNCH(k_patches, grid_of(part->tokens * SHAPE_PATCH_POSITIONS, s->count), dim3(THREADS), 0,
+           (cudaStream_t)stream, *s, *part, channels, map, rows, back);
+}
+
+__global__ void __launch_bounds__(THREADS)
+    k_spread(struct context_slots s, const float *values, uint32_t count, float *x)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count && s.slots[blockIdx.y].active) {
+        x[(size_t)blockIdx.y * count + i] = values[i];
+    }
+}
+
+void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
+                    float *x, void *stream)
+{
+    LAUNCH(k_spread, grid_of(values_count, s->count), dim3(THREADS), 0, (cudaStream_t)stream, *s,
+           values, values_count, x);
+}
+
+/* ---- back to bytes ---- */
+
+__global__ void __launch_bounds__(THREADS)
+    k_quantise(struct context_slots s, struct shape_part part, const float *x,
+               struct device_counts *counts)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t count = part.images * part.rows * part.cols * part.channels;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    if (i >= count || !slot->active) {
+        return;
+    }
+    float value = x[(size_t)blockIdx.y * count + i];
+    float magnitude = fabsf(value);
+    uint8_t *out = s.arena + slot->write_page * s.page_bytes + part.first_element + i;
+    if (!(magnitude <= NUMBER_FLOAT_MAX)) {
+        atomicAdd(&counts[blockIdx.y].not_finite, 1u);
+        *out = 128;
+        return;
+    }
+    if (magnitude > NUMBER_SATURATION) {
+        atomicAdd(&counts[blockIdx.y].saturated, 1u);
+    }
+    float clamped = value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
+    int32_t byte = (int32_t)fmaf(clamped, 127.5f, 128.0f); /* at least 0.5: truncation is floor */
+    *out = (uint8_t)(byte > 255 ? 255 : byte);
+}
+
+void context_quantise(const struct context_slots *s, const struct shape_part *part, const float *x,
+                      struct device_counts *counts, void *stream)
+{
+    LAUNCH(k_quantise, grid_of(shape_positions(part) * part->channels, s->count), dim3(THREADS), 0,
+           (cudaStream_t)stream, *s, *part, x, counts);
 }
 
 /* ---- pages ---- */

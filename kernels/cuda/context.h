@@ -14,18 +14,25 @@
 
 struct context_slots {
     const struct device_slot *slots; /* [count] */
-    uint32_t count;
+    uint32_t count, window;          /* pages that a slot may name */
+    /* What kernels that know nothing of slots want to read, filled by context_unpack. */
+    uint32_t *active; /* [count] */
+    int32_t *table;   /* [count][window]: pages, newest first, -1: none */
+    uint64_t *keys;   /* [count] of the noise */
+    uint32_t *ticks;  /* [count] */
     uint8_t *arena;
     size_t page_bytes;
     const uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
 };
+
+void context_unpack(const struct context_slots *s, void *stream);
 
 /* Rows [count][steps][128] bf16 of the time MLP: conditions, then the step's features. */
 void context_conditions(const struct context_slots *s, const float *features, uint32_t steps,
                         uint16_t *rows, void *stream);
 
 /* Rotary cosine and sine [count][216][16], and the place of each token in each page
- * index[count][DEVICE_PAGES_MAX][216] (row in the page, -1: not there). */
+ * index[count][window][216] (row in the page, -1: not there). */
 struct context_places {
     double camera_yaw_rad[SHAPE_CAMERAS];
     float *cosine;
@@ -39,13 +46,22 @@ void context_places_fill(const struct context_slots *s, const struct context_pla
 void context_fill(const struct context_slots *s, const struct shape_part *part, uint16_t *map,
                   float *base, void *stream);
 
-/* x [count][positions][channels] = noise of (seed, tick); elements as engine/model.md counts. */
-void context_noise(const struct context_slots *s, const struct shape_part *part, float *x,
-                   void *stream);
-
 /* x to the bordered bf16 map of 32 channels that the network reads. */
 void context_latent(const struct context_slots *s, const struct shape_part *part, const float *x,
                     uint16_t *map, void *stream);
+
+/* Patches of a part's map of `channels` to rows [count][tokens][64 channels], or back. */
+void context_patches(const struct context_slots *s, const struct shape_part *part,
+                     uint32_t channels, uint16_t *map, uint16_t *rows, int back, void *stream);
+
+/* x[slot][i] = values[i], i < values_count */
+void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
+                    float *x, void *stream);
+
+/* A part's x [count][positions][channels] to bytes of the frames in the write pages; what is wrong
+ * with x is added to counts[count]. */
+void context_quantise(const struct context_slots *s, const struct shape_part *part, const float *x,
+                      struct device_counts *counts, void *stream);
 
 /* Patches [count][tokens][64 * 32] bf16 of the frames in the slots' write pages, channels padded
  * with zeros. */

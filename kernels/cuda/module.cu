@@ -174,6 +174,8 @@ static int open_memory(struct device_session *session, struct device_text *why)
         return module_fault(why, DEVICE_FAULT_MEMORY, what, error);
     }
     module_buffers_place(w, session->options.slot_count, session->buffer_memory, &session->buffers);
+    session->buffers.slots.arena = session->buffers.maker.arena = session->arena;
+    session->buffers.slots.page_bytes = session->buffers.maker.page_bytes = session->page_bytes;
     memset(session->host_slots, 0, (slots + 1) * sizeof *session->host_slots);
     memset(session->host_counts, 0, slots * sizeof *session->host_counts);
     memset(session->host_layouts, 0, slots * DEVICE_FRAME_BYTES);
@@ -249,6 +251,7 @@ static int open_session(const struct device_model *model, const struct device_op
         return module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
     }
     session->options = *options;
+    module_kernels_init(&session->kernels, options->plain != 0);
     fault = module_weights_load(model, &session->weights, &session->weight_memory,
                                 &session->stats.weight_bytes, why);
     if (fault == DEVICE_OK) {
@@ -376,16 +379,9 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
     struct device_slot *record = &session->host_slots[session->options.slot_count];
     record->active = 1;
     record->write_page = page;
-    cudaMemcpyAsync(session->buffers.maker, record, sizeof *record, cudaMemcpyHostToDevice,
-                    session->stream);
     cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES, cudaMemcpyHostToDevice,
                     session->stream);
-    struct context_slots slots = {};
-    slots.slots = session->buffers.maker;
-    slots.count = 1;
-    slots.arena = session->arena;
-    slots.page_bytes = session->page_bytes;
-    session->stats.launches += module_plan_memory(session, &slots);
+    session->stats.launches += module_plan_maker(session);
     session->stats.up_bytes += DEVICE_FRAME_BYTES;
     cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess) {

@@ -11,6 +11,7 @@
 #include "kernels/cuda/gpu.h"
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/matrix.h"
 #include "kernels/cuda/shape.h"
 #include "kernels/device.h"
 
@@ -52,6 +53,15 @@ struct module_weights {
     struct module_block blocks[DEVICE_LAYERS_MAX];
 };
 
+/* The operations that have several variants. */
+struct module_kernels {
+    void (*gemm)(const struct gpu_gemm *g, void *stream);
+    void (*conv)(const struct gpu_conv *c, void *stream);
+    void (*norm)(const struct gpu_norm *n, void *stream);
+    void (*attention)(const struct gpu_attention *a, void *stream);
+    void (*temporal)(const struct gpu_temporal *t, void *stream);
+};
+
 /* Arrays of one part, [slots] first; maps are bordered and their borders stay zero. */
 struct module_images {
     uint16_t *context, *latent; /* maps */
@@ -63,8 +73,9 @@ struct module_images {
 };
 
 struct module_buffers {
-    struct device_slot *slots;
-    struct device_slot *maker; /* the one record of page_make */
+    struct context_slots slots; /* of ticks */
+    struct context_slots maker; /* of page_make: one slot */
+    struct device_slot *slot_records, *maker_record;
     struct device_counts *counts;
     uint8_t *layouts, *frames;
     struct module_images part[SHAPE_PARTS];
@@ -84,6 +95,7 @@ struct module_buffers {
 
 struct device_session {
     struct device_options options;
+    struct module_kernels kernels;
     struct module_weights weights;
     void *weight_memory;
     struct module_buffers buffers;
@@ -106,16 +118,21 @@ struct device_session {
 int module_weights_load(const struct device_model *model, struct module_weights *out, void **memory,
                         uint64_t *bytes, struct device_text *why);
 
-/* Bytes of all buffers; places them from `memory` where that is not NULL. */
+/* Bytes of all buffers; places them from `memory` where that is not NULL. The arena's place is set
+ * by the caller. */
 size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
                             struct module_buffers *out);
+
+/* The fastest variants, or the plain ones. */
+void module_kernels_init(struct module_kernels *kernels, bool plain);
 
 /* Launches a tick of all slots, copies included, on the session's stream. Returns how many kernels
  * were launched. */
 uint32_t module_plan_tick(struct device_session *session);
 
-/* Launches what makes the memory of the pages that `slots` (of the device) name. */
-uint32_t module_plan_memory(struct device_session *session, const struct context_slots *slots);
+/* Launches what makes the memory of the page that the maker's record names, the record's copy
+ * included. */
+uint32_t module_plan_maker(struct device_session *session);
 
 /* Fills the text with what was tried and what the runtime said; returns the fault. */
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);

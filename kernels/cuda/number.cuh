@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/gpu.h"
 
-#define NUMBER_NOISE_SCALE 0x1.bb68f6p-8f /* 1 / 147.80 */
 #define NUMBER_LOGIT_SCALE 0x1.6a09e6p-3f /* 1 / sqrt(32) */
 #define NUMBER_NORM_EPSILON 1e-6f
 #define NUMBER_SATURATION 1.5f

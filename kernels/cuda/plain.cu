@@ -1,15 +1,17 @@
 /*
- * The plain kernels, see plain.h. No shared memory, no communication between threads but integer
- * counts, so that each reads like its formula in engine/model.md.
+ * The plain kernels, see plain.h. No communication between threads, so that each reads like its
+ * formula in engine/model.md.
  */
 #include "kernels/cuda/gpu.h"
 
 #include "kernels/cuda/number.cuh"
 #include "kernels/cuda/plain.h"
+#include "kernels/cuda/shape.h"
 
 enum {
     THREADS = 128,
     GROUP = 4, /* outputs of one thread, to read inputs less often */
+    TOKENS_MAX = 256,
     LANES = 8, /* partial sums of an output: term k adds to k % LANES */
 };
 
@@ -52,57 +54,58 @@ GPU_FN float lanes_sum(float lanes[LANES])
 
 /* ---- products ---- */
 
-__global__ void __launch_bounds__(THREADS) k_plain_gemm(struct plain_gemm g)
+__global__ void __launch_bounds__(THREADS) k_plain_gemm(struct gpu_gemm g)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     uint32_t groups = g.n / GROUP;
-    uint32_t slot = blockIdx.y;
-    if (i >= g.slot_rows * groups || !g.slots[slot].active) {
+    uint32_t item = blockIdx.y;
+    if (i >= g.rows * groups || (g.active != NULL && !g.active[item])) {
         return;
     }
     uint32_t row = i / groups;
     uint32_t first = i % groups * GROUP;
     float sums[GROUP][LANES] = {};
-    dot_group(g.a + slot * g.a_stride + (size_t)row * g.k, g.w + (size_t)first * g.k, g.k, g.k,
-              sums);
+    dot_group((const uint16_t *)g.a + item * g.a_item + row * g.lda,
+              (const uint16_t *)g.b + (size_t)first * g.k, g.k, g.k, sums);
     for (uint32_t j = 0; j < GROUP; j++) {
         uint32_t n = first + j;
-        size_t at = slot * g.out_stride + (size_t)row * g.n + n;
+        size_t at = item * g.c_item + row * g.ldc + n;
         float y = lanes_sum(sums[j]) + (g.bias != NULL ? g.bias[n] : 0.0f);
-        if (g.epilogue == PLAIN_STORE) {
+        if (g.epilogue == NN_STORE) {
             g.c[at] = y;
-        } else if (g.epilogue == PLAIN_ADD) {
-            g.c[at] = fmaf(g.gate != NULL ? g.gate[slot * g.gate_stride + n] : 1.0f, y, g.c[at]);
+        } else if (g.epilogue == NN_ADD_GATED) {
+            g.c[at] = fmaf(g.gate != NULL ? g.gate[item * g.gate_item + n] : 1.0f, y, g.c[at]);
         } else {
-            g.out[at] = gpu_act_bf16(g.epilogue == PLAIN_SILU_ACT ? silu_of(y) : y);
+            ((uint16_t *)g.out)[at] = gpu_act_bf16(g.epilogue == NN_SILU_ACT ? silu_of(y) : y);
         }
     }
 }
 
-void plain_gemm_launch(const struct plain_gemm *g, void *stream)
+void plain_gemm_launch(const struct gpu_gemm *g, void *stream)
 {
-    LAUNCH(k_plain_gemm, grid_of(g->slot_rows * (g->n / GROUP), g->slot_count), dim3(THREADS), 0,
+    LAUNCH(k_plain_gemm, grid_of(g->rows * (g->n / GROUP), g->items), dim3(THREADS), 0,
            (cudaStream_t)stream, *g);
 }
 
 /* ---- convolutions ---- */
 
-GPU_FN void conv_sums(const struct plain_conv *c, size_t corner, uint32_t first,
+/* `corner`: of the 3 x 3 neighbourhood in the bordered map. */
+GPU_FN void conv_sums(const struct gpu_conv *c, size_t corner, uint32_t first,
                       float sums[GROUP][LANES])
 {
     uint32_t depth = c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0);
     for (uint32_t tap = 0; tap < 9; tap++) {
-        size_t position = corner + tap / 3 * (c->part.cols + 2) + tap % 3;
-        const uint16_t *w = c->w + ((size_t)first * 9 + tap) * depth;
+        size_t position = corner + tap / 3 * (c->cols + 2) + tap % 3;
+        const uint16_t *w = (const uint16_t *)c->w + ((size_t)first * 9 + tap) * depth;
         for (uint32_t i = 0; i < c->in_count; i++) {
-            dot_group(c->in[i] + position * c->in_channels[i], w, (size_t)9 * depth,
-                      c->in_channels[i], sums);
+            dot_group((const uint16_t *)c->in[i] + position * c->in_channels[i], w,
+                      (size_t)9 * depth, c->in_channels[i], sums);
             w += c->in_channels[i];
         }
     }
 }
 
-GPU_FN float conv_finish(const struct plain_conv *c, uint32_t slot, size_t flat, uint32_t o,
+GPU_FN float conv_finish(const struct gpu_conv *c, uint32_t slot, size_t flat, uint32_t o,
                          float sum)
 {
     float y = sum + c->bias[o];
@@ -116,23 +119,21 @@ GPU_FN float conv_finish(const struct plain_conv *c, uint32_t slot, size_t flat,
     return c->silu ? silu_of(y) : y;
 }
 
-__global__ void __launch_bounds__(THREADS) k_plain_conv(struct plain_conv c)
+__global__ void __launch_bounds__(THREADS) k_plain_conv(struct gpu_conv c)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     uint32_t groups = c.out_channels / GROUP;
-    uint32_t positions = c.part.images * c.part.rows * c.part.cols;
+    uint32_t positions = c.images * c.rows * c.cols;
     uint32_t slot = blockIdx.y;
-    if (i >= positions * groups || !c.slots[slot].active) {
+    if (i >= positions * groups || (c.active != NULL && !c.active[slot])) {
         return;
     }
     uint32_t position = i / groups;
     uint32_t first = i % groups * GROUP;
-    uint32_t line = position / c.part.cols;
-    /* of the 3 x 3 neighbourhood's first corner in the bordered map */
-    size_t corner = (((size_t)slot * c.part.images + line / c.part.rows) * (c.part.rows + 2) +
-                     line % c.part.rows) *
-                        (c.part.cols + 2) +
-                    position % c.part.cols;
+    uint32_t line = position / c.cols;
+    size_t corner =
+        (((size_t)slot * c.images + line / c.rows) * (c.rows + 2) + line % c.rows) * (c.cols + 2) +
+        position % c.cols;
     size_t flat = (size_t)slot * positions + position;
     float sums[GROUP][LANES] = {};
     conv_sums(&c, corner, first, sums);
@@ -141,30 +142,30 @@ __global__ void __launch_bounds__(THREADS) k_plain_conv(struct plain_conv c)
         if (c.out_f32 != NULL) {
             c.out_f32[flat * c.out_channels + first + j] = y;
         } else {
-            size_t centre = corner + c.part.cols + 3;
-            c.out[centre * c.out_channels + first + j] = gpu_act_bf16(y);
+            size_t centre = corner + c.cols + 3;
+            ((uint16_t *)c.out)[centre * c.out_channels + first + j] = gpu_act_bf16(y);
         }
     }
 }
 
-void plain_conv_launch(const struct plain_conv *c, void *stream)
+void plain_conv_launch(const struct gpu_conv *c, void *stream)
 {
     LAUNCH(k_plain_conv,
-           grid_of(shape_positions(&c->part) * (c->out_channels / GROUP), c->slot_count),
+           grid_of(c->images * c->rows * c->cols * (c->out_channels / GROUP), c->slots),
            dim3(THREADS), 0, (cudaStream_t)stream, *c);
 }
 
 /* ---- rows ---- */
 
-__global__ void __launch_bounds__(THREADS) k_plain_norm(struct plain_norm n)
+__global__ void __launch_bounds__(THREADS) k_plain_norm(struct gpu_norm n)
 {
     uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t slot = blockIdx.y;
-    if (row >= n.slot_rows || !n.slots[slot].active) {
+    if (row >= n.rows) {
         return;
     }
-    const float *x = n.x + ((size_t)slot * n.slot_rows + row) * n.width;
-    uint16_t *out = n.out + ((size_t)slot * n.slot_rows + row) * n.width;
+    const float *x = (const float *)n.x + (size_t)row * n.width;
+    uint16_t *out = (uint16_t *)n.out + (size_t)row * n.width;
+    size_t group = n.group_rows == 0 ? 0 : row / n.group_rows * n.group_stride;
     float sum = 0.0f;
     for (uint32_t i = 0; i < n.width; i++) {
         sum += x[i];
@@ -179,86 +180,15 @@ __global__ void __launch_bounds__(THREADS) k_plain_norm(struct plain_norm n)
     for (uint32_t i = 0; i < n.width; i++) {
         float y = (x[i] - mean) * inverse;
         if (n.scale != NULL) {
-            size_t at = slot * n.mod_stride + i;
-            y = fmaf(y, n.one + n.scale[at], n.shift[at]);
+            y = fmaf(y, n.one + n.scale[group + i], n.shift[group + i]);
         }
         out[i] = gpu_act_bf16(y);
     }
 }
 
-void plain_norm_launch(const struct plain_norm *n, void *stream)
+void plain_norm_launch(const struct gpu_norm *n, void *stream)
 {
-    LAUNCH(k_plain_norm, grid_of(n->slot_rows, n->slot_count), dim3(THREADS), 0,
-           (cudaStream_t)stream, *n);
-}
-
-__global__ void __launch_bounds__(THREADS)
-    k_plain_table(const struct device_slot *slots, const float *ada, size_t ada_stride,
-                  const float *own, uint32_t layers, uint32_t row, float *table)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t slot = blockIdx.y;
-    if (i < layers * row && slots[slot].active) {
-        table[(size_t)slot * layers * row + i] = ada[slot * ada_stride + i % row] + own[i];
-    }
-}
-
-void plain_table(const struct device_slot *slots, uint32_t slot_count, const float *ada,
-                 size_t ada_stride, const float *own, uint32_t layers, uint32_t width, float *table,
-                 void *stream)
-{
-    LAUNCH(k_plain_table, grid_of(layers * 6 * width, slot_count), dim3(THREADS), 0,
-           (cudaStream_t)stream, slots, ada, ada_stride, own, layers, 6 * width, table);
-}
-
-__global__ void __launch_bounds__(THREADS)
-    k_plain_start(const struct device_slot *slots, const float *pos, uint32_t count, float *x)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count && slots[blockIdx.y].active) {
-        x[(size_t)blockIdx.y * count + i] = pos[i];
-    }
-}
-
-void plain_start(const struct device_slot *slots, uint32_t slot_count, const float *pos,
-                 uint32_t count, float *x, void *stream)
-{
-    LAUNCH(k_plain_start, grid_of(count, slot_count), dim3(THREADS), 0, (cudaStream_t)stream, slots,
-           pos, count, x);
-}
-
-__global__ void __launch_bounds__(THREADS) k_plain_patches(struct plain_patches p)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; /* a position in the order of patches */
-    uint32_t slot = blockIdx.y;
-    uint32_t positions = p.part.tokens * SHAPE_PATCH_POSITIONS;
-    if (i >= positions || !p.slots[slot].active) {
-        return;
-    }
-    uint32_t token = i / SHAPE_PATCH_POSITIONS;
-    uint32_t within = i % SHAPE_PATCH_POSITIONS;
-    uint32_t image = token / p.part.image_tokens;
-    uint32_t local = token % p.part.image_tokens;
-    uint32_t row = local / p.part.token_cols * SHAPE_PATCH + within / SHAPE_PATCH;
-    uint32_t col = local % p.part.token_cols * SHAPE_PATCH + within % SHAPE_PATCH;
-    size_t at =
-        (((size_t)slot * p.part.images + image) * (p.part.rows + 2) + row + 1) * (p.part.cols + 2) +
-        col + 1;
-    uint4 *map = (uint4 *)(p.map + at * p.channels);
-    uint4 *rows = (uint4 *)(p.rows + ((size_t)slot * positions + i) * p.channels);
-    for (uint32_t c = 0; c < p.channels / 8; c++) {
-        if (p.back) {
-            map[c] = rows[c];
-        } else {
-            rows[c] = map[c];
-        }
-    }
-}
-
-void plain_patches_launch(const struct plain_patches *p, void *stream)
-{
-    LAUNCH(k_plain_patches, grid_of(p->part.tokens * SHAPE_PATCH_POSITIONS, p->slot_count),
-           dim3(THREADS), 0, (cudaStream_t)stream, *p);
+    LAUNCH(k_plain_norm, grid_of(n->rows, 1), dim3(THREADS), 0, (cudaStream_t)stream, *n);
 }
 
 /* ---- attention ---- */
@@ -288,95 +218,118 @@ GPU_FN float dot_head(const float a[SHAPE_HEAD], const float b[SHAPE_HEAD])
     return sum;
 }
 
+/* The range that a token is in; ranges cover all tokens. */
+GPU_FN struct gpu_range range_of(const struct gpu_attention *a, uint32_t token)
+{
+    uint32_t i = 0;
+    while (token >= a->range[i].first + a->range[i].count) {
+        i++;
+    }
+    return a->range[i];
+}
+
 /* One query of one head: the maximum first, then weights and their sum. */
-__global__ void __launch_bounds__(THREADS) k_plain_attention(struct plain_attention a)
+__global__ void __launch_bounds__(THREADS)
+    k_plain_attention(struct gpu_attention a, uint32_t tokens)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t slot = blockIdx.y;
-    uint32_t heads = a.width / SHAPE_HEAD;
-    if (i >= DEVICE_TOKENS * heads || !a.slots[slot].active) {
+    uint32_t item = blockIdx.y;
+    if (i >= tokens * a.heads || (a.active != NULL && !a.active[item])) {
         return;
     }
-    uint32_t token = i / heads;
-    size_t offset = (size_t)(i % heads) * SHAPE_HEAD;
-    uint32_t view =
-        token < SHAPE_TOKENS_BEV ? 0 : 1 + (token - SHAPE_TOKENS_BEV) / SHAPE_TOKENS_CAMERA;
-    uint32_t first = 0;
-    uint32_t end = DEVICE_TOKENS;
-    if (!a.joint) {
-        first = view == 0 ? 0 : SHAPE_TOKENS_BEV + (view - 1) * SHAPE_TOKENS_CAMERA;
-        end = first + (view == 0 ? SHAPE_TOKENS_BEV : SHAPE_TOKENS_CAMERA);
-    }
-    size_t base = (size_t)slot * DEVICE_TOKENS;
-    size_t stride = 3 * (size_t)a.width;
+    uint32_t token = i / a.heads;
+    size_t offset = (size_t)(i % a.heads) * SHAPE_HEAD;
+    const struct gpu_range range = range_of(&a, token);
+    const float *cosine = a.cosine + item * a.rotary_item;
+    const float *sine = a.sine + item * a.rotary_item;
+    const float *keys = (const float *)a.k + item * a.kv_item + range.first * a.kv_row + offset;
+    const float *values = (const float *)a.v + item * a.kv_item + range.first * a.kv_row + offset;
     float q[SHAPE_HEAD];
     float k[SHAPE_HEAD];
-    float logits[DEVICE_TOKENS];
-    load_head(a.qkv + (base + token) * stride + offset, a.cosine + (base + token) * SHAPE_ROTARY,
-              a.sine + (base + token) * SHAPE_ROTARY, q);
+    float logits[TOKENS_MAX];
+    load_head((const float *)a.q + item * a.q_item + token * a.q_row + offset,
+              cosine + (size_t)token * SHAPE_ROTARY, sine + (size_t)token * SHAPE_ROTARY, q);
     float maximum = -NUMBER_FLOAT_MAX;
-    for (uint32_t j = first; j < end; j++) {
-        load_head(a.qkv + (base + j) * stride + a.width + offset,
-                  a.cosine + (base + j) * SHAPE_ROTARY, a.sine + (base + j) * SHAPE_ROTARY, k);
+    for (uint32_t j = 0; j < range.count; j++) {
+        size_t place = (size_t)(range.first + j) * SHAPE_ROTARY;
+        load_head(keys + j * a.kv_row, cosine + place, sine + place, k);
         logits[j] = dot_head(q, k) * NUMBER_LOGIT_SCALE;
         maximum = logits[j] > maximum ? logits[j] : maximum;
     }
     float sum = 0.0f;
     float out[SHAPE_HEAD] = {0};
-    for (uint32_t j = first; j < end; j++) {
+    for (uint32_t j = 0; j < range.count; j++) {
         float weight = expf(logits[j] - maximum);
         sum += weight;
         weight = number_round(weight);
-        const float *v = a.qkv + (base + j) * stride + 2 * a.width + offset;
         for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-            out[c] = fmaf(weight, number_round(v[c]), out[c]);
+            out[c] = fmaf(weight, number_round(values[j * a.kv_row + c]), out[c]);
         }
     }
+    uint16_t *to = (uint16_t *)a.out + item * a.out_item + token * a.out_row + offset;
     for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-        a.out[(base + token) * a.width + offset + c] = gpu_act_bf16(out[c] * (1.0f / sum));
+        to[c] = gpu_act_bf16(out[c] * (1.0f / sum));
     }
 }
 
-void plain_attention_launch(const struct plain_attention *a, void *stream)
+void plain_attention_launch(const struct gpu_attention *a, void *stream)
 {
-    LAUNCH(k_plain_attention, grid_of(DEVICE_TOKENS * (a->width / SHAPE_HEAD), a->slot_count),
-           dim3(THREADS), 0, (cudaStream_t)stream, *a);
+    uint32_t tokens = 0;
+    for (uint32_t i = 0; i < a->range_count; i++) {
+        tokens += a->range[i].count;
+    }
+    LAUNCH(k_plain_attention, grid_of(tokens * a->heads, a->items), dim3(THREADS), 0,
+           (cudaStream_t)stream, *a, tokens);
 }
 
-/* K of this layer in a page; V follows after 216 rows. */
-GPU_FN const uint16_t *page_keys(const struct plain_temporal *t, const struct device_slot *slot,
-                                 uint32_t page)
+/* ---- attention over the past ---- */
+
+/* A head's row of a page, or NULL when token has no place in it. */
+GPU_FN const uint16_t *page_row(const struct gpu_temporal *t, uint32_t item, uint32_t page,
+                                uint32_t token, size_t matrix_offset)
 {
-    return (const uint16_t *)(t->arena + slot->page[page] * t->page_bytes + DEVICE_FRAME_BYTES) +
-           (size_t)2 * t->layer * DEVICE_TOKENS * t->width;
+    int32_t number = t->pages.table[(size_t)item * t->pages.table_stride + page];
+    int32_t row = t->index[((size_t)item * t->page_count + page) * t->tokens + token];
+    if (number < 0 || row < 0) {
+        return NULL;
+    }
+    return (const uint16_t *)(t->pages.arena + number * t->pages.page_bytes + matrix_offset) +
+           row * t->kv_row;
 }
 
-__global__ void __launch_bounds__(THREADS) k_plain_temporal(struct plain_temporal t)
+GPU_FN void add_weighted(float weight, const uint16_t *row, const float *sink, float *sum,
+                         float out[SHAPE_HEAD])
+{
+    *sum += weight;
+    weight = number_round(weight);
+    for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
+        float v = row != NULL ? gpu_bf16_to_float(row[c]) : number_round(sink[c]);
+        out[c] = fmaf(weight, v, out[c]);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS) k_plain_temporal(struct gpu_temporal t)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t heads = t.width / SHAPE_HEAD;
-    const struct device_slot *slot = &t.slots[blockIdx.y];
-    if (i >= DEVICE_TOKENS * heads || !slot->active) {
+    uint32_t item = blockIdx.y;
+    if (i >= t.tokens * t.heads || (t.active != NULL && !t.active[item])) {
         return;
     }
-    uint32_t token = i / heads;
-    uint32_t head = i % heads;
+    uint32_t token = i / t.heads;
+    uint32_t head = i % t.heads;
     size_t offset = (size_t)head * SHAPE_HEAD;
-    size_t row = ((size_t)blockIdx.y * DEVICE_TOKENS + token) * t.width + offset;
-    const int16_t *index = t.index + (size_t)blockIdx.y * DEVICE_PAGES_MAX * DEVICE_TOKENS + token;
     float q[SHAPE_HEAD];
     float k[SHAPE_HEAD];
-    float logits[DEVICE_PAGES_MAX];
-    load_head(t.q + row, NULL, NULL, q);
+    float logits[GPU_PAGES_MAX];
+    load_head((const float *)t.q + item * t.q_item + token * t.q_row + offset, NULL, NULL, q);
     load_head(t.null_k + offset, NULL, NULL, k);
     float sink = dot_head(q, k) * NUMBER_LOGIT_SCALE;
     float maximum = sink;
-    for (uint32_t p = 0; p < slot->page_count; p++) {
-        int32_t place = index[(size_t)p * DEVICE_TOKENS];
-        if (place >= 0) {
-            const uint16_t *keys = page_keys(&t, slot, p) + (size_t)place * t.width + offset;
+    for (uint32_t p = 0; p < t.page_count; p++) {
+        const uint16_t *row = page_row(&t, item, p, token, t.pages.k_offset);
+        if (row != NULL) {
             for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-                k[c] = gpu_bf16_to_float(keys[c]);
+                k[c] = gpu_bf16_to_float(row[offset + c]);
             }
             logits[p] = fmaf(dot_head(q, k), NUMBER_LOGIT_SCALE, t.bias[head * t.bias_stride + p]);
             maximum = logits[p] > maximum ? logits[p] : maximum;
@@ -384,82 +337,21 @@ __global__ void __launch_bounds__(THREADS) k_plain_temporal(struct plain_tempora
     }
     float sum = 0.0f;
     float out[SHAPE_HEAD] = {0};
-    for (uint32_t p = 0; p <= slot->page_count; p++) {
-        bool last = p == slot->page_count; /* the sink */
-        int32_t place = last ? 0 : index[(size_t)p * DEVICE_TOKENS];
-        if (place < 0) {
-            continue;
-        }
-        float weight = expf((last ? sink : logits[p]) - maximum);
-        sum += weight;
-        weight = number_round(weight);
-        const uint16_t *values =
-            last ? NULL
-                 : page_keys(&t, slot, p) + ((size_t)DEVICE_TOKENS + place) * t.width + offset;
-        for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-            float v = last ? number_round(t.null_v[offset + c]) : gpu_bf16_to_float(values[c]);
-            out[c] = fmaf(weight, v, out[c]);
+    for (uint32_t p = 0; p < t.page_count; p++) {
+        const uint16_t *row = page_row(&t, item, p, token, t.pages.v_offset);
+        if (row != NULL) {
+            add_weighted(expf(logits[p] - maximum), row + offset, NULL, &sum, out);
         }
     }
+    add_weighted(expf(sink - maximum), NULL, t.null_v + offset, &sum, out);
+    uint16_t *to = (uint16_t *)t.out + item * t.out_item + token * t.out_row + offset;
     for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-        t.out[row + c] = gpu_act_bf16(out[c] * (1.0f / sum));
+        to[c] = gpu_act_bf16(out[c] * (1.0f / sum));
     }
 }
 
-void plain_temporal_launch(const struct plain_temporal *t, void *stream)
+void plain_temporal_launch(const struct gpu_temporal *t, void *stream)
 {
-    LAUNCH(k_plain_temporal, grid_of(DEVICE_TOKENS * (t->width / SHAPE_HEAD), t->slot_count),
-           dim3(THREADS), 0, (cudaStream_t)stream, *t);
-}
-
-/* ---- the sampler ---- */
-
-__global__ void __launch_bounds__(THREADS) k_plain_euler(struct plain_euler e)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t positions = e.part.images * e.part.rows * e.part.cols;
-    if (i >= positions * e.part.channels || !e.slots[blockIdx.y].active) {
-        return;
-    }
-    size_t at = (size_t)blockIdx.y * positions * e.part.channels + i;
-    size_t o =
-        ((size_t)blockIdx.y * positions + i / e.part.channels) * SHAPE_LATENT + i % e.part.channels;
-    float target = e.base[at] + e.o[o];
-    e.x[at] = e.weight == 1.0f ? target : fmaf(target - e.x[at], e.weight, e.x[at]);
-}
-
-void plain_euler_launch(const struct plain_euler *e, void *stream)
-{
-    LAUNCH(k_plain_euler, grid_of(shape_positions(&e->part) * e->part.channels, e->slot_count),
-           dim3(THREADS), 0, (cudaStream_t)stream, *e);
-}
-
-__global__ void __launch_bounds__(THREADS) k_plain_quantise(struct plain_quantise q)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t count = q.part.images * q.part.rows * q.part.cols * q.part.channels;
-    const struct device_slot *slot = &q.slots[blockIdx.y];
-    if (i >= count || !slot->active) {
-        return;
-    }
-    float x = q.x[(size_t)blockIdx.y * count + i];
-    float magnitude = fabsf(x);
-    uint8_t *out = q.arena + slot->write_page * q.page_bytes + q.part.first_element + i;
-    if (!(magnitude <= NUMBER_FLOAT_MAX)) {
-        atomicAdd(&q.counts[blockIdx.y].not_finite, 1u);
-        *out = 128;
-        return;
-    }
-    if (magnitude > NUMBER_SATURATION) {
-        atomicAdd(&q.counts[blockIdx.y].saturated, 1u);
-    }
-    float clamped = x < -1.0f ? -1.0f : x > 1.0f ? 1.0f : x;
-    int32_t byte = (int32_t)fmaf(clamped, 127.5f, 128.0f); /* at least 0.5: truncation is floor */
-    *out = (uint8_t)(byte > 255 ? 255 : byte);
-}
-
-void plain_quantise_launch(const struct plain_quantise *q, void *stream)
-{
-    LAUNCH(k_plain_quantise, grid_of(shape_positions(&q->part) * q->part.channels, q->slot_count),
-           dim3(THREADS), 0, (cudaStream_t)stream, *q);
+    LAUNCH(k_plain_temporal, grid_of(t->tokens * t->heads, t->items), dim3(THREADS), 0,
+           (cudaStream_t)stream, *t);
 }

@@ -41,6 +41,32 @@ void fleet_acknowledged(struct fleet *fleet, const struct job_spec *spec, int64_
     memcpy(ack->key, spec->key, sizeof ack->key);
 }
 
+void fleet_told(struct fleet *fleet, const struct job_completion *completion, enum status status)
+{
+    if (completion->kind == COMPLETION_DONE) {
+        CHECK(fleet->told_count < FLEET_LEASED_MAX);
+        fleet->told[fleet->told_count++] =
+            (struct told){completion->job_id, completion->epoch, status == STATUS_OK};
+    }
+}
+
+/* A result that counts is there, one that does not is not. The model's jobs are the store's here:
+ * they have just been compared. */
+static void check_told(struct fleet *fleet)
+{
+    for (uint32_t i = 0; i < fleet->told_count; i++) {
+        const struct told *told = &fleet->told[i];
+        const struct model_job *job = model_job(fleet->model, told->job_id);
+        bool there = job != NULL && job->state == JOB_DONE && job->outcome_epoch == told->epoch;
+        if (there != told->counts) {
+            sim_violation(&fleet->sim,
+                          "the result of job %" PRId64 " epoch %" PRId64 " was %s, but is%s there",
+                          told->job_id, told->epoch, told->counts ? "accepted" : "refused as stale",
+                          there ? "" : " not");
+        }
+    }
+}
+
 static void check_acks(struct fleet *fleet)
 {
     struct error error;
@@ -125,34 +151,43 @@ static void draw_faults(struct fleet *fleet)
         .request_lost = some(sim, 0.04),
         .reply_lost = some(sim, 0.06),
         .duplicated = some(sim, 0.05),
-        .slow = some(sim, 0.05),
-        .crash = some(sim, 0.015),
+        .slow = some(sim, 0.08),
+        .crash = some(sim, 0.025),
         .disk_slow = some(sim, 0.02),
         .worker_crash = some(sim, 0.08),
-        .worker_pause = some(sim, 0.10),
-        .partition = some(sim, 0.12),
-        .server_crash = some(sim, 0.04),
+        .worker_pause = some(sim, 0.15),
+        .partition = some(sim, 0.15),
+        .server_crash = some(sim, 0.02),
         .clock_jump = some(sim, 0.08),
         .cancel = sim_chance(sim, 0.25) ? 0.03 : 0,
-        .false_gone = sim_chance(sim, 0.3) ? 0.04 : 0,
+        .false_gone = sim_chance(sim, 0.3) ? 0.15 : 0,
     };
 }
 
-/* A living process that is no operator; NULL: the draw met none. */
+static bool is_alive(const struct process *process)
+{
+    bool busy = false;
+    for (const struct task *task = process->tasks; task != NULL; task = task->next) {
+        busy |= !task->ended;
+    }
+    return busy && !process->dead;
+}
+
+/* A living worker, or now and then a submitter; NULL: there is none. */
 static struct process *draw_process(struct fleet *fleet)
 {
-    for (int tries = 0; tries < 8 && fleet->process_count > 0; tries++) {
-        struct process *process =
-            fleet->processes[sim_draw(&fleet->sim, (uint64_t)fleet->process_count)];
-        bool busy = false;
-        for (struct task *task = process->tasks; task != NULL; task = task->next) {
-            busy |= !task->ended;
-        }
-        if (busy && !process->dead && strcmp(process->name, "operator") != 0) {
-            return process;
+    struct process *living[FLEET_PROCESSES_MAX];
+    uint64_t count = 0;
+
+    for (int i = 0; i < fleet->process_count; i++) {
+        struct process *process = fleet->processes[i];
+        bool worker = process->name[0] == 'w' || process->name[0] == 't';
+        bool submitter = process->name[0] == 's' && sim_chance(&fleet->sim, 0.3);
+        if ((worker || submitter) && is_alive(process)) {
+            living[count++] = process;
         }
     }
-    return NULL;
+    return count > 0 ? living[sim_draw(&fleet->sim, count)] : NULL;
 }
 
 static void heal(void *context, int64_t argument)
@@ -259,7 +294,9 @@ static void beat(void *context, int64_t argument)
     if (fleet->stopping) {
         return;
     }
-    if (!fleet->quiet && sim->now_ns >= fleet->end_ns) {
+    bool over = fleet->submitting == 0 && model_all_terminal(fleet->model);
+    if (!fleet->quiet && (over || sim->now_ns >= fleet->end_ns)) {
+        fleet->end_ns = sim->now_ns;
         begin_tail(fleet);
     }
     if (!fleet->quiet) {
@@ -274,8 +311,7 @@ static void beat(void *context, int64_t argument)
     if (fleet->quiet && sim->now_ns - fleet->end_ns > TAIL_NS_MAX) {
         sim_violation(sim, "an hour after the last fault there are jobs that are not done");
     }
-    if (fleet->quiet && fleet->server.up && fleet->submitting == 0 &&
-        model_all_terminal(fleet->model)) {
+    if (fleet->quiet && fleet->server.up && over) {
         stop(fleet);
         return;
     }
@@ -296,12 +332,15 @@ static void draw_world(struct fleet *fleet)
     fleet->suites = (int)sim_between(sim, fleet->one_tier ? 2 : 1, 3);
     fleet->batches = fleet->one_tier ? 2 : (int)sim_between(sim, 1, 4);
     fleet->batch_jobs = (uint32_t)sim_between(sim, 2, fleet->one_tier ? 24 : 8);
+    static const int64_t job_ms_max[] = {1000, 4000, 25000};
+    fleet->checkpoint_pages = (int)sim_between(sim, 10, 400);
+    fleet->job_ms_max = job_ms_max[sim_draw(sim, 3)];
     fleet->audit_rate = sim_chance(sim, 0.5) ? 0.4 : 0;
     for (int i = 0; i < fleet->suites; i++) {
         fleet->weights[i] = (uint32_t)sim_between(sim, 1, 3);
     }
     fleet->submitting = fleet->suites;
-    fleet->end_ns = sim->now_ns + sim_between(sim, 15, 90) * NS_PER_S;
+    fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;
     draw_faults(fleet);
 }
 
@@ -327,6 +366,7 @@ static void check_end(struct fleet *fleet, const char *path)
     if (fleet->server.store != NULL) {
         server_compare(&fleet->server, "at the end");
         check_acks(fleet);
+        check_told(fleet);
     }
     server_close(&fleet->server);
     if (!fleet->sim.failed && !invariants_hold(path, why, sizeof why)) {
@@ -358,6 +398,28 @@ static void finish(struct fleet *fleet)
     free(fleet);
 }
 
+static void count_figures(const struct fleet *fleet, struct fleet_figures *figures)
+{
+    const struct model *model = fleet->model;
+
+    figures->events = fleet->sim.events;
+    figures->requests = fleet->requests;
+    figures->deaths = fleet->deaths;
+    figures->deaths_in_calls = fleet->deaths_in_calls;
+    figures->processes = fleet->process_count;
+    figures->jobs = model->job_count;
+    figures->attempts = model->attempt_count;
+    figures->race_max = model->race_max;
+    for (int i = 0; i < model->job_count; i++) {
+        figures->states[model->jobs[i].state]++;
+        figures->memoised += model->jobs[i].memoised;
+        figures->twins += model->jobs[i].audit;
+    }
+    for (int i = 0; i < model->attempt_count; i++) {
+        figures->ends[model->attempts[i].end]++;
+    }
+}
+
 void fleet_play(const struct fleet_options *options, struct fleet_result *result)
 {
     char path[FLEET_PATH_BYTES];
@@ -382,16 +444,10 @@ void fleet_play(const struct fleet_options *options, struct fleet_result *result
     }
     check_end(fleet, path);
     remove_files(path);
-    *result = (struct fleet_result){
-        .failed = fleet->sim.failed,
-        .digest = fleet->sim.digest,
-        .events = fleet->sim.events,
-        .requests = fleet->requests,
-        .crashes = fleet->crashes,
-        .jobs = fleet->model->job_count,
-        .attempts = fleet->model->attempt_count,
-        .race_max = fleet->model->race_max,
-    };
+    memset(result, 0, sizeof *result);
+    result->failed = fleet->sim.failed;
+    result->digest = fleet->sim.digest;
+    count_figures(fleet, &result->figures);
     memcpy(result->why, fleet->sim.why, sizeof result->why);
     finish(fleet);
 }

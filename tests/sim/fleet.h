@@ -9,7 +9,7 @@
  * Where invariants are checked: the face between the routes and the store sees every call in the
  * order in which it took effect and compares it with the model (spy.c); after each restart, now and
  * then, and at the end, everything that the store shows is compared; what clients were told is kept
- * apart (struct fleet, `leased`, `acks`) and compared at the end.
+ * apart (struct fleet, `leased`, `told`, `acks`) and compared at the end.
  */
 #ifndef SWERVE_TESTS_SIM_FLEET_H
 #define SWERVE_TESTS_SIM_FLEET_H
@@ -146,6 +146,8 @@ struct server {
     bool uncertain;
 };
 
+/* Leaves an empty store in the directory, which each play begins with. */
+void server_prepare(const char *directory);
 void server_open(struct server *server, struct fleet *fleet, const char *path);
 void server_close(struct server *server);
 /* An event: context is a message. */
@@ -205,6 +207,13 @@ struct leased {
     int64_t epoch;
 };
 
+/* What a worker was told of a result. */
+struct told {
+    int64_t job_id;
+    int64_t epoch;
+    bool counts; /* OK, not STALE */
+};
+
 /* What a submitter was told. */
 struct ack {
     int64_t job_id;
@@ -239,28 +248,44 @@ struct fleet {
     int batches; /* of each suite */
     uint32_t batch_jobs;
     uint32_t weights[MODEL_SUITES_MAX];
+    int64_t job_ms_max; /* of most jobs */
+    int checkpoint_pages;
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */
     int process_count;
     struct process *processes[FLEET_PROCESSES_MAX];
     uint32_t leased_count;
     struct leased leased[FLEET_LEASED_MAX];
+    uint32_t told_count;
+    struct told told[FLEET_LEASED_MAX];
     uint32_t ack_count;
     struct ack acks[FLEET_ACKS_MAX];
     int64_t requests;
-    int64_t crashes;
+    int64_t deaths;
+    int64_t deaths_in_calls;
+};
+
+/* What happened: a simulation in which nothing does shows nothing. */
+struct fleet_figures {
+    int64_t events;
+    int64_t requests;
+    int64_t deaths; /* of the server */
+    int64_t deaths_in_calls;
+    int64_t processes;
+    int64_t jobs;
+    int64_t memoised;
+    int64_t twins;
+    int64_t attempts;
+    int64_t states[JOB_STATE_COUNT];
+    int64_t ends[END_COUNT];
+    int64_t race_max; /* the largest lead of a suite, rollouts per weight */
 };
 
 struct fleet_result {
     bool failed;
     char why[SIM_WHY_BYTES];
     uint64_t digest;
-    int64_t events;
-    int64_t requests;
-    int64_t crashes;
-    int64_t jobs;
-    int64_t attempts;
-    int64_t race_max;
+    struct fleet_figures figures;
 };
 
 /* The identity of a result: what it is computed from, and with which planner. */
@@ -269,6 +294,8 @@ void fleet_key(const char *scenario_id, uint64_t seed, enum tier tier, const cha
 /* An application was handed a lease. */
 void fleet_leased(struct fleet *fleet, const struct process *process,
                   const struct job_lease *lease);
+/* A worker was told whether a result counts. */
+void fleet_told(struct fleet *fleet, const struct job_completion *completion, enum status status);
 /* A submitter was told that a job is in the store. */
 void fleet_acknowledged(struct fleet *fleet, const struct job_spec *spec, int64_t job_id);
 /* A worker process has ended, one way or another. */

@@ -47,7 +47,17 @@ static void path_with(const struct server *server, const char *suffix, char out[
     snprintf(out, FLEET_PATH_BYTES + 64, "%s%s", server->path, suffix);
 }
 
-static void copy_pair(const struct server *server, const char *from, const char *to)
+/* A file that is not there takes away the other one. */
+static void move_file(const char *from, const char *to)
+{
+    if (rename(from, to) != 0) {
+        unlink(to);
+    }
+}
+
+/* The database and its log. */
+static void transfer(const struct server *server, const char *from, const char *to,
+                     void (*file)(const char *from, const char *to))
 {
     static const char *const parts[] = {"", "-wal"};
     char name[32];
@@ -59,7 +69,7 @@ static void copy_pair(const struct server *server, const char *from, const char 
         path_with(server, name, source);
         snprintf(name, sizeof name, "%s%s", to, parts[i]);
         path_with(server, name, target);
-        copy_file(source, target);
+        file(source, target);
     }
 }
 
@@ -67,7 +77,7 @@ static void copy_pair(const struct server *server, const char *from, const char 
 
 static void snap(struct server *server)
 {
-    copy_pair(server, "", ".dead");
+    transfer(server, "", ".dead", copy_file);
     server->snapped = true;
 }
 
@@ -95,7 +105,8 @@ static void open_store(struct server *server)
     const struct fleet *fleet = server->fleet;
     struct store_config config = {.clock = &server->clock.clock,
                                   .lease_ttl_ms = fleet->model->ttl_ns / NS_PER_MS,
-                                  .backoff_ms = fleet->model->backoff_ns / NS_PER_MS};
+                                  .backoff_ms = fleet->model->backoff_ns / NS_PER_MS,
+                                  .checkpoint_pages = fleet->checkpoint_pages};
 
     if (sqlite_store_open_stepped(server->path, &config, &server->store, &error) != STATUS_OK) {
         fprintf(stderr, "%s\n", error.text);
@@ -125,8 +136,21 @@ static void close_store(struct server *server)
     server->up = false;
 }
 
+void server_prepare(const char *directory)
+{
+    char path[FLEET_PATH_BYTES];
+    struct store *store = NULL;
+    struct error error;
+
+    snprintf(path, sizeof path, "%s/empty.db", directory);
+    CHECK(sqlite_store_open_stepped(path, NULL, &store, &error) == STATUS_OK);
+    store->ops->close(store);
+}
+
 void server_open(struct server *server, struct fleet *fleet, const char *path)
 {
+    char empty[FLEET_PATH_BYTES];
+
     server->fleet = fleet;
     snprintf(server->path, sizeof server->path, "%s", path);
     sim_clock_init(&server->clock, &fleet->sim, sim_between(&fleet->sim, 0, 1000) * NS_PER_S,
@@ -135,6 +159,9 @@ void server_open(struct server *server, struct fleet *fleet, const char *path)
     server->swept = malloc(sizeof *server->swept);
     CHECK(server->before != NULL && server->swept != NULL);
     spy_init(&server->spy, fleet);
+    /* Making the tables takes longer than half a play. */
+    snprintf(empty, sizeof empty, "%s/empty.db", fleet->options->directory);
+    copy_file(empty, server->path);
     open_store(server);
     model_restart(fleet->model, sim_clock_now(&server->clock));
 }
@@ -163,11 +190,12 @@ void server_crash(struct server *server)
         server->uncertain = false;
     }
     close_store(server);
-    copy_pair(server, ".dead", "");
+    transfer(server, ".dead", "", move_file);
     char shm[FLEET_PATH_BYTES + 64];
     path_with(server, "-shm", shm);
     unlink(shm);
-    fleet->crashes++;
+    fleet->deaths++;
+    fleet->deaths_in_calls += server->uncertain;
     sim_log(sim, "server", "dies%s", server->uncertain ? " in the middle of a call" : "");
     sim_at(sim, sim->now_ns + sim_between(sim, 50, 6000) * NS_PER_MS, server_restart, server, 0);
 }
@@ -256,8 +284,11 @@ static void plan_crash(struct server *server, const struct message *message)
     server->snapped = false;
     server->crash_commits = -1;
     server->uncertain = false;
-    if (sim_chance(sim, server->fleet->faults.crash) && is_write(message)) {
-        server->crash_commits = (int)sim_between(sim, 0, 2);
+    /* Completions change most, so they are struck most. */
+    bool completes = strcmp(message->path, "/v1/completions") == 0;
+    double chance = server->fleet->faults.crash * (completes ? 4 : 1);
+    if (sim_chance(sim, chance) && is_write(message)) {
+        server->crash_commits = sim_chance(sim, 0.2) ? 0 : sim_chance(sim, 0.3) ? 2 : 1;
     }
 }
 

@@ -104,8 +104,12 @@ static enum status spy_heartbeat(struct store *store, const struct store_worker 
 {
     struct fleet *fleet = fleet_of(store);
     write_begin(fleet);
-    enum status status = inner_of(store)->ops->heartbeat(inner_of(store), worker, progress, count,
-                                                         cancelled, cancelled_count, ttl_ms, error);
+    enum status status =
+        fleet->bug != NULL && fleet->bug->heartbeat != NULL
+            ? fleet->bug->heartbeat(fleet, worker, progress, count, cancelled, cancelled_count,
+                                    ttl_ms, error)
+            : inner_of(store)->ops->heartbeat(inner_of(store), worker, progress, count, cancelled,
+                                              cancelled_count, ttl_ms, error);
     sim_log(&fleet->sim, "store", "heartbeat of %s: %" PRIu32 " jobs, %" PRIu32 " cancelled, %s",
             worker->worker_id, count, *cancelled_count, status_name(status));
     write_end(fleet, succeeded(fleet, "heartbeat", status, error) &&

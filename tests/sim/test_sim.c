@@ -1,9 +1,9 @@
 /*
  * A simulated fleet, seed by seed: see tests/sim/fleet.h.
  *
- *   test_sim                      TAP: some hundred seeds hold, each planted bug is found, a seed
- *                                 plays the same way twice
- *   test_sim --seeds N            seeds 1 to N; ends with one line of figures
+ *   test_sim --tap N [--no-bugs]  for TAP: N seeds hold, a seed plays the same way twice, each
+ *                                 planted bug is found
+ *   test_sim --seeds N            seeds 1 to N, and what happened in them
  *   test_sim --seed N [--trace]   one seed; its log
  *   test_sim --bug NAME ..        with a bug planted (--bugs lists them, with the first seed that
  *                                 finds each)
@@ -22,21 +22,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAP_SEEDS = 300, BUG_SEEDS_MAX = 200 };
+enum { BUG_SEEDS_MAX = 200 };
 
 struct run {
     struct fleet_options options;
     uint64_t first;
     uint64_t count;
+    bool no_bugs;
     bool bugs; /* list them with the seeds that find them */
     bool tap;
     struct fleet_result result;
-    int64_t events;
-    int64_t requests;
-    int64_t crashes;
-    int64_t jobs;
-    int64_t attempts;
-    int64_t race_max;
+    struct fleet_figures sum;
 };
 
 static void say_violation(const struct run *run, FILE *out, const char *prefix)
@@ -48,18 +44,33 @@ static void say_violation(const struct run *run, FILE *out, const char *prefix)
             bug != NULL ? " --bug " : "", bug != NULL ? bug->name : "");
 }
 
+static void add_figures(struct fleet_figures *sum, const struct fleet_figures *figures)
+{
+    sum->events += figures->events;
+    sum->requests += figures->requests;
+    sum->deaths += figures->deaths;
+    sum->deaths_in_calls += figures->deaths_in_calls;
+    sum->processes += figures->processes;
+    sum->jobs += figures->jobs;
+    sum->memoised += figures->memoised;
+    sum->twins += figures->twins;
+    sum->attempts += figures->attempts;
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        sum->states[i] += figures->states[i];
+    }
+    for (int i = 0; i < END_COUNT; i++) {
+        sum->ends[i] += figures->ends[i];
+    }
+    sum->race_max = figures->race_max > sum->race_max ? figures->race_max : sum->race_max;
+}
+
 /* Seeds until one is violated; 0: none is. */
 static uint64_t play_seeds(struct run *run, uint64_t first, uint64_t count)
 {
     for (uint64_t seed = first; seed < first + count; seed++) {
         run->options.seed = seed;
         fleet_play(&run->options, &run->result);
-        run->events += run->result.events;
-        run->requests += run->result.requests;
-        run->crashes += run->result.crashes;
-        run->jobs += run->result.jobs;
-        run->attempts += run->result.attempts;
-        run->race_max = run->result.race_max > run->race_max ? run->result.race_max : run->race_max;
+        add_figures(&run->sum, &run->result.figures);
         if (run->result.failed) {
             return seed;
         }
@@ -83,11 +94,11 @@ static int run_tap(struct run *run)
     int number = 0;
     bool good = true;
 
-    bool held = play_seeds(run, 1, TAP_SEEDS) == 0;
+    bool held = play_seeds(run, 1, run->count) == 0;
     if (!held) {
         say_violation(run, stdout, "# ");
     }
-    snprintf(name, sizeof name, "%d seeds hold", TAP_SEEDS);
+    snprintf(name, sizeof name, "%" PRIu64 " seeds hold", run->count);
     good = report(++number, held, name) && good;
 
     bool same = true;
@@ -99,7 +110,7 @@ static int run_tap(struct run *run)
     }
     good = report(++number, same, "a seed plays the same way twice") && good;
 
-    for (size_t i = 0; (bug = bug_at(i)) != NULL; i++) {
+    for (size_t i = 0; !run->no_bugs && (bug = bug_at(i)) != NULL; i++) {
         run->options.bug = bug;
         uint64_t seed = play_seeds(run, 1, BUG_SEEDS_MAX);
         if (seed > 0) {
@@ -150,11 +161,20 @@ static int run_seeds(struct run *run)
         say_violation(run, stdout, "");
         return 1;
     }
+    const struct fleet_figures *sum = &run->sum;
     printf("%" PRIu64 " seeds, 0 violations: %" PRId64 " events, %" PRId64 " requests, %" PRId64
-           " server deaths, %" PRId64 " jobs, %" PRId64
-           " attempts; largest lead of a suite %" PRId64 " rollouts per weight\n",
-           run->count, run->events, run->requests, run->crashes, run->jobs, run->attempts,
-           run->race_max);
+           " processes, %" PRId64 " deaths of the server, %" PRId64 " of them in a call\n",
+           run->count, sum->events, sum->requests, sum->processes, sum->deaths,
+           sum->deaths_in_calls);
+    printf("%" PRId64 " jobs: %" PRId64 " done (%" PRId64 " memoised), %" PRId64
+           " flagged, %" PRId64 " dead, %" PRId64 " cancelled; %" PRId64 " of all are twins\n",
+           sum->jobs, sum->states[JOB_DONE], sum->memoised, sum->states[JOB_FLAGGED],
+           sum->states[JOB_DEAD], sum->states[JOB_CANCELLED], sum->twins);
+    printf("%" PRId64 " attempts: %" PRId64 " done, %" PRId64 " flagged, %" PRId64
+           " failed, %" PRId64 " released, %" PRId64 " lost, %" PRId64 " stale\n",
+           sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],
+           sum->ends[END_RELEASED], sum->ends[END_LOST], sum->ends[END_STALE]);
+    printf("largest lead of a suite: %" PRId64 " rollouts per weight\n", sum->race_max);
     return 0;
 }
 
@@ -162,7 +182,9 @@ static int run_seeds(struct run *run)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: test_sim [--seeds N | --seed N] [--bug NAME] [--trace] [--bugs]\n");
+    fprintf(stderr,
+            "usage: test_sim --seeds N | --seed N | --bugs | --tap N  [--bug NAME] [--trace] "
+            "[--no-bugs]\n");
     return 2;
 }
 
@@ -174,19 +196,21 @@ static bool parse(struct run *run, int argc, char **argv)
             run->options.trace = true;
         } else if (strcmp(argv[i], "--bugs") == 0) {
             run->bugs = true;
-            run->tap = false;
         } else if (strcmp(argv[i], "--bug") == 0 && value) {
             run->options.bug = bug_named(argv[++i]);
             if (run->options.bug == NULL) {
                 return false;
             }
+        } else if (strcmp(argv[i], "--no-bugs") == 0) {
+            run->no_bugs = true;
         } else if (strcmp(argv[i], "--seeds") == 0 && value) {
             run->count = strtoull(argv[++i], NULL, 10);
-            run->tap = false;
+        } else if (strcmp(argv[i], "--tap") == 0 && value) {
+            run->count = strtoull(argv[++i], NULL, 10);
+            run->tap = true;
         } else if (strcmp(argv[i], "--seed") == 0 && value) {
             run->first = strtoull(argv[++i], NULL, 10);
             run->count = 1;
-            run->tap = false;
         } else {
             return false;
         }
@@ -205,7 +229,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 int main(int argc, char **argv)
 {
     char directory[64];
-    struct run run = {.first = 1, .count = BUG_SEEDS_MAX, .tap = true};
+    struct run run = {.first = 1, .count = BUG_SEEDS_MAX};
 
     if (!parse(&run, argc, argv)) {
         return usage();
@@ -216,6 +240,7 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(directory) != NULL);
     run.options.directory = directory;
     run.options.fibers = fiber_pool_create();
+    server_prepare(directory);
     int code = run.tap ? run_tap(&run) : run.bugs ? run_bugs(&run) : run_seeds(&run);
     fiber_pool_destroy(run.options.fibers);
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);

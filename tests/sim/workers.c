@@ -211,6 +211,7 @@ static bool flush(struct task *task, struct worker *worker, uint32_t count)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
+        fleet_told(worker->process->fleet, &worker->completions[i], worker->results[i].status);
         drop_held(worker, &worker->completions[i]);
     }
     /* Somebody forgot that it was answered. */
@@ -274,9 +275,7 @@ static bool claim_jobs(struct task *task, struct worker *worker, uint32_t *got)
             worker->held[worker->held_count++] = (struct held){
                 .lease = leases[i],
                 .start_ns = process_now(worker->process),
-                .need_ns =
-                    sim_between(&fleet->sim, 100, sim_chance(&fleet->sim, 0.1) ? 20000 : 3000) *
-                    NS_PER_MS,
+                .need_ns = sim_between(&fleet->sim, 100, fleet->job_ms_max) * NS_PER_MS,
             };
         }
         *got = count;
@@ -329,7 +328,7 @@ static void work(struct task *task)
     struct worker *worker = task->context;
     struct process *process = worker->process;
     struct sim *sim = &process->fleet->sim;
-    int64_t ends_ns = process_now(process) + sim_between(sim, 20, 200) * NS_PER_S;
+    int64_t ends_ns = process_now(process) + sim_between(sim, 20, 500) * NS_PER_S;
     bool going = true;
 
     while (going) {

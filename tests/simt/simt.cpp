@@ -251,7 +251,7 @@ void simt_yield(void)
     if (simt_mode < 3 || --until_preempted > 0) {
         return;
     }
-    until_preempted = 1 + simt_random() % 32;
+    until_preempted = 1 + simt_random() % 64;
     simt_resume(simt_current);
     simt_suspend();
 }

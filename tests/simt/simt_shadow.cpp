@@ -75,34 +75,48 @@ extern const char _end[] __attribute__((visibility("hidden")));
 
 /* ---- rules ---- */
 
-bool happened_before(const record &r, bool shared)
+/* What the rules ask of the accessing thread, looked up once per access. */
+struct accessor {
+    record mine; /* mask 0 */
+    uint32_t run, first_run, clock, seen_all;
+    const uint32_t *seen;
+    simt_access kind;
+    bool shared;
+    const void *place;
+};
+
+accessor accessor_of(simt_access kind, const void *place, bool shared)
 {
-    const simt_block *b = &simt_running;
-    if (r.run < b->first_run || (shared && r.run != b->run)) {
-        return true;
-    }
-    if (r.run != b->run || r.share == BLOCKS) {
-        return false;
-    }
     const simt_fiber *me = simt_current;
-    unsigned warp = r.thread / 32;
-    if (r.share == WARPS) {
-        return r.clock < b->seen_all[me->warp] && r.clock < me->clock;
-    }
-    if (r.share == ALONE && r.thread == me->number) {
-        return true;
-    }
-    return r.clock < (warp == me->warp ? me->clock : b->seen[me->warp][warp]);
+    accessor a = {};
+    a.mine.run = a.run = simt_running.run;
+    a.mine.clock = a.clock = me->clock;
+    a.mine.thread = me->number;
+    a.first_run = shared ? a.run : simt_running.first_run; /* shared memory begins with the block */
+    a.seen = simt_running.seen[me->warp];
+    a.seen_all = simt_running.seen_all[me->warp];
+    a.kind = kind;
+    a.shared = shared;
+    a.place = place;
+    return a;
 }
 
-record my_record(unsigned mask)
+inline bool happened_before(const accessor &a, record r)
 {
-    record r = {};
-    r.run = simt_running.run;
-    r.clock = simt_current->clock;
-    r.thread = simt_current->number;
-    r.mask = mask;
-    return r;
+    if (r.run < a.first_run) {
+        return true;
+    }
+    if (r.run != a.run || r.share == BLOCKS) {
+        return false;
+    }
+    if (r.share == WARPS) {
+        return r.clock < a.seen_all && r.clock < a.clock;
+    }
+    if (r.share == ALONE && r.thread == a.mine.thread) {
+        return true;
+    }
+    unsigned warp = r.thread / 32u;
+    return r.clock < (warp == a.mine.thread / 32u ? a.clock : a.seen[warp]);
 }
 
 const char *kind_name(simt_access kind)
@@ -112,94 +126,101 @@ const char *kind_name(simt_access kind)
     return names[kind];
 }
 
-void fail_race(const record &other, const char *did, simt_access kind, const void *address,
-               const void *place)
+size_t code_offset(const void *place)
+{
+    return place != nullptr ? (size_t)((const char *)place - __ehdr_start) : 0;
+}
+
+void fail_race(const accessor &a, const record &other, const char *did, const void *address)
 {
     char who[80];
-    if (other.run != simt_running.run) {
+    if (other.run != a.run) {
         snprintf(who, sizeof who, "another block (thread %u of it)", (unsigned)other.thread);
     } else {
         snprintf(who, sizeof who, "thread %u of the same block", (unsigned)other.thread);
     }
     simt_fail(SIMT_RACE, "%s %s memory at %p which %s %s with nothing between (code at +0x%zx)",
-              kind_name(kind), simt_is_device(address) ? "device" : "shared", address, who, did,
-              place != nullptr ? (size_t)((const char *)place - __ehdr_start) : 0);
+              kind_name(a.kind), a.shared ? "shared" : "device", address, who, did,
+              code_offset(a.place));
 }
 
-void add_read(record *old, unsigned mask, bool shared)
+void fail_unwritten(const accessor &a, const void *address)
 {
-    record mine = my_record(mask);
-    if (!happened_before(*old, shared)) {
-        if (old->run != mine.run) {
+    simt_fail(SIMT_UNWRITTEN,
+              "reads shared memory at %p that nothing wrote in this block (code at +0x%zx)",
+              address, code_offset(a.place));
+}
+
+record add_read(const accessor &a, record old, unsigned mask)
+{
+    record mine = a.mine;
+    mine.mask = mask;
+    if (!happened_before(a, old)) {
+        if (old.run != a.run) {
             mine.share = BLOCKS;
-        } else if (old->share > LANES || old->thread / 32u != mine.thread / 32u) {
-            mine.share = old->share == BLOCKS ? BLOCKS : WARPS;
+        } else if (old.share > LANES || old.thread / 32u != mine.thread / 32u) {
+            mine.share = old.share == BLOCKS ? BLOCKS : WARPS;
         } else {
             mine.share = LANES;
         }
-        mine.clock = old->clock > mine.clock ? old->clock : mine.clock;
+        mine.clock = old.clock > mine.clock ? old.clock : mine.clock;
     }
-    *old = mine;
+    return mine;
 }
 
 /* One access to all bytes that a cell stands for. */
-void rule(cell *c, unsigned mask, simt_access kind, const void *address, const void *place,
-          bool shared)
+inline void rule(const accessor &a, cell *c, unsigned mask, const void *address)
 {
-    bool pending = c->write.share == LANES && c->write.run == simt_running.run;
-    if (kind == SIMT_WRITE && pending && c->write.thread == simt_current->number) {
-        pending = false; /* the copy lands; what came in between has been reported */
-    } else if (pending) {
-        fail_race(c->write, "copies to asynchronously and has not waited for", kind, address,
-                  place);
-    }
-    bool atomics = kind == SIMT_ATOMIC && c->write.atomic;
-    if (!atomics && !happened_before(c->write, shared)) {
-        if (!(c->write.share == LANES && c->write.thread == simt_current->number)) {
-            fail_race(c->write, "wrote", kind, address, place);
+    const record write = c->write;
+    bool pending = write.share == LANES && write.run == a.run;
+    if (pending) {
+        /* Its own copy lands at the wait; what came in between has been reported. */
+        if (a.kind != SIMT_WRITE || write.thread != a.mine.thread) {
+            fail_race(a, write, "copies to asynchronously and has not waited for", address);
         }
+    } else if (!happened_before(a, write) && !(a.kind == SIMT_ATOMIC && write.atomic)) {
+        fail_race(a, write, "wrote", address);
     }
-    if (kind == SIMT_READ) {
-        if (shared && (c->write.run != simt_running.run || (c->write.mask & mask) != mask)) {
-            simt_fail(SIMT_UNWRITTEN,
-                      "reads shared memory at %p that nothing wrote in this block (code at +0x%zx)",
-                      address, place != nullptr ? (size_t)((const char *)place - __ehdr_start) : 0);
+    if (a.kind == SIMT_READ) {
+        if (a.shared && (write.run != a.run || (write.mask & mask) != mask)) {
+            fail_unwritten(a, address);
         }
-        add_read(&c->read, mask, shared);
+        c->read = add_read(a, c->read, mask);
         return;
     }
-    if (!happened_before(c->read, shared)) {
-        fail_race(c->read, "read", kind, address, place);
+    if (!happened_before(a, c->read)) {
+        fail_race(a, c->read, "read", address);
     }
-    c->write = my_record(mask);
-    c->write.atomic = kind == SIMT_ATOMIC;
-    c->write.share = kind == SIMT_COPY_ISSUE ? LANES : ALONE;
+    record mine = a.mine;
+    mine.mask = mask;
+    mine.atomic = a.kind == SIMT_ATOMIC;
+    mine.share = a.kind == SIMT_COPY_ISSUE ? LANES : ALONE;
+    c->write = mine;
     c->read = {};
 }
 
 /* ---- words and bytes ---- */
 
-bool is_live(const record &r, bool shared)
+inline bool is_live(const accessor &a, record r)
 {
-    return shared ? r.run == simt_running.run : r.run >= simt_running.first_run;
+    return r.run >= a.first_run;
 }
 
 /* Whether the record is of this thread at this clock, so that its mask may grow. */
-bool is_mine(const record &r)
+bool is_mine(const accessor &a, record r)
 {
-    return r.run == simt_running.run && r.share == ALONE && r.thread == simt_current->number &&
-           r.clock == simt_current->clock;
+    return r.run == a.run && r.share == ALONE && r.thread == a.mine.thread && r.clock == a.clock;
 }
 
-void split(cell *c, bool shared)
+void split(const accessor &a, cell *c)
 {
     quad q = {};
     for (unsigned i = 0; i < 4; i++) {
-        if (is_live(c->write, shared) && (c->write.mask >> i & 1)) {
+        if (is_live(a, c->write) && (c->write.mask >> i & 1)) {
             q.byte[i].write = c->write;
             q.byte[i].write.mask = 1;
         }
-        if (is_live(c->read, shared) && (c->read.mask >> i & 1)) {
+        if (is_live(a, c->read) && (c->read.mask >> i & 1)) {
             q.byte[i].read = c->read;
             q.byte[i].read.mask = 1;
         }
@@ -207,64 +228,73 @@ void split(cell *c, bool shared)
     uint64_t index = quads.size();
     quads.push_back(q);
     c->write = {};
-    c->write.run = simt_running.run;
+    c->write.run = a.run;
     c->write.split = 1;
-    memcpy(&c->read, &index, sizeof index);
+    memcpy((void *)&c->read, &index, sizeof index);
 }
 
-void touch_cell(cell *c, unsigned mask, simt_access kind, const char *address, const void *place,
-                bool shared)
+/* Part of a word, or a word of which only parts were accessed before. */
+void touch_parts(const accessor &a, cell *c, unsigned mask, const char *address)
 {
-    if (c->write.split) {
-        if (!is_live(c->write, shared)) {
-            *c = {};
-        } else {
-            uint64_t index;
-            memcpy(&index, &c->read, sizeof index);
-            for (unsigned i = 0; i < 4; i++) {
-                if (mask >> i & 1) {
-                    rule(&quads[index].byte[i], 1, kind, address + i, place, shared);
-                }
-            }
+    if (c->write.split && !is_live(a, c->write)) {
+        *c = {};
+    }
+    if (!c->write.split) {
+        bool write_live = is_live(a, c->write);
+        bool read_live = is_live(a, c->read);
+        if ((!write_live || c->write.mask == mask) && (!read_live || c->read.mask == mask)) {
+            rule(a, c, mask, address);
             return;
         }
+        /* One thread that works through the bytes of a word. */
+        if (a.kind == SIMT_WRITE && is_mine(a, c->write) && !read_live && !c->write.atomic) {
+            c->write.mask |= mask;
+            return;
+        }
+        if (a.kind == SIMT_READ && write_live && (c->write.mask & mask) == mask &&
+            (!read_live || is_mine(a, c->read))) {
+            unsigned before = read_live ? c->read.mask : 0;
+            rule(a, c, mask, address);
+            c->read.mask |= before;
+            return;
+        }
+        split(a, c);
     }
-    bool write_live = is_live(c->write, shared);
-    bool read_live = is_live(c->read, shared);
-    if ((!write_live || c->write.mask == mask) && (!read_live || c->read.mask == mask)) {
-        rule(c, mask, kind, address, place, shared);
-        return;
+    uint64_t index;
+    memcpy(&index, (const void *)&c->read, sizeof index);
+    for (unsigned i = 0; i < 4; i++) {
+        if (mask >> i & 1) {
+            rule(a, &quads[index].byte[i], 1, address + i);
+        }
     }
-    /* One thread that works through the bytes of a word. */
-    if (kind == SIMT_WRITE && is_mine(c->write) && !read_live && !c->write.atomic) {
-        c->write.mask |= mask;
-        return;
+}
+
+inline void touch_cell(const accessor &a, cell *c, unsigned mask, const char *address)
+{
+    const record write = c->write;
+    bool whole = mask == 15 && !write.split && (write.mask == 15 || !is_live(a, write)) &&
+                 (c->read.mask == 15 || !is_live(a, c->read));
+    if (whole) {
+        rule(a, c, 15, address);
+    } else {
+        touch_parts(a, c, mask, address);
     }
-    if (kind == SIMT_READ && write_live && (c->write.mask & mask) == mask &&
-        (!read_live || is_mine(c->read))) {
-        unsigned before = read_live ? c->read.mask : 0;
-        rule(c, mask, kind, address, place, shared);
-        c->read.mask |= before;
-        return;
-    }
-    split(c, shared);
-    touch_cell(c, mask, kind, address, place, shared);
 }
 
 /* The cells of a range that begins `offset` bytes after what the first cell stands for. */
 void touch_cells(cell *cells, size_t offset, size_t bytes, simt_access kind, const char *address,
                  const void *place, bool shared)
 {
+    const accessor a = accessor_of(kind, place, shared);
     size_t end = offset + bytes;
-    if (simt_current->clock >= CLOCK_MAX) {
+    if (a.clock >= CLOCK_MAX) {
         simt_fail(SIMT_LAUNCH, "more than %d synchronisations in a block", CLOCK_MAX);
     }
     for (size_t word = offset / 4; word * 4 < end; word++) {
         size_t low = word * 4 > offset ? 0 : offset - word * 4;
         size_t high = end - word * 4 < 4 ? end - word * 4 : 4;
         unsigned mask = (15u << low) & (15u >> (4 - high));
-        const char *at = address + (word * 4 - offset);
-        touch_cell(&cells[word], mask, kind, at, place, shared);
+        touch_cell(a, &cells[word], mask, address + (word * 4 - offset));
     }
 }
 
@@ -299,8 +329,7 @@ void touch_device(const char *address, size_t bytes, simt_access kind, const voi
 {
     char text[160];
     if (bounds_fault(address, bytes, text, sizeof text) != nullptr) {
-        simt_fail(SIMT_BOUNDS, "%s %s (code at +0x%zx)", kind_name(kind), text,
-                  place != nullptr ? (size_t)((const char *)place - __ehdr_start) : 0);
+        simt_fail(SIMT_BOUNDS, "%s %s (code at +0x%zx)", kind_name(kind), text, code_offset(place));
     }
     size_t offset = (size_t)(address - arena);
     touch_cells(arena_cells + offset / 4, offset % 4, bytes, kind, address, place, false);
@@ -382,8 +411,7 @@ void simt_touch(const void *pointer, size_t bytes, simt_access kind, const void 
         simt_fail(SIMT_HOST,
                   "%s %zu bytes at %p, which is neither device nor shared memory "
                   "(code at +0x%zx)",
-                  kind_name(kind), bytes, pointer,
-                  place != nullptr ? (size_t)((const char *)place - __ehdr_start) : 0);
+                  kind_name(kind), bytes, pointer, code_offset(place));
     }
     if (kind != SIMT_READ) {
         simt_fail(SIMT_BOUNDS, "%s %zu bytes of a global variable or beside a shared object",
@@ -503,7 +531,7 @@ static inline void instrumented(const void *address, size_t bytes, simt_access k
     }
     if (aligned && (uintptr_t)address % bytes != 0) {
         simt_fail(SIMT_MISALIGNED, "%s %zu bytes at %p (code at +0x%zx)", kind_name(kind), bytes,
-                  address, (size_t)((const char *)place - __ehdr_start));
+                  address, code_offset(place));
     }
     simt_yield();
     simt_touch(address, bytes, kind, place);

@@ -244,7 +244,7 @@ void simt_collective(simt_op op, unsigned mask, void *argument, const char *file
                   simt_op_name(op), file, line, fiber->lane, mask);
     }
     group *g = group_of(fiber, op, mask, file, line);
-    if (g->op != op || g->line != line || strcmp(g->file, file) != 0) {
+    if (g->op != op || g->line != line || (g->file != file && strcmp(g->file, file) != 0)) {
         simt_fail(SIMT_DIVERGENT, "%s at %s:%d while other lanes are at %s, %s:%d",
                   simt_op_name(op), file, line, simt_op_name(g->op), g->file, g->line);
     }

@@ -381,7 +381,7 @@ static void workers_are_checked(void)
 static void leases_end_and_are_charged(void)
 {
     struct store_worker worker = worker_of("w", "bulk");
-    struct store_progress progress = {.device_ns = NS_PER_S, .metres_mm = 700};
+    struct store_progress progress = {.device_ns = NS_PER_S, .metres_mm = 700, .mflop = 55};
     int64_t cancelled[1];
     uint32_t cancelled_count = 9;
     int64_t ttl_ms = 0;
@@ -407,6 +407,7 @@ static void leases_end_and_are_charged(void)
     EXPECT_INT(ledger_of("a", "lost").attempts, 1);
     EXPECT_INT(ledger_of("a", "lost").device_ns, NS_PER_S);
     EXPECT_INT(ledger_of("a", "lost").metres_mm, 700);
+    EXPECT_INT(ledger_of("a", "lost").mflop, 55);
     /* It is told so when it comes back. */
     EXPECT_OK(store->ops->heartbeat(store, &worker, &progress, 1, cancelled, &cancelled_count,
                                     &ttl_ms, &error),

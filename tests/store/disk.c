@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -192,12 +194,18 @@ static void record_rename(const char *from, const char *to)
     record_unlink(from);
 }
 
+static bool shared_memory(const char *path)
+{
+    size_t bytes = strlen(path);
+    return bytes >= 4 && strcmp(path + bytes - 4, "-shm") == 0;
+}
+
 /* The node of a path that is there; a new one where it is new. */
 static int record_name(const char *path, bool is_directory)
 {
     int directory;
     const char *name;
-    if (!disk.recording || !split(path, &directory, &name)) {
+    if (!disk.recording || shared_memory(path) || !split(path, &directory, &name)) {
         return -1;
     }
     if (name[0] == '\0') {
@@ -218,8 +226,7 @@ static bool on_disk(const char *path)
         (path[disk.root_bytes] != '/' && path[disk.root_bytes] != '\0')) {
         return false;
     }
-    size_t bytes = strlen(path);
-    return bytes < 4 || strcmp(path + bytes - 4, "-shm") != 0;
+    return true;
 }
 
 /* ---- refusing ---- */
@@ -450,6 +457,51 @@ int mkdir(const char *path, mode_t mode)
     return result;
 }
 
+/* ---- locks and sockets: only refused ---- */
+
+static bool refused_beside(enum disk_call call)
+{
+    bool half;
+    lock();
+    bool fails = disk.root_bytes > 0 && refused(call, &half);
+    unlock();
+    return fails;
+}
+
+int flock(int fd, int operation)
+{
+    return refused_beside(DISK_CALL_LOCK) ? -1 : (int)syscall(SYS_flock, fd, operation);
+}
+
+int socket(int domain, int type, int protocol)
+{
+    return refused_beside(DISK_CALL_SOCKET) ? -1 : (int)syscall(SYS_socket, domain, type, protocol);
+}
+
+int bind(int fd, const struct sockaddr *address, socklen_t bytes)
+{
+    return refused_beside(DISK_CALL_SOCKET) ? -1 : (int)syscall(SYS_bind, fd, address, bytes);
+}
+
+int listen(int fd, int backlog)
+{
+    return refused_beside(DISK_CALL_SOCKET) ? -1 : (int)syscall(SYS_listen, fd, backlog);
+}
+
+int fchmodat(int directory, const char *name, mode_t mode, int flags)
+{
+    CHECK(flags == 0); /* which is all that the system call can do */
+    return refused_beside(DISK_CALL_SOCKET) ? -1
+                                            : (int)syscall(SYS_fchmodat, directory, name, mode);
+}
+
+int renameat(int directory, const char *from, int to_directory, const char *to)
+{
+    return refused_beside(DISK_CALL_SOCKET)
+               ? -1
+               : (int)syscall(SYS_renameat, directory, from, to_directory, to);
+}
+
 /* ---- what the test says ---- */
 
 void disk_mount(const char *root)
@@ -492,13 +544,10 @@ static void load_directory(const char *path, int depth)
             continue;
         }
         CHECK(snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below);
-        if (!on_disk(below)) {
-            continue;
-        }
         CHECK(stat(below, &info) == 0);
         if (S_ISDIR(info.st_mode)) {
             load_directory(below, depth + 1);
-        } else {
+        } else if (!shared_memory(below) && S_ISREG(info.st_mode)) {
             load_file(below);
         }
     }

@@ -4,8 +4,8 @@
  * Linking disk.c into a program puts its own open, read, write, sync, truncate, rename, unlink and
  * mkdir before libc's (the dynamic linker takes the program's). So SQLite's files and the
  * artifacts, which SQLite knows nothing of, go through one place and into one log, in their order.
- * Only files below one directory are the disk; -shm files are shared memory, not disk, and are left
- * alone. Any thread.
+ * Only files below one directory are the disk; -shm files are shared memory: they can fail, but are
+ * not recorded. Locks and sockets can fail too. Any thread.
  */
 #ifndef SWERVE_TESTS_STORE_DISK_H
 #define SWERVE_TESTS_STORE_DISK_H
@@ -68,9 +68,12 @@ enum disk_call {
     DISK_CALL_TRUNCATE = 1 << 3,
     DISK_CALL_SYNC = 1 << 4,
     DISK_CALL_NAME = 1 << 5, /* rename, unlink, mkdir */
+    DISK_CALL_LOCK = 1 << 6,
+    DISK_CALL_SOCKET = 1 << 7, /* socket, bind, listen, and giving a socket its name */
     DISK_CALL_CHANGE =
         DISK_CALL_WRITE | DISK_CALL_TRUNCATE | DISK_CALL_SYNC | DISK_CALL_NAME, /* no reading */
-    DISK_CALL_ANY = DISK_CALL_CHANGE | DISK_CALL_OPEN | DISK_CALL_READ,
+    DISK_CALL_ANY =
+        DISK_CALL_CHANGE | DISK_CALL_OPEN | DISK_CALL_READ | DISK_CALL_LOCK | DISK_CALL_SOCKET,
 };
 
 enum { DISK_SHORT = -1 }; /* instead of an errno: half of the bytes, then no space */

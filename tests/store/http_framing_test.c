@@ -48,6 +48,8 @@ static void ambiguous_framing_is_refused(void)
         "Content-Length: 2, 2\r\n",
         "Content-Length: 0x2\r\n",
         "Content-Length:\r\n",
+        "Content-Length : 2\r\n",
+        "Transfer-Encoding\t: chunked\r\n",
         "Content-Length: 1000000000000000000000\r\n",
     };
     static const char *const bodies[] = {"0\r\n\r\n", "{}"};

@@ -293,6 +293,19 @@ static void oversize_requests_are_refused(void)
     close(fd);
     EXPECT_INT(code, 413);
 
+    /* Within every limit of bytes, but a document of two hundred megabytes. */
+    enum { OBJECTS = 450000 };
+    count =
+        sprintf(large, "POST /v1/suites/a/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n[",
+                3 * OBJECTS + 1);
+    for (size_t i = 0; i < OBJECTS; i++) {
+        memcpy(large + count + 3 * i, i + 1 < OBJECTS ? "{}," : "{}]", 3);
+    }
+    fd = support_connect(stack.socket_path);
+    EXPECT_INT(support_request(fd, large, (size_t)count + 3 * OBJECTS, reply, sizeof reply), 413);
+    EXPECT_CONTAINS(reply, "bytes of memory");
+    close(fd);
+
     /* Chunked, never ending: cut off, or answered. */
     fd = support_connect(stack.socket_path);
     count = sprintf(
@@ -347,6 +360,7 @@ static void slow_clients_block_nobody(void)
 static void dawdling_clients_are_cut_off(void)
 {
     static struct stack stack;
+    const struct store_server_options options = {0};
     static const struct http_server_times times = {
         .idle_ms = 300, .request_ms = 100, .watch_ms = 10, .drain_ms = 50};
     struct error error;
@@ -354,8 +368,8 @@ static void dawdling_clients_are_cut_off(void)
     snprintf(stack.socket_path, sizeof stack.socket_path, "%s/s.sock", support_directory());
     snprintf(stack.url, sizeof stack.url, "unix:%s", stack.socket_path);
     EXPECT_OK(fake_store_open(&stack.control, &stack.fake, &error), error);
-    EXPECT_OK(http_server_start(stack.fake, support_listen(stack.socket_path), NULL, &times,
-                                &stack.server, &error),
+    EXPECT_OK(http_server_start(stack.fake, support_listen(stack.socket_path), NULL, &options,
+                                &times, &stack.server, &error),
               error);
     struct store *store = connect_to(stack.url);
     int silent = support_connect(stack.socket_path);

@@ -31,7 +31,7 @@
 
 enum { OPERATIONS = 70, CHECKPOINT_PAGES = 40, ELECTED_EVERY = 32, WHY_BYTES = 1400 };
 
-enum shape { SHAPE_ALONE, SHAPE_TOGETHER, SHAPE_FAULTS, SHAPE_COUNT };
+enum shape { SHAPE_ALONE, SHAPE_TOGETHER, SHAPE_FAULTS, SHAPE_COUNT, SHAPE_SYNC };
 
 static char live[96]; /* the recorded disk */
 static char cut[96];  /* what a loss of power left */
@@ -45,6 +45,7 @@ static struct model model;
 static struct player players[MODEL_CLIENTS];
 static char why[WHY_BYTES];
 static struct error error;
+static bool faulty; /* the store that is open may have met a fault */
 
 /* What was tried, for the reader of the test's output. */
 static struct {
@@ -111,6 +112,7 @@ static void close_or_kill(struct player *player, bool killed)
     disk_kill(killed);
     player->store->ops->close(player->store);
     disk_kill(false);
+    faulty = false;
     tally.kills += killed;
 }
 
@@ -125,7 +127,7 @@ static bool play_recovering(struct player *player, uint64_t draws)
         close_or_kill(player, killed);
         return open_for(player);
     }
-    if (disk_fail_hits() == 0) {
+    if (!faulty && disk_fail_hits() == 0) {
         error = player->error;
         return fail("an operation without a fault");
     }
@@ -177,6 +179,7 @@ static bool play_alone(struct player *player, bool faults, uint64_t key)
     for (uint64_t i = 0; i < OPERATIONS; i++) {
         uint64_t draws = rng_mix(key + i);
         if (faults && i % 8 == 0) {
+            faulty = faulty || disk_fail_hits() > 0;
             disk_fail(draws % 4 == 0 ? DISK_CALL_WRITE : DISK_CALL_SYNC,
                       1 + (int64_t)(draws / 7 % 9), false, draws % 3 == 0 ? ENOSPC : EIO);
         }
@@ -189,6 +192,24 @@ static bool play_alone(struct player *player, bool faults, uint64_t key)
     return true;
 }
 
+/* The `at`th sync fails, the process is killed where that stops the store, the next one goes on.
+ * Moments before the fault are left to others. */
+static bool play_failed_sync(struct player *player, int64_t at, size_t *first)
+{
+    bool played = true;
+
+    for (int i = 0; i < 20 && played; i++) {
+        if (i == 8) {
+            disk_fail(DISK_CALL_SYNC, at, false, EIO);
+            *first = disk_position();
+        }
+        played = play_recovering(player, 2);
+    }
+    close_or_kill(player, true);
+    disk_is_well();
+    return played;
+}
+
 /* Plays on what the live disk holds; what was in doubt at `position` of an earlier record is looked
  * up first. */
 static bool record(enum shape shape, uint64_t key, size_t position, size_t *first)
@@ -196,6 +217,8 @@ static bool record(enum shape shape, uint64_t key, size_t position, size_t *firs
     struct store *store = NULL;
 
     disk_record(first);
+    disk_fail(0, 0, false, EIO);
+    faulty = false;
     if (open_live(&store) != STATUS_OK) {
         return fail("open");
     }
@@ -206,6 +229,9 @@ static bool record(enum shape shape, uint64_t key, size_t position, size_t *firs
             error = players[i].error;
             return fail("resuming");
         }
+    }
+    if (shape == SHAPE_SYNC) {
+        return play_failed_sync(&players[0], (int64_t)key, first);
     }
     if (shape == SHAPE_TOGETHER) {
         bool played = play_together(store);
@@ -389,6 +415,23 @@ static void nothing_acknowledged_is_lost(void)
            (int)tally.reopened, (int)tally.kills, (int)tally.faults);
 }
 
+/* Goal: a sync that failed is not forgotten: neither a transaction whose fsync failed and which the
+ * next process finds in the page cache, nor a directory that exists but may not be on the disk. */
+static void failed_syncs_are_not_forgotten(void)
+{
+    for (int64_t at = 1; at <= 12; at++) {
+        size_t first = 0;
+        size_t moment = 0;
+        start_afresh();
+        if (!record(SHAPE_SYNC, (uint64_t)at, 0, &first)) {
+            TEST_FAIL("sync %d fails: %s", (int)at, why);
+        }
+        if (!cut_often(first, 12, seed + (uint64_t)at, &moment)) {
+            TEST_FAIL("sync %d fails, power lost at %d: %s", (int)at, (int)moment, why);
+        }
+    }
+}
+
 /* Goal: this test sees a store that does not sync. Method: syncs of some files do nothing. */
 static void syncs_that_lie_are_seen(void)
 {
@@ -436,7 +479,8 @@ int main(int argc, char **argv)
         perror("mkdir");
         return 1;
     }
-    int failed = TEST_RUN(TEST(nothing_acknowledged_is_lost), TEST(syncs_that_lie_are_seen));
+    int failed = TEST_RUN(TEST(nothing_acknowledged_is_lost), TEST(failed_syncs_are_not_forgotten),
+                          TEST(syncs_that_lie_are_seen));
     disk_mount(NULL);
     model_finish(&model);
     char command[128];

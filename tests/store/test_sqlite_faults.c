@@ -1,90 +1,24 @@
 /*
- * The embedded store on a disk that fails.
+ * The store on a disk that fails, and short of descriptors, locks and sockets.
  *
- * Method: this program's own write, sync, truncate and rename stand before libc's (the dynamic
- * linker takes the program's), count the calls and let the Nth fail, once or from then on, with
- * "no space left" or with an I/O error. A fixed script of calls is played for N = 1, 2, .. until it
- * runs through. After each, with the disk well again: what was acknowledged is there, what was not
- * is there as a whole or not at all, every invariant of the file holds, and the store goes on.
+ * Method: the disk (disk.h) lets the Nth call of some kind fail, once or from then on. A fixed
+ * script of calls is played for N = 1, 2, .. until it runs through. After each, with the disk well
+ * again: what was acknowledged is there, what was not is there as a whole or not at all, every
+ * invariant of the file holds, and the store goes on.
+ *
+ * SWERVE_TEST_LONG plays every N, otherwise some.
  */
+#include "store/election.h"
 #include "store/group_commit.h"
 #include "store/store.h"
 #include "tests/harness.h"
+#include "tests/store/disk.h"
 #include "tests/store/invariants.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-/* ---- the disk ---- */
-
-static int64_t fault_at; /* the call that fails, from 1; 0: none */
-static bool fault_forever;
-static int fault_errno;
-static int64_t fault_calls;
-static int64_t fault_hits;
-static int64_t sync_calls;
-
-static bool fault_now(void)
-{
-    int64_t at = __atomic_load_n(&fault_at, __ATOMIC_SEQ_CST);
-    int64_t call = __atomic_add_fetch(&fault_calls, 1, __ATOMIC_SEQ_CST);
-
-    if (at == 0 || call < at || (call > at && !fault_forever)) {
-        return false;
-    }
-    __atomic_add_fetch(&fault_hits, 1, __ATOMIC_SEQ_CST);
-    errno = fault_errno;
-    return true;
-}
-
-ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
-{
-    return fault_now() ? -1 : syscall(SYS_pwrite64, fd, data, bytes, offset);
-}
-
-ssize_t write(int fd, const void *data, size_t bytes)
-{
-    return fault_now() ? -1 : syscall(SYS_write, fd, data, bytes);
-}
-
-int ftruncate64(int fd, off64_t bytes)
-{
-    return fault_now() ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
-}
-
-/* A sync that finds no space reports it like any other failure of the disk. */
-int fdatasync(int fd)
-{
-    __atomic_add_fetch(&sync_calls, 1, __ATOMIC_SEQ_CST);
-    return fault_now() ? -1 : (int)syscall(SYS_fdatasync, fd);
-}
-
-int fsync(int fd)
-{
-    return fault_now() ? -1 : (int)syscall(SYS_fsync, fd);
-}
-
-int rename(const char *from, const char *to)
-{
-    return fault_now() ? -1 : (int)syscall(SYS_rename, from, to);
-}
-
-static void disk_fails(int64_t at, bool forever, int code)
-{
-    fault_calls = 0;
-    fault_hits = 0;
-    fault_forever = forever;
-    fault_errno = code;
-    __atomic_store_n(&fault_at, at, __ATOMIC_SEQ_CST);
-}
-
-static void disk_is_well(void)
-{
-    __atomic_store_n(&fault_at, 0, __ATOMIC_SEQ_CST);
-}
 
 /* ---- the script ---- */
 
@@ -242,21 +176,63 @@ static void finish_all(void)
     EXPECT_INT(status.rollouts[VERDICT_PASS], ROUNDS * JOBS);
 }
 
+struct fault {
+    unsigned calls;
+    int code;
+    bool elected; /* through the election's lock, socket and server, not the embedded face alone */
+};
+
+enum { ELECTED_DEADLINE_MS = 200 };
+
+static enum status open_face(const struct fault *fault)
+{
+    return fault->elected ? store_election_open(path, NULL, store_sqlite_open, ELECTED_DEADLINE_MS,
+                                                &store, &error)
+                          : store_sqlite_open(path, NULL, &store, &error);
+}
+
+/* Looking, while the disk is ill, answers or says why not. */
+static void look_around(void)
+{
+    struct store_suite_status status;
+    uint32_t count = 0;
+    void *data = NULL;
+    size_t bytes = 0;
+    struct store_outcome_filter filter = {.limit = 8};
+
+    error.text[0] = '\0';
+    EXPECT(store->ops->suite_status(store, "suite", &status, &error) == STATUS_OK ||
+           strlen(error.text) > 10);
+    error.text[0] = '\0';
+    EXPECT(store->ops->outcomes(store, &filter, found, &count, &error) == STATUS_OK ||
+           strlen(error.text) > 10);
+    error.text[0] = '\0';
+    if (said.artifact[0] != '\0' &&
+        store->ops->artifact_get(store, said.artifact, &data, &bytes, &error) != STATUS_OK) {
+        EXPECT(strlen(error.text) > 10);
+        data = NULL;
+    }
+    free(data);
+}
+
 /* Plays the script with the Nth call failing. False: it ran through without meeting the fault. */
-static bool play(int64_t at, bool forever, int code)
+static bool play(const struct fault *fault, int64_t at, bool forever)
 {
     char why[256];
 
     new_path();
     memset(&said, 0, sizeof said);
-    disk_fails(at, forever, code);
-    if (store_sqlite_open(path, NULL, &store, &error) == STATUS_OK) {
+    error.text[0] = '\0';
+    disk_fail(fault->calls, at, forever, fault->code);
+    if (open_face(fault) == STATUS_OK) {
         for (int round = 0; round < ROUNDS; round++) {
             play_round(round);
+            look_around();
         }
-        bool hit = fault_hits > 0;
+        bool hit = disk_fail_hits() > 0;
         disk_is_well();
-        if (hit && said.refused > 0 && code == ENOSPC && !forever) {
+        if (hit && said.refused > 0 && !forever &&
+            (fault->code == ENOSPC || fault->code == DISK_SHORT)) {
             /* Space was short for a moment; the store goes on, unless a sync met the shortage. */
             make_specs(0);
             if (store->ops->submit(store, "suite", 1, specs, JOBS, submitted, &error) !=
@@ -266,12 +242,12 @@ static bool play(int64_t at, bool forever, int code)
         }
         store->ops->close(store);
     } else {
-        EXPECT(fault_hits > 0);
+        EXPECT(disk_fail_hits() > 0);
         EXPECT(strlen(error.text) > 10);
         disk_is_well();
     }
-    bool met = fault_hits > 0;
-    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    bool met = disk_fail_hits() > 0;
+    EXPECT_OK(open_face(fault), error);
     check_said();
     finish_all();
     check_said();
@@ -283,42 +259,63 @@ static bool play(int64_t at, bool forever, int code)
     return met;
 }
 
-/* Every call, or (SWERVE_TEST_LONG unset) every seventh after those of opening the file, a
- * different seventh for each kind of failure. */
-static void play_all(bool forever, int code, int64_t offset)
+/* Every call, or those of opening the file and then some, other ones for other faults. */
+static void play_all(const struct fault *fault)
 {
-    int64_t step = getenv("SWERVE_TEST_LONG") != NULL ? 1 : 7;
-    int64_t at = 1 + (step > 1 ? offset : 0);
+    int64_t step = getenv("SWERVE_TEST_LONG") != NULL ? 1 : 13;
     int64_t plays = 0;
+    int64_t calls = 0;
 
-    while (play(at, forever, code)) {
-        at += at < 10 ? 1 : step;
-        plays++;
+    for (int forever = 0; forever < 2; forever++) {
+        int64_t at = 1 + (step > 1 ? (fault->code + forever) & 3 : 0);
+        while (play(fault, at, forever == 1)) {
+            at += at < 8 ? 1 : step;
+            plays++;
+        }
+        calls = at - 1;
     }
-    printf("# %lld calls, %lld plays\n", (long long)at, (long long)plays);
-    EXPECT(at > 50);
+    printf("# %lld calls, %lld plays\n", (long long)calls, (long long)plays);
+    EXPECT(plays > 8);
 }
 
-/* Goal: no single failure, of any call at any time, loses or doubles anything. */
-static void one_full_disk_call(void)
+/* Goal: no failure of any call at any time, single or lasting, loses or doubles anything. */
+static void disks_that_are_full(void)
 {
-    play_all(false, ENOSPC, 0);
+    play_all(&(struct fault){.calls = DISK_CALL_CHANGE, .code = ENOSPC});
 }
 
-static void one_failing_disk_call(void)
+static void disks_that_are_broken(void)
 {
-    play_all(false, EIO, 1);
+    play_all(&(struct fault){.calls = DISK_CALL_CHANGE, .code = EIO});
 }
 
-/* Goal: nor does a disk that stays full, or broken, from any moment on. */
-static void a_disk_that_stays_full(void)
+static void writes_that_are_short(void)
 {
-    play_all(true, ENOSPC, 3);
+    play_all(&(struct fault){.calls = DISK_CALL_WRITE, .code = DISK_SHORT});
 }
 
-static void a_disk_that_stays_broken(void)
+static void syncs_that_fail(void)
 {
-    play_all(true, EIO, 5);
+    play_all(&(struct fault){.calls = DISK_CALL_SYNC, .code = EIO});
+}
+
+static void reads_that_fail(void)
+{
+    play_all(&(struct fault){.calls = DISK_CALL_READ, .code = EIO});
+}
+
+static void descriptors_that_run_out(void)
+{
+    play_all(&(struct fault){.calls = DISK_CALL_OPEN, .code = EMFILE});
+}
+
+/* Goal: the same for the process that owns the path and serves it: lock, socket, server. */
+static void owners_on_failing_machines(void)
+{
+    play_all(&(struct fault){.calls = DISK_CALL_ANY, .code = EIO, .elected = true});
+    play_all(&(struct fault){.calls = DISK_CALL_LOCK | DISK_CALL_SOCKET | DISK_CALL_OPEN,
+                             .code = EMFILE,
+                             .elected = true});
 }
 
 /* Goal: a full disk is a clear answer, and the store goes on once there is space. */
@@ -329,7 +326,7 @@ static void space_comes_back(void)
     EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
     make_specs(0);
     /* Only the log's writes fail; the sync is not reached. */
-    disk_fails(1, true, ENOSPC);
+    disk_fail(DISK_CALL_CHANGE, 1, true, ENOSPC);
     EXPECT_INT(store->ops->submit(store, "suite", 1, specs, JOBS, submitted, &error), STATUS_IO);
     EXPECT_CONTAINS(error.text, "disk is full");
     disk_is_well();
@@ -350,7 +347,7 @@ static void a_failed_disk_stops_writing(void)
     make_specs(0);
     EXPECT_OK(store->ops->submit(store, "suite", 1, specs, JOBS, submitted, &error), error);
     make_specs(1);
-    disk_fails(1, false, EIO);
+    disk_fail(DISK_CALL_CHANGE, 1, false, EIO);
     EXPECT_INT(store->ops->submit(store, "suite", 1, specs, JOBS, submitted, &error), STATUS_IO);
     disk_is_well();
     for (int i = 0; i < 2; i++) {
@@ -442,7 +439,7 @@ static void operations_share_commits(void)
     EXPECT_OK(sqlite_db_use_wal(db, &error), error);
     EXPECT_OK(sqlite_db_script(db, "CREATE TABLE numbers (id INTEGER PRIMARY KEY)", &error), error);
     EXPECT_OK(group_commit_create(db, clock_system(), NULL, &hooks, &group, &error), error);
-    int64_t syncs = __atomic_load_n(&sync_calls, __ATOMIC_SEQ_CST);
+    int64_t syncs = disk_sync_count();
     for (int i = 0; i < THREADS; i++) {
         inserters[i] = (struct inserter){.group = group, .first = 1 + i * OPERATIONS};
         EXPECT_INT(pthread_create(&threads[i], NULL, insert_numbers, &inserters[i]), 0);
@@ -450,7 +447,7 @@ static void operations_share_commits(void)
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    syncs = __atomic_load_n(&sync_calls, __ATOMIC_SEQ_CST) - syncs;
+    syncs = disk_sync_count() - syncs;
     group_commit_destroy(group);
     for (int i = 0; i < THREADS; i++) {
         EXPECT_INT(inserters[i].wrong, 0);
@@ -476,11 +473,13 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
+    disk_mount(directory);
     outcome.verdict = VERDICT_PASS;
     int failed = TEST_RUN(TEST(operations_share_commits), TEST(space_comes_back),
-                          TEST(a_failed_disk_stops_writing), TEST(one_full_disk_call),
-                          TEST(one_failing_disk_call), TEST(a_disk_that_stays_full),
-                          TEST(a_disk_that_stays_broken));
+                          TEST(a_failed_disk_stops_writing), TEST(disks_that_are_full),
+                          TEST(disks_that_are_broken), TEST(writes_that_are_short),
+                          TEST(syncs_that_fail), TEST(reads_that_fail),
+                          TEST(descriptors_that_run_out), TEST(owners_on_failing_machines));
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;

@@ -32,7 +32,27 @@ struct meddler {
     atomic_bool *stop;
     int64_t completions[COMPLETION_KIND_COUNT];
     int64_t claims;
+    /* From call number silent_from on (heartbeats not counted; 0: never) nothing is answered, until
+     * one heartbeat was not. */
+    int silent_from;
+    int calls;
+    atomic_bool silent;
+    int64_t grace_ms;
+    int64_t offline_limit_ms;
 };
+
+/* Whether this call is not answered. */
+static bool falls_silent(struct meddler *m, struct error *error)
+{
+    if (++m->calls == m->silent_from) {
+        atomic_store(&m->silent, true);
+    }
+    if (atomic_load(&m->silent)) {
+        error_set(error, STATUS_TIMEOUT, "no answer");
+        return true;
+    }
+    return false;
+}
 
 static void steal(struct meddler *m, const struct store_worker *worker, uint32_t count)
 {
@@ -61,6 +81,9 @@ static enum status meddle_claim(struct store *store, const struct store_worker *
                                 uint32_t *count, int64_t *ttl_ms, struct error *error)
 {
     struct meddler *m = (struct meddler *)store;
+    if (falls_silent(m, error)) {
+        return STATUS_TIMEOUT;
+    }
     enum status status =
         m->inner->ops->claim(m->inner, worker, max, wait_ms, leases, count, ttl_ms, error);
     m->claims++;
@@ -93,7 +116,7 @@ static enum status meddle_heartbeat(struct store *store, const struct store_work
                                     struct error *error)
 {
     struct meddler *m = (struct meddler *)store;
-    if (atomic_load(&m->mute)) {
+    if (atomic_load(&m->mute) || atomic_exchange(&m->silent, false)) {
         return error_set(error, STATUS_TIMEOUT, "no answer");
     }
     return m->inner->ops->heartbeat(m->inner, worker, progress, count, cancelled, cancelled_count,
@@ -105,6 +128,9 @@ static enum status meddle_complete(struct store *store, const struct job_complet
                                    struct error *error)
 {
     struct meddler *m = (struct meddler *)store;
+    if (falls_silent(m, error)) {
+        return STATUS_TIMEOUT;
+    }
     for (uint32_t i = 0; i < count; i++) {
         m->completions[completions[i].kind]++;
         if (completions[i].kind == COMPLETION_RELEASED) {
@@ -118,6 +144,9 @@ static enum status meddle_scenario_get(struct store *store, const char *hash, ch
                                        size_t *bytes, struct error *error)
 {
     struct meddler *m = (struct meddler *)store;
+    if (falls_silent(m, error)) {
+        return STATUS_TIMEOUT;
+    }
     return m->inner->ops->scenario_get(m->inner, hash, body, bytes, error);
 }
 
@@ -125,6 +154,9 @@ static enum status meddle_artifact_put(struct store *store, const void *data, si
                                        char hash[SHA256_HEX_BYTES], struct error *error)
 {
     struct meddler *m = (struct meddler *)store;
+    if (falls_silent(m, error)) {
+        return STATUS_TIMEOUT;
+    }
     return m->inner->ops->artifact_put(m->inner, data, bytes, hash, error);
 }
 
@@ -163,6 +195,8 @@ static struct claim_loop_stats work(struct meddler *m, uint32_t slots, bool drai
         .worker = {.worker_id = "worker", .pool = "bulk", .device = "cpu"},
         .slot_count = slots,
         .drain = drain,
+        .grace_ms = m->grace_ms,
+        .offline_limit_ms = m->offline_limit_ms,
         .stop = stop,
     };
     m->stop = stop;
@@ -587,6 +621,78 @@ static void a_stop_releases_what_runs(void)
     shop_close(&shop);
 }
 
+static void what_ends_within_the_grace_is_reported(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    atomic_bool stop = false;
+    shop_open(&shop, 0);
+    send(&shop, &order, smoke, order_options("builtin:maintain", 0));
+    meddler_init(&m, shop.store, TRICK_STOP);
+    m.grace_ms = 600000;
+    struct claim_loop_stats stats = work(&m, 4, false, &stop);
+    EXPECT_INT(stats.jobs, 4);
+    EXPECT_INT(m.claims, 1);
+    EXPECT_INT(m.completions[COMPLETION_RELEASED], 0);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], 4);
+    EXPECT_INT(status.jobs[JOB_QUEUED], order.submission.job_count - 4);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* Goal: whichever call it is at which a store falls silent, no job fails, no result is lost and
+ * none is charged as an attempt. Method: all of the first calls in turn. */
+static void a_silent_store_costs_nothing(void)
+{
+    for (int from = 1; from <= 12; from++) {
+        struct shop shop;
+        struct order order;
+        struct meddler m;
+        shop_open(&shop, 400);
+        send(&shop, &order, smoke, order_options("builtin:maintain", 0));
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.silent_from = from;
+        m.offline_limit_ms = 600000;
+        struct claim_loop_stats stats = drain(&m, 4);
+        EXPECT(m.calls > from);
+        EXPECT(stats.jobs >= order.submission.job_count);
+        EXPECT_INT(m.completions[COMPLETION_FAILED], 0);
+        struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+        EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+        order_finish(&order);
+        shop_close(&shop);
+    }
+}
+
+/* A worker that may not wait says at once what the store said, and charges nobody. */
+static void a_silence_that_lasts_ends_the_worker(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct error error;
+    struct claim_loop_stats stats;
+    atomic_bool stop = false;
+    shop_open(&shop, 0);
+    send(&shop, &order, smoke, order_options("builtin:maintain", 0));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    m.silent_from = 3;
+    const struct claim_loop_config config = {
+        .store = &m.base,
+        .worker = {.worker_id = "worker", .pool = "bulk", .device = "cpu"},
+        .slot_count = 4,
+        .drain = true,
+        .stop = &stop,
+    };
+    EXPECT_INT(claim_loop_run(&config, &stats, &error), STATUS_TIMEOUT);
+    EXPECT_CONTAINS(error.text, "no answer");
+    EXPECT_INT(m.completions[COMPLETION_FAILED], 0);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 static void cancelling_in_the_store_stops_the_rollouts(void)
 {
     struct shop shop;
@@ -698,6 +804,7 @@ int main(void)
         TEST(what_fails_is_tried_again_and_then_dead), TEST(a_full_batch_meets_finished_jobs),
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
         TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
-        TEST(a_stop_releases_what_runs), TEST(cancelling_in_the_store_stops_the_rollouts),
-        TEST(a_hanging_plugin_costs_one_job));
+        TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
+        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_hanging_plugin_costs_one_job));
 }

@@ -1,0 +1,101 @@
+/*
+ * What a server wants to know of the embedded store: counts for its metrics, and whose worker a
+ * worker is.
+ *
+ * Counting reads every job's row, on a reader's connection, so nobody waits for it but its caller;
+ * the server asks seldom.
+ */
+#include "store/sqlite_store.h"
+
+#include <string.h>
+
+enum status stats_worker_pool(struct store *base, const char *worker_id, char pool[LIMIT_ID_BYTES],
+                              struct error *error)
+{
+    struct sqlite_db *db;
+    char found[LIMIT_ID_BYTES] = "";
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_WORKER_POOL);
+    query_text(&query, worker_id);
+    if (query_row(&query)) {
+        query_column_text(&query, 0, found, sizeof found);
+    }
+    status = query_end(&query, error);
+    sqlite_store_read_end(store, db);
+    if (status == STATUS_OK) {
+        memcpy(pool, found, sizeof found);
+    }
+    return status;
+}
+
+/* The entry of a pool; pools beyond the table share its last one. */
+static struct store_pool_jobs *pool_entry(struct store_stats *stats, const char *pool)
+{
+    uint32_t count = stats->pool_count;
+    if (count > 0 && strcmp(stats->pools[count - 1].pool, pool) == 0) {
+        return &stats->pools[count - 1];
+    }
+    if (count == STORE_STATS_POOLS_MAX) {
+        struct store_pool_jobs *last = &stats->pools[count - 1];
+        memcpy(last->pool, "other", sizeof "other");
+        return last;
+    }
+    struct store_pool_jobs *entry = &stats->pools[stats->pool_count++];
+    memset(entry, 0, sizeof *entry);
+    memcpy(entry->pool, pool, strlen(pool) + 1); /* as long as the column is read */
+    return entry;
+}
+
+static enum status count_jobs(struct sqlite_store *store, struct store_stats *out,
+                              struct error *error)
+{
+    struct sqlite_db *db;
+    enum status status = sqlite_store_read_begin(store, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_POOL_JOBS);
+    while (query_row(&query)) {
+        char pool[LIMIT_ID_BYTES];
+        int64_t state = query_column_int(&query, 1);
+        query_column_text(&query, 0, pool, sizeof pool);
+        if (state >= 0 && state < JOB_STATE_COUNT) {
+            pool_entry(out, pool)->jobs[state] += query_column_int(&query, 2);
+        }
+    }
+    status = query_end(&query, error);
+    sqlite_store_read_end(store, db);
+    return status;
+}
+
+/* Leases belong to the writer thread. */
+static enum status count_workers_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct sqlite_store *store = ((void **)context)[0];
+    int64_t *count = ((void **)context)[1];
+    (void)db;
+    (void)error;
+    *count = (int64_t)store->leases.count;
+    return STATUS_OK;
+}
+
+enum status stats_read(struct store *base, struct store_stats *out, struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    memset(out, 0, sizeof *out);
+    void *context[] = {store, &out->workers_alive};
+    enum status status = sqlite_store_write(store, count_workers_op, context, error);
+    if (status == STATUS_OK) {
+        status = count_jobs(store, out, error);
+    }
+    if (status == STATUS_OK) {
+        group_commit_stats(store->group, out);
+    }
+    return status;
+}
