@@ -112,6 +112,8 @@ struct device_slot {
 struct device_counts {
     uint32_t not_finite; /* values that were NaN or infinite; 128 was written */
     uint32_t saturated;  /* |x| > 1.5 */
+    uint64_t change;     /* of the cameras: sum of |byte - byte of the newest page| */
+    uint64_t mass;       /* sum of the BEV's occupancy bytes, sub-cells 0..3 */
 };
 
 /* What running cost so far. */
@@ -174,6 +176,10 @@ struct device_ops {
     int (*page_wait)(struct device_session *session, struct device_text *why);
 
     void (*stats)(const struct device_session *session, struct device_stats *out);
+
+    /* Bytes per second of one large copy of pinned memory, to the device or from it: what spills
+     * are compared with. */
+    int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 };
 
 /* The module's one symbol. NULL never. */
