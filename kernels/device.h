@@ -131,6 +131,30 @@ struct device_info {
     uint64_t memory_bytes, free_bytes;
 };
 
+enum { DEVICE_SCALE_KINDS_MAX = 16 };
+
+/* A world step at full scale with random weights (kernels/cuda/scale.h), measured. */
+struct device_scale {
+    double step_ms, host_us;                /* by graph; the host's time to start it */
+    double eager_ms, eager_host_us;         /* launch by launch */
+    double product_flop;                    /* of a world step */
+    double product_fp8_flop;                /* of them in fp8 */
+    double attention_flop;                  /* within a frame and over the past */
+    double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
+    double parameters;
+    uint64_t weight_bytes, workspace_bytes, page_bytes;
+    uint64_t library_products, own_products; /* run so far on the vendor's library, on our kernel */
+    uint32_t launches;                       /* of a world step */
+    uint32_t same_bits;                      /* 1: graph and launches gave the same frame */
+    uint32_t finite;                         /* 1: no latent is NaN or infinite */
+    struct {
+        char name[24];
+        double ms; /* one after the other: together more than a step */
+        uint32_t launches;
+    } kind[DEVICE_SCALE_KINDS_MAX];
+    char library[128]; /* its version, or why there is none */
+};
+
 struct device_session;
 
 struct device_ops {
@@ -180,6 +204,10 @@ struct device_ops {
     /* Bytes per second of one large copy of pinned memory, to the device or from it: what spills
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
+
+    /* Opens, runs, times and closes a configuration: "student-3b", "toy". */
+    int (*scale_run)(uint32_t device, const char *config, struct device_scale *out,
+                     struct device_text *why);
 };
 
 /* The module's one symbol. NULL never. */

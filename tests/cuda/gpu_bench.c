@@ -6,7 +6,8 @@
  * "text"} for a check. Exit status 1 when a check fails. Rates are medians of repeats; a figure
  * that is a ratio has its baseline measured in the same run.
  *
- *   gpu_bench MODULE MODEL.safetensors [quick]      quick: a few ticks, small batches
+ *   gpu_bench MODULE MODEL.safetensors [quick]        quick: few ticks, small batches, plain
+ * kernels gpu_bench MODULE MODEL.safetensors scale CONFIG   a world step at full scale, or "toy"
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEATS = 5, BRANCHES = 16, AGENTS = 4, SPILL_PAGES = 64 };
+enum { REPEATS_MAX = 5, BRANCHES_MAX = 16, AGENTS = 4, SPILL_PAGES = 64 };
 
 static struct device device;
 static struct model *model;
@@ -30,7 +31,9 @@ static struct arena arena;
 static struct scenario scenario;
 static struct stage *stage;
 static bool failed;
-static bool quick;
+static bool quick; /* small numbers and plain kernels: a rehearsal */
+static uint32_t repeats = REPEATS_MAX;
+static uint32_t branches = BRANCHES_MAX;
 
 static void figure(const char *name, double value, const char *unit)
 {
@@ -155,9 +158,9 @@ static void measure_agreement(uint32_t ticks)
 /* 16 branches of one past: how long the fork takes, what they keep. */
 static void measure_fanout(void)
 {
-    struct world *world = open_on(&device, BRANCHES + 1);
-    struct action actions[BRANCHES + 1] = {0};
-    uint8_t active[BRANCHES + 1] = {1};
+    struct world *world = open_on(&device, branches + 1);
+    struct action actions[BRANCHES_MAX + 1] = {0};
+    uint8_t active[BRANCHES_MAX + 1] = {1};
     struct world_cost before;
     struct world_cost after;
     reset(world, 0, 7);
@@ -166,22 +169,23 @@ static void measure_fanout(void)
     }
     world_student_ops.cost(world, &before);
     double start = now_s();
-    for (uint32_t i = 1; i <= BRANCHES; i++) {
+    for (uint32_t i = 1; i <= branches; i++) {
         world_student_ops.slot_fork(world, 0, i);
     }
-    figure("fork", (now_s() - start) / BRANCHES * 1e6, "us");
+    figure("branches", branches, "");
+    figure("fork", (now_s() - start) / branches * 1e6, "us");
     memset(active, 1, sizeof active);
     start = now_s();
     world_student_ops.step(world, actions, active);
     double step_s = now_s() - start;
     world_student_ops.cost(world, &after);
     uint64_t pages = after.pages_peak - before.pages_peak;
-    figure("16 branches and their main line, first tick", step_s * 1e3, "ms");
-    figure("pages that 16 branches added", (double)pages, "pages");
+    figure("branches and their main line, first tick", step_s * 1e3, "ms");
+    figure("pages that the branches added", (double)pages, "pages");
     figure("pages that copies would have added",
-           (double)BRANCHES * model->config.window + BRANCHES + 1, "pages");
+           (double)branches * model->config.window + branches + 1, "pages");
     figure("bytes of a page", (double)after.page_bytes, "bytes");
-    check("branches share their past", pages <= 2 * (BRANCHES + 1), "");
+    check("branches share their past", pages <= 2 * (branches + 1), "");
     world_student_ops.close(world);
 }
 
@@ -191,8 +195,11 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
 {
     struct device_session *session = NULL;
     struct device_text why = {""};
-    const struct device_options options = {
-        .slot_count = slots, .page_count = pages, .eager = eager, .device = device.index};
+    const struct device_options options = {.slot_count = slots,
+                                           .page_count = pages,
+                                           .eager = eager,
+                                           .plain = quick,
+                                           .device = device.index};
     must(device.ops->open(&description.description, &options, &session, &why), &why);
     return session;
 }
@@ -256,14 +263,14 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
     uint32_t pages = slots * (model->config.window + 1);
     struct device_session *session = open_session(slots, eager, pages);
     uint32_t ticks = quick ? 1 : slots >= 1024 ? 4 : 20;
-    double times[REPEATS];
+    double times[REPEATS_MAX];
     struct device_stats before;
     struct device_stats after;
     fill_inputs(session, slots);
     fill_slots(session, slots, 0);
     run_tick(session);
     device.ops->stats(session, &before);
-    for (uint32_t r = 0; r < REPEATS; r++) {
+    for (uint32_t r = 0; r < repeats; r++) {
         double start = now_s();
         for (uint32_t t = 0; t < ticks; t++) {
             fill_slots(session, slots, 1 + r * ticks + t);
@@ -282,7 +289,7 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
         check("one capture", after.captures == 1, "");
     }
     device.ops->close(session);
-    return median(times, REPEATS);
+    return median(times, repeats);
 }
 
 static void measure_rates(void)
@@ -344,8 +351,8 @@ static void measure_spill(void)
     uint8_t *memory = device.ops->host_alloc(bytes * pages);
     uint8_t *frame = device.ops->host_alloc(FRAME_BYTES);
     struct device_text why = {""};
-    double down[REPEATS];
-    double up[REPEATS];
+    double down[REPEATS_MAX];
+    double up[REPEATS_MAX];
     double bus_down = 0.0;
     double bus_up = 0.0;
     CHECK(memory != NULL && frame != NULL);
@@ -354,7 +361,7 @@ static void measure_spill(void)
     for (uint32_t i = 0; i < pages; i++) {
         must(device.ops->page_make(session, i, frame, &why), &why);
     }
-    for (uint32_t r = 0; r < REPEATS; r++) {
+    for (uint32_t r = 0; r < repeats; r++) {
         double start = now_s();
         for (uint32_t i = 0; i < pages; i++) {
             must(device.ops->page_save(session, i, memory + i * bytes, &why), &why);
@@ -370,8 +377,8 @@ static void measure_spill(void)
     }
     must(device.ops->bus_rate(session, 0, &bus_down, &why), &why);
     must(device.ops->bus_rate(session, 1, &bus_up, &why), &why);
-    double spill_down = median(down, REPEATS);
-    double spill_up = median(up, REPEATS);
+    double spill_down = median(down, repeats);
+    double spill_up = median(up, repeats);
     figure("spill, device to host", spill_down / 1e9, "GB/s");
     figure("bus, device to host", bus_down / 1e9, "GB/s");
     figure("spill beside the bus, down", spill_down / bus_down, "ratio");
@@ -381,6 +388,57 @@ static void measure_spill(void)
     device.ops->host_free(memory);
     device.ops->host_free(frame);
     device.ops->close(session);
+}
+
+/* ---- full scale ---- */
+
+static void print_scale(const char *config, const struct device_scale *s)
+{
+    char name[96];
+    double flop = s->product_flop + s->attention_flop;
+    snprintf(name, sizeof name, "%s, world step", config);
+    figure(name, s->step_ms, "ms");
+    figure("world step, launch by launch", s->eager_ms, "ms");
+    figure("host time of a world step, graph", s->host_us, "us");
+    figure("host time of a world step, launch by launch", s->eager_host_us, "us");
+    figure("arithmetic of a world step", flop * 1e-12, "TFLOP");
+    figure("of it in fp8", s->product_fp8_flop * 1e-12, "TFLOP");
+    figure("rate of a world step", flop / s->step_ms * 1e-9, "TFLOP/s");
+    figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
+    figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
+    if (s->peak_bf16_flops > 0.0) {
+        /* The least time: fp8 products at their ceiling, all else at that of bf16. */
+        double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
+        double least_s =
+            (flop - fp8) / s->peak_bf16_flops + (fp8 > 0.0 ? fp8 / s->peak_fp8_flops : 0.0);
+        figure("MFU of a world step", least_s * 1e3 / s->step_ms, "ratio");
+    }
+    figure("parameters", s->parameters * 1e-9, "1e9");
+    figure("weights", (double)s->weight_bytes / 1e9, "GB");
+    figure("workspace", (double)s->workspace_bytes / 1e9, "GB");
+    figure("page", (double)s->page_bytes / 1e9, "GB");
+    figure("launches of a world step", s->launches, "");
+    figure("products on the library", (double)s->library_products, "");
+    figure("products on our kernel", (double)s->own_products, "");
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        if (s->kind[i].launches > 0) {
+            snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
+                     s->kind[i].launches);
+            figure(name, s->kind[i].ms, "ms");
+        }
+    }
+    check("library", true, s->library);
+    check("full scale: graph and launches give the same bits", s->same_bits, "");
+    check("full scale: every latent is finite", s->finite, "");
+}
+
+static int run_scale(const char *config)
+{
+    static struct device_scale scale;
+    struct device_text why = {""};
+    must(device.ops->scale_run(device.index, config, &scale, &why), &why);
+    print_scale(config, &scale);
+    return failed;
 }
 
 int main(int argc, char **argv)
@@ -394,13 +452,22 @@ int main(int argc, char **argv)
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
-    if (device_choose("cuda:0", &device, &error) != STATUS_OK ||
-        model_open(argv[2], &options, &model, &error) != STATUS_OK ||
+    if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
+        check("start", false, error.text);
+        return 1;
+    }
+    if (argc > 4 && strcmp(argv[3], "scale") == 0) {
+        return run_scale(argv[4]);
+    }
+    if (model_open(argv[2], &options, &model, &error) != STATUS_OK ||
         model_describe(model, &description, &error) != STATUS_OK) {
         check("start", false, error.text);
         return 1;
     }
     char text[512];
+    device.plain = quick;
+    repeats = quick ? 1 : REPEATS_MAX;
+    branches = quick ? 2 : BRANCHES_MAX;
     device_describe(text, sizeof text);
     check("device", true, text);
     create_stage();
