@@ -34,18 +34,23 @@ void http_metrics_finish(struct http_metrics *metrics)
     free(metrics->store_text);
 }
 
-void http_metrics_count(struct http_metrics *metrics, size_t route, int code, int64_t ns)
+void http_metrics_count(struct http_metrics *metrics, size_t route, int code)
 {
-    size_t bucket = 0;
     size_t index = 0;
     route = route < HTTP_METRICS_ROUTES_MAX ? route : HTTP_METRICS_ROUTES_MAX;
-    while (bucket < HTTP_METRICS_BUCKETS - 1 && ns > bounds_ns[bucket]) {
-        bucket++;
-    }
     while (index < HTTP_METRICS_CODES - 1 && codes[index] != code) {
         index++;
     }
     atomic_fetch_add(&metrics->routes[route].codes[index], 1);
+}
+
+void http_metrics_time(struct http_metrics *metrics, size_t route, int64_t ns)
+{
+    size_t bucket = 0;
+    route = route < HTTP_METRICS_ROUTES_MAX ? route : HTTP_METRICS_ROUTES_MAX;
+    while (bucket < HTTP_METRICS_BUCKETS - 1 && ns > bounds_ns[bucket]) {
+        bucket++;
+    }
     atomic_fetch_add(&metrics->routes[route].buckets[bucket], 1);
     atomic_fetch_add(&metrics->routes[route].ns, (uint_least64_t)ns);
 }

@@ -39,9 +39,10 @@ struct http_metrics {
 void http_metrics_init(struct http_metrics *metrics);
 void http_metrics_finish(struct http_metrics *metrics);
 
-/* A request has been answered: route index (HTTP_METRICS_ROUTES_MAX: none), code, time from its
- * first line to its last byte. */
-void http_metrics_count(struct http_metrics *metrics, size_t route, int code, int64_t ns);
+/* A request is about to be answered: route index (HTTP_METRICS_ROUTES_MAX: none) and code. */
+void http_metrics_count(struct http_metrics *metrics, size_t route, int code);
+/* It has been: the time from its first line to the answer's last byte. */
+void http_metrics_time(struct http_metrics *metrics, size_t route, int64_t ns);
 
 /* The whole text, malloc'ed, owned by the caller. */
 enum status http_metrics_text(struct http_metrics *metrics, struct store *store,

@@ -53,7 +53,7 @@ struct request {
     struct http_intake intake;
     struct http_admission admission;
     int64_t start_ns;
-    int code;           /* of the answer */
+    bool answered;
     size_t reply_bytes; /* of the answer, as counted in the budget */
 };
 
@@ -152,9 +152,9 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     if (request != NULL) {
         http_intake_finish(&request->intake);
         atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
-        if (request->code != 0) {
-            http_metrics_count(&server->metrics, request->admission.route, request->code,
-                               clock_now_ns(clock_system()) - request->start_ns);
+        if (request->answered) {
+            http_metrics_time(&server->metrics, request->admission.route,
+                              clock_now_ns(clock_system()) - request->start_ns);
         }
         struct http_connection *connection = request->connection;
         free(request);
@@ -261,7 +261,8 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
         request->reply_bytes = reply->bytes;
         atomic_fetch_add(&server->budget.bytes, reply->bytes);
     }
-    request->code = reply->code;
+    request->answered = true;
+    http_metrics_count(&server->metrics, request->admission.route, reply->code);
     http_connection_phase(request->connection, HTTP_REPLYING,
                           server->times.request_ms +
                               (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));

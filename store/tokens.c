@@ -329,7 +329,7 @@ static void random_bytes(void *out, size_t bytes)
 }
 
 /* Fills id and hash of the token and the secret's text. */
-static void draw_secret(struct token *token, char text[TOKEN_TEXT_BYTES])
+static void draw_secret(struct token *token, char text[TOKEN_SECRET_BYTES])
 {
     uint8_t secret[SHA256_BYTES]; /* as long as a digest, whose digits it borrows */
     uint8_t id[SHA256_BYTES] = {0};
@@ -337,9 +337,9 @@ static void draw_secret(struct token *token, char text[TOKEN_TEXT_BYTES])
     struct sha256 hash;
     random_bytes(secret, sizeof secret);
     sha256_to_hex(secret, digits);
-    snprintf(text, TOKEN_TEXT_BYTES, "%s%s", secret_prefix, digits);
+    snprintf(text, TOKEN_SECRET_BYTES, "%s%s", secret_prefix, digits);
     sha256_init(&hash);
-    sha256_update(&hash, text, TOKEN_TEXT_BYTES - 1);
+    sha256_update(&hash, text, TOKEN_SECRET_BYTES - 1);
     sha256_final(&hash, token->hash);
     random_bytes(id, (TOKEN_ID_BYTES - 1) / 2);
     sha256_to_hex(id, digits);
@@ -413,7 +413,7 @@ static enum status read_or_begin(const char *path, struct token_list **out, stru
     return STATUS_OK;
 }
 
-enum status tokens_add(const char *path, struct token *token, char text[TOKEN_TEXT_BYTES],
+enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SECRET_BYTES],
                        struct error *error)
 {
     struct token_list *list = NULL;

@@ -28,7 +28,7 @@ enum {
     TOKENS_MAX = 1024,
     TOKENS_PER_NAME_MAX = 2, /* live ones: the old and the new, while clients change over */
     TOKEN_ID_BYTES = 13,     /* 12 digits that name a token in lists; no part of the secret */
-    TOKEN_TEXT_BYTES = 4 + 64 + 1,
+    TOKEN_SECRET_BYTES = 4 + 64 + 1,
 };
 
 enum token_role {
@@ -70,7 +70,7 @@ enum status tokens_read(const char *path, struct token_list *out, struct error *
 /* Makes a token and adds it. Takes name, role, pool, created_s and expires_s from *token and fills
  * the rest; `text` is the secret, for the caller to show once. CONFLICT when the name has two live
  * tokens or one of another role or pool. Expired tokens are removed from the file on the way. */
-enum status tokens_add(const char *path, struct token *token, char text[TOKEN_TEXT_BYTES],
+enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SECRET_BYTES],
                        struct error *error);
 
 /* Removes the token with this id, or all with this name; *count of them. NOT_FOUND for none. */

@@ -45,18 +45,18 @@ static enum status open_output(const char *path, int *fd, struct error *error)
     return STATUS_OK;
 }
 
-static enum status write_secret(const char *path, int fd, char text[TOKEN_TEXT_BYTES],
+static enum status write_secret(const char *path, int fd, char text[TOKEN_SECRET_BYTES],
                                 struct error *error)
 {
-    char line[TOKEN_TEXT_BYTES + 1];
+    char line[TOKEN_SECRET_BYTES + 1];
     snprintf(line, sizeof line, "%s\n", text);
-    bool good = write(fd, line, TOKEN_TEXT_BYTES) == TOKEN_TEXT_BYTES;
+    bool good = write(fd, line, TOKEN_SECRET_BYTES) == TOKEN_SECRET_BYTES;
     if (path != NULL) {
         good = fsync(fd) == 0 && good;
         good = close(fd) == 0 && good;
     }
     explicit_bzero(line, sizeof line);
-    explicit_bzero(text, TOKEN_TEXT_BYTES);
+    explicit_bzero(text, TOKEN_SECRET_BYTES);
     return good ? STATUS_OK
                 : error_set(error, STATUS_IO, "%s: cannot write the token; revoke it and try again",
                             path != NULL ? path : "stdout");
@@ -96,7 +96,7 @@ static enum status add_token(const char *path, const struct token_options *optio
                              const char *name, struct error *error)
 {
     struct token token;
-    char text[TOKEN_TEXT_BYTES];
+    char text[TOKEN_SECRET_BYTES];
     int fd = -1;
     if (name == NULL) {
         return error_set(error, STATUS_USAGE, "swerve token add NAME: the name is missing");

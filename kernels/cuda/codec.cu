@@ -4,7 +4,7 @@
  * buffer, sums of a frame under masks. All sums are of integers, so their order does not matter;
  * everything else moves or rounds single numbers. Results have the bits of kernels/ref.
  */
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/act.cuh"
 
 enum {
     CODEC_THREADS = 256,

@@ -68,12 +68,53 @@ template <int threads> __global__ void named_barrier_kernel(float *out)
     out[blockIdx.x * THREADS + threadIdx.x] = threadIdx.x >= 64 ? room[threadIdx.x - 64] : 1.0f;
 }
 
+/* Warps 0, 1 meet, then read what warps 2, 3 write. */
+__global__ void others_barrier_kernel(float *out)
+{
+    SHARED(float[64], room);
+    if (threadIdx.x < 64) {
+        room[threadIdx.x] = 0.0f;
+    }
+    __syncthreads();
+    if (threadIdx.x < 64) {
+        gpu_barrier(1, 64);
+    }
+    float x = 1.0f;
+    if (threadIdx.x < 64) {
+        x = room[threadIdx.x];
+    } else {
+        room[threadIdx.x - 64] = 1.0f;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
 /* Each thread writes bytes of a word, and reads its own back. */
 __global__ void byte_kernel(float *out)
 {
     SHARED(uint8_t[THREADS], room);
     room[threadIdx.x] = (uint8_t)threadIdx.x;
     out[blockIdx.x * THREADS + threadIdx.x] = (float)room[threadIdx.x];
+}
+
+/* All lanes of a warp read a value, then one of these lanes replaces it: the others may not have
+ * read it yet. With all: the whole block reads it. */
+template <bool all, bool synchronised> __global__ void readers_kernel(float *out)
+{
+    SHARED(float[1], value);
+    if (threadIdx.x == 0) {
+        value[0] = 1.0f;
+    }
+    __syncthreads();
+    float x = all || threadIdx.x < 32 ? value[0] : 1.0f;
+    if (synchronised && all) {
+        __syncthreads();
+    } else if (synchronised) {
+        __syncwarp();
+    }
+    if (threadIdx.x == 31) {
+        value[0] = 2.0f;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
 
 /* The neighbour's byte. */
@@ -134,6 +175,16 @@ __global__ void block_race_kernel(float *out, int other)
     if (x == 3.0f) {
         out[i] = x;
     }
+}
+
+/* Both blocks read a place; one then replaces it. */
+__global__ void block_readers_kernel(float *out, float *in)
+{
+    float x = in[0];
+    if (blockIdx.x == 0 && threadIdx.x == THREADS - 1) {
+        in[0] = 2.0f * x;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
 
 __global__ void same_place_kernel(float *out)
@@ -239,9 +290,11 @@ __global__ void pending_kernel(float *out, const float *in)
 
 /* ---- host code ---- */
 
+/* Two of these in the other order give something else. */
 __global__ void scale_kernel(float *x, float by)
 {
-    x[blockIdx.x * THREADS + threadIdx.x] *= by;
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    x[i] = x[i] * by + 1.0f;
 }
 
 static float host[COUNT];
@@ -286,8 +339,8 @@ static bool two_streams(const bench &b, bool waits)
     return fetch(b) && all_are(3.0f);
 }
 
-/* A graph of two branches, replayed twice: 1 * 2 * 3 and the same again. The factor changes after
- * the capture, which must not matter. */
+/* A graph of two branches, replayed twice: (1 * 2 + 1) * 3 + 1 = 10, (10 * 2 + 1) * 3 + 1 = 64. The
+ * factor changes after the capture, which must not matter. */
 static bool graph(const bench &b, bool joins)
 {
     cudaGraph_t captured;
@@ -312,7 +365,7 @@ static bool graph(const bench &b, bool joins)
     cudaGraphLaunch(exec, b.stream);
     cudaStreamSynchronize(b.stream);
     cudaGraphExecDestroy(exec);
-    return by == 5.0f && fetch(b) && all_are(36.0f);
+    return by == 5.0f && fetch(b) && all_are(64.0f);
 }
 
 /* The captured pointer is freed before the replay. */
@@ -363,6 +416,16 @@ static bool launch_shared(const bench &b, const char *name)
         LAUNCH((named_barrier_kernel<THREADS>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("named barrier of too few")) {
         LAUNCH((named_barrier_kernel<64>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("named barrier of others")) {
+        LAUNCH(others_barrier_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a warp")) {
+        LAUNCH((readers_kernel<false, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a warp without __syncwarp")) {
+        LAUNCH((readers_kernel<false, false>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a block")) {
+        LAUNCH((readers_kernel<true, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a block without barrier")) {
+        LAUNCH((readers_kernel<true, false>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("bytes")) {
         LAUNCH(byte_kernel, 2, THREADS, 0, b.stream, b.out);
     } else if (IS("bytes of others")) {
@@ -406,6 +469,8 @@ static bool launch_device(const bench &b, const char *name)
         LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 0);
     } else if (IS("other block")) {
         LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 1);
+    } else if (IS("two blocks read")) {
+        LAUNCH(block_readers_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
     } else if (IS("two blocks write")) {
         LAUNCH(same_place_kernel, 2, THREADS, 0, b.stream, b.out);
     } else if (IS("atomics")) {
@@ -497,6 +562,11 @@ extern "C" const struct planted planted_all[] = {
     {"lanes without __syncwarp", SIMT_RACE},
     {"named barrier", nullptr},
     {"named barrier of too few", SIMT_RACE},
+    {"named barrier of others", SIMT_RACE},
+    {"readers of a warp", nullptr},
+    {"readers of a warp without __syncwarp", SIMT_RACE},
+    {"readers of a block", nullptr},
+    {"readers of a block without barrier", SIMT_RACE},
     {"bytes", nullptr},
     {"bytes of others", SIMT_RACE},
     {"shared object", nullptr},
@@ -514,9 +584,12 @@ extern "C" const struct planted planted_all[] = {
     {"global variable", SIMT_BOUNDS},
     {"own block", nullptr},
     {"other block", SIMT_RACE},
+    {"two blocks read", SIMT_RACE},
     {"two blocks write", SIMT_RACE},
     {"atomics", nullptr},
+#ifndef __clang__ /* which does not check copies of whole structs */
     {"misaligned vector", SIMT_MISALIGNED},
+#endif
     {"two barriers", SIMT_DIVERGENT},
     {"early exit", SIMT_DIVERGENT},
     {"lonely lane", SIMT_DEADLOCK},

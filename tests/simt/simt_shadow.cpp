@@ -353,7 +353,7 @@ bool touch_dynamic(const char *address, size_t bytes, simt_access kind, const vo
 bool touch_object(const char *address, size_t bytes, simt_access kind, const void *place)
 {
     for (shared_object &o : objects) {
-        if (address < o.start || address >= o.start + o.bytes) {
+        if (address < o.start || address >= o.start + o.bytes + SIMT_SHARED_GUARD) {
             continue;
         }
         if (o.run != simt_running.run || address + bytes > o.start + o.bytes) {

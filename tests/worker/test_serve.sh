@@ -8,10 +8,11 @@
 set -u -o pipefail
 swerve=$(realpath "$1")
 work=$(mktemp -d /tmp/swerve-serve-XXXXXX)
+secrets=$(mktemp -d /tmp/swerve-serve-XXXXXX) # planners can see what lies in the worker's directory
 server=0
 cleanup() {
     [ "$server" = 0 ] || kill -9 "$server" 2>/dev/null
-    rm -rf "$work"
+    rm -rf "$work" "$secrets"
 }
 trap cleanup EXIT
 cd "$work" || exit 1
@@ -135,9 +136,63 @@ refuses_the_clear_beyond_loopback() {
     says err "the path of a database"
 }
 
-echo "1..4" >&3
+# as NAME COMMAND..: with that token, trusting the first certificate.
+as() { SWERVE_CA_FILE=one.cert SWERVE_TOKEN_FILE="$secrets/$1" "${@:2}"; }
+certificate() { # NAME: NAME.cert and NAME.key
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+        -addext subjectAltName=IP:127.0.0.1 -keyout "$1.key" -out "$1.cert" 2>/dev/null
+}
+
+tokens_and_tls_from_end_to_end() {
+    certificate one
+    certificate two
+    cp one.cert now.cert && cp -p one.key now.key
+    code 0 "$swerve" token add alice --role submit --store t.db --output "$secrets/alice"
+    code 0 "$swerve" token add workers --role worker --pool bulk --store t.db --output "$secrets/worker"
+    [ "$(stat -c %a "$secrets"/* t.db.tokens | sort -u)" = 600 ] || fail "tokens can be read by others"
+    start --store t.db --listen 0.0.0.0:0 --tls-cert now.cert --tls-key now.key || return
+    local https="https://127.0.0.1:${url##*:}"
+    [[ $url == https://0.0.0.0:* ]] || fail "expected an https URL, found $url"
+    code 4 env SWERVE_CA_FILE=one.cert "$swerve" status --store "$https"
+    code 0 as alice "$swerve" submit suite.json --store "$https"
+    code 4 as alice "$swerve" worker --store "$https" --drain
+    code 0 as worker "$swerve" worker --store "$https" --drain
+    code 0 as alice "$swerve" status --store "$https"
+    says out "4 done"
+    # A revoked token and a new certificate take effect while the server runs.
+    code 0 "$swerve" token revoke workers --store t.db
+    code 4 as worker "$swerve" worker --store "$https" --drain
+    cp two.cert now.cert && cp -p two.key now.key
+    kill -HUP "$server"
+    until curl -sf --cacert two.cert "$https/healthz" >/dev/null; do sleep 0.02; done
+    ! grep -q "$(tail -c 60 "$secrets/alice")" serve.err t.db.tokens || fail "a token was written down"
+    stop TERM 0
+}
+
+token_command_says_what_is_wrong() {
+    code 0 "$swerve" token add bob --role read --tokens b.tokens
+    grep -qx 'swt_[0-9a-f]\{64\}' out || fail "expected a token on stdout, found $(cat out)"
+    code 0 "$swerve" token ls --tokens b.tokens
+    says out bob
+    ! grep -q swt_ out || fail "a secret is listed"
+    code 0 "$swerve" token ls --tokens b.tokens --json
+    says out '"role": "read"'
+    code 2 "$swerve" token add eve --role root --tokens b.tokens
+    says err "expected read, submit, worker or admin"
+    code 2 "$swerve" token add eve --role worker --tokens b.tokens
+    says err "needs the pool"
+    chmod 644 b.tokens
+    code 3 "$swerve" token ls --tokens b.tokens
+    says err "0600"
+    code 3 "$swerve" serve --store b.db --tokens b.tokens --listen 127.0.0.1:0
+    says err "0600"
+}
+
+echo "1..6" >&3
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing
 t refuses_the_clear_beyond_loopback
+t tokens_and_tls_from_end_to_end
+t token_command_says_what_is_wrong
 exit $((failed > 0))
