@@ -124,6 +124,7 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
         .device = backend->device.index,
         .slot_count = backend->batch,
         .page_count = frame_count,
+        .plain = backend->device.plain,
     };
     enum status status = model_describe(backend->model, &model, error);
     if (status != STATUS_OK) {

@@ -4,7 +4,6 @@
 #include "engine/device.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,10 +105,9 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
     }
     *out = (struct device){.ops = ops, .index = index};
     if (info.major > 0) {
-        snprintf(out->backend, sizeof out->backend, "%.32s-sm%u%u", ops->name, info.major,
-                 info.minor);
+        snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u", info.major, info.minor);
     } else {
-        snprintf(out->backend, sizeof out->backend, "%.32s", ops->name);
+        snprintf(out->backend, sizeof out->backend, "cuda:%.32s", ops->name);
     }
     return STATUS_OK;
 }
@@ -121,7 +119,7 @@ enum status device_choose(const char *name, struct device *out, struct error *er
     char rest = 0;
     bool automatic = strcmp(name, "auto") == 0;
     if (strcmp(name, "cpu") == 0) {
-        *out = (struct device){0};
+        *out = (struct device){.backend = "cpu"};
         return STATUS_OK;
     }
     if (!automatic && sscanf(name, "cuda:%4u%c", &index, &rest) != 1) {
@@ -133,7 +131,7 @@ enum status device_choose(const char *name, struct device *out, struct error *er
         status = use(ops, index, out, error);
     }
     if (status != STATUS_OK && automatic) {
-        *out = (struct device){0};
+        *out = (struct device){.backend = "cpu"};
         return STATUS_OK;
     }
     if (status != STATUS_OK) {

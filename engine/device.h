@@ -8,13 +8,16 @@
 #include "base/status.h"
 #include "kernels/device.h"
 
+#include <stdbool.h>
+
 enum { DEVICE_NAME_BYTES = 64 };
 
 /* A device that worlds may run on, or the CPU. */
 struct device {
     const struct device_ops *ops; /* NULL: the CPU */
     uint32_t index;
-    /* What of the device decides a rollout's bits: "cuda-sm90"; "" on the CPU. */
+    bool plain; /* the device's simplest kernels, which no caller but tests wants */
+    /* What of the device decides a rollout's bits: "cuda:sm_90"; "cpu". */
     char backend[DEVICE_NAME_BYTES];
 };
 

@@ -1,11 +1,18 @@
 #!/usr/bin/env python3
-"""Soak of the main job: many short jobs while processes are killed, then an audit of what is left.
+"""Soak: many short jobs while processes are killed, then an audit of what is left.
 
-A worker of `swerve run` is killed (-9) every --kill-ms milliseconds, and `swerve run` itself
---kills-of-run times: once while it submits, then while it runs; each time the same command is
-started again. When it ends by itself, the store is read with SQLite and through the command line:
-every job ended exactly once, no outcome is lost or doubled, the money adds up to the last unit, the
-files are whole, no process is left, and replays give the same drives.
+A fleet (the default): `swerve serve` and workers that know nothing but its URL. A worker is killed
+(-9) every --kill-ms milliseconds and replaced, the server every --server-kill-s seconds and started
+again, from before the jobs are submitted until all have ended. Beside it, small batches of jobs that
+nobody claims are submitted one after the other: what was acknowledged must be there at the end.
+
+The main job (--mode run): a worker of `swerve run` is killed every --kill-ms milliseconds, and
+`swerve run` itself --kills-of-run times: once while it submits, then while it runs; each time the
+same command is started again.
+
+When all has ended, the store is read with SQLite and through the command line: every job ended
+exactly once, no outcome is lost or doubled, the money adds up to the last unit, the files are
+whole, no process is left, and replays give the same drives.
 
 Prints what it did and one line of verdict; exit status 0 when everything held, else 1.
 """
@@ -14,9 +21,11 @@ import argparse
 import ctypes
 import ctypes.util
 import hashlib
+import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -120,14 +129,13 @@ def processes_with(text):
 
 
 class Killer(threading.Thread):
-    """Kills one random worker of the present `swerve run` per period."""
+    """Kills one random worker per period."""
 
-    def __init__(self, directory, period_s, seed):
+    def __init__(self, find, period_s, seed):
         super().__init__(daemon=True)
-        self.directory = directory
+        self.find = find  # the pids of those who may be killed
         self.period_s = period_s
         self.random = random.Random(seed)
-        self.run_pid = 0
         self.kills = 0
         self.idle = 0
         self.ending = threading.Event()
@@ -137,8 +145,7 @@ class Killer(threading.Thread):
         while not self.ending.is_set():
             due = max(due + self.period_s, time.monotonic())
             self.ending.wait(max(0.0, due - time.monotonic()))
-            workers = [pid for pid, parent, arguments in processes_with(self.directory)
-                       if parent == self.run_pid and "worker" in arguments[1:2]]
+            workers = self.find()
             if not workers or self.ending.is_set():
                 self.idle += 1
                 continue
@@ -160,6 +167,7 @@ class Soak:
                         "--planner", options.planner]
         if options.planner.startswith("exec:"):
             self.command[-1] += " " + directory  # an argument to know its processes by
+        self.run_pid = 0
         self.random = random.Random(options.seed)
         self.log = open(os.path.join(directory, "stderr.log"), "wb")
         self.problems = []
@@ -198,17 +206,21 @@ class Soak:
         out = open(os.path.join(self.directory, "run.json"), "wb")
         process = subprocess.Popen(self.command, stdout=out, stderr=self.log)
         out.close()
-        self.killer.run_pid = process.pid
+        self.run_pid = process.pid
         return process
 
+    def workers_of_run(self):
+        return [pid for pid, parent, arguments in processes_with(self.directory)
+                if parent == self.run_pid and "worker" in arguments[1:2]]
+
     def kill_run(self, process):
-        self.killer.run_pid = 0
+        self.run_pid = 0
         process.kill()
         process.wait()
 
     def run(self):
         self.start_s = time.monotonic()
-        self.killer = Killer(self.directory, self.options.kill_ms / 1000, self.options.seed)
+        self.killer = Killer(self.workers_of_run, self.options.kill_ms / 1000, self.options.seed)
         self.killer.start()
         jobs = self.options.jobs
         marks = [(k + 0.8 * self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
@@ -255,6 +267,9 @@ class Soak:
     def audit(self):
         self.check_processes()
         self.database = sqlite3.connect("file:%s?mode=ro" % self.store, uri=True)
+        names = self.rows("SELECT name FROM suites WHERE name LIKE 'soak-%'")
+        self.check(len(names) == 1, "expected one suite of the soak, found %s" % names)
+        self.suite = names[0][0]
         self.check_database()
         self.check_jobs()
         self.check_outcomes()
@@ -290,16 +305,19 @@ class Soak:
         self.check(self.rows("PRAGMA foreign_key_check") == [], "PRAGMA foreign_key_check")
 
     def check_jobs(self):
-        states = dict(self.rows("SELECT state, COUNT(*) FROM jobs GROUP BY state"))
+        states = dict(self.rows("SELECT state, COUNT(*) FROM jobs WHERE suite IN"
+                                " (SELECT id FROM suites WHERE name LIKE 'soak-%') GROUP BY state"))
         self.check(states == {2: self.options.jobs}, "expected %d jobs, all done; found %s" % (
             self.options.jobs, {STATES[state]: count for state, count in states.items()}))
+        self.none("every job has ended", "SELECT id FROM jobs WHERE state < 2")
         self.none("a job has one spec and a key of its own",
                   "SELECT key FROM job_specs GROUP BY suite, key HAVING COUNT(*) <> 1"
                   " UNION SELECT id FROM jobs WHERE id NOT IN (SELECT job FROM job_specs)")
         self.none("a scenario and a seed are one job",
-                  "SELECT scenario_id, seed FROM job_specs GROUP BY 1, 2 HAVING COUNT(*) <> 1")
+                  "SELECT scenario_id, seed FROM job_specs GROUP BY suite, 1, 2"
+                  " HAVING COUNT(*) <> 1")
         counted = self.rows("SELECT jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
-                            " jobs_cancelled FROM suites")
+                            " jobs_cancelled FROM suites WHERE name LIKE 'soak-%'")
         self.check(counted == [(0, 0, self.options.jobs, 0, 0, 0)],
                    "the suite's counters: %s" % counted)
 
@@ -307,7 +325,9 @@ class Soak:
         found = {}
         for job, branch in self.rows("SELECT job, branch_id FROM outcomes"):
             found.setdefault(job, []).append(branch)
-        wrong = [job for job, scenario in self.rows("SELECT job, scenario_id FROM job_specs")
+        wrong = [job for job, scenario in self.rows(
+            "SELECT job, scenario_id FROM job_specs WHERE suite IN"
+            " (SELECT id FROM suites WHERE name LIKE 'soak-%')")
                  if sorted(found.pop(job, [])) != self.branches[scenario]]
         self.check(not wrong and not found, "outcomes lost or doubled in %d jobs, first %s" % (
             len(wrong) + len(found), (wrong + sorted(found))[:1]))
@@ -319,7 +339,7 @@ class Soak:
                   " GROUP BY s.scenario_id, s.seed, o.branch_id"
                   " HAVING COUNT(DISTINCT o.trace_hash) <> 1")
         counted = self.rows("SELECT rollouts_pass, rollouts_fail, rollouts_planner_error,"
-                            " rollouts_flagged FROM suites")[0]
+                            " rollouts_flagged FROM suites WHERE name LIKE 'soak-%'")[0]
         verdicts = dict(self.rows("SELECT verdict, COUNT(*) FROM outcomes GROUP BY verdict"))
         self.check(counted == tuple(verdicts.get(v, 0) for v in range(len(VERDICTS))),
                    "the suite's verdicts: %s, the outcomes': %s" % (counted, verdicts))
@@ -331,7 +351,7 @@ class Soak:
                   " OR (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id) <> j.epoch")
         self.none("a job was accepted once, in its current epoch",
                   "SELECT j.id FROM jobs j LEFT JOIN attempts a ON a.job = j.id AND a.ending = 0"
-                  " GROUP BY j.id HAVING COUNT(a.epoch) <> 1 OR MAX(a.epoch) <> j.epoch")
+                  " WHERE j.state = 2 GROUP BY j.id HAVING COUNT(a.epoch) <> 1 OR MAX(a.epoch) <> j.epoch")
         self.none("an attempt costs at least what its outcomes cost",
                   "SELECT a.job FROM attempts a JOIN outcomes o ON o.job = a.job"
                   " AND o.epoch = a.epoch GROUP BY a.job, a.epoch"
@@ -411,12 +431,13 @@ class Soak:
                        (self.options.jobs // SCENARIOS + (index < self.options.jobs % SCENARIOS))
                        for index in range(min(SCENARIOS, self.options.jobs)))
         self.check(len(ids) == expected, "%d outcomes, expected %d" % (len(ids), expected))
-        with open(os.path.join(self.directory, "run.json")) as file:
-            try:
-                run = json.load(file)
-            except ValueError as problem:
-                return self.check(False, "run --json: %s" % problem)
-        reports = {"run": run, "report": json.loads(self.swerve("report", "--json") or "{}")}
+        reports = {"report": json.loads(self.swerve("report", self.suite, "--json") or "{}")}
+        if self.options.mode == "run":
+            with open(os.path.join(self.directory, "run.json")) as file:
+                try:
+                    reports["run"] = json.load(file)
+                except ValueError as problem:
+                    return self.check(False, "run --json: %s" % problem)
         for name, report in reports.items():
             listed = report.get("outcomes", [])
             self.check(report.get("rollouts") == expected and sorted(listed) == ids,
@@ -432,7 +453,8 @@ class Soak:
             cost = sum(value[3] for value in totals["ledger"].values())
             self.check(round(report.get("billed_usd", -1) * 1e6) == cost,
                        "%s --json: billed_usd" % name)
-        status = json.loads(self.swerve("status", "--json") or '{"suites": [{}]}')["suites"][0]
+        status = json.loads(self.swerve("status", self.suite, "--json") or '{"suites": [{}]}')
+        status = status["suites"][0]
         self.check(status.get("done") == self.options.jobs and status.get("rollouts") == expected,
                    "status --json: %s" % status)
 
@@ -455,12 +477,195 @@ class Soak:
         self.database.close()
 
 
+class Acknowledged(threading.Thread):
+    """Submits batches of jobs that nobody claims, and remembers those that were acknowledged."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port = port
+        self.keys = []
+        self.unanswered = 0
+        self.ending = threading.Event()
+
+    def job(self, number):
+        return {"key": "key-%d" % number, "suite_id": "acknowledged", "scenario_id": "none",
+                "scenario_hash": "", "planner": "builtin:reference", "planner_hash": "a" * 64,
+                "pool": "nobody", "tier": "object", "model_hash": "", "sampler": "",
+                "backend": "cpu", "revision": "b" * 64, "seed": number, "priority": 0,
+                "rollout_count": 1, "attempts_max": 3, "parent_job_id": 0, "prefix_key": "",
+                "audit_key": ""}
+
+    def run(self):
+        number = 0
+        while not self.ending.wait(0.02):
+            batch = [self.job(number + i) for i in range(5)]
+            number += len(batch)
+            try:
+                code, _ = call(self.port, "POST", "/v1/suites/acknowledged/jobs", {"jobs": batch})
+            except (OSError, http.client.HTTPException):
+                self.unanswered += 1
+                continue
+            if code == 200:
+                self.keys += [job["key"] for job in batch]
+
+
+def call(port, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None,
+                           {"Content-Type": "application/json"} if body is not None else {})
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    finally:
+        connection.close()
+
+
+class FleetSoak(Soak):
+    """A server, and workers that know nothing but its URL."""
+
+    def __init__(self, options, directory):
+        super().__init__(options, directory)
+        self.port = 0
+        self.workers = {}  # pid: process
+        self.mutex = threading.Lock()
+        self.server_kills = 0
+
+    def start_server(self):
+        server = subprocess.Popen(
+            [self.options.binary, "serve", "--store", self.store, "--listen",
+             "127.0.0.1:%d" % self.port], stdout=subprocess.PIPE, stderr=self.log)
+        line = server.stdout.readline().decode().strip()
+        if not line:
+            raise RuntimeError("swerve serve: exit status %d" % server.wait())
+        self.port = int(line.rpartition(":")[2])
+        return server
+
+    def start_worker(self):
+        worker = subprocess.Popen(
+            [self.options.binary, "worker", "--store", "http://127.0.0.1:%d" % self.port, "--pool",
+             "bulk", "--slots", "4", "--with-parent", "--id", os.path.basename(self.directory)],
+            stderr=self.log)
+        with self.mutex:
+            self.workers[worker.pid] = worker
+
+    def killable(self):
+        """Those who are up and about: a process that has not begun its main is no test."""
+        with self.mutex:
+            return [pid for pid, worker in self.workers.items() if worker.poll() is None]
+
+    def replace_workers(self):
+        with self.mutex:
+            gone = [pid for pid, worker in self.workers.items() if worker.poll() is not None]
+            for pid in gone:
+                code = self.workers.pop(pid).returncode
+                if code != -signal.SIGKILL:
+                    self.check(False, "a worker ended by itself: exit status %d" % code)
+        for _ in gone:
+            self.start_worker()
+
+    def ended(self):
+        try:
+            _, text = call(self.port, "GET", "/v1/suites")
+            names = [name for name in json.loads(text)["suites"] if name.startswith("soak-")]
+            if not names:
+                return 0
+            code, text = call(self.port, "GET", "/v1/suites/" + names[0])
+        except (OSError, http.client.HTTPException):
+            return 0
+        jobs = json.loads(text)["jobs"] if code == 200 else {}
+        return sum(jobs.get(state, 0) for state in STATES[2:])
+
+    def finish_server(self, server):
+        server.send_signal(signal.SIGTERM)
+        self.check(server.wait(60) == 0, "swerve serve: exit status %d" % server.returncode)
+
+    def run(self):
+        self.start_s = time.monotonic()
+        server = self.start_server()
+        self.killer = Killer(self.killable, self.options.kill_ms / 1000, self.options.seed)
+        self.acknowledged = Acknowledged(self.port)
+        self.acknowledged.start()
+        submit = subprocess.Popen(
+            [self.options.binary, "submit", self.suite_path, "--store",
+             "http://127.0.0.1:%d" % self.port, "--planner", self.options.planner],
+            stdout=subprocess.DEVNULL, stderr=self.log)
+        for _ in range(self.options.workers):
+            self.start_worker()
+        self.killer.start()
+        due_s = time.monotonic() + self.options.server_kill_s
+        looked_s = shown_s = 0.0
+        ended = 0
+        while ended < self.options.jobs:
+            now_s = time.monotonic()
+            self.replace_workers()
+            if now_s > due_s:
+                server.kill()
+                server.wait()
+                self.server_kills += 1
+                server = self.start_server()
+                due_s = time.monotonic() + self.options.server_kill_s
+            if now_s - looked_s > 0.5:
+                looked_s = now_s
+                ended = max(ended, self.ended())
+                if ended >= self.options.calm * self.options.jobs:
+                    self.killer.ending.set()
+            if now_s - shown_s > 10:
+                shown_s = now_s
+                self.say("%d of %d jobs ended, %d kills of workers, %d of the server" % (
+                    ended, self.options.jobs, self.killer.kills, self.server_kills))
+            if now_s - self.start_s > self.options.limit_s:
+                self.check(False, "not done after %d s" % self.options.limit_s)
+                break
+            time.sleep(0.02)
+        self.wall_s = time.monotonic() - self.start_s
+        self.killer.ending.set()
+        self.killer.join()
+        self.check(submit.wait(60) == 0, "swerve submit: exit status %d" % submit.returncode)
+        self.acknowledged.ending.set()
+        self.acknowledged.join()
+        self.stop_workers()
+        self.finish_server(server)
+        self.check(self.server_kills > 0, "the jobs ended before the server was killed")
+        self.say("done: %.0f jobs/s, %d kills of workers, %d of the server" % (
+            self.options.jobs / self.wall_s, self.killer.kills, self.server_kills))
+        self.check_acknowledged()
+
+    def stop_workers(self):
+        with self.mutex:
+            for worker in self.workers.values():
+                if worker.poll() is None:
+                    worker.terminate()
+            for worker in self.workers.values():
+                code = worker.wait(60)
+                self.check(code in (0, -signal.SIGKILL), "a worker: exit status %d" % code)
+
+    def check_acknowledged(self):
+        """Then nobody wants these jobs any more."""
+        database = sqlite3.connect("file:%s?mode=ro" % self.store, uri=True)
+        there = {row[0] for row in database.execute(
+            "SELECT key FROM job_specs WHERE suite IN"
+            " (SELECT id FROM suites WHERE name = 'acknowledged')")}
+        database.close()
+        missing = set(self.acknowledged.keys) - there
+        self.check(not missing, "%d acknowledged jobs are lost, first %s" % (
+            len(missing), sorted(missing)[:1]))
+        self.check(len(self.acknowledged.keys) > 0, "no submission was acknowledged")
+        self.say("%d jobs acknowledged beside it, all there; %d batches unanswered" % (
+            len(self.acknowledged.keys), self.acknowledged.unanswered))
+        self.swerve("cancel", "acknowledged")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mode", choices=("fleet", "run"), default="fleet")
     parser.add_argument("--jobs", type=int, default=20000)
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--server-kill-s", type=float, default=5,
+                        help="fleet: period of the kills of the server")
     parser.add_argument("--kill-ms", type=int, default=200, help="period of the kills of workers")
-    parser.add_argument("--kills-of-run", type=int, default=2)
+    parser.add_argument("--kills-of-run", type=int, default=2, help="mode run")
+    parser.add_argument("--calm", type=float, default=1,
+                        help="fleet: kill workers until this share of the jobs has ended (1)")
     parser.add_argument("--replays", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of what is chosen by chance")
     parser.add_argument("--planner", default="builtin:reference")
@@ -471,26 +676,30 @@ def main():
     if not os.access(options.binary, os.X_OK):
         parser.error("%s: no such program; build first or name it with --binary" % options.binary)
     directory = tempfile.mkdtemp(prefix="swerve-soak-")
-    print("%d jobs, %d workers, one killed every %d ms, swerve run killed %d times; seed %d; %s" % (
-        options.jobs, options.workers, options.kill_ms, options.kills_of_run, options.seed,
-        directory), flush=True)
-    soak = Soak(options, directory)
+    of_whom = ("server killed every %g s" % options.server_kill_s if options.mode == "fleet" else
+               "swerve run killed %d times" % options.kills_of_run)
+    print("%d jobs, %d workers, one killed every %d ms, %s; seed %d; %s" % (
+        options.jobs, options.workers, options.kill_ms, of_whom, options.seed, directory),
+          flush=True)
+    soak = (FleetSoak if options.mode == "fleet" else Soak)(options, directory)
     try:
         soak.run()
         soak.audit()
     finally:
         soak.log.close()
         with open(os.path.join(directory, "stderr.log"), errors="replace") as file:
-            lines = file.read().splitlines()
+            lines = re.sub(r"worker \S+ is gone; \d+ of", "worker .. is gone; some of",
+                           file.read()).splitlines()
         for line in sorted(set(lines))[:20]:
             print("    stderr  %d times: %s" % (lines.count(line), line))
         if options.keep or soak.problems:
             print("kept: " + directory)
         else:
             shutil.rmtree(directory)
-    print("%s: %d jobs in %.1f s, %d kills of workers, %d of swerve run, %d problems" % (
+    print("%s: %d jobs in %.1f s, %d kills of workers, %d of %s, %d problems" % (
         "soak FAILED" if soak.problems else "soak passed", options.jobs, soak.wall_s,
-        soak.killer.kills, options.kills_of_run, len(soak.problems)))
+        soak.killer.kills, *((soak.server_kills, "the server") if options.mode == "fleet" else
+                             (options.kills_of_run, "swerve run")), len(soak.problems)))
     return 1 if soak.problems else 0
 
 

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "store/bench_client.h"
 #include "store/bench_parts.h"
+#include "store/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -244,7 +245,10 @@ static enum status start_server(struct fleet_bench *bench, struct error *error)
         return status;
     }
     bench->port = ntohs(address.sin_port);
-    return store_server_start(bench->store, fd, NULL, &bench->server, error);
+    /* All of the fleet comes from one address. */
+    const struct store_server_options options = {.connections_max = STORE_BENCH_WORKERS_MAX,
+                                                 .peer_connections_max = STORE_BENCH_WORKERS_MAX};
+    return store_server_start_with(bench->store, fd, NULL, &options, &bench->server, error);
 }
 
 static enum status prepare(struct fleet_bench *bench, struct error *error)

@@ -373,7 +373,7 @@ static enum status claim_op(struct sqlite_db *db, void *context, struct error *e
         status = worker_row(call, db, error);
     }
     if (status == STATUS_OK) {
-        status = leases_renew(&store->leases, call->worker->worker_id, until_ns, &lease, error);
+        status = lease_renew(store, db, call->worker->worker_id, until_ns, &lease, error);
     }
     if (status == STATUS_OK) {
         group_commit_sweep_by(store->group, until_ns);

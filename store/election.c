@@ -75,20 +75,28 @@ static void write_pid(int fd)
     }
 }
 
+/* Why a store that may only be read cannot be opened, and what to do. `what` of `path` is refused.
+ */
+static enum status say_read_only(const struct election *election, const char *what,
+                                 const char *path, int reason, struct error *error)
+{
+    const char *slash = strrchr(election->path, '/');
+    return error_set(error, STATUS_STORE,
+                     "%.300s: cannot open the store's %s for writing (%s). Even reading a store "
+                     "needs to write to it and in its directory (%.*s): get the right to, or copy "
+                     "the store's files (%.300s, -wal and .artifacts beside it) to a directory of "
+                     "your own and open the copy",
+                     path, what, strerror(reason),
+                     slash != NULL ? (int)(slash - election->path) + 1 : 1,
+                     slash != NULL ? election->path : ".", election->path);
+}
+
 /* *fd: the lock, held; -1: somebody else holds it. */
 static enum status try_lock(const struct election *election, int *fd, struct error *error)
 {
     int lock = open(election->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0 && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-        const char *slash = strrchr(election->lock_path, '/');
-        return error_set(error, STATUS_STORE,
-                         "%s: cannot open the store's lock file for writing (%s). Even reading a "
-                         "store needs to write in its directory (%.*s): get the right to, or copy "
-                         "the store's files (%s, -wal and .artifacts beside it) to a directory of "
-                         "your own and open the copy",
-                         election->lock_path, strerror(errno),
-                         slash != NULL ? (int)(slash - election->lock_path) + 1 : 1,
-                         slash != NULL ? election->lock_path : ".", election->path);
+        return say_read_only(election, "lock file", election->lock_path, errno, error);
     }
     if (lock < 0) {
         return error_set(error, STATUS_STORE, "%s: cannot open the store's lock file: %s",
@@ -176,6 +184,9 @@ static enum status become_owner(struct election *election, int lock_fd, struct e
 {
     struct store *owned = NULL;
     int listen_fd = -1;
+    if (faccessat(AT_FDCWD, election->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        return say_read_only(election, "database", election->path, errno, error);
+    }
     enum status status = election->embedded(election->path, &election->config, &owned, error);
     if (status != STATUS_OK) {
         return status;

@@ -25,6 +25,14 @@ enum status http_body_parse(struct http_exchange *exchange, struct error *error)
                          "one may take %zu",
                          HTTP_DOCUMENT_BYTES_MAX, memory_bytes);
     }
+    struct http_budget *budget = exchange->context->budget;
+    if (budget != NULL) {
+        if (!http_budget_take(&budget->bytes, memory_bytes, HTTP_BUFFERED_BYTES_MAX)) {
+            return error_set(error, STATUS_BUSY,
+                             "request body: the server holds too many bodies, try again");
+        }
+        exchange->document_bytes = memory_bytes;
+    }
     enum status status =
         json_read_text("request body", text, request->body_bytes, &exchange->body_root, error);
     exchange->body = json_cursor_root("request body", exchange->body_root);
@@ -35,6 +43,14 @@ enum status http_body_empty(const struct http_exchange *exchange, struct error *
 {
     static const char *const keys[] = {NULL};
     return json_object_begin(&exchange->body, keys, error);
+}
+
+void http_body_finish(struct http_exchange *exchange)
+{
+    json_decref(exchange->body_root);
+    if (exchange->document_bytes > 0) {
+        atomic_fetch_sub(&exchange->context->budget->bytes, exchange->document_bytes);
+    }
 }
 
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,

@@ -25,7 +25,8 @@ struct http_exchange {
     char ids[HTTP_CAPTURES_MAX][HTTP_CAPTURE_BYTES];
     struct http_query_entry query[HTTP_QUERY_MAX];
     size_t query_count;
-    json_t *body_root; /* once it is parsed; owned by http_route */
+    json_t *body_root;     /* once it is parsed; owned by http_route */
+    size_t document_bytes; /* what it takes of the server's budget */
     struct json_cursor body;
     json_t *reply; /* a JSON reply; NULL with `data` set: that instead */
     char *data;
@@ -42,6 +43,7 @@ enum status http_no_memory(struct error *error);
 
 /* Reads the body of the request into `body`. */
 enum status http_body_parse(struct http_exchange *exchange, struct error *error);
+void http_body_finish(struct http_exchange *exchange);
 
 /* The body is an object without members. */
 enum status http_body_empty(const struct http_exchange *exchange, struct error *error);

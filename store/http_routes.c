@@ -302,7 +302,7 @@ void http_route(const struct http_context *context, const struct http_request *r
     };
     memset(reply, 0, sizeof *reply);
     enum status status = dispatch(&exchange, &error);
-    json_decref(exchange.body_root);
+    http_body_finish(&exchange);
     artifact_writer_abort(exchange.upload);
     if (status != STATUS_OK) {
         error.status = status;

@@ -71,8 +71,8 @@ static enum status leases_grow(struct leases *leases, struct error *error)
     return STATUS_OK;
 }
 
-enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
-                         struct lease **out, struct error *error)
+static enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
+                                struct lease **out, struct error *error)
 {
     struct lease *lease = leases_find(leases, worker_id);
 
@@ -111,18 +111,39 @@ void lease_stalled(void *context, int64_t stalled_ns)
     }
 }
 
+enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const char *worker_id,
+                        int64_t until_ns, struct lease **out, struct error *error)
+{
+    enum status status = leases_renew(&store->leases, worker_id, until_ns, out, error);
+    if (status == STATUS_OK && (*out)->unheard) {
+        struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
+        query_text(&heard, worker_id);
+        status = query_run(&heard, error);
+        /* Should the transaction be undone, the worker counts as unheard of once too often. */
+        (*out)->unheard = false;
+    }
+    return status;
+}
+
 enum status lease_restart(struct sqlite_store *store, struct error *error)
 {
     int64_t now_ns = clock_now_ns(store->clock);
-    enum status status = STATUS_OK;
+    struct query opened = query_begin(store->db, STATEMENT_LEASED_OPENINGS);
+    enum status status = query_run(&opened, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
     struct query workers = query_begin(store->db, STATEMENT_LEASED_WORKERS);
-
     while (status == STATUS_OK && query_row(&workers)) {
         char worker_id[LIMIT_ID_BYTES];
         struct lease *lease;
+        bool lost = query_column_int(&workers, 1) > LEASE_OPENINGS_MAX;
         query_column_text(&workers, 0, worker_id, sizeof worker_id);
-        status =
-            leases_renew(&store->leases, worker_id, now_ns + store->lease_ttl_ns, &lease, error);
+        status = leases_renew(&store->leases, worker_id,
+                              lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
+        if (status == STATUS_OK) {
+            lease->unheard = true;
+        }
     }
     if (status != STATUS_OK) {
         query_end(&workers, NULL);
@@ -346,8 +367,7 @@ static enum status heartbeat_op(struct sqlite_db *db, void *context, struct erro
     struct sqlite_store *store = call->store;
     struct lease *lease;
     int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
-    enum status status =
-        leases_renew(&store->leases, call->worker->worker_id, until_ns, &lease, error);
+    enum status status = lease_renew(store, db, call->worker->worker_id, until_ns, &lease, error);
 
     group_commit_sweep_by(store->group, until_ns);
     call->cancelled_count = 0;

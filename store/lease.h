@@ -3,7 +3,8 @@
  *
  * They are kept in memory only. A lease is liveness, never safety (that is the epoch), and the
  * clock that measures it does not survive a reboot; so whoever opens a store gives every worker
- * that holds jobs one full time to live from then on.
+ * that holds jobs one full time to live from then on, but for those that were not heard of in
+ * LEASE_OPENINGS_MAX openings: a store that keeps falling over must not keep the dead alive.
  */
 #ifndef SWERVE_STORE_LEASE_H
 #define SWERVE_STORE_LEASE_H
@@ -13,6 +14,7 @@
 #include "store/ledger.h"
 #include "store/sqlite_db.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +26,8 @@ enum {
     /* A suspect (JOB_LOST_SUSPECT) runs alone; when it is lost this often more, the last time as
      * all that its worker held, there is nothing else to blame. */
     LEASE_LOST_ALONE_MAX = 3,
+    /* Workers are heard of every third of a lease, so a living one is missed once at most. */
+    LEASE_OPENINGS_MAX = 3,
 };
 
 struct sqlite_store;
@@ -32,6 +36,7 @@ struct lease {
     char worker_id[LIMIT_ID_BYTES];
     int64_t until_ns;
     int64_t prefix; /* of the job claimed last; 0: none */
+    bool unheard;   /* its worker has not been heard of since the store was opened */
 };
 
 struct leases {
@@ -44,9 +49,10 @@ struct leases {
 void leases_finish(struct leases *leases);
 /* NULL: not alive. */
 struct lease *leases_find(struct leases *leases, const char *worker_id);
-/* Registers or renews; a lease never gets shorter. */
-enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
-                         struct lease **out, struct error *error);
+/* The worker was heard of: registers or renews; a lease never gets shorter. Inside a transaction of
+ * the writer. */
+enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const char *worker_id,
+                        int64_t until_ns, struct lease **out, struct error *error);
 
 /* Gives every worker that holds jobs a lease: at open. */
 enum status lease_restart(struct sqlite_store *store, struct error *error);

@@ -31,7 +31,8 @@ struct claim_loop_config {
     struct models *models; /* borrowed; NULL: only worlds without a model */
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
     uint32_t thread_count;                                     /* per learned world; 0: one */
-    uint64_t spill_bytes_max;                                  /* per learned world; 0: 8 GiB */
+    const char *device;       /* that learned worlds may use; NULL: auto */
+    uint64_t spill_bytes_max; /* per learned world; 0: 8 GiB */
     struct planner_config planner_config;
     /* A plugin that stays in one call for longer than this ends the process (exit status 6);
      * 0: the greater of 30 s and 20 planner deadlines. */

@@ -192,18 +192,6 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
                      name);
 }
 
-enum status cli_device(const char *name, struct error *error)
-{
-    if (strcmp(name, "auto") == 0 || strcmp(name, "cpu") == 0) {
-        return STATUS_OK;
-    }
-    if (strncmp(name, "cuda:", 5) == 0) {
-        return error_set(error, STATUS_DEVICE, "--device %s: this build has no CUDA backend", name);
-    }
-    return error_set(error, STATUS_USAGE, "--device: expected auto, cpu or cuda:N, found \"%s\"",
-                     name);
-}
-
 enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
 {
     if (!parse_number(text, out) || *out == 0) {

@@ -68,9 +68,6 @@ enum status cli_store_open(const char *given, struct store **store, struct error
 /* Name of --world to a choice. */
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error);
 
-/* Only "auto" and "cpu" exist in this build; "cuda:N" is STATUS_DEVICE. */
-enum status cli_device(const char *name, struct error *error);
-
 /* An id in decimal. */
 enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 

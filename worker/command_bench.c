@@ -2,6 +2,7 @@
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
 #include "worker/bench_engine.h"
+#include "worker/bench_planner.h"
 #include "worker/bench_store.h"
 #include "worker/bench_world.h"
 #include "worker/cli.h"
@@ -63,6 +64,7 @@ int command_bench(int argc, char **argv)
     int64_t threads = 2;
     int64_t ticks = 40;
     const char *precision = "bf16";
+    const char *planner = "exec:/usr/bin/python3 scripts/examples/follow.py";
     struct bench_store_options store = {
         .directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16};
     struct bench_engine_options engine = {.shape = "128x4", .slots = "1,8,32"};
@@ -79,11 +81,13 @@ int command_bench(int argc, char **argv)
         {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &engine.slots},
         {"--threads", "N", "engine: threads of a tick (2)", .number = &threads},
         {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
+        {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
+         .text = &planner},
         {"--precision", "NAME", "engine: bf16 or fp32 (bf16)", .text = &precision},
     };
     const struct cli_command command = {
         "bench",
-        "kernels|engine|world|store [options]",
+        "kernels|engine|planner|world|store [options]",
         "Measures against baselines of the same run.",
         rows,
         COUNT_OF(rows),
@@ -106,6 +110,8 @@ int command_bench(int argc, char **argv)
         status = bench_kernels(results, &count, &error);
     } else if (strcmp(what, "store") == 0) {
         status = bench_store(&store, results, &count, &error);
+    } else if (strcmp(what, "planner") == 0) {
+        status = bench_planner(planner, results, &count, &error);
     } else if (strcmp(what, "engine") == 0) {
         engine.precision = precision;
         engine.threads = (uint32_t)threads;
@@ -113,7 +119,8 @@ int command_bench(int argc, char **argv)
         status = bench_engine(&engine, results, &count, &error);
     } else {
         status = error_set(&error, STATUS_USAGE,
-                           "bench: expected kernels, engine, world or store, found \"%s\"", what);
+                           "bench: expected kernels, engine, planner, world or store, found \"%s\"",
+                           what);
     }
     if (status != STATUS_OK) {
         return cli_fail(&error);

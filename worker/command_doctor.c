@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "engine/device.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -175,7 +176,9 @@ int command_doctor(int argc, char **argv)
                python ? "python3 is there for exec: planners"
                       : "no /usr/bin/python3: exec: planners in Python need one");
     check_sandbox(json, list);
-    check_line(json, list, "gpu", true, "this build has no CUDA backend; worlds run on the CPU");
+    char gpu[ERROR_TEXT_BYTES];
+    device_describe(gpu, sizeof gpu);
+    check_line(json, list, "gpu", true, gpu);
     if (json) {
         code = cli_print_json(json_pack("{s:b, s:O}", "ok", good, "checks", list));
     }

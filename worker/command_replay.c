@@ -39,7 +39,8 @@ static bool runner_fits(const struct replay *replay, const struct outcome *outco
     return replay->open.runner != NULL && replay->spec.tier == outcome->tier &&
            strcmp(replay->spec.planner, outcome->planner) == 0 &&
            strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
-           strcmp(replay->spec.sampler, outcome->sampler) == 0;
+           strcmp(replay->spec.sampler, outcome->sampler) == 0 &&
+           strcmp(replay->spec.backend, outcome->backend) == 0;
 }
 
 static enum status use_runner(struct replay *replay, const struct outcome *outcome,
@@ -62,6 +63,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     memcpy(replay->spec.planner, outcome->planner, sizeof replay->spec.planner);
     memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
     memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
+    memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
     enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
     if (status == STATUS_OK) {
         status = runner_open(&source, &replay->spec, &replay->open, error);

@@ -211,6 +211,18 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     }
 }
 
+/* What workers get: the CPU unless a job was made for a device; "auto" may not change its mind. */
+static const char *device_of(const struct run_options *options, const struct submission *submission)
+{
+    const char *given = options->suite.device;
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        if (strcmp(submission->specs[i].backend, "cpu") != 0) {
+            return strcmp(given, "auto") == 0 ? "cuda:0" : given;
+        }
+    }
+    return "cpu";
+}
+
 static enum status run_jobs(const struct run_options *options, struct store *store,
                             const struct submission *submission, const struct logger *logger,
                             struct error *error)
@@ -219,6 +231,7 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
         .models = options->suite.models,
+        .device = device_of(options, submission),
         .worker_count = (uint32_t)options->workers,
         .slot_count = (uint32_t)options->slots,
         .planner_deadline_ms = options->planner_deadline_ms,

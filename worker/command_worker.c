@@ -7,6 +7,7 @@
 #include "worker/confinement_options.h"
 
 #include "base/check.h"
+#include "engine/device.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -95,7 +96,7 @@ int command_worker(int argc, char **argv)
          .text = &models},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &threads},
         {"--drain", NULL, "end when the pool has nothing left", .flag = &drain},
-        {"--device", "NAME", "auto or cpu", .text = &device},
+        {"--device", "NAME", "of learned worlds: auto, cpu or cuda:N (auto)", .text = &device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &deadline_ms},
         CONFINEMENT_OPTION_ROWS(confinement),
@@ -120,7 +121,8 @@ int command_worker(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    if (cli_device(device, &error) != STATUS_OK) {
+    struct device chosen;
+    if (device_choose(device, &chosen, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (slots < 1 || slots > LIMIT_SLOTS) {
@@ -146,6 +148,7 @@ int command_worker(int argc, char **argv)
         .drain = drain,
         .solo = solo,
         .thread_count = (uint32_t)threads,
+        .device = device,
         .planner_config = {.tick_deadline_ms = deadline_ms},
         .logger = &logger,
         .stop = &stop_requested,
@@ -154,7 +157,8 @@ int command_worker(int argc, char **argv)
         return cli_fail(&error);
     }
     snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
-    snprintf(config.worker.device, sizeof config.worker.device, "cpu");
+    snprintf(config.worker.device, sizeof config.worker.device, "%s",
+             chosen.ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
     const char *url = cli_store_url(store_url);
     bool remote = strncmp(url, "http", 4) == 0;
     config.grace_ms = grace_ms;

@@ -37,8 +37,8 @@ struct models {
 static enum status engine_open(const char *path, enum nn_precision precision, struct model **out,
                                struct error *error)
 {
-    const struct model_open_options options = {.precision = precision,
-                                               .cpu_flags = machine_cpu_flags()};
+    const struct model_open_options options = {
+        .precision = precision, .cpu_flags = machine_cpu_flags(), .device = true};
     return model_open(path, &options, out, error);
 }
 

@@ -89,6 +89,10 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         argv[argc++] = "--models";
         argv[argc++] = config->models;
     }
+    if (config->device != NULL) {
+        argv[argc++] = "--device";
+        argv[argc++] = config->device;
+    }
     CHECK(argc < ARGUMENTS_MAX);
     pid_t pid;
     int failure =

@@ -18,6 +18,7 @@ struct pool_config {
     const char *store_url;
     const char *pool;
     const char *models; /* directory; NULL: as the workers find it */
+    const char *device; /* of learned worlds; NULL: auto */
     uint32_t worker_count;
     uint32_t slot_count;
     int64_t planner_deadline_ms;

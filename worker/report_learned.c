@@ -32,14 +32,10 @@ static void tier_row(struct report *report, enum tier tier)
     if (row == NULL) {
         return;
     }
-    struct summary_overhead over = summary_overhead(summary, tier);
-    double mfu = summary_mfu(summary, row);
-    double miles = summary_miles(row);
-    double device_s = (double)row->work.device_ns / (double)NS_PER_S;
-    if (row->work.ticks > 0) {
-        snprintf(tick, sizeof tick, "%.1f", 1000 * device_s / (double)row->work.ticks);
+    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    if (!isnan(cost.tick_ms)) {
+        snprintf(tick, sizeof tick, "%.1f", cost.tick_ms);
     }
-    double with_usd = row->work.usd + over.flagged_usd + over.failed_usd;
     html_format(html,
                 "<tr><td><b>%s</b></td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                 "<td class=\"n%s\">%lld</td><td class=\"n%s\">%lld</td><td class=\"n\">%lld</td>"
@@ -49,24 +45,25 @@ static void tier_row(struct report *report, enum tier tier)
                 row->verdicts[VERDICT_PLANNER_ERROR] > 0 ? " bad" : "",
                 (long long)row->verdicts[VERDICT_PLANNER_ERROR],
                 row->verdicts[VERDICT_FLAGGED] > 0 ? " flag" : "",
-                (long long)row->verdicts[VERDICT_FLAGGED], (long long)row->work.ticks, device_s,
-                tick);
+                (long long)row->verdicts[VERDICT_FLAGGED], (long long)row->work.ticks,
+                cost.device_s, tick);
     if (row->work.mflop > 0) {
         html_format(html, "<td class=\"n\">%.2f</td>", (double)row->work.mflop / 1e6);
     } else {
         html_raw(html, "<td class=\"n soft\">&ndash;</td>");
     }
-    if (isnan(mfu)) {
+    if (isnan(cost.mfu)) {
         html_raw(html, "<td class=\"n soft\">&ndash;</td>");
     } else {
-        html_format(html, "<td class=\"n\">%.0f%%</td>", 100 * mfu);
+        html_format(html, "<td class=\"n\">%.0f%%</td>", 100 * cost.mfu);
     }
-    html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\"><b>%s</b></td>", miles,
-                summary_rate_text(row->work.usd, miles, rate));
-    html_format(html, "<td class=\"n\">%s</td>", summary_rate_text(with_usd, miles, rate));
-    money_cell(html, over.flagged_usd, "");
-    money_cell(html, over.failed_usd, "");
-    money_cell(html, over.audit_usd, "");
+    html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\"><b>%s</b></td>", cost.miles,
+                summary_rate_text(row->work.usd, cost.miles, rate));
+    html_format(html, "<td class=\"n\">%s</td>",
+                summary_rate_text(cost.with_retries_usd, cost.miles, rate));
+    money_cell(html, cost.over.flagged_usd, "");
+    money_cell(html, cost.over.failed_usd, "");
+    money_cell(html, cost.over.audit_usd, "");
     html_raw(html, "</tr>");
 }
 

@@ -5,6 +5,7 @@
 #include "worker/runner_internal.h"
 
 #include "base/check.h"
+#include "engine/device.h"
 #include "worker/health_world.h"
 
 #include <math.h>
@@ -60,9 +61,12 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         .slot_count = n,
         .model = config->model,
         .degree = config->degree,
+        .device = config->device,
         .thread_count = config->thread_count,
         .spill = config->spill,
     };
+    runner->on_device = config->device != NULL && config->device->ops != NULL;
+    runner->config.device = NULL; /* lent for this call */
     status = config->world->open(&world_config, &runner->world, error);
     if (status != STATUS_OK) {
         goto fail;
@@ -491,16 +495,24 @@ static void collect_done(struct runner *runner)
     }
 }
 
+/* What a tick is charged for: processor time, or with a device, which works while the thread waits,
+ * the time that it is taken. */
+static int64_t meter_ns(const struct runner *runner)
+{
+    return runner->on_device ? clock_now_ns(runner->config.clock)
+                             : clock_thread_cpu_ns(runner->config.clock);
+}
+
 void runner_tick(struct runner *runner)
 {
-    int64_t start_ns = clock_thread_cpu_ns(runner->config.clock);
+    int64_t start_ns = meter_ns(runner);
     uint32_t count = 0;
     fill_slots(runner);
     prepare(runner);
     if (runner->planner != NULL && ask(runner, &count)) {
         drive(runner, count);
     }
-    charge(runner, clock_thread_cpu_ns(runner->config.clock) - start_ns);
+    charge(runner, meter_ns(runner) - start_ns);
     collect_done(runner);
 }
 

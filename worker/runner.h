@@ -31,6 +31,7 @@ struct runner_config {
     /* Learned worlds; see struct world_config. */
     const struct model *model; /* borrowed */
     enum layout_degree degree;
+    const struct device *device; /* borrowed during create; NULL: the CPU */
     uint32_t thread_count;
     const struct spill_ops *spill;
     const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */

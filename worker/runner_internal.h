@@ -28,6 +28,7 @@ struct runner {
     struct planner *planner; /* NULL: died, opened again before the next tick */
     bool planner_opened;     /* once, so that `wants` is known */
     uint32_t wants;
+    bool on_device; /* the world runs on one */
     uint32_t slot_count;
     struct rollout **slots; /* [slot_count], NULL: free */
     uint32_t active_count;

@@ -3,6 +3,8 @@
  */
 #include "worker/runner_open.h"
 
+#include "engine/device.h"
+
 #include <string.h>
 
 static bool learned(enum tier tier)
@@ -43,6 +45,24 @@ static enum status choose_model(const struct runner_source *source, const struct
     return STATUS_OK;
 }
 
+/* The device of the job's backend: bits differ between backends, so no other will do. */
+static enum status choose_device(const struct runner_source *source, const struct job_spec *spec,
+                                 struct device *device, struct error *error)
+{
+    *device = (struct device){.backend = "cpu"};
+    if (spec->backend[0] == '\0' || strcmp(spec->backend, device->backend) == 0) {
+        return STATUS_OK;
+    }
+    enum status status =
+        device_choose(source->device != NULL ? source->device : "auto", device, error);
+    if (status == STATUS_OK && strcmp(device->backend, spec->backend) != 0) {
+        status = error_set(error, STATUS_DEVICE,
+                           "the job was submitted for %s, this worker runs on %s (--device)",
+                           spec->backend, device->backend);
+    }
+    return status;
+}
+
 enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
                         struct open_runner *out, struct error *error)
 {
@@ -66,8 +86,13 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
                          tier_names[spec->tier]);
     }
     enum status status = STATUS_OK;
+    struct device device;
     if (learned(spec->tier)) {
         status = choose_model(source, spec, &config, error);
+        if (status == STATUS_OK) {
+            status = choose_device(source, spec, &device, error);
+            config.device = &device;
+        }
         if (status == STATUS_OK) {
             status = spill_create(NULL, source->spill_bytes_max, &opened.spill, error);
         }

@@ -17,6 +17,7 @@ struct runner_source {
     struct planner_config planner_config;
     uint32_t slot_count;
     uint32_t thread_count; /* per learned world */
+    const char *device;    /* that learned worlds may use, as on the command line; NULL: auto */
     uint64_t spill_bytes_max;
     bool always_solo;
     const struct clock *clock;
@@ -30,8 +31,8 @@ struct open_runner {
     struct spill *spill;
 };
 
-/* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler. STATUS_DEVICE: no
- * such world, model or sampler here. */
+/* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, backend ("" is
+ * "cpu"). STATUS_DEVICE: no such world, model, sampler or device here. */
 enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
                         struct open_runner *out, struct error *error);
 void runner_close(struct open_runner *open); /* accepts one that is not open */

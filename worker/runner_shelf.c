@@ -19,7 +19,7 @@ static bool serves(const struct shelf_entry *entry, const struct job_spec *spec)
            strcmp(entry->planner, spec->planner) == 0 &&
            strcmp(entry->planner_hash, spec->planner_hash) == 0 &&
            strcmp(entry->model_hash, spec->model_hash) == 0 &&
-           strcmp(entry->sampler, spec->sampler) == 0;
+           strcmp(entry->sampler, spec->sampler) == 0 && strcmp(entry->backend, spec->backend) == 0;
 }
 
 /* A planner whose files changed gets a new runner. An idle one of the old files goes first, because
@@ -91,6 +91,7 @@ enum status runner_shelf_get(struct runner_shelf *shelf, const struct job_spec *
     memcpy(place->planner_hash, spec->planner_hash, sizeof place->planner_hash);
     memcpy(place->model_hash, spec->model_hash, sizeof place->model_hash);
     memcpy(place->sampler, spec->sampler, sizeof place->sampler);
+    memcpy(place->backend, spec->backend, sizeof place->backend);
     place->last_use = ++shelf->uses;
     *out = place->open.runner;
     return STATUS_OK;

@@ -16,6 +16,7 @@ struct shelf_entry {
     char planner_hash[SHA256_HEX_BYTES];
     char model_hash[SHA256_HEX_BYTES];
     char sampler[LIMIT_ID_BYTES];
+    char backend[LIMIT_ID_BYTES];
     uint64_t last_use;
 };
 

@@ -204,9 +204,10 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             snprintf(spec->planner, sizeof spec->planner, "%s", planner);
             memcpy(spec->planner_hash, hash, sizeof spec->planner_hash);
             snprintf(spec->pool, sizeof spec->pool, "%s", decision.pool);
-            snprintf(spec->backend, sizeof spec->backend, "%s", options->backend);
+            bool learned = spec->tier == TIER_STUDENT || spec->tier == TIER_TEACHER;
+            snprintf(spec->backend, sizeof spec->backend, "%s", learned ? options->backend : "cpu");
             snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
-            if (spec->tier == TIER_STUDENT || spec->tier == TIER_TEACHER) {
+            if (learned) {
                 status =
                     set_model(options->models, options->degree, options->precision, spec, error);
             }

@@ -14,7 +14,7 @@
 
 struct submission_options {
     const char *planner; /* for entries that name none */
-    const char *backend; /* "cpu" */
+    const char *backend; /* of learned tiers: "cpu", "cuda:sm_90"; other tiers run on the CPU */
     struct route_policy policy;
     /* Learned tiers: where their models are, and how they are sampled. */
     struct models *models; /* borrowed; may be NULL when the policy has none available */

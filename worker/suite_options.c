@@ -3,7 +3,28 @@
  */
 #include "worker/suite_options.h"
 
+#include "engine/device.h"
+
 #include <string.h>
+
+/* Where learned tiers run. Devices compute in bf16; a worker that lacks the device says so. */
+static enum status choose_backend(const struct suite_options *options,
+                                  const struct submission_options *build, struct device *device,
+                                  struct error *error)
+{
+    bool learned = build->policy.student_available || build->policy.teacher_available;
+    bool automatic = strcmp(options->device, "auto") == 0;
+    if (automatic && (!learned || build->precision != NN_BF16)) {
+        return device_choose("cpu", device, error);
+    }
+    enum status status = device_choose(options->device, device, error);
+    if (status == STATUS_OK && device->ops != NULL && build->precision != NN_BF16) {
+        status =
+            error_set(error, STATUS_USAGE, "--device %s: computes in bf16, found --precision %s",
+                      options->device, options->precision);
+    }
+    return status;
+}
 
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
@@ -40,7 +61,6 @@ enum status suite_options_build(const struct suite_options *options, const char 
 {
     struct submission_options build = {
         .planner = options->planner,
-        .backend = "cpu",
         .seed_count = (uint32_t)options->seeds,
         .attempts_max = (uint32_t)options->attempts,
     };
@@ -50,15 +70,17 @@ enum status suite_options_build(const struct suite_options *options, const char 
                          "expected --seeds up to %d, --attempts and --weight 1 to 100",
                          LIMIT_SEEDS);
     }
-    enum status status = cli_device(options->device, error);
-    if (status == STATUS_OK) {
-        status = cli_world_choice(options->world, &build.policy.choice, error);
-    }
+    struct device device;
+    enum status status = cli_world_choice(options->world, &build.policy.choice, error);
     struct suite *loaded = NULL;
     struct models *models = NULL;
     struct audit_policy audit;
     if (status == STATUS_OK) {
         status = prepare_models(options, &build, &audit, &models, error);
+    }
+    if (status == STATUS_OK) {
+        status = choose_backend(options, &build, &device, error);
+        build.backend = device.backend;
     }
     if (status == STATUS_OK) {
         status = suite_load(path, &loaded, error);

@@ -139,6 +139,18 @@ struct summary_overhead {
 };
 struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
 
+/* What a tier took, as every table shows it. */
+struct summary_tier_cost {
+    double device_s;
+    double tick_ms; /* NaN without ticks */
+    double mfu;     /* NaN: see summary_mfu */
+    double miles;
+    double with_retries_usd; /* results, flagged and failed attempts */
+    struct summary_overhead over;
+};
+struct summary_tier_cost summary_tier_cost(const struct summary *summary,
+                                           const struct summary_row *row, enum tier tier);
+
 /* Money for people, the same in the terminal and in the report. An amount: cents, or below a cent
  * down to the ledger's micro-dollar. A rate: three significant digits per mile, below a tenth of a
  * cent per million miles ("$1.04/M mi"); "-" without miles. Both return `out`. */

@@ -219,6 +219,21 @@ static json_t *work_json(const struct summary_work *work)
                      (double)work->mflop / 1e6, "usd", work->usd);
 }
 
+struct summary_tier_cost summary_tier_cost(const struct summary *summary,
+                                           const struct summary_row *row, enum tier tier)
+{
+    struct summary_overhead over = summary_overhead(summary, tier);
+    double device_s = (double)row->work.device_ns / (double)NS_PER_S;
+    return (struct summary_tier_cost){
+        .device_s = device_s,
+        .tick_ms = row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : NAN,
+        .mfu = summary_mfu(summary, row),
+        .miles = summary_miles(row),
+        .with_retries_usd = row->work.usd + over.flagged_usd + over.failed_usd,
+        .over = over,
+    };
+}
+
 /* Adds what a tier took to its member of "by_tier". */
 static void tier_json(const struct summary *summary, enum tier tier, json_t *by_tier)
 {
@@ -227,17 +242,16 @@ static void tier_json(const struct summary *summary, enum tier tier, json_t *by_
     if (row == NULL || json == NULL) {
         return;
     }
-    struct summary_overhead over = summary_overhead(summary, tier);
-    double mfu = summary_mfu(summary, row);
+    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
     json_object_set_new(json, "device_ns", json_integer((json_int_t)row->work.device_ns));
     json_object_set_new(json, "tflop", json_real((double)row->work.mflop / 1e6));
-    if (!isnan(mfu)) {
-        json_object_set_new(json, "mfu", json_real(mfu));
+    if (!isnan(cost.mfu)) {
+        json_object_set_new(json, "mfu", json_real(cost.mfu));
     }
     json_object_set_new(json, "flagged_work", work_json(&row->flagged));
-    json_object_set_new(json, "flagged_usd", json_real(over.flagged_usd));
-    json_object_set_new(json, "failed_usd", json_real(over.failed_usd));
-    json_object_set_new(json, "audit_usd", json_real(over.audit_usd));
+    json_object_set_new(json, "flagged_usd", json_real(cost.over.flagged_usd));
+    json_object_set_new(json, "failed_usd", json_real(cost.over.failed_usd));
+    json_object_set_new(json, "audit_usd", json_real(cost.over.audit_usd));
 }
 
 static json_t *flags_json(const struct summary *summary)

@@ -58,20 +58,16 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
     if (row == NULL) {
         return;
     }
-    struct summary_overhead over = summary_overhead(summary, tier);
-    double share = summary_mfu(summary, row);
-    double all_usd = row->work.usd + over.flagged_usd + over.failed_usd;
-    if (!isnan(share)) {
-        snprintf(mfu, sizeof mfu, "%.0f%%", 100 * share);
+    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    if (!isnan(cost.mfu)) {
+        snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
     }
-    double device_s = (double)row->work.device_ns / (double)NS_PER_S;
     fprintf(stream, "  %-10s %9lld %9.1f %8.1f %9.2f %5s %8.2f %12s", tier_names[tier],
-            (long long)row->work.ticks, device_s,
-            row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : 0.0,
-            (double)row->work.mflop / 1e6, mfu, summary_miles(row),
-            summary_rate_text(row->work.usd, summary_miles(row), text));
-    fprintf(stream, " %12s", summary_rate_text(all_usd, summary_miles(row), text));
-    fprintf(stream, " %11s\n", summary_usd_text(over.audit_usd, text));
+            (long long)row->work.ticks, cost.device_s, isnan(cost.tick_ms) ? 0.0 : cost.tick_ms,
+            (double)row->work.mflop / 1e6, mfu, cost.miles,
+            summary_rate_text(row->work.usd, cost.miles, text));
+    fprintf(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
+    fprintf(stream, " %11s\n", summary_usd_text(cost.over.audit_usd, text));
 }
 
 static void print_tiers(const struct summary *summary, FILE *stream)

@@ -11,7 +11,7 @@
  * Order of sums, bf16: inputs' channels in blocks of 32, in a block taps in order, within a tap 16
  * channels at a time in a tensor core. It depends on the channel counts alone.
  */
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/act.cuh"
 
 enum {
     TILE_ROWS = 8,

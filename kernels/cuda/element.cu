@@ -3,7 +3,7 @@
  * sampler's step. Every one gives the bits of kernels/ref. A thread does four neighbours where rows
  * allow it.
  */
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/act.cuh"
 
 enum { ELEMENT_THREADS = 256 };
 

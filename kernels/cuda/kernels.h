@@ -130,6 +130,113 @@ struct gpu_conv {
 };
 void gpu_conv_launch(const struct gpu_conv *conv, void *stream);
 
+/* ---- codec.cu ---- */
+
+enum { GPU_PATCH = 8 }; /* positions per side */
+
+/* Of a slot's frame, added to what is there. */
+struct gpu_health {
+    uint32_t not_finite, saturated; /* struct nn_counts */
+    uint64_t delta;                 /* sum of |byte - byte of the previous frame| */
+    uint64_t mass;                  /* sum of the bytes of some channels: occupancy */
+};
+
+/* x to the bytes of a part of each slot's page (kernels/nn.h `quantise`), and what they show.
+ * Frames lie in pages of one arena; the part begins `offset` bytes into its page, a multiple of 4.
+ */
+struct gpu_quantise {
+    uint32_t slots, count; /* count: values of a slot's part */
+    const float *x; /* [slots][count], aligned to 16 bytes; count a multiple of 4 or slots 1 */
+    uint8_t *arena;
+    size_t page_bytes, offset; /* multiples of 4 */
+    const int32_t *page;       /* [slots], to be written */
+    const int32_t *previous;   /* [slots], -1: none; or NULL */
+    uint32_t channels;         /* of a position */
+    uint32_t mass_first, mass_count;
+    struct gpu_health *health; /* [slots] */
+    const uint32_t *active;    /* [slots] or NULL: all; so below */
+};
+void gpu_quantise_launch(const struct gpu_quantise *quantise, void *stream);
+
+/* x to the first channels of the map that the network reads; its other channels and its border are
+ * left alone. */
+struct gpu_latent {
+    enum gpu_type type;
+    uint32_t slots, images, rows, cols;
+    uint32_t channels;     /* of x, even */
+    uint32_t map_channels; /* even */
+    const float *x;        /* [slots][images][rows][cols][channels] */
+    void *map;             /* [slots][images][rows + 2][cols + 2][map_channels] */
+    const uint32_t *active;
+};
+void gpu_latent_launch(const struct gpu_latent *latent, void *stream);
+
+/* out[i] = table[bytes[i]], table [256] of `type`. */
+struct gpu_bytes {
+    enum gpu_type type;
+    size_t count;
+    const uint8_t *bytes;
+    const void *table;
+    void *out;
+};
+void gpu_bytes_launch(const struct gpu_bytes *bytes, void *stream);
+
+/* Patches of 8 x 8 positions of bordered maps to rows [slots][tokens][64 * channels], or back;
+ * tokens image after image in reading order. */
+struct gpu_patches {
+    uint32_t slots, images, rows, cols; /* rows, cols multiples of 8 */
+    uint32_t channels, element_bytes;   /* channels * element_bytes a multiple of 16 */
+    void *map;
+    void *patches;
+    int back;
+    const uint32_t *active;
+};
+void gpu_patches_launch(const struct gpu_patches *patches, void *stream);
+
+/* The same of the bytes of frames in pages, through a table as in gpu_bytes; channels from
+ * `channels` to `patch_channels` become zero. */
+struct gpu_frame_patches {
+    enum gpu_type type;
+    uint32_t slots, images, rows, cols, channels, patch_channels;
+    const uint8_t *arena;
+    size_t page_bytes, offset;
+    const int32_t *page; /* [slots] */
+    const void *table;
+    void *patches;
+    const uint32_t *active;
+};
+void gpu_frame_patches_launch(const struct gpu_frame_patches *patches, void *stream);
+
+/* Pages page[0 .. count - 1] to staging [count][page_bytes], or back; -1: none. For spills: one
+ * large copy over the bus instead of many. */
+struct gpu_page_move {
+    uint32_t count;
+    size_t page_bytes; /* a multiple of 16 */
+    uint8_t *arena;
+    const int32_t *page; /* [count] */
+    uint8_t *staging;
+    int back;
+};
+void gpu_page_move_launch(const struct gpu_page_move *move, void *stream);
+
+/* Sums of a frame under masks: where ego stands or will stand, how much is occupied.
+ * sum = over positions of mask * (bytes of channel_count channels from first_channel), cells = how
+ * many positions a mask has. positions * channel_count below 2^24. */
+struct gpu_mask_sum {
+    uint64_t sum;
+    uint64_t cells;
+};
+struct gpu_mask_sums {
+    uint32_t slots, mask_count, positions, channels, first_channel, channel_count;
+    const uint8_t *masks; /* [slots][mask_count][positions] */
+    const uint8_t *arena;
+    size_t page_bytes, offset;
+    const int32_t *page;      /* [slots] */
+    struct gpu_mask_sum *out; /* [slots][mask_count] */
+    const uint32_t *active;
+};
+void gpu_mask_sums_launch(const struct gpu_mask_sums *sums, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

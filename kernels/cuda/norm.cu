@@ -5,7 +5,7 @@
  * once, 16 or 8 bytes at a time. Sums: each thread in column order, then butterflies, then warps in
  * order; so a row's bits depend on its width alone.
  */
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/act.cuh"
 
 #define E4M3_MAX 448.0f
 

@@ -20,7 +20,7 @@ static uint8_t arena[PAGES * (4 * ROWS * WIDTH_MAX + 1024)];
 static float bias[8 * GPU_PAGES_MAX];
 static float null_k[WIDTH_MAX];
 static float null_v[WIDTH_MAX];
-static int16_t index_of[ITEMS * GPU_PAGES_MAX * TOKENS];
+static int16_t index_of[ITEMS * GPU_PAGES_MAX * TOKENS + 1]; /* uploads are never empty */
 static int32_t table[ITEMS * GPU_PAGES_MAX];
 static uint16_t found[ITEMS * TOKENS * (WIDTH_MAX + 8)];
 static uint16_t again[ITEMS * TOKENS * (WIDTH_MAX + 8)];

@@ -151,13 +151,13 @@ static void draw_faults(struct fleet *fleet)
         .request_lost = some(sim, 0.04),
         .reply_lost = some(sim, 0.06),
         .duplicated = some(sim, 0.05),
-        .slow = some(sim, 0.05),
-        .crash = some(sim, 0.015),
+        .slow = some(sim, 0.08),
+        .crash = some(sim, 0.025),
         .disk_slow = some(sim, 0.02),
         .worker_crash = some(sim, 0.08),
         .worker_pause = some(sim, 0.15),
         .partition = some(sim, 0.15),
-        .server_crash = some(sim, 0.04),
+        .server_crash = some(sim, 0.02),
         .clock_jump = some(sim, 0.08),
         .cancel = sim_chance(sim, 0.25) ? 0.03 : 0,
         .false_gone = sim_chance(sim, 0.3) ? 0.15 : 0,
@@ -333,6 +333,7 @@ static void draw_world(struct fleet *fleet)
     fleet->batches = fleet->one_tier ? 2 : (int)sim_between(sim, 1, 4);
     fleet->batch_jobs = (uint32_t)sim_between(sim, 2, fleet->one_tier ? 24 : 8);
     static const int64_t job_ms_max[] = {1000, 4000, 25000};
+    fleet->checkpoint_pages = (int)sim_between(sim, 10, 400);
     fleet->job_ms_max = job_ms_max[sim_draw(sim, 3)];
     fleet->audit_rate = sim_chance(sim, 0.5) ? 0.4 : 0;
     for (int i = 0; i < fleet->suites; i++) {
@@ -397,6 +398,28 @@ static void finish(struct fleet *fleet)
     free(fleet);
 }
 
+static void count_figures(const struct fleet *fleet, struct fleet_figures *figures)
+{
+    const struct model *model = fleet->model;
+
+    figures->events = fleet->sim.events;
+    figures->requests = fleet->requests;
+    figures->deaths = fleet->deaths;
+    figures->deaths_in_calls = fleet->deaths_in_calls;
+    figures->processes = fleet->process_count;
+    figures->jobs = model->job_count;
+    figures->attempts = model->attempt_count;
+    figures->race_max = model->race_max;
+    for (int i = 0; i < model->job_count; i++) {
+        figures->states[model->jobs[i].state]++;
+        figures->memoised += model->jobs[i].memoised;
+        figures->twins += model->jobs[i].audit;
+    }
+    for (int i = 0; i < model->attempt_count; i++) {
+        figures->ends[model->attempts[i].end]++;
+    }
+}
+
 void fleet_play(const struct fleet_options *options, struct fleet_result *result)
 {
     char path[FLEET_PATH_BYTES];
@@ -421,16 +444,10 @@ void fleet_play(const struct fleet_options *options, struct fleet_result *result
     }
     check_end(fleet, path);
     remove_files(path);
-    *result = (struct fleet_result){
-        .failed = fleet->sim.failed,
-        .digest = fleet->sim.digest,
-        .events = fleet->sim.events,
-        .requests = fleet->requests,
-        .crashes = fleet->crashes,
-        .jobs = fleet->model->job_count,
-        .attempts = fleet->model->attempt_count,
-        .race_max = fleet->model->race_max,
-    };
+    memset(result, 0, sizeof *result);
+    result->failed = fleet->sim.failed;
+    result->digest = fleet->sim.digest;
+    count_figures(fleet, &result->figures);
     memcpy(result->why, fleet->sim.why, sizeof result->why);
     finish(fleet);
 }

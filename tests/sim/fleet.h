@@ -249,6 +249,7 @@ struct fleet {
     uint32_t batch_jobs;
     uint32_t weights[MODEL_SUITES_MAX];
     int64_t job_ms_max; /* of most jobs */
+    int checkpoint_pages;
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */
     int process_count;
@@ -260,19 +261,31 @@ struct fleet {
     uint32_t ack_count;
     struct ack acks[FLEET_ACKS_MAX];
     int64_t requests;
-    int64_t crashes;
+    int64_t deaths;
+    int64_t deaths_in_calls;
+};
+
+/* What happened: a simulation in which nothing does shows nothing. */
+struct fleet_figures {
+    int64_t events;
+    int64_t requests;
+    int64_t deaths; /* of the server */
+    int64_t deaths_in_calls;
+    int64_t processes;
+    int64_t jobs;
+    int64_t memoised;
+    int64_t twins;
+    int64_t attempts;
+    int64_t states[JOB_STATE_COUNT];
+    int64_t ends[END_COUNT];
+    int64_t race_max; /* the largest lead of a suite, rollouts per weight */
 };
 
 struct fleet_result {
     bool failed;
     char why[SIM_WHY_BYTES];
     uint64_t digest;
-    int64_t events;
-    int64_t requests;
-    int64_t crashes;
-    int64_t jobs;
-    int64_t attempts;
-    int64_t race_max;
+    struct fleet_figures figures;
 };
 
 /* The identity of a result: what it is computed from, and with which planner. */

@@ -93,7 +93,7 @@ static int64_t latency_ns(struct fleet *fleet)
 {
     struct sim *sim = &fleet->sim;
     if (sim_chance(sim, fleet->faults.slow)) {
-        return sim_between(sim, 1, sim_chance(sim, 0.3) ? 60000 : 4000) * NS_PER_MS;
+        return sim_between(sim, 1, sim_chance(sim, 0.5) ? 40000 : 4000) * NS_PER_MS;
     }
     return sim_between(sim, 200, 3000) * 1000;
 }

@@ -105,7 +105,8 @@ static void open_store(struct server *server)
     const struct fleet *fleet = server->fleet;
     struct store_config config = {.clock = &server->clock.clock,
                                   .lease_ttl_ms = fleet->model->ttl_ns / NS_PER_MS,
-                                  .backoff_ms = fleet->model->backoff_ns / NS_PER_MS};
+                                  .backoff_ms = fleet->model->backoff_ns / NS_PER_MS,
+                                  .checkpoint_pages = fleet->checkpoint_pages};
 
     if (sqlite_store_open_stepped(server->path, &config, &server->store, &error) != STATUS_OK) {
         fprintf(stderr, "%s\n", error.text);
@@ -193,7 +194,8 @@ void server_crash(struct server *server)
     char shm[FLEET_PATH_BYTES + 64];
     path_with(server, "-shm", shm);
     unlink(shm);
-    fleet->crashes++;
+    fleet->deaths++;
+    fleet->deaths_in_calls += server->uncertain;
     sim_log(sim, "server", "dies%s", server->uncertain ? " in the middle of a call" : "");
     sim_at(sim, sim->now_ns + sim_between(sim, 50, 6000) * NS_PER_MS, server_restart, server, 0);
 }
@@ -286,7 +288,7 @@ static void plan_crash(struct server *server, const struct message *message)
     bool completes = strcmp(message->path, "/v1/completions") == 0;
     double chance = server->fleet->faults.crash * (completes ? 4 : 1);
     if (sim_chance(sim, chance) && is_write(message)) {
-        server->crash_commits = sim_chance(sim, 0.2) ? 0 : (int)sim_between(sim, 1, 2);
+        server->crash_commits = sim_chance(sim, 0.2) ? 0 : sim_chance(sim, 0.3) ? 2 : 1;
     }
 }
 

@@ -3,7 +3,7 @@
  *
  *   test_sim --tap N [--no-bugs]  for TAP: N seeds hold, a seed plays the same way twice, each
  *                                 planted bug is found
- *   test_sim --seeds N            seeds 1 to N; ends with one line of figures
+ *   test_sim --seeds N            seeds 1 to N, and what happened in them
  *   test_sim --seed N [--trace]   one seed; its log
  *   test_sim --bug NAME ..        with a bug planted (--bugs lists them, with the first seed that
  *                                 finds each)
@@ -32,12 +32,7 @@ struct run {
     bool bugs; /* list them with the seeds that find them */
     bool tap;
     struct fleet_result result;
-    int64_t events;
-    int64_t requests;
-    int64_t crashes;
-    int64_t jobs;
-    int64_t attempts;
-    int64_t race_max;
+    struct fleet_figures sum;
 };
 
 static void say_violation(const struct run *run, FILE *out, const char *prefix)
@@ -49,18 +44,33 @@ static void say_violation(const struct run *run, FILE *out, const char *prefix)
             bug != NULL ? " --bug " : "", bug != NULL ? bug->name : "");
 }
 
+static void add_figures(struct fleet_figures *sum, const struct fleet_figures *figures)
+{
+    sum->events += figures->events;
+    sum->requests += figures->requests;
+    sum->deaths += figures->deaths;
+    sum->deaths_in_calls += figures->deaths_in_calls;
+    sum->processes += figures->processes;
+    sum->jobs += figures->jobs;
+    sum->memoised += figures->memoised;
+    sum->twins += figures->twins;
+    sum->attempts += figures->attempts;
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        sum->states[i] += figures->states[i];
+    }
+    for (int i = 0; i < END_COUNT; i++) {
+        sum->ends[i] += figures->ends[i];
+    }
+    sum->race_max = figures->race_max > sum->race_max ? figures->race_max : sum->race_max;
+}
+
 /* Seeds until one is violated; 0: none is. */
 static uint64_t play_seeds(struct run *run, uint64_t first, uint64_t count)
 {
     for (uint64_t seed = first; seed < first + count; seed++) {
         run->options.seed = seed;
         fleet_play(&run->options, &run->result);
-        run->events += run->result.events;
-        run->requests += run->result.requests;
-        run->crashes += run->result.crashes;
-        run->jobs += run->result.jobs;
-        run->attempts += run->result.attempts;
-        run->race_max = run->result.race_max > run->race_max ? run->result.race_max : run->race_max;
+        add_figures(&run->sum, &run->result.figures);
         if (run->result.failed) {
             return seed;
         }
@@ -151,11 +161,20 @@ static int run_seeds(struct run *run)
         say_violation(run, stdout, "");
         return 1;
     }
+    const struct fleet_figures *sum = &run->sum;
     printf("%" PRIu64 " seeds, 0 violations: %" PRId64 " events, %" PRId64 " requests, %" PRId64
-           " server deaths, %" PRId64 " jobs, %" PRId64
-           " attempts; largest lead of a suite %" PRId64 " rollouts per weight\n",
-           run->count, run->events, run->requests, run->crashes, run->jobs, run->attempts,
-           run->race_max);
+           " processes, %" PRId64 " deaths of the server, %" PRId64 " of them in a call\n",
+           run->count, sum->events, sum->requests, sum->processes, sum->deaths,
+           sum->deaths_in_calls);
+    printf("%" PRId64 " jobs: %" PRId64 " done (%" PRId64 " memoised), %" PRId64
+           " flagged, %" PRId64 " dead, %" PRId64 " cancelled; %" PRId64 " of all are twins\n",
+           sum->jobs, sum->states[JOB_DONE], sum->memoised, sum->states[JOB_FLAGGED],
+           sum->states[JOB_DEAD], sum->states[JOB_CANCELLED], sum->twins);
+    printf("%" PRId64 " attempts: %" PRId64 " done, %" PRId64 " flagged, %" PRId64
+           " failed, %" PRId64 " released, %" PRId64 " lost, %" PRId64 " stale\n",
+           sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],
+           sum->ends[END_RELEASED], sum->ends[END_LOST], sum->ends[END_STALE]);
+    printf("largest lead of a suite: %" PRId64 " rollouts per weight\n", sum->race_max);
     return 0;
 }
 

@@ -328,7 +328,7 @@ static void work(struct task *task)
     struct worker *worker = task->context;
     struct process *process = worker->process;
     struct sim *sim = &process->fleet->sim;
-    int64_t ends_ns = process_now(process) + sim_between(sim, 20, 200) * NS_PER_S;
+    int64_t ends_ns = process_now(process) + sim_between(sim, 20, 500) * NS_PER_S;
     bool going = true;
 
     while (going) {

@@ -76,6 +76,27 @@ __global__ void byte_kernel(float *out)
     out[blockIdx.x * THREADS + threadIdx.x] = (float)room[threadIdx.x];
 }
 
+/* All lanes of a warp read a value, then one of these lanes replaces it: the others may not have
+ * read it yet. With all: the whole block reads it. */
+template <bool all, bool synchronised> __global__ void readers_kernel(float *out)
+{
+    SHARED(float[1], value);
+    if (threadIdx.x == 0) {
+        value[0] = 1.0f;
+    }
+    __syncthreads();
+    float x = all || threadIdx.x < 32 ? value[0] : 1.0f;
+    if (synchronised && all) {
+        __syncthreads();
+    } else if (synchronised) {
+        __syncwarp();
+    }
+    if (threadIdx.x == 31) {
+        value[0] = 2.0f;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
 /* The neighbour's byte. */
 __global__ void byte_race_kernel(float *out)
 {
@@ -134,6 +155,16 @@ __global__ void block_race_kernel(float *out, int other)
     if (x == 3.0f) {
         out[i] = x;
     }
+}
+
+/* Both blocks read a place; one then replaces it. */
+__global__ void block_readers_kernel(float *out, float *in)
+{
+    float x = in[0];
+    if (blockIdx.x == 0 && threadIdx.x == THREADS - 1) {
+        in[0] = 2.0f * x;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
 
 __global__ void same_place_kernel(float *out)
@@ -258,6 +289,7 @@ static bool all_are(float expected)
 
 struct bench {
     float *out, *in;
+    float *heap; /* of the host */
     cudaStream_t stream, other;
     cudaEvent_t event;
 };
@@ -362,6 +394,14 @@ static bool launch_shared(const bench &b, const char *name)
         LAUNCH((named_barrier_kernel<THREADS>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("named barrier of too few")) {
         LAUNCH((named_barrier_kernel<64>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a warp")) {
+        LAUNCH((readers_kernel<false, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a warp without __syncwarp")) {
+        LAUNCH((readers_kernel<false, false>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a block")) {
+        LAUNCH((readers_kernel<true, true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("readers of a block without barrier")) {
+        LAUNCH((readers_kernel<true, false>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("bytes")) {
         LAUNCH(byte_kernel, 2, THREADS, 0, b.stream, b.out);
     } else if (IS("bytes of others")) {
@@ -398,13 +438,15 @@ static bool launch_device(const bench &b, const char *name)
     } else if (IS("write one before")) {
         LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 0, -1);
     } else if (IS("host pointer")) {
-        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, new float[COUNT](), 0, 0);
+        LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, b.heap, 0, 0);
     } else if (IS("global variable")) {
         LAUNCH(write_kernel, 2, THREADS, 0, b.stream, on_host, b.in, 0, 0);
     } else if (IS("own block")) {
         LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 0);
     } else if (IS("other block")) {
         LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 1);
+    } else if (IS("two blocks read")) {
+        LAUNCH(block_readers_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
     } else if (IS("two blocks write")) {
         LAUNCH(same_place_kernel, 2, THREADS, 0, b.stream, b.out);
     } else if (IS("atomics")) {
@@ -467,6 +509,7 @@ static bool run(const bench &b, const char *name)
 extern "C" bool planted_run(const char *name)
 {
     bench b = {};
+    b.heap = new float[COUNT]();
     for (float &x : host) {
         x = 1.0f;
     }
@@ -483,6 +526,7 @@ extern "C" bool planted_run(const char *name)
     cudaStreamDestroy(b.other);
     cudaFree(b.out);
     cudaFree(b.in);
+    delete[] b.heap;
     return right;
 }
 
@@ -494,6 +538,10 @@ extern "C" const struct planted planted_all[] = {
     {"lanes without __syncwarp", SIMT_RACE},
     {"named barrier", nullptr},
     {"named barrier of too few", SIMT_RACE},
+    {"readers of a warp", nullptr},
+    {"readers of a warp without __syncwarp", SIMT_RACE},
+    {"readers of a block", nullptr},
+    {"readers of a block without barrier", SIMT_RACE},
     {"bytes", nullptr},
     {"bytes of others", SIMT_RACE},
     {"shared object", nullptr},
@@ -511,6 +559,7 @@ extern "C" const struct planted planted_all[] = {
     {"global variable", SIMT_BOUNDS},
     {"own block", nullptr},
     {"other block", SIMT_RACE},
+    {"two blocks read", SIMT_RACE},
     {"two blocks write", SIMT_RACE},
     {"atomics", nullptr},
     {"misaligned vector", SIMT_MISALIGNED},

@@ -558,15 +558,24 @@ static void readers_without_the_right_to_write_are_told(void)
     struct store *store = NULL;
     struct error error = {.text = ""};
     bool super = geteuid() == 0;
-    snprintf(directory, sizeof directory, "%s/locked", support_directory());
-    snprintf(path, sizeof path, "%s/store.db", directory);
-    EXPECT(mkdir(directory, 0555) == 0 && chmod(support_directory(), 0755) == 0);
-    EXPECT(!super || seteuid(65534) == 0);
-    enum status status = store_open(path, NULL, &store, &error);
-    EXPECT(!super || seteuid(0) == 0);
-    EXPECT_INT(status, STATUS_STORE);
-    EXPECT_CONTAINS(error.text, directory);
-    EXPECT_CONTAINS(error.text, "copy");
+    EXPECT(chmod(support_directory(), 0755) == 0);
+    for (int i = 0; i < 2; i++) {
+        /* The directory, or the database alone. */
+        snprintf(directory, sizeof directory, "%s/locked%d", support_directory(), i);
+        snprintf(path, sizeof path, "%s/store.db", directory);
+        EXPECT(mkdir(directory, 0755) == 0);
+        if (i == 1) {
+            int fd = open(path, O_CREAT | O_WRONLY, 0444);
+            EXPECT(fd >= 0 && close(fd) == 0);
+        }
+        EXPECT(chmod(directory, i == 0 ? 0555 : 0777) == 0);
+        EXPECT(!super || seteuid(65534) == 0);
+        enum status status = store_open(path, NULL, &store, &error);
+        EXPECT(!super || seteuid(0) == 0);
+        EXPECT_INT(status, STATUS_STORE);
+        EXPECT_CONTAINS(error.text, directory);
+        EXPECT_CONTAINS(error.text, "copy");
+    }
 }
 
 int main(int argc, char **argv)

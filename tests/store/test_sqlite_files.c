@@ -310,6 +310,76 @@ static void first_reads_come_together(void)
     }
 }
 
+/* ---- leases across openings ---- */
+
+static int64_t still_ns(void *context)
+{
+    return *(const int64_t *)context;
+}
+
+static void open_again(const struct store_config *config)
+{
+    store->ops->close(store);
+    EXPECT_OK(store_sqlite_open(path, config, &store, &error), error);
+}
+
+static enum job_state state_of(int64_t job_id)
+{
+    static struct store_job job;
+    EXPECT_OK(store->ops->job(store, job_id, &job, &error), error);
+    return job.state;
+}
+
+/* Goal: a store that is opened again and again before any lease ends takes back the jobs of workers
+ * that are gone, and of no others. Method: time stands still, so that no lease ever ends; one of
+ * two workers keeps sending heartbeats. A lease that has ended is seen by the next claim's sweep.
+ */
+static void the_dead_do_not_live_by_restarts(void)
+{
+    int64_t now_ns = 1000;
+    const struct clock clock = {
+        .now_ns = still_ns, .wall_ns = still_ns, .thread_cpu_ns = still_ns, .context = &now_ns};
+    const struct store_config config = {.clock = &clock};
+    const struct store_worker workers[2] = {
+        {.worker_id = "living", .pool = "bulk", .device = "cpu"},
+        {.worker_id = "dead", .pool = "bulk", .device = "cpu"}};
+    struct job_spec specs[2];
+    struct store_submit_result results[2];
+    static struct job_lease leases[2];
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    set_path("restarts.db");
+    EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
+    for (int i = 0; i < 2; i++) {
+        memset(&specs[i], 0, sizeof specs[i]);
+        snprintf(specs[i].key, sizeof specs[i].key, "key-%d", i);
+        strcpy(specs[i].suite_id, "s");
+        strcpy(specs[i].scenario_id, "a");
+        strcpy(specs[i].planner, "p");
+        strcpy(specs[i].pool, "bulk");
+        strcpy(specs[i].backend, "cpu");
+        specs[i].rollout_count = 1;
+        specs[i].attempts_max = 1;
+    }
+    EXPECT_OK(store->ops->submit(store, "s", 1, specs, 2, results, &error), error);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(store->ops->heartbeat(store, &workers[i], NULL, 0, NULL, NULL, &ttl_ms, &error),
+                  error);
+        EXPECT_OK(store->ops->claim(store, &workers[i], 1, 0, &leases[i], &count, &ttl_ms, &error),
+                  error);
+        EXPECT(count == 1);
+    }
+    for (int opening = 1; opening <= 8; opening++) {
+        open_again(&config);
+        EXPECT_OK(store->ops->heartbeat(store, &workers[0], NULL, 0, NULL, NULL, &ttl_ms, &error),
+                  error);
+        EXPECT(state_of(leases[0].job_id) == JOB_LEASED);
+        EXPECT((state_of(leases[1].job_id) == JOB_QUEUED) == (opening > 3));
+    }
+    store->ops->close(store);
+}
+
 int main(void)
 {
     char command[128];
@@ -321,7 +391,8 @@ int main(void)
     int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(older_schemas_are_brought_forward),
                           TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
                           TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
-                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together));
+                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
+                          TEST(the_dead_do_not_live_by_restarts));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

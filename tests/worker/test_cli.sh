@@ -295,8 +295,8 @@ PY
     "$swerve" worker --help | grep -q exact && fail "help shows a hidden option"
 }
 exit_5_device() {
-    code 5 "$swerve" run drive.json --store dev.db --device cuda:0
-    code 5 "$swerve" worker --store a.db --device cuda:1
+    SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" run drive.json --store dev.db --device cuda:0
+    SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" worker --store a.db --device cuda:1
     [ -e dev.db ] && fail "a store was made"
 }
 exit_6_planner() {

@@ -69,13 +69,8 @@ static void whatever_changes_the_result_changes_its_name(void)
     order_finish(&b);
 
     struct submission_options options = *order_options("builtin:reference", 1); /* backend */
-    options.backend = "cuda:sm_90";
-    order_build(&b, path, &options);
-    expect_disjoint(&a.submission, &b.submission);
-    order_finish(&b);
-
-    options.backend = "cpu";
-    options.attempts_max = 7; /* has nothing to do with the result */
+    options.backend = "cuda:sm_90"; /* concerns learned tiers alone */
+    options.attempts_max = 7;       /* has nothing to do with the result */
     order_build(&b, path, &options);
     EXPECT_TEXT(b.submission.suite_id, a.submission.suite_id);
     EXPECT_TEXT(b.submission.specs[0].key, a.submission.specs[0].key);

@@ -2,8 +2,8 @@
  * Device functions for activations: typed loads and stores, SiLU. The arithmetic is that of
  * kernels/ref/nn_scalar.h, operation by operation, so elementwise kernels give the bits of the CPU.
  */
-#ifndef SWERVE_KERNELS_CUDA_ACT_H
-#define SWERVE_KERNELS_CUDA_ACT_H
+#ifndef SWERVE_KERNELS_CUDA_ACT_CUH
+#define SWERVE_KERNELS_CUDA_ACT_CUH
 
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/kernels.h"

@@ -1,0 +1,395 @@
+/*
+ * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
+ * forks and spills, and says so when the device fails.
+ * Method: the emulated module (argv[1]) with a small random model. The same rollout on both
+ * backends, then in several ways on the device: everything it shows must have one digest. A table
+ * of device functions whose ticks fail stands for a broken device.
+ */
+#include "base/check.h"
+#include "base/rng.h"
+#include "base/sha256.h"
+#include "engine/device.h"
+#include "engine/model.h"
+#include "engine/world.h"
+#include "kernels/cpu.h"
+#include "tests/engine/maps.h"
+#include "tests/harness.h"
+
+#include <stdlib.h>
+
+enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, SPILLED = 32, FORK_TICK = 2 };
+
+static const struct world_ops *const ops = &world_student_ops;
+static struct device device;
+static struct model *model;
+static struct arena arena;
+static struct scenario scenario;
+static struct stage *stage;
+
+/* ---- the scene, the model, the spill ---- */
+
+static void create_stage(void)
+{
+    struct error error;
+    arena_init(&arena, 1 << 22);
+    maps_motorway(&arena, &scenario.map, 2, 400);
+    maps_scenario(&arena, &scenario, (struct pose){50, 3.5, 0.05}, 18, 1, 2);
+    maps_agent(&scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){75, 3.5, 0}, 12);
+    maps_agent(&scenario, 1, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){90, 6, 1.0}, 0);
+    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+}
+
+static void create_model(void)
+{
+    struct error error;
+    const struct model_config config = {
+        .name = "random",
+        .tier = TIER_STUDENT,
+        .width = 32,
+        .layers = 1,
+        .bev_channels = 32,
+        .camera_channels = 32,
+        .window = 2,
+        .steps = 1,
+        .schedule = {0.0, 1.0},
+        .horizon_ticks = {100, 100, 100},
+    };
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    CHECK(model_random(&config, &options, 4, &model, &error) == STATUS_OK);
+}
+
+struct spill_store {
+    void *data[SPILLED];
+    uint32_t writes, reads;
+};
+
+static uint64_t store_write(void *context, const void *data, size_t bytes)
+{
+    struct spill_store *store = context;
+    for (uint64_t i = 0; i < SPILLED; i++) {
+        if (store->data[i] == NULL) {
+            store->data[i] = malloc(bytes);
+            CHECK(store->data[i] != NULL);
+            memcpy(store->data[i], data, bytes);
+            store->writes++;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static void store_drop(void *context, uint64_t handle)
+{
+    struct spill_store *store = context;
+    free(store->data[handle - 1]);
+    store->data[handle - 1] = NULL;
+}
+
+static bool store_read(void *context, uint64_t handle, void *data, size_t bytes)
+{
+    struct spill_store *store = context;
+    memcpy(data, store->data[handle - 1], bytes);
+    store_drop(context, handle);
+    store->reads++;
+    return true;
+}
+
+/* ---- driving ---- */
+
+static struct world *open_on(const struct device *on, uint32_t slots, enum layout_degree degree,
+                             size_t page_bytes_max, const struct spill_ops *spill)
+{
+    struct world *world = NULL;
+    struct error error;
+    const struct world_config config = {
+        .slot_count = slots,
+        .model = model,
+        .degree = degree,
+        .device = on,
+        .thread_count = 2,
+        .page_bytes_max = page_bytes_max,
+        .spill = spill,
+    };
+    EXPECT_OK(ops->open(&config, &world, &error), error);
+    return world;
+}
+
+static void reset(struct world *world, uint32_t slot, uint64_t seed)
+{
+    struct error error;
+    EXPECT_OK(ops->slot_reset(world, slot, stage, seed, &error), error);
+}
+
+static struct action action_of(uint64_t seed, uint32_t tick)
+{
+    return (struct action){4.0 * rng_uniform(seed, RNG_STREAM_TEST, tick, 1) - 2.0,
+                           0.1 * rng_uniform(seed, RNG_STREAM_TEST, tick, 2) - 0.05};
+}
+
+/* One tick of the slots in the mask; the action is that of the rollout's seed. */
+static void step(struct world *world, uint32_t mask, const uint64_t seeds[SLOTS_MAX])
+{
+    struct action actions[SLOTS_MAX] = {0};
+    uint8_t active[SLOTS_MAX] = {0};
+    for (uint32_t i = 0; i < world->slot_count; i++) {
+        active[i] = mask >> i & 1;
+        if (active[i]) {
+            actions[i] = action_of(seeds[i], ops->slot_scene(world, i)->tick);
+        }
+    }
+    ops->step(world, actions, active);
+}
+
+struct view {
+    uint8_t pictures[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
+    struct world_signs signs;
+    struct ego_state ego;
+};
+
+static void look(const struct world *world, uint32_t slot, struct view *view)
+{
+    struct observation_buffers buffers = {.bev = view->pictures};
+    for (size_t c = 0; c < CAMERA_COUNT; c++) {
+        buffers.camera[c] = view->pictures + BEV_BYTES + c * CAMERA_BYTES;
+    }
+    ops->slot_observe(world, slot, &buffers);
+    view->signs = *ops->slot_signs(world, slot);
+    view->ego = ops->slot_scene(world, slot)->ego;
+}
+
+static struct sha256 hash;
+
+static void record(const struct world *world, uint32_t slot)
+{
+    static struct view view;
+    look(world, slot, &view);
+    sha256_update(&hash, view.pictures, sizeof view.pictures);
+    sha256_update(&hash, &view.ego, sizeof view.ego);
+    sha256_update(&hash, &view.signs.saturated_share, sizeof view.signs.saturated_share);
+    sha256_update(&hash, &view.signs.bev_change, sizeof view.signs.bev_change);
+    sha256_update(&hash, &view.signs.camera_change, sizeof view.signs.camera_change);
+}
+
+static void digest(char hex[SHA256_HEX_BYTES])
+{
+    uint8_t bytes[SHA256_BYTES];
+    sha256_final(&hash, bytes);
+    sha256_to_hex(bytes, hex);
+}
+
+/* ---- beside the CPU ---- */
+
+static double mean_difference(const uint8_t *a, const uint8_t *b, size_t count)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        sum += abs(a[i] - b[i]);
+    }
+    return sum / (double)count;
+}
+
+static void both_backends_see_the_same(void)
+{
+    static struct view views[2];
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree += 2) { /* agents, none */
+        struct world *worlds[2] = {open_on(NULL, 2, (enum layout_degree)degree, 0, NULL),
+                                   open_on(&device, 2, (enum layout_degree)degree, 0, NULL)};
+        for (uint32_t i = 0; i < 2; i++) {
+            reset(worlds[i], 0, seeds[0]);
+            reset(worlds[i], 1, seeds[1]);
+        }
+        for (uint32_t tick = 0; tick < 2; tick++) {
+            for (uint32_t i = 0; i < 2; i++) {
+                step(worlds[i], 3, seeds);
+            }
+            for (uint32_t slot = 0; slot < 2; slot++) {
+                look(worlds[0], slot, &views[0]);
+                look(worlds[1], slot, &views[1]);
+                EXPECT(mean_difference(views[0].pictures, views[1].pictures,
+                                       sizeof views[0].pictures) < 1.0);
+                EXPECT(memcmp(&views[0].ego, &views[1].ego, sizeof views[0].ego) == 0);
+                EXPECT_INT(views[1].signs.not_finite, 0);
+                EXPECT_NEAR(views[1].signs.camera_change, views[0].signs.camera_change, 0.01);
+                EXPECT_NEAR(views[1].signs.saturated_share, views[0].signs.saturated_share, 0.01);
+            }
+        }
+        ops->close(worlds[0]);
+        ops->close(worlds[1]);
+    }
+}
+
+/* ---- bits ---- */
+
+static const char *reference(void)
+{
+    static char hex[SHA256_HEX_BYTES];
+    const uint64_t seeds[SLOTS_MAX] = {KEY};
+    if (hex[0] == '\0') {
+        struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
+        sha256_init(&hash);
+        reset(world, 0, KEY);
+        record(world, 0);
+        for (uint32_t tick = 0; tick < TICKS; tick++) {
+            step(world, 1, seeds);
+            record(world, 0);
+        }
+        digest(hex);
+        ops->close(world);
+    }
+    return hex;
+}
+
+/* Slot 2 of 3; neighbours stand still, go, and are replaced. */
+static void company_changes_nothing(void)
+{
+    char hex[SHA256_HEX_BYTES];
+    uint64_t seeds[SLOTS_MAX] = {71, 72, KEY};
+    struct world *world = open_on(&device, 3, LAYOUT_AGENTS, 0, NULL);
+    sha256_init(&hash);
+    reset(world, 0, seeds[0]);
+    step(world, 1, seeds);
+    reset(world, 2, KEY);
+    record(world, 2);
+    for (uint32_t tick = 0; tick < TICKS; tick++) {
+        if (tick == 2) {
+            ops->slot_release(world, 0);
+            reset(world, 1, seeds[1]);
+        }
+        step(world, tick == 1 ? 5 : tick == 2 ? 6 : 4, seeds);
+        record(world, 2);
+    }
+    digest(hex);
+    EXPECT_TEXT(hex, reference());
+    ops->close(world);
+}
+
+/* Parked while others need all of the memory, so that its pages leave the device; restored, forked,
+ * and the branch goes on. */
+static void spills_and_forks_change_nothing(void)
+{
+    static struct spill_store store;
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop};
+    char hex[SHA256_HEX_BYTES];
+    struct world_cost cost;
+    uint64_t seeds[SLOTS_MAX] = {KEY, 91};
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
+    ops->cost(world, &cost);
+    ops->close(world);
+    /* As much as two slots with two pages each and two that are being written need. */
+    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, &spill);
+    void *state = malloc(ops->slot_state_bytes(world));
+    EXPECT(state != NULL);
+    sha256_init(&hash);
+    reset(world, 0, KEY);
+    record(world, 0);
+    for (uint32_t tick = 0; tick < FORK_TICK; tick++) {
+        step(world, 1, seeds);
+        record(world, 0);
+    }
+    ops->slot_save(world, 0, state);
+    ops->slot_release(world, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        seeds[i] = 90 + i;
+        reset(world, i, seeds[i]);
+    }
+    for (uint32_t tick = 0; tick < 3; tick++) {
+        step(world, 3, seeds);
+    }
+    EXPECT(store.writes >= 2);
+    ops->slot_release(world, 0);
+    ops->slot_release(world, 1);
+    ops->slot_restore(world, 1, state);
+    ops->slot_fork(world, 1, 0);
+    EXPECT_INT(store.reads, store.writes);
+    seeds[0] = KEY;
+    seeds[1] = 55; /* the main line turns elsewhere */
+    for (uint32_t tick = FORK_TICK; tick < TICKS; tick++) {
+        step(world, 3, seeds);
+        record(world, 0);
+    }
+    digest(hex);
+    EXPECT_TEXT(hex, reference());
+    ops->close(world);
+    free(state);
+}
+
+/* ---- a device that fails ---- */
+
+static uint32_t ticks_until_failure;
+
+static int failing_tick(struct device_session *session, struct device_text *why)
+{
+    if (ticks_until_failure-- > 0) {
+        return device.ops->tick_start(session, why);
+    }
+    snprintf(why->text, sizeof why->text, "the device fell off the bus");
+    return DEVICE_FAULT_LOST;
+}
+
+static void a_failed_device_loses_its_rollouts_and_says_so(void)
+{
+    static struct view view;
+    struct device_ops failing_ops = *device.ops;
+    struct device failing = device;
+    struct error error = {0};
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    failing_ops.tick_start = failing_tick;
+    failing.ops = &failing_ops;
+    ticks_until_failure = 1;
+    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, NULL);
+    reset(world, 0, seeds[0]);
+    reset(world, 1, seeds[1]);
+    step(world, 3, seeds);
+    EXPECT_INT(ops->slot_signs(world, 0)->not_finite, 0);
+    step(world, 1, seeds);
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        EXPECT(ops->slot_signs(world, slot)->not_finite > 0);
+    }
+    EXPECT_INT(ops->slot_signs(world, 0)->tick, 2);
+    look(world, 1, &view); /* shows nothing, but does not fail */
+    step(world, 3, seeds);
+    EXPECT_INT(ops->slot_scene(world, 0)->tick, 3);
+    EXPECT_INT(ops->slot_reset(world, 2, stage, 5, &error), STATUS_DEVICE);
+    EXPECT(strstr(error.text, "fell off the bus") != NULL);
+    ops->close(world);
+}
+
+static void a_model_for_the_cpu_alone_is_refused(void)
+{
+    struct error error = {0};
+    struct world *world = NULL;
+    struct model *other = NULL;
+    struct model_config config = *model_config(model);
+    const struct model_open_options options = {
+        .precision = NN_FP32, .cpu_flags = cpu_flags_detect(), .device = true};
+    EXPECT_OK(model_random(&config, &options, 4, &other, &error), error);
+    const struct world_config world_config = {.slot_count = 1, .model = other, .device = &device};
+    EXPECT_INT(ops->open(&world_config, &world, &error), STATUS_DEVICE);
+    EXPECT(strstr(error.text, "bf16") != NULL);
+    model_close(other);
+}
+
+int main(int argc, char **argv)
+{
+    struct error error = {0};
+    if (argc > 1) {
+        setenv("SWERVE_CUDA_MODULE", argv[1], 1);
+    }
+    if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
+        printf("1..0 # SKIP %s\n", error.text);
+        return 0;
+    }
+    device.plain = true;
+    create_stage();
+    create_model();
+    int status = TEST_RUN(TEST(both_backends_see_the_same), TEST(company_changes_nothing),
+                          TEST(spills_and_forks_change_nothing),
+                          TEST(a_failed_device_loses_its_rollouts_and_says_so),
+                          TEST(a_model_for_the_cpu_alone_is_refused));
+    model_close(model);
+    stage_unref(stage);
+    arena_finish(&arena);
+    return status;
+}

@@ -1,0 +1,105 @@
+/*
+ * One warp per instruction; see instructions.h. Fragments are put together as the PTX ISA draws
+ * them, not by the emulator's own reading of it.
+ */
+#include "tests/simt/instructions.h"
+
+#include "kernels/cuda/gpu.h"
+
+__global__ void mma_bf16_kernel(const uint16_t *a, const uint16_t *b, float *c, int b_transposed)
+{
+    SHARED(uint16_t[16 * 16], tile);
+    SHARED(uint16_t[16 * 8], other);
+    uint32_t lane = threadIdx.x;
+    for (uint32_t i = lane; i < 256; i += 32) {
+        tile[i] = a[i];
+    }
+    for (uint32_t i = lane; i < 128; i += 32) {
+        other[i] = b[i];
+    }
+    __syncwarp();
+    uint32_t left[4];
+    uint32_t right[4];
+    gpu_ldmatrix_x4(left, tile + lane % 16 * 16 + lane / 16 * 8);
+    if (b_transposed != 0) { /* [k][n]: rows of 8 */
+        gpu_ldmatrix_x4_transposed(right, other + lane % 16 * 8);
+    } else { /* [n][k]: rows of 16, two halves */
+        gpu_ldmatrix_x2(right, other + lane % 8 * 16 + lane / 8 % 2 * 8);
+    }
+    /* Rows lane / 4 and 8 below, columns 2 (lane % 4) and the next. */
+    float *at = c + lane / 4 * 8 + lane % 4 * 2;
+    float sums[4] = {at[0], at[1], at[64], at[65]};
+    gpu_mma_bf16(sums, left, right);
+    at[0] = sums[0];
+    at[1] = sums[1];
+    at[64] = sums[2];
+    at[65] = sums[3];
+}
+
+__global__ void mma_e4m3_kernel(const uint8_t *a, const uint8_t *b, float *c)
+{
+    uint32_t lane = threadIdx.x;
+    const uint32_t *row = (const uint32_t *)(a + lane / 4 * 32);
+    const uint32_t *below = (const uint32_t *)(a + (lane / 4 + 8) * 32);
+    const uint32_t *column = (const uint32_t *)(b + lane / 4 * 32);
+    uint32_t k = lane % 4;
+    const uint32_t left[4] = {row[k], below[k], row[k + 4], below[k + 4]};
+    const uint32_t right[2] = {column[k], column[k + 4]};
+    float *at = c + lane / 4 * 8 + lane % 4 * 2;
+    float sums[4] = {at[0], at[1], at[64], at[65]};
+    gpu_mma_e4m3(sums, left, right);
+    at[0] = sums[0];
+    at[1] = sums[1];
+    at[64] = sums[2];
+    at[65] = sums[3];
+}
+
+__global__ void shuffles_kernel(float *out)
+{
+    uint32_t lane = threadIdx.x;
+    float x = (float)lane;
+    out[lane] = __shfl_sync(0xffffffffu, x, 5);
+    out[32 + lane] = __shfl_xor_sync(0xffffffffu, x, 3);
+    out[64 + lane] = __shfl_up_sync(0xffffffffu, x, 2);
+    out[96 + lane] = __shfl_down_sync(0xffffffffu, x, 4);
+    out[128 + lane] = __shfl_xor_sync(0xffffffffu, x, 4, 8);
+    out[160 + lane] = __shfl_down_sync(0xffffffffu, x, 1, 8);
+    out[192 + lane] = (float)__popc(__ballot_sync(0xffffffffu, lane % 3 == 0));
+    out[224 + lane] = (float)__reduce_add_sync(0xffffffffu, lane) + gpu_warp_sum(x);
+}
+
+__global__ void convert_kernel(const float *x, uint32_t count, uint8_t *bytes, float *back,
+                               uint32_t *halves)
+{
+    uint32_t i = blockIdx.x * 256 + threadIdx.x;
+    if (i >= count) {
+        return;
+    }
+    bytes[i] = gpu_e4m3_from_float(x[i]);
+    halves[i] = gpu_pack_bf16(x[i], x[i + 1 < count ? i + 1 : i]);
+    if (i < 256) {
+        back[i] = gpu_e4m3_to_float((uint8_t)i);
+    }
+}
+
+extern "C" void instruction_mma_bf16(const uint16_t *a, const uint16_t *b, float *c,
+                                     int b_transposed, void *stream)
+{
+    LAUNCH(mma_bf16_kernel, 1, 32, 0, stream, a, b, c, b_transposed);
+}
+
+extern "C" void instruction_mma_e4m3(const uint8_t *a, const uint8_t *b, float *c, void *stream)
+{
+    LAUNCH(mma_e4m3_kernel, 1, 32, 0, stream, a, b, c);
+}
+
+extern "C" void instruction_shuffles(float *out, void *stream)
+{
+    LAUNCH(shuffles_kernel, 1, 32, 0, stream, out);
+}
+
+extern "C" void instruction_convert(const float *x, uint32_t count, uint8_t *bytes, float *back,
+                                    uint32_t *halves, void *stream)
+{
+    LAUNCH(convert_kernel, (count + 255) / 256, 256, 0, stream, x, count, bytes, back, halves);
+}
