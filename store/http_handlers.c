@@ -39,18 +39,18 @@ enum status http_body_parse(struct http_exchange *exchange, struct error *error)
     return status;
 }
 
-enum status http_body_empty(const struct http_exchange *exchange, struct error *error)
-{
-    static const char *const keys[] = {NULL};
-    return json_object_begin(&exchange->body, keys, error);
-}
-
 void http_body_finish(struct http_exchange *exchange)
 {
     json_decref(exchange->body_root);
     if (exchange->document_bytes > 0) {
         atomic_fetch_sub(&exchange->context->budget->bytes, exchange->document_bytes);
     }
+}
+
+enum status http_body_empty(const struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {NULL};
+    return json_object_begin(&exchange->body, keys, error);
 }
 
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
