@@ -88,8 +88,8 @@ static struct token_guard *guard_of(void)
 
 static bool admits(struct token_guard *guard, const char *text, struct token_grant *grant)
 {
-    char header[TOKEN_SECRET_BYTES + 32];
-    snprintf(header, sizeof header, "Bearer %s", text);
+    char header[256];
+    snprintf(header, sizeof header, "Bearer %.240s", text);
     return token_guard_admit(guard, header, grant);
 }
 
@@ -99,7 +99,7 @@ static void a_token_opens_and_nothing_else_does(void)
     struct token token;
     struct token_grant grant = {.name = ""};
     char text[TOKEN_SECRET_BYTES];
-    char header[TOKEN_SECRET_BYTES + 32];
+    char header[256];
     begin("one");
     EXPECT_OK(add("ci", TOKEN_ROLE_WORKER, "bulk", 0, &token, text, &error), error);
     EXPECT_INT(strlen(text), TOKEN_SECRET_BYTES - 1);
