@@ -8,10 +8,10 @@
  * neighbours. In fp8 every 128 terms are summed on their own and then added in full single
  * precision, because tensor cores of Hopper keep only 14 bits of an fp8 sum.
  *
- * A block takes a tile of rows x channels: 8 warps of 64 x 32 outputs each, or, where that would
- * leave multiprocessors idle, 4 warps of 32 x 32. Both give the same bits. Operands pass through
- * three stages of shared memory filled by cp.async; a row of 128 bytes is padded to 144, so that
- * the 8 rows of an ldmatrix lie in different banks.
+ * A block takes a tile of rows x channels: 8 warps of 64 x 32 outputs each; where that would leave
+ * multiprocessors idle, 4 warps of 32 x 32; for few rows, 4 of 16 x 16. All give the same bits.
+ * Operands pass through three stages of shared memory filled by cp.async; a row of 128 bytes is
+ * padded to 144, so that the 8 rows of an ldmatrix lie in different banks.
  */
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/matrix.h"
@@ -23,6 +23,7 @@ enum {
     ROWS16 = 16, /* of a tensor-core instruction */
     COLS8 = 8,
     LARGE_TILES_FROM = 132, /* as many as fill a large device */
+    FLAT_ROWS_TO = 32,
 };
 
 /* Warps per block and instructions per warp, each way. */
@@ -37,6 +38,7 @@ template <int warp_rows, int warp_cols, int row_steps, int col_steps> struct til
 };
 using large_tile = tile_shape<2, 4, 4, 4>; /* 128 x 128 */
 using small_tile = tile_shape<2, 2, 2, 4>; /* 64 x 64 */
+using flat_tile = tile_shape<1, 4, 1, 2>;  /* 16 x 64 */
 
 /* Where row `row` of all items lies. */
 GPU_FN size_t row_offset(const struct gpu_gemm &g, uint32_t row, size_t item_stride, size_t stride)
@@ -267,6 +269,8 @@ template <bool fp8> static void launch_tiles(const struct gpu_gemm *g, void *str
     if (g->tile == GPU_TILE_LARGE ||
         (g->tile == GPU_TILE_AUTO && large_tiles >= LARGE_TILES_FROM)) {
         launch<large_tile, fp8>(g, stream);
+    } else if (g->tile == GPU_TILE_FLAT || (g->tile == GPU_TILE_AUTO && rows <= FLAT_ROWS_TO)) {
+        launch<flat_tile, fp8>(g, stream);
     } else {
         launch<small_tile, fp8>(g, stream);
     }

@@ -17,7 +17,8 @@ extern "C" {
 
 enum gpu_tile {
     GPU_TILE_AUTO = 0, /* by size; bits are the same in all cases */
-    GPU_TILE_SMALL,    /* 64 x 64 outputs per block */
+    GPU_TILE_FLAT,     /* 16 x 64 outputs per block */
+    GPU_TILE_SMALL,    /* 64 x 64 */
     GPU_TILE_LARGE,    /* 128 x 128 */
 };
 
