@@ -516,9 +516,8 @@ static double *read_page(const struct reference *r, struct scale *scale, int pag
 static void check_steps(const struct scale_config *config, unsigned schedule, double limit)
 {
     static const struct scale_inputs inputs[] = {
-        {77, 5, {-1, -1, -1}, 0},
-        {77, 6, {0, -1, -1}, 2},
-        {77, 7, {2, -1, 0}, 1},
+        {77, 5, {-1, -1, -1}, 2},
+        {77, 6, {-1, 2, -1}, 1},
     };
     struct device_text why;
     struct scale *scale;
