@@ -112,6 +112,8 @@ struct device_slot {
 struct device_counts {
     uint32_t not_finite; /* values that were NaN or infinite; 128 was written */
     uint32_t saturated;  /* |x| > 1.5 */
+    uint64_t change;     /* of the cameras: sum of |byte - byte of the newest page| */
+    uint64_t mass;       /* sum of the BEV's occupancy bytes, sub-cells 0..3 */
 };
 
 /* What running cost so far. */
@@ -127,6 +129,30 @@ struct device_info {
     uint32_t major, minor; /* compute capability; 0.0: emulated */
     uint32_t multiprocessors;
     uint64_t memory_bytes, free_bytes;
+};
+
+enum { DEVICE_SCALE_KINDS_MAX = 16 };
+
+/* A world step at full scale with random weights (kernels/cuda/scale.h), measured. */
+struct device_scale {
+    double step_ms, host_us;                /* by graph; the host's time to start it */
+    double eager_ms, eager_host_us;         /* launch by launch */
+    double product_flop;                    /* of a world step */
+    double product_fp8_flop;                /* of them in fp8 */
+    double attention_flop;                  /* within a frame and over the past */
+    double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
+    double parameters;
+    uint64_t weight_bytes, workspace_bytes, page_bytes;
+    uint64_t library_products, own_products; /* run so far on the vendor's library, on our kernel */
+    uint32_t launches;                       /* of a world step */
+    uint32_t same_bits;                      /* 1: graph and launches gave the same frame */
+    uint32_t finite;                         /* 1: no latent is NaN or infinite */
+    struct {
+        char name[24];
+        double ms; /* one after the other: together more than a step */
+        uint32_t launches;
+    } kind[DEVICE_SCALE_KINDS_MAX];
+    char library[128]; /* its version, or why there is none */
 };
 
 struct device_session;
@@ -174,6 +200,14 @@ struct device_ops {
     int (*page_wait)(struct device_session *session, struct device_text *why);
 
     void (*stats)(const struct device_session *session, struct device_stats *out);
+
+    /* Bytes per second of one large copy of pinned memory, to the device or from it: what spills
+     * are compared with. */
+    int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
+
+    /* Opens, runs, times and closes a configuration: "student-3b", "toy". */
+    int (*scale_run)(uint32_t device, const char *config, struct device_scale *out,
+                     struct device_text *why);
 };
 
 /* The module's one symbol. NULL never. */

@@ -6,7 +6,6 @@
 #include "kernels/cuda/gpu.h"
 
 #include "kernels/cuda/context.h"
-#include "kernels/cuda/number.cuh"
 
 enum { THREADS = 128 };
 
@@ -38,6 +37,8 @@ __global__ void __launch_bounds__(THREADS) k_unpack(struct context_slots s)
     s.active[i] = slot->active;
     s.keys[i] = slot->active ? slot->seed : 0;
     s.ticks[i] = slot->active ? slot->tick : 0;
+    s.write[i] = slot->active ? (int32_t)slot->write_page : -1;
+    s.previous[i] = slot->active && slot->page_count > 0 ? (int32_t)slot->page[0] : -1;
     for (uint32_t page = 0; page < s.window; page++) {
         bool there = slot->active && page < slot->page_count;
         s.table[(size_t)i * s.window + page] = there ? (int32_t)slot->page[page] : -1;
@@ -276,70 +277,7 @@ void context_fill(const struct context_slots *s, const struct shape_part *part, 
     }
 }
 
-/* ---- latents ---- */
-
-__global__ void __launch_bounds__(THREADS)
-    k_latent(struct context_slots s, struct shape_part part, const float *x, uint16_t *map)
-{
-    uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t positions = part.images * part.rows * part.cols;
-    if (position >= positions || !s.slots[blockIdx.y].active) {
-        return;
-    }
-    uint32_t line = position / part.cols;
-    size_t at = (((size_t)blockIdx.y * part.images + line / part.rows) * (part.rows + 2) +
-                 line % part.rows + 1) *
-                    (part.cols + 2) +
-                position % part.cols + 1;
-    const float *from = x + ((size_t)blockIdx.y * positions + position) * part.channels;
-    for (uint32_t i = 0; i < SHAPE_LATENT; i++) {
-        map[at * SHAPE_LATENT + i] = i < part.channels ? gpu_act_bf16(from[i]) : (uint16_t)0;
-    }
-}
-
-void context_latent(const struct context_slots *s, const struct shape_part *part, const float *x,
-                    uint16_t *map, void *stream)
-{
-    LAUNCH(k_latent, grid_of(shape_positions(part), s->count), dim3(THREADS), 0,
-           (cudaStream_t)stream, *s, *part, x, map);
-}
-
-/* ---- patches and tokens ---- */
-
-__global__ void __launch_bounds__(THREADS)
-    k_patches(struct context_slots s, struct shape_part part, uint32_t channels, uint16_t *map,
-              uint16_t *rows, int back)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; /* a position in the order of patches */
-    uint32_t slot = blockIdx.y;
-    uint32_t positions = part.tokens * SHAPE_PATCH_POSITIONS;
-    if (i >= positions || !s.slots[slot].active) {
-        return;
-    }
-    uint32_t token = i / SHAPE_PATCH_POSITIONS;
-    uint32_t within = i % SHAPE_PATCH_POSITIONS;
-    uint32_t local = token % part.image_tokens;
-    uint32_t row = local / part.token_cols * SHAPE_PATCH + within / SHAPE_PATCH;
-    uint32_t col = local % part.token_cols * SHAPE_PATCH + within % SHAPE_PATCH;
-    uint32_t image = slot * part.images + token / part.image_tokens;
-    size_t at = ((size_t)image * (part.rows + 2) + row + 1) * (part.cols + 2) + col + 1;
-    uint4 *in_map = (uint4 *)(map + at * channels);
-    uint4 *in_rows = (uint4 *)(rows + ((size_t)slot * positions + i) * channels);
-    for (uint32_t c = 0; c < channels / 8; c++) {
-        if (back) {
-            in_map[c] = in_rows[c];
-        } else {
-            in_rows[c] = in_map[c];
-        }
-    }
-}
-
-void context_patches(const struct context_slots *s, const struct shape_part *part,
-                     uint32_t channels, uint16_t *map, uint16_t *rows, int back, void *stream)
-{
-    LAUNCH(k_patches, grid_of(part->tokens * SHAPE_PATCH_POSITIONS, s->count), dim3(THREADS), 0,
-           (cudaStream_t)stream, *s, *part, channels, map, rows, back);
-}
+/* ---- tokens ---- */
 
 __global__ void __launch_bounds__(THREADS)
     k_spread(struct context_slots s, const float *values, uint32_t count, float *x)
@@ -357,72 +295,7 @@ void context_spread(const struct context_slots *s, const float *values, uint32_t
            values, values_count, x);
 }
 
-/* ---- back to bytes ---- */
-
-__global__ void __launch_bounds__(THREADS)
-    k_quantise(struct context_slots s, struct shape_part part, const float *x,
-               struct device_counts *counts)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    uint32_t count = part.images * part.rows * part.cols * part.channels;
-    const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (i >= count || !slot->active) {
-        return;
-    }
-    float value = x[(size_t)blockIdx.y * count + i];
-    float magnitude = fabsf(value);
-    uint8_t *out = s.arena + slot->write_page * s.page_bytes + part.first_element + i;
-    if (!(magnitude <= NUMBER_FLOAT_MAX)) {
-        atomicAdd(&counts[blockIdx.y].not_finite, 1u);
-        *out = 128;
-        return;
-    }
-    if (magnitude > NUMBER_SATURATION) {
-        atomicAdd(&counts[blockIdx.y].saturated, 1u);
-    }
-    float clamped = value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
-    int32_t byte = (int32_t)fmaf(clamped, 127.5f, 128.0f); /* at least 0.5: truncation is floor */
-    *out = (uint8_t)(byte > 255 ? 255 : byte);
-}
-
-void context_quantise(const struct context_slots *s, const struct shape_part *part, const float *x,
-                      struct device_counts *counts, void *stream)
-{
-    LAUNCH(k_quantise, grid_of(shape_positions(part) * part->channels, s->count), dim3(THREADS), 0,
-           (cudaStream_t)stream, *s, *part, x, counts);
-}
-
 /* ---- pages ---- */
-
-__global__ void __launch_bounds__(THREADS)
-    k_frame_patches(struct context_slots s, struct shape_part part, uint16_t *patches)
-{
-    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; /* a position in the order of patches */
-    const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (i >= part.tokens * SHAPE_PATCH_POSITIONS || !slot->active) {
-        return;
-    }
-    uint32_t token = i / SHAPE_PATCH_POSITIONS;
-    uint32_t within = i % SHAPE_PATCH_POSITIONS;
-    uint32_t image = token / part.image_tokens;
-    uint32_t row = token % part.image_tokens / part.token_cols * SHAPE_PATCH + within / SHAPE_PATCH;
-    uint32_t col = token % part.token_cols * SHAPE_PATCH + within % SHAPE_PATCH;
-    size_t position = ((size_t)image * part.rows + row) * part.cols + col;
-    const uint8_t *bytes =
-        s.arena + slot->write_page * s.page_bytes + part.first_element + position * part.channels;
-    uint16_t *out =
-        patches + ((size_t)blockIdx.y * part.tokens * SHAPE_PATCH_POSITIONS + i) * SHAPE_LATENT;
-    for (uint32_t c = 0; c < SHAPE_LATENT; c++) {
-        out[c] = c < part.channels ? byte_act(bytes[c]) : (uint16_t)0;
-    }
-}
-
-void context_frame_patches(const struct context_slots *s, const struct shape_part *part,
-                           uint16_t *patches, void *stream)
-{
-    LAUNCH(k_frame_patches, grid_of(part->tokens * SHAPE_PATCH_POSITIONS, s->count), dim3(THREADS),
-           0, (cudaStream_t)stream, *s, *part, patches);
-}
 
 /* Eight numbers (16 bytes) per thread; width is a multiple of 32. */
 __global__ void __launch_bounds__(THREADS)

@@ -1,6 +1,6 @@
 /*
  * Launchers of what a tick knows before its first step: conditions, the tokens' places, context
- * maps, residual base, noise; and of what surrounds a page: its frame's patches, its memory.
+ * maps, residual base; and of what surrounds a page: its frame to the host, its memory.
  * Host side of context.cu. All pointers are to device memory; launches are asynchronous on `stream`
  * and return what gpu_launch_error() says.
  *
@@ -16,10 +16,12 @@ struct context_slots {
     const struct device_slot *slots; /* [count] */
     uint32_t count, window;          /* pages that a slot may name */
     /* What kernels that know nothing of slots want to read, filled by context_unpack. */
-    uint32_t *active; /* [count] */
-    int32_t *table;   /* [count][window]: pages, newest first, -1: none */
-    uint64_t *keys;   /* [count] of the noise */
-    uint32_t *ticks;  /* [count] */
+    uint32_t *active;  /* [count] */
+    int32_t *table;    /* [count][window]: pages, newest first, -1: none */
+    uint64_t *keys;    /* [count] of the noise */
+    uint32_t *ticks;   /* [count] */
+    int32_t *write;    /* [count]: the page that is written */
+    int32_t *previous; /* [count]: the newest page, -1: none */
     uint8_t *arena;
     size_t page_bytes;
     const uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
@@ -46,27 +48,9 @@ void context_places_fill(const struct context_slots *s, const struct context_pla
 void context_fill(const struct context_slots *s, const struct shape_part *part, uint16_t *map,
                   float *base, void *stream);
 
-/* x to the bordered bf16 map of 32 channels that the network reads. */
-void context_latent(const struct context_slots *s, const struct shape_part *part, const float *x,
-                    uint16_t *map, void *stream);
-
-/* Patches of a part's map of `channels` to rows [count][tokens][64 channels], or back. */
-void context_patches(const struct context_slots *s, const struct shape_part *part,
-                     uint32_t channels, uint16_t *map, uint16_t *rows, int back, void *stream);
-
 /* x[slot][i] = values[i], i < values_count */
 void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
                     float *x, void *stream);
-
-/* A part's x [count][positions][channels] to bytes of the frames in the write pages; what is wrong
- * with x is added to counts[count]. */
-void context_quantise(const struct context_slots *s, const struct shape_part *part, const float *x,
-                      struct device_counts *counts, void *stream);
-
-/* Patches [count][tokens][64 * 32] bf16 of the frames in the slots' write pages, channels padded
- * with zeros. */
-void context_frame_patches(const struct context_slots *s, const struct shape_part *part,
-                           uint16_t *patches, void *stream);
 
 /* K and V [count][216][2 * layers * width] into the write pages, [layers][2][216][width]. */
 void context_store_memory(const struct context_slots *s, const uint16_t *kv, uint32_t layers,

@@ -478,6 +478,8 @@ static const struct device_ops module_ops = {
     page_load,
     page_wait,
     stats_of,
+    module_bus_rate,
+    module_scale_run,
 };
 
 extern "C" __attribute__((visibility("default"))) const struct device_ops *swerve_device_ops(void);

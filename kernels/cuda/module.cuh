@@ -41,6 +41,7 @@ struct module_weights {
     float weight[DEVICE_STEPS_MAX]; /* of the sampler's steps */
     double camera_yaw_rad[SHAPE_CAMERAS];
     const float *features;
+    const uint16_t *bytes; /* [256]: a byte as the network sees it */
     struct module_product time1, time2;
     /* All that follows from e, one product: ada [6 d], final [2 d], bev.mod [4 C], cam.mod [4 C].
      */
@@ -133,6 +134,12 @@ uint32_t module_plan_tick(struct device_session *session);
 /* Launches what makes the memory of the page that the maker's record names, the record's copy
  * included. */
 uint32_t module_plan_maker(struct device_session *session);
+
+/* Bytes per second of a large copy over the bus (struct device_ops). */
+int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
+
+int module_scale_run(uint32_t device, const char *name, struct device_scale *out,
+                     struct device_text *why);
 
 /* Fills the text with what was tried and what the runtime said; returns the fault. */
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);

@@ -65,6 +65,8 @@ static void carve_slots(struct carver *c, uint32_t window, struct device_slot **
     out->table = (int32_t *)carve(c, window, sizeof(int32_t));
     out->keys = (uint64_t *)carve(c, 1, sizeof(uint64_t));
     out->ticks = (uint32_t *)carve(c, 1, sizeof(uint32_t));
+    out->write = (int32_t *)carve(c, 1, sizeof(int32_t));
+    out->previous = (int32_t *)carve(c, 1, sizeof(int32_t));
 }
 
 size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
@@ -259,6 +261,25 @@ static void plan_conditions(struct plan *p)
     p->launches += 2;
 }
 
+/* x to the map that the network reads. */
+static void run_latent(struct plan *p, int part)
+{
+    const struct shape_part *shape = &p->w->part[part].shape;
+    struct gpu_latent l = {};
+    l.type = GPU_BF16;
+    l.slots = p->slots.count;
+    l.images = shape->images;
+    l.rows = shape->rows;
+    l.cols = shape->cols;
+    l.channels = shape->channels;
+    l.map_channels = SHAPE_LATENT;
+    l.x = p->b->part[part].x;
+    l.map = p->b->part[part].latent;
+    l.active = p->slots.active;
+    gpu_latent_launch(&l, p->stream);
+    p->launches++;
+}
+
 static void plan_context(struct plan *p)
 {
     for (int i = 0; i < SHAPE_PARTS; i++) {
@@ -275,8 +296,8 @@ static void plan_context(struct plan *p)
         noise.out = images->x;
         noise.slot_stride = noise.count;
         gpu_noise_launch(&noise, p->stream);
-        context_latent(&p->slots, &part->shape, images->x, images->latent, p->stream);
-        p->launches += 3;
+        run_latent(p, i);
+        p->launches += 2;
         struct gpu_conv c =
             conv_of(p, i, &part->ctx, images->context, part->shape.context_channels);
         c.out_f32 = images->add;
@@ -308,9 +329,19 @@ static void plan_images_in(struct plan *p, uint32_t step)
 
 static void run_patches(struct plan *p, int part, uint16_t *map, int back)
 {
-    const struct module_part *of = &p->w->part[part];
-    context_patches(&p->slots, &of->shape, of->channels, map, p->b->part[part].patches, back,
-                    p->stream);
+    const struct shape_part *shape = &p->w->part[part].shape;
+    struct gpu_patches g = {};
+    g.slots = p->slots.count;
+    g.images = shape->images;
+    g.rows = shape->rows;
+    g.cols = shape->cols;
+    g.channels = p->w->part[part].channels;
+    g.element_bytes = sizeof(uint16_t);
+    g.map = map;
+    g.patches = p->b->part[part].patches;
+    g.back = back;
+    g.active = p->slots.active;
+    gpu_patches_launch(&g, p->stream);
     p->launches++;
 }
 
@@ -440,6 +471,31 @@ static void plan_unembed(struct plan *p, uint32_t step)
     }
 }
 
+/* x to the bytes of the pages that are written, and what they show. */
+static void run_quantise(struct plan *p, int part)
+{
+    const struct shape_part *shape = &p->w->part[part].shape;
+    struct gpu_quantise q = {};
+    q.slots = p->slots.count;
+    q.count = shape_positions(shape) * shape->channels;
+    q.x = p->b->part[part].x;
+    q.arena = p->slots.arena;
+    q.page_bytes = p->slots.page_bytes;
+    q.offset = shape->first_element;
+    q.page = p->slots.write;
+    q.previous = part == 1 ? p->slots.previous : NULL; /* the BEV's window moves */
+    q.channels = shape->channels;
+    q.mass_count = part == 0 ? 4 : 0;
+    q.health = (struct gpu_health *)p->b->counts;
+    q.active = p->slots.active;
+    gpu_quantise_launch(&q, p->stream);
+    p->launches++;
+}
+
+static_assert(sizeof(struct gpu_health) == sizeof(struct device_counts) &&
+                  offsetof(struct gpu_health, mass) == offsetof(struct device_counts, mass),
+              "the kernel fills what the caller reads");
+
 /* g, o, and the sampler's step on what it gave; the last step ends in bytes. */
 static void plan_images_out(struct plan *p, uint32_t step)
 {
@@ -467,12 +523,12 @@ static void plan_images_out(struct plan *p, uint32_t step)
         e.base = images->base;
         e.o = images->out;
         gpu_euler_launch(&e, p->stream);
+        p->launches++;
         if (step + 1 < p->w->steps) {
-            context_latent(&p->slots, &part->shape, images->x, images->latent, p->stream);
+            run_latent(p, i);
         } else {
-            context_quantise(&p->slots, &part->shape, images->x, p->b->counts, p->stream);
+            run_quantise(p, i);
         }
-        p->launches += 2;
     }
 }
 
@@ -500,6 +556,28 @@ static void plan_step(struct plan *p, uint32_t step)
 
 /* ---- the memory of the written frames ---- */
 
+static void run_frame_patches(struct plan *p, int part)
+{
+    const struct shape_part *shape = &p->w->part[part].shape;
+    struct gpu_frame_patches f = {};
+    f.type = GPU_BF16;
+    f.slots = p->slots.count;
+    f.images = shape->images;
+    f.rows = shape->rows;
+    f.cols = shape->cols;
+    f.channels = shape->channels;
+    f.patch_channels = SHAPE_LATENT;
+    f.arena = p->slots.arena;
+    f.page_bytes = p->slots.page_bytes;
+    f.offset = shape->first_element;
+    f.page = p->slots.write;
+    f.table = p->w->bytes;
+    f.patches = p->b->part[part].patches;
+    f.active = p->slots.active;
+    gpu_frame_patches_launch(&f, p->stream);
+    p->launches++;
+}
+
 static void plan_memory(struct plan *p)
 {
     const struct module_weights *w = p->w;
@@ -507,8 +585,7 @@ static void plan_memory(struct plan *p)
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &w->part[i];
         uint16_t *patches = p->b->part[i].patches;
-        context_frame_patches(&p->slots, &part->shape, patches, p->stream);
-        p->launches++;
+        run_frame_patches(p, i);
         struct gpu_gemm g = product_of(p, &part->memory, part->shape.tokens, patches);
         g.epilogue = NN_STORE;
         g.c = p->b->query + part->shape.first_token * d;

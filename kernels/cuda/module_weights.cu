@@ -105,10 +105,25 @@ static const float *put_tables(struct packer *p, const struct device_model *mode
     return (const float *)device;
 }
 
+/* b / 127.5 - 1 in bf16, to nearest even. */
+static const uint16_t *put_bytes(struct packer *p)
+{
+    void *host;
+    void *device = reserve(p, 256 * sizeof(uint16_t), &host);
+    for (uint32_t b = 0; b < 256 && host != NULL; b++) {
+        float x = (float)(b / 127.5 - 1.0);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        ((uint16_t *)host)[b] = (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+    }
+    return (const uint16_t *)device;
+}
+
 static void put_model(struct packer *p, const struct device_model *model,
                       struct module_weights *out)
 {
     out->features = put_floats(p, model->features, (size_t)model->steps * DEVICE_FEATURES);
+    out->bytes = put_bytes(p);
     out->time1 = put(p, &model->time1);
     out->time2 = put(p, &model->time2);
     const struct device_product *mods[] = {&model->ada, &model->final, &model->part[0].mod,

@@ -4,9 +4,11 @@
  */
 #include "kernels/cuda/gpu.h"
 
-#include "kernels/cuda/number.cuh"
 #include "kernels/cuda/plain.h"
 #include "kernels/cuda/shape.h"
+#include "kernels/nn_internal.h"
+
+#include <float.h>
 
 enum {
     THREADS = 128,
@@ -18,6 +20,12 @@ enum {
 static dim3 grid_of(uint32_t items, uint32_t slots)
 {
     return dim3((items + THREADS - 1) / THREADS, slots);
+}
+
+/* A float as a product sees it. */
+GPU_FN float act_round(float x)
+{
+    return gpu_bf16_to_float(gpu_act_bf16(x));
 }
 
 GPU_FN float silu_of(float x)
@@ -176,7 +184,7 @@ __global__ void __launch_bounds__(THREADS) k_plain_norm(struct gpu_norm n)
         float d = x[i] - mean;
         squares = fmaf(d, d, squares);
     }
-    float inverse = 1.0f / sqrtf(squares / (float)n.width + NUMBER_NORM_EPSILON);
+    float inverse = 1.0f / sqrtf(squares / (float)n.width + NN_NORM_EPSILON);
     for (uint32_t i = 0; i < n.width; i++) {
         float y = (x[i] - mean) * inverse;
         if (n.scale != NULL) {
@@ -200,11 +208,11 @@ GPU_FN void load_head(const float *x, const float *cosine, const float *sine, fl
         float a = x[2 * p];
         float b = x[2 * p + 1];
         if (cosine != NULL) {
-            out[2 * p] = number_round(fmaf(a, cosine[p], -(b * sine[p])));
-            out[2 * p + 1] = number_round(fmaf(b, cosine[p], a * sine[p]));
+            out[2 * p] = act_round(fmaf(a, cosine[p], -(b * sine[p])));
+            out[2 * p + 1] = act_round(fmaf(b, cosine[p], a * sine[p]));
         } else {
-            out[2 * p] = number_round(a);
-            out[2 * p + 1] = number_round(b);
+            out[2 * p] = act_round(a);
+            out[2 * p + 1] = act_round(b);
         }
     }
 }
@@ -249,11 +257,11 @@ __global__ void __launch_bounds__(THREADS)
     float logits[TOKENS_MAX];
     load_head((const float *)a.q + item * a.q_item + token * a.q_row + offset,
               cosine + (size_t)token * SHAPE_ROTARY, sine + (size_t)token * SHAPE_ROTARY, q);
-    float maximum = -NUMBER_FLOAT_MAX;
+    float maximum = -FLT_MAX;
     for (uint32_t j = 0; j < range.count; j++) {
         size_t place = (size_t)(range.first + j) * SHAPE_ROTARY;
         load_head(keys + j * a.kv_row, cosine + place, sine + place, k);
-        logits[j] = dot_head(q, k) * NUMBER_LOGIT_SCALE;
+        logits[j] = dot_head(q, k) * NN_LOGIT_SCALE;
         maximum = logits[j] > maximum ? logits[j] : maximum;
     }
     float sum = 0.0f;
@@ -261,9 +269,9 @@ __global__ void __launch_bounds__(THREADS)
     for (uint32_t j = 0; j < range.count; j++) {
         float weight = expf(logits[j] - maximum);
         sum += weight;
-        weight = number_round(weight);
+        weight = act_round(weight);
         for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-            out[c] = fmaf(weight, number_round(values[j * a.kv_row + c]), out[c]);
+            out[c] = fmaf(weight, act_round(values[j * a.kv_row + c]), out[c]);
         }
     }
     uint16_t *to = (uint16_t *)a.out + item * a.out_item + token * a.out_row + offset;
@@ -301,9 +309,9 @@ GPU_FN void add_weighted(float weight, const uint16_t *row, const float *sink, f
                          float out[SHAPE_HEAD])
 {
     *sum += weight;
-    weight = number_round(weight);
+    weight = act_round(weight);
     for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
-        float v = row != NULL ? gpu_bf16_to_float(row[c]) : number_round(sink[c]);
+        float v = row != NULL ? gpu_bf16_to_float(row[c]) : act_round(sink[c]);
         out[c] = fmaf(weight, v, out[c]);
     }
 }
@@ -323,7 +331,7 @@ __global__ void __launch_bounds__(THREADS) k_plain_temporal(struct gpu_temporal 
     float logits[GPU_PAGES_MAX];
     load_head((const float *)t.q + item * t.q_item + token * t.q_row + offset, NULL, NULL, q);
     load_head(t.null_k + offset, NULL, NULL, k);
-    float sink = dot_head(q, k) * NUMBER_LOGIT_SCALE;
+    float sink = dot_head(q, k) * NN_LOGIT_SCALE;
     float maximum = sink;
     for (uint32_t p = 0; p < t.page_count; p++) {
         const uint16_t *row = page_row(&t, item, p, token, t.pages.k_offset);
@@ -331,7 +339,7 @@ __global__ void __launch_bounds__(THREADS) k_plain_temporal(struct gpu_temporal 
             for (uint32_t c = 0; c < SHAPE_HEAD; c++) {
                 k[c] = gpu_bf16_to_float(row[offset + c]);
             }
-            logits[p] = fmaf(dot_head(q, k), NUMBER_LOGIT_SCALE, t.bias[head * t.bias_stride + p]);
+            logits[p] = fmaf(dot_head(q, k), NN_LOGIT_SCALE, t.bias[head * t.bias_stride + p]);
             maximum = logits[p] > maximum ? logits[p] : maximum;
         }
     }

@@ -68,6 +68,26 @@ template <int threads> __global__ void named_barrier_kernel(float *out)
     out[blockIdx.x * THREADS + threadIdx.x] = threadIdx.x >= 64 ? room[threadIdx.x - 64] : 1.0f;
 }
 
+/* Warps 0, 1 meet, then read what warps 2, 3 write. */
+__global__ void others_barrier_kernel(float *out)
+{
+    SHARED(float[64], room);
+    if (threadIdx.x < 64) {
+        room[threadIdx.x] = 0.0f;
+    }
+    __syncthreads();
+    if (threadIdx.x < 64) {
+        gpu_barrier(1, 64);
+    }
+    float x = 1.0f;
+    if (threadIdx.x < 64) {
+        x = room[threadIdx.x];
+    } else {
+        room[threadIdx.x - 64] = 1.0f;
+    }
+    out[blockIdx.x * THREADS + threadIdx.x] = x;
+}
+
 /* Each thread writes bytes of a word, and reads its own back. */
 __global__ void byte_kernel(float *out)
 {
@@ -92,7 +112,7 @@ template <bool all, bool synchronised> __global__ void readers_kernel(float *out
         __syncwarp();
     }
     if (threadIdx.x == 31) {
-        value[0] = 2.0f;
+        value[0] = 2.0f * *(volatile float *)value; /* now the last reader is the writer */
     }
     out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
@@ -128,6 +148,30 @@ __global__ void dynamic_bounds_kernel(float *out, int extra)
     out[blockIdx.x * THREADS + threadIdx.x] = room[(int)threadIdx.x + extra];
 }
 
+/* Half of a word is written, all of it is read. */
+__global__ void half_written_kernel(float *out)
+{
+    SHARED(uint32_t[THREADS], room);
+    ((volatile uint16_t *)room)[2 * threadIdx.x] = 1;
+    out[blockIdx.x * THREADS + threadIdx.x] = (float)room[threadIdx.x];
+}
+
+/* Each lane writes its row of the matrices, but lanes 9 and 10 each other's. */
+template <bool synchronised> __global__ void matrix_kernel(float *out)
+{
+    SHARED(uint16_t[THREADS * 8], room);
+    uint32_t row = threadIdx.x % 32 == 9 || threadIdx.x % 32 == 10 ? threadIdx.x ^ 3 : threadIdx.x;
+    *(uint4 *)(room + row * 8) = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+    *(uint4 *)(room + row * 8) = make_uint4(row, row, row, row);
+    if (synchronised) {
+        __syncwarp();
+    }
+    uint32_t found[4];
+    gpu_ldmatrix_x4(found, room + threadIdx.x * 8);
+    out[blockIdx.x * THREADS + threadIdx.x] = found[3] > 0 ? 1.0f : 0.0f;
+}
+
 __global__ void unwritten_kernel(float *out)
 {
     SHARED(float[THREADS], room);
@@ -157,12 +201,15 @@ __global__ void block_race_kernel(float *out, int other)
     }
 }
 
-/* Both blocks read a place; one then replaces it. */
+/* A thread of each block reads a place; one of them then replaces it. */
 __global__ void block_readers_kernel(float *out, float *in)
 {
-    float x = in[0];
-    if (blockIdx.x == 0 && threadIdx.x == THREADS - 1) {
-        in[0] = 2.0f * x;
+    float x = 1.0f;
+    if (threadIdx.x == THREADS - 1) {
+        x = in[0];
+        if (blockIdx.x == 0) {
+            in[0] = 2.0f * x;
+        }
     }
     out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
@@ -270,9 +317,11 @@ __global__ void pending_kernel(float *out, const float *in)
 
 /* ---- host code ---- */
 
+/* Two of these in the other order give something else. */
 __global__ void scale_kernel(float *x, float by)
 {
-    x[blockIdx.x * THREADS + threadIdx.x] *= by;
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    x[i] = x[i] * by + 1.0f;
 }
 
 static float host[COUNT];
@@ -317,8 +366,8 @@ static bool two_streams(const bench &b, bool waits)
     return fetch(b) && all_are(3.0f);
 }
 
-/* A graph of two branches, replayed twice: 1 * 2 * 3 and the same again. The factor changes after
- * the capture, which must not matter. */
+/* A graph of two branches, replayed twice: (1 * 2 + 1) * 3 + 1 = 10, (10 * 2 + 1) * 3 + 1 = 64. The
+ * factor changes after the capture, which must not matter. */
 static bool graph(const bench &b, bool joins)
 {
     cudaGraph_t captured;
@@ -343,7 +392,7 @@ static bool graph(const bench &b, bool joins)
     cudaGraphLaunch(exec, b.stream);
     cudaStreamSynchronize(b.stream);
     cudaGraphExecDestroy(exec);
-    return by == 5.0f && fetch(b) && all_are(36.0f);
+    return by == 5.0f && fetch(b) && all_are(64.0f);
 }
 
 /* The captured pointer is freed before the replay. */
@@ -363,6 +412,18 @@ static bool stale_graph(const bench &b)
     bool right = cudaStreamSynchronize(b.stream) == cudaSuccess;
     cudaGraphExecDestroy(exec);
     cudaGraphDestroy(captured);
+    return right;
+}
+
+/* A kernel reads what cudaMalloc left. */
+static bool unwritten_device(const bench &b)
+{
+    float *fresh;
+    cudaMalloc(&fresh, sizeof host);
+    cudaMemsetAsync(fresh, 0, sizeof host - sizeof(float), b.stream);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, fresh, 0, 0);
+    bool right = fetch(b);
+    cudaFree(fresh);
     return right;
 }
 
@@ -394,6 +455,8 @@ static bool launch_shared(const bench &b, const char *name)
         LAUNCH((named_barrier_kernel<THREADS>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("named barrier of too few")) {
         LAUNCH((named_barrier_kernel<64>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("named barrier of others")) {
+        LAUNCH(others_barrier_kernel, 2, THREADS, 0, b.stream, b.out);
     } else if (IS("readers of a warp")) {
         LAUNCH((readers_kernel<false, true>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("readers of a warp without __syncwarp")) {
@@ -418,6 +481,12 @@ static bool launch_shared(const bench &b, const char *name)
         LAUNCH(dynamic_bounds_kernel, 2, THREADS, THREADS * sizeof(float), b.stream, b.out, -1);
     } else if (IS("too much dynamic shared")) {
         LAUNCH(dynamic_bounds_kernel, 2, THREADS, 50000, b.stream, b.out, 0);
+    } else if (IS("half a word unwritten")) {
+        LAUNCH(half_written_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("ldmatrix")) {
+        LAUNCH((matrix_kernel<true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("ldmatrix without __syncwarp")) {
+        LAUNCH((matrix_kernel<false>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("unwritten shared")) {
         LAUNCH(unwritten_kernel, 2, THREADS, 0, b.stream, b.out);
     } else {
@@ -498,6 +567,8 @@ static bool run(const bench &b, const char *name)
         return graph(b, false);
     } else if (IS("graph with a stale pointer")) {
         return stale_graph(b);
+    } else if (IS("unwritten device memory")) {
+        return unwritten_device(b);
     } else if (IS("waiting during a capture")) {
         return capture_waits(b);
     } else if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
@@ -538,6 +609,7 @@ extern "C" const struct planted planted_all[] = {
     {"lanes without __syncwarp", SIMT_RACE},
     {"named barrier", nullptr},
     {"named barrier of too few", SIMT_RACE},
+    {"named barrier of others", SIMT_RACE},
     {"readers of a warp", nullptr},
     {"readers of a warp without __syncwarp", SIMT_RACE},
     {"readers of a block", nullptr},
@@ -551,6 +623,9 @@ extern "C" const struct planted planted_all[] = {
     {"before dynamic shared", SIMT_BOUNDS},
     {"too much dynamic shared", SIMT_LAUNCH},
     {"unwritten shared", SIMT_UNWRITTEN},
+    {"half a word unwritten", SIMT_UNWRITTEN},
+    {"ldmatrix", nullptr},
+    {"ldmatrix without __syncwarp", SIMT_RACE},
     {"copy", nullptr},
     {"read one beyond", SIMT_BOUNDS},
     {"write one beyond", SIMT_BOUNDS},
@@ -562,7 +637,9 @@ extern "C" const struct planted planted_all[] = {
     {"two blocks read", SIMT_RACE},
     {"two blocks write", SIMT_RACE},
     {"atomics", nullptr},
+#ifndef __clang__ /* which does not check copies of whole structs */
     {"misaligned vector", SIMT_MISALIGNED},
+#endif
     {"two barriers", SIMT_DIVERGENT},
     {"early exit", SIMT_DIVERGENT},
     {"lonely lane", SIMT_DEADLOCK},
@@ -576,6 +653,7 @@ extern "C" const struct planted planted_all[] = {
     {"graph", nullptr},
     {"graph with a loose branch", SIMT_CAPTURE},
     {"graph with a stale pointer", SIMT_BOUNDS},
+    {"unwritten device memory", SIMT_UNWRITTEN},
     {"waiting during a capture", SIMT_CAPTURE},
 };
 extern "C" const size_t planted_count = sizeof planted_all / sizeof planted_all[0];

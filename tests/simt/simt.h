@@ -53,10 +53,16 @@ dim3 simt_grid_dim() __attribute__((pure));
 void simt_shared_declare(void *object, size_t bytes);
 void *simt_shared_dynamic(void);
 
-template <class T> using simt_type = T;
+/* A shared object and room behind it that nobody may touch. */
+enum { SIMT_SHARED_GUARD = 64 };
+template <class T> struct simt_shared_object {
+    T data;
+    unsigned char guard[SIMT_SHARED_GUARD];
+};
 /* SHARED(float[16][65], tile): a static shared object. */
-#define SHARED(type, name)                   \
-    alignas(16) static simt_type<type> name; \
+#define SHARED(type, name)                                     \
+    alignas(16) static simt_shared_object<type> name##_shared; \
+    auto &name = name##_shared.data;                           \
     simt_shared_declare((void *)&(name), sizeof(name))
 /* SHARED_DYNAMIC(float, name): the launch's dynamic shared memory, 128-byte aligned. */
 #define SHARED_DYNAMIC(type, name) type *name = (type *)simt_shared_dynamic()

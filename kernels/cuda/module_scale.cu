@@ -1,0 +1,305 @@
+/*
+ * A world step at full scale (scale.h), opened, run and timed: products on the vendor's library
+ * where it has an algorithm, the whole step captured as a graph. Beside it, in the same run, what
+ * one large product reaches, as the ceiling of arithmetic.
+ */
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/module.cuh"
+#include "kernels/cuda/scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    REPEATS = 5,
+    PEAK_SIDE = GPU_EMULATED ? 64 : 8192, /* of the product that shows the ceiling */
+};
+
+struct scale_run {
+    struct scale *scale;
+    struct library *library;
+    cudaStream_t stream;
+    cudaEvent_t start, end;
+    cudaGraphExec_t graph;
+    float *latents[2]; /* host: of the same step by launches and by graph */
+    size_t latent_count;
+    struct device_text *why;
+};
+
+static bool good(struct scale_run *run, cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess) {
+        snprintf(run->why->text, sizeof run->why->text, "%s: %s", what, cudaGetErrorString(error));
+    }
+    return error == cudaSuccess;
+}
+
+static void finish(struct scale_run *run)
+{
+    if (run->stream != NULL) {
+        cudaStreamSynchronize(run->stream);
+    }
+    if (run->graph != NULL) {
+        cudaGraphExecDestroy(run->graph);
+    }
+    scale_close(run->scale);
+    library_destroy(run->library);
+    if (run->start != NULL) {
+        cudaEventDestroy(run->start);
+    }
+    if (run->end != NULL) {
+        cudaEventDestroy(run->end);
+    }
+    if (run->stream != NULL) {
+        cudaStreamDestroy(run->stream);
+    }
+    free(run->latents[0]);
+    free(run->latents[1]);
+}
+
+/* Waits, and says how long the stream took since `start` was recorded. */
+static bool elapsed(struct scale_run *run, double *ms)
+{
+    float taken = 0.0f;
+    bool done = good(run, cudaEventRecord(run->end, run->stream), "timing") &&
+                good(run, cudaEventSynchronize(run->end), "a world step") &&
+                good(run, cudaEventElapsedTime(&taken, run->start, run->end), "timing");
+    *ms = (double)taken;
+    return done;
+}
+
+static bool begin(struct scale_run *run, const struct scale_config *config, uint32_t tick)
+{
+    struct scale_inputs inputs = {};
+    uint32_t pages = config->window + 1;
+    inputs.seed = 1;
+    inputs.tick = tick;
+    inputs.write_page = (int32_t)(tick % pages);
+    for (uint32_t i = 0; i < GPU_PAGES_MAX; i++) {
+        bool there = i < config->window && i < tick;
+        inputs.table[i] = there ? (int32_t)((tick - 1 - i) % pages) : -1;
+    }
+    return scale_begin(run->scale, &inputs, (void *)run->stream, run->why) == DEVICE_OK;
+}
+
+static bool step(struct scale_run *run)
+{
+    if (run->graph != NULL) {
+        return good(run, cudaGraphLaunch(run->graph, run->stream), "replaying a world step");
+    }
+    return scale_step(run->scale, (void *)run->stream, run->why) == DEVICE_OK;
+}
+
+static bool capture(struct scale_run *run)
+{
+    cudaGraph_t graph = NULL;
+    if (!good(run, cudaStreamBeginCapture(run->stream, cudaStreamCaptureModeThreadLocal),
+              "beginning to capture a world step")) {
+        return false;
+    }
+    bool queued = step(run);
+    cudaError_t error = cudaStreamEndCapture(run->stream, &graph);
+    if (queued && error == cudaSuccess) {
+        error = cudaGraphInstantiate(&run->graph, graph, 0);
+    }
+    if (graph != NULL) {
+        cudaGraphDestroy(graph);
+    }
+    return queued && good(run, error, "capturing a world step");
+}
+
+/* Median of a few steps, and the host's time to start one. */
+static bool time_steps(struct scale_run *run, const struct scale_config *config, double *step_ms,
+                       double *host_us)
+{
+    double times[REPEATS];
+    *host_us = 0.0;
+    for (int i = 0; i < REPEATS; i++) {
+        struct timespec from;
+        struct timespec to;
+        if (!begin(run, config, config->window) ||
+            !good(run, cudaEventRecord(run->start, run->stream), "timing")) {
+            return false;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        if (!step(run)) {
+            return false;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        *host_us +=
+            ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) * 1e-3) /
+            REPEATS;
+        if (!elapsed(run, &times[i])) {
+            return false;
+        }
+    }
+    for (int i = 1; i < REPEATS; i++) { /* insertion: five numbers */
+        for (int j = i; j > 0 && times[j] < times[j - 1]; j--) {
+            double swap = times[j];
+            times[j] = times[j - 1];
+            times[j - 1] = swap;
+        }
+    }
+    *step_ms = times[REPEATS / 2];
+    return true;
+}
+
+/* The frame's latents to the host: what two runs of the same step must agree in. */
+static bool keep_latents(struct scale_run *run, int which)
+{
+    return good(run, cudaStreamSynchronize(run->stream), "a world step") &&
+           good(run,
+                cudaMemcpy(run->latents[which], scale_latents(run->scale),
+                           run->latent_count * sizeof(float), cudaMemcpyDeviceToHost),
+                "reading a frame");
+}
+
+/* One step by kinds of launches: synchronised after each, so the sum is more than a step takes. */
+static bool time_kinds(struct scale_run *run, const struct scale_config *config,
+                       struct device_scale *out)
+{
+    if (!begin(run, config, config->window)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
+        enum scale_kind kind = scale_op_at(run->scale, i)->kind;
+        double ms = 0.0;
+        if (!good(run, cudaEventRecord(run->start, run->stream), "timing") ||
+            scale_op_run(run->scale, i, (void *)run->stream, run->why) != DEVICE_OK ||
+            !elapsed(run, &ms)) {
+            return false;
+        }
+        if ((uint32_t)kind < DEVICE_SCALE_KINDS_MAX) {
+            snprintf(out->kind[kind].name, sizeof out->kind[kind].name, "%s",
+                     scale_kind_name(kind));
+            out->kind[kind].ms += ms;
+            out->kind[kind].launches++;
+        }
+    }
+    return true;
+}
+
+/* Operations per second of one large product on the library. */
+static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
+{
+    const size_t side = PEAK_SIDE;
+    const size_t element = type == GPU_E4M3 ? 1 : 2;
+    uint8_t *operands = NULL;
+    float *scales = NULL;
+    void *result = NULL;
+    bool done = good(run, cudaMalloc(&operands, 2 * side * side * element), "a large product") &&
+                good(run, cudaMalloc(&scales, side * sizeof(float)), "a large product") &&
+                good(run, cudaMalloc(&result, side * side * 2), "a large product") &&
+                /* 0x3c: 1.5 in e4m3, 0x3c3c: 0.0115 in bf16; rates on zeros would flatter */
+                good(run, cudaMemset(operands, 0x3c, 2 * side * side * element), "a product") &&
+                good(run, cudaMemset(scales, 0x3c, side * sizeof(float)), "a product") &&
+                good(run, cudaDeviceSynchronize(), "a product");
+    struct gpu_gemm g = {};
+    g.type = type;
+    g.epilogue = NN_STORE_ACT;
+    g.items = 1;
+    g.rows = g.n = g.k = PEAK_SIDE;
+    g.a = operands;
+    g.lda = side;
+    g.b = operands + side * side * element;
+    g.a_scale = g.b_scale = scales;
+    g.out = result;
+    g.ldc = side;
+    double least_ms = 0.0;
+    for (int i = 0; done && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
+               library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK &&
+               elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    cudaFree(operands);
+    cudaFree(scales);
+    cudaFree(result);
+    *out =
+        least_ms > 0.0 ? 2.0 * (double)side * (double)side * (double)side / (least_ms * 1e-3) : 0.0;
+    return done;
+}
+
+static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config)
+{
+    struct scale_options options = {};
+    if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
+        library_create(&run->library, run->why) != DEVICE_OK ||
+        !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
+        !good(run, cudaEventCreate(&run->start), "an event") ||
+        !good(run, cudaEventCreate(&run->end), "an event")) {
+        return false;
+    }
+    options.seed = 1;
+    options.page_count = config->window + 1;
+    options.product = library_product;
+    options.product_context = run->library;
+    if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
+        return false;
+    }
+    run->latent_count = (size_t)scale_tokens(run->scale) * config->latent;
+    run->latents[0] = (float *)calloc(run->latent_count, sizeof(float));
+    run->latents[1] = (float *)calloc(run->latent_count, sizeof(float));
+    if (run->latents[0] == NULL || run->latents[1] == NULL) {
+        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
+        return false;
+    }
+    /* Weights were drawn on the default stream, which ours ignores. */
+    return good(run, cudaDeviceSynchronize(), "drawing weights");
+}
+
+static bool measure(struct scale_run *run, const struct scale_config *config,
+                    struct device_scale *out)
+{
+    for (uint32_t tick = 0; tick < config->window; tick++) { /* fills the memory; warms up */
+        if (!begin(run, config, tick) || !step(run)) {
+            return false;
+        }
+    }
+    if (!time_steps(run, config, &out->eager_ms, &out->eager_host_us) || !keep_latents(run, 0) ||
+        !time_kinds(run, config, out) || !capture(run) ||
+        !time_steps(run, config, &out->step_ms, &out->host_us) || !keep_latents(run, 1)) {
+        return false;
+    }
+    out->same_bits =
+        memcmp(run->latents[0], run->latents[1], run->latent_count * sizeof(float)) == 0;
+    out->finite = 1;
+    for (size_t i = 0; i < run->latent_count; i++) {
+        out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
+    }
+    return time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
+           (config->type != GPU_E4M3 || time_peak(run, GPU_E4M3, &out->peak_fp8_flops));
+}
+
+int module_scale_run(uint32_t device, const char *name, struct device_scale *out,
+                     struct device_text *why)
+{
+    const struct scale_config *config = scale_config_find(name);
+    struct scale_run run = {};
+    struct scale_cost cost;
+    if (config == NULL) {
+        snprintf(why->text, sizeof why->text, "no configuration \"%.64s\"", name);
+        return DEVICE_FAULT_INPUT;
+    }
+    run.why = why;
+    *out = {};
+    bool done = open_run(&run, device, config) && measure(&run, config, out);
+    if (done) {
+        scale_count(run.scale, &cost);
+        out->product_flop = cost.product_flop;
+        out->product_fp8_flop = cost.product_fp8_flop;
+        out->attention_flop = cost.attention_flop + cost.temporal_flop;
+        out->parameters = cost.parameters;
+        out->weight_bytes = cost.weight_bytes;
+        out->workspace_bytes = cost.workspace_bytes;
+        out->page_bytes = cost.page_bytes;
+        out->launches = cost.launches;
+        library_counts(run.library, &out->library_products, &out->own_products);
+        snprintf(out->library, sizeof out->library, "%s", library_describe(run.library));
+    }
+    finish(&run);
+    return done ? DEVICE_OK : DEVICE_FAULT_LOST;
+}

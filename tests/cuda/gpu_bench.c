@@ -1,0 +1,484 @@
+/*
+ * What a device does with a shipped model: whether it drives as the CPU does, whether its bits
+ * depend on the batch, and how fast it is. scripts/gpu_check runs it on a machine with a GPU.
+ *
+ * Each line on stdout is one JSON object: {"name", "value", "unit"} for a figure, {"check", "ok",
+ * "text"} for a check. Exit status 1 when a check fails. Rates are medians of repeats; a figure
+ * that is a ratio has its baseline measured in the same run.
+ *
+ *   gpu_bench MODULE MODEL.safetensors [quick]        quick: few ticks, small batches, plain
+ * kernels gpu_bench MODULE MODEL.safetensors scale CONFIG   a world step at full scale, or "toy"
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "engine/device.h"
+#include "engine/model_internal.h"
+#include "engine/world.h"
+#include "kernels/cpu.h"
+#include "tests/engine/maps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEATS_MAX = 5, BRANCHES_MAX = 16, AGENTS = 4, SPILL_PAGES = 64 };
+
+static struct device device;
+static struct model *model;
+static struct model_device description;
+static struct arena arena;
+static struct scenario scenario;
+static struct stage *stage;
+static bool failed;
+static bool quick; /* small numbers and plain kernels: a rehearsal */
+static uint32_t repeats = REPEATS_MAX;
+static uint32_t branches = BRANCHES_MAX;
+
+static void figure(const char *name, double value, const char *unit)
+{
+    printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", name, value, unit);
+    fflush(stdout);
+}
+
+static void check(const char *name, bool good, const char *text)
+{
+    printf("{\"check\": \"%s\", \"ok\": %s, \"text\": \"%s\"}\n", name, good ? "true" : "false",
+           text);
+    fflush(stdout);
+    failed |= !good;
+}
+
+static double now_s(void)
+{
+    return (double)clock_now_ns(clock_system()) * 1e-9;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t count)
+{
+    qsort(values, count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+/* The program is a measurement: what cannot be done ends it. */
+static void must(int fault, const struct device_text *why)
+{
+    if (fault != DEVICE_OK) {
+        check("device", false, why->text);
+        exit(1);
+    }
+}
+
+/* ---- worlds: the shipped model on a road ---- */
+
+static void create_stage(void)
+{
+    struct error error;
+    arena_init(&arena, 1 << 22);
+    maps_motorway(&arena, &scenario.map, 2, 600);
+    maps_scenario(&arena, &scenario, (struct pose){50, 3.5, 0.02}, 18, 1, AGENTS);
+    maps_agent(&scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){75, 3.5, 0}, 12);
+    maps_agent(&scenario, 1, AGENT_TRUCK, BEHAVIOUR_IDM, (struct pose){60, 0, 0}, 14);
+    maps_agent(&scenario, 2, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){95, 6, 1.0}, 0);
+    maps_agent(&scenario, 3, AGENT_OBJECT, BEHAVIOUR_STATIC, (struct pose){120, 0, 0}, 0);
+    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+}
+
+static struct world *open_on(const struct device *on, uint32_t slots)
+{
+    struct world *world = NULL;
+    struct error error;
+    const struct world_config config = {
+        .slot_count = slots, .model = model, .device = on, .thread_count = 8};
+    if (world_student_ops.open(&config, &world, &error) != STATUS_OK) {
+        check("world", false, error.text);
+        exit(1);
+    }
+    return world;
+}
+
+static void reset(struct world *world, uint32_t slot, uint64_t seed)
+{
+    struct error error;
+    CHECK(world_student_ops.slot_reset(world, slot, stage, seed, &error) == STATUS_OK);
+}
+
+static void observe(const struct world *world, uint32_t slot, uint8_t *pictures)
+{
+    struct observation_buffers buffers = {.bev = pictures};
+    for (size_t c = 0; c < CAMERA_COUNT; c++) {
+        buffers.camera[c] = pictures + BEV_BYTES + c * CAMERA_BYTES;
+    }
+    world_student_ops.slot_observe(world, slot, &buffers);
+}
+
+enum { PICTURE_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES };
+
+/* Closed loop on both: each goes on from its own frames. */
+static void measure_agreement(uint32_t ticks)
+{
+    static uint8_t pictures[2][PICTURE_BYTES];
+    struct world *worlds[2] = {open_on(NULL, 1), open_on(&device, 1)};
+    const uint8_t active[1] = {1};
+    double worst = 0.0;
+    double sum = 0.0;
+    bool finite = true;
+    reset(worlds[0], 0, 7);
+    reset(worlds[1], 0, 7);
+    for (uint32_t tick = 0; tick < ticks; tick++) {
+        const struct action action = {rng_uniform(7, RNG_STREAM_TEST, tick, 1) - 0.5, 0.0};
+        double difference = 0.0;
+        for (int i = 0; i < 2; i++) {
+            world_student_ops.step(worlds[i], &action, active);
+            observe(worlds[i], 0, pictures[i]);
+        }
+        for (uint32_t i = 0; i < PICTURE_BYTES; i++) {
+            difference += abs(pictures[0][i] - pictures[1][i]) / (double)PICTURE_BYTES;
+        }
+        finite &= world_student_ops.slot_signs(worlds[1], 0)->not_finite == 0;
+        worst = difference > worst ? difference : worst;
+        sum += difference;
+    }
+    char text[128];
+    snprintf(text, sizeof text, "mean difference of a byte %.3f, worst tick %.3f, of 255, %u ticks",
+             sum / ticks, worst, ticks);
+    check("trajectory agrees with the CPU", finite && worst < 4.0, text);
+    figure("trajectory, mean difference of a byte", sum / ticks, "of 255");
+    world_student_ops.close(worlds[0]);
+    world_student_ops.close(worlds[1]);
+}
+
+/* 16 branches of one past: how long the fork takes, what they keep. */
+static void measure_fanout(void)
+{
+    struct world *world = open_on(&device, branches + 1);
+    struct action actions[BRANCHES_MAX + 1] = {0};
+    uint8_t active[BRANCHES_MAX + 1] = {1};
+    struct world_cost before;
+    struct world_cost after;
+    reset(world, 0, 7);
+    for (uint32_t tick = 0; tick < model->config.window; tick++) {
+        world_student_ops.step(world, actions, active);
+    }
+    world_student_ops.cost(world, &before);
+    double start = now_s();
+    for (uint32_t i = 1; i <= branches; i++) {
+        world_student_ops.slot_fork(world, 0, i);
+    }
+    figure("branches", branches, "");
+    figure("fork", (now_s() - start) / branches * 1e6, "us");
+    memset(active, 1, sizeof active);
+    start = now_s();
+    world_student_ops.step(world, actions, active);
+    double step_s = now_s() - start;
+    world_student_ops.cost(world, &after);
+    uint64_t pages = after.pages_peak - before.pages_peak;
+    figure("branches and their main line, first tick", step_s * 1e3, "ms");
+    figure("pages that the branches added", (double)pages, "pages");
+    figure("pages that copies would have added",
+           (double)branches * model->config.window + branches + 1, "pages");
+    figure("bytes of a page", (double)after.page_bytes, "bytes");
+    check("branches share their past", pages <= 2 * (branches + 1), "");
+    world_student_ops.close(world);
+}
+
+/* ---- sessions: the device alone ---- */
+
+static struct device_session *open_session(uint32_t slots, bool eager, uint32_t pages)
+{
+    struct device_session *session = NULL;
+    struct device_text why = {""};
+    const struct device_options options = {.slot_count = slots,
+                                           .page_count = pages,
+                                           .eager = eager,
+                                           .plain = quick,
+                                           .device = device.index};
+    must(device.ops->open(&description.description, &options, &session, &why), &why);
+    return session;
+}
+
+/* Every slot gets a full memory of its own pages and made-up inputs. */
+static void fill_slots(struct device_session *session, uint32_t slots, uint32_t tick)
+{
+    uint32_t window = model->config.window;
+    struct device_slot *records = device.ops->slots(session);
+    for (uint32_t i = 0; i < slots; i++) {
+        struct device_slot *slot = &records[i];
+        *slot = (struct device_slot){
+            .seed = i + 1,
+            .ego = {6.0, -3.0, 0.3},
+            .active = 1,
+            .tick = tick,
+            .window = {-3, -6},
+            .page_count = window,
+            .write_page = i * (window + 1) + tick % (window + 1),
+        };
+        for (uint32_t p = 0; p < window; p++) {
+            slot->page[p] = i * (window + 1) + (tick + window - p) % (window + 1);
+            slot->page_window[p][0] = -3;
+            slot->page_window[p][1] = -6;
+        }
+        for (uint32_t c = 0; c < DEVICE_COND; c++) {
+            slot->cond[c] = (float)((c * 7 + i) % 11 / 11.0);
+        }
+    }
+}
+
+static void fill_inputs(struct device_session *session, uint32_t slots)
+{
+    static uint8_t frame[FRAME_BYTES];
+    struct device_text why = {""};
+    uint32_t window = model->config.window;
+    for (uint32_t i = 0; i < slots; i++) {
+        uint8_t *layout = device.ops->layout(session, i);
+        for (uint32_t k = 0; k < FRAME_BYTES; k++) {
+            layout[k] = (uint8_t)((k / 7 * 2654435761u + i * 40503u) >> 24);
+        }
+        for (uint32_t p = 0; p <= window; p++) {
+            for (uint32_t k = 0; k < FRAME_BYTES; k += 61) {
+                frame[k] = (uint8_t)(k + p * 31 + i);
+            }
+            must(device.ops->page_make(session, i * (window + 1) + p, frame, &why), &why);
+        }
+    }
+}
+
+static void run_tick(struct device_session *session)
+{
+    struct device_text why = {""};
+    must(device.ops->tick_start(session, &why), &why);
+    must(device.ops->tick_finish(session, &why), &why);
+}
+
+/* Seconds per tick of all slots; host_s: of tick_start. */
+static double time_ticks(uint32_t slots, bool eager, double *host_s)
+{
+    uint32_t pages = slots * (model->config.window + 1);
+    struct device_session *session = open_session(slots, eager, pages);
+    uint32_t ticks = quick ? 1 : slots >= 1024 ? 4 : 20;
+    double times[REPEATS_MAX];
+    struct device_stats before;
+    struct device_stats after;
+    fill_inputs(session, slots);
+    fill_slots(session, slots, 0);
+    run_tick(session);
+    device.ops->stats(session, &before);
+    for (uint32_t r = 0; r < repeats; r++) {
+        double start = now_s();
+        for (uint32_t t = 0; t < ticks; t++) {
+            fill_slots(session, slots, 1 + r * ticks + t);
+            run_tick(session);
+        }
+        times[r] = (now_s() - start) / ticks;
+    }
+    device.ops->stats(session, &after);
+    *host_s =
+        (double)(after.host_ns - before.host_ns) * 1e-9 / (double)(after.ticks - before.ticks);
+    if (!eager) {
+        char name[64];
+        snprintf(name, sizeof name, "device memory, %u slots", slots);
+        figure(name, (double)(after.weight_bytes + after.workspace_bytes + after.arena_bytes) / 1e9,
+               "GB");
+        check("one capture", after.captures == 1, "");
+    }
+    device.ops->close(session);
+    return median(times, repeats);
+}
+
+static void measure_rates(void)
+{
+    const uint32_t counts[] = {1, quick ? 2 : 64, 1024};
+    double flop = model_tick_flop(model);
+    for (size_t i = 0; i < (quick ? 2 : COUNT_OF(counts)); i++) {
+        uint32_t slots = counts[i];
+        char name[96];
+        double host_graph;
+        double host_eager;
+        double graph = time_ticks(slots, false, &host_graph);
+        double eager = time_ticks(slots, true, &host_eager);
+        snprintf(name, sizeof name, "slot-ticks per second, %u slots", slots);
+        figure(name, slots / graph, "1/s");
+        snprintf(name, sizeof name, "rate of arithmetic, %u slots", slots);
+        figure(name, slots * flop / graph * 1e-12, "TFLOP/s");
+        snprintf(name, sizeof name, "tick, graph, %u slots", slots);
+        figure(name, graph * 1e3, "ms");
+        snprintf(name, sizeof name, "tick, kernel by kernel, %u slots", slots);
+        figure(name, eager * 1e3, "ms");
+        snprintf(name, sizeof name, "host time of a tick, graph, %u slots", slots);
+        figure(name, host_graph * 1e6, "us");
+        snprintf(name, sizeof name, "host time of a tick, kernel by kernel, %u slots", slots);
+        figure(name, host_eager * 1e6, "us");
+    }
+}
+
+/* The same slot record in sessions of 1, 3 and 64 slots, by graph and by launches. */
+static void check_bits(void)
+{
+    static uint8_t expected[FRAME_BYTES];
+    const uint32_t counts[] = {1, 1, 3, quick ? 2 : 64};
+    uint32_t different = 0;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        uint32_t slots = counts[i];
+        struct device_session *session =
+            open_session(slots, i == 1, slots * (model->config.window + 1));
+        fill_inputs(session, slots);
+        for (uint32_t tick = 0; tick < 3; tick++) {
+            fill_slots(session, slots, tick);
+            run_tick(session);
+        }
+        if (i == 0) {
+            memcpy(expected, device.ops->frame(session, 0), FRAME_BYTES);
+        } else {
+            different += memcmp(expected, device.ops->frame(session, 0), FRAME_BYTES) != 0;
+        }
+        device.ops->close(session);
+    }
+    check("bits do not depend on slot count, company or graph", different == 0, "");
+}
+
+static void measure_spill(void)
+{
+    uint32_t pages = quick ? 4 : SPILL_PAGES;
+    struct device_session *session = open_session(1, true, pages + 1);
+    size_t bytes = device.ops->memory_bytes(session);
+    uint8_t *memory = device.ops->host_alloc(bytes * pages);
+    uint8_t *frame = device.ops->host_alloc(FRAME_BYTES);
+    struct device_text why = {""};
+    double down[REPEATS_MAX];
+    double up[REPEATS_MAX];
+    double bus_down = 0.0;
+    double bus_up = 0.0;
+    CHECK(memory != NULL && frame != NULL);
+    memset(frame, 1, FRAME_BYTES);
+    memset(memory, 0, bytes * pages); /* touched before it is timed */
+    for (uint32_t i = 0; i < pages; i++) {
+        must(device.ops->page_make(session, i, frame, &why), &why);
+    }
+    for (uint32_t r = 0; r < repeats; r++) {
+        double start = now_s();
+        for (uint32_t i = 0; i < pages; i++) {
+            must(device.ops->page_save(session, i, memory + i * bytes, &why), &why);
+        }
+        must(device.ops->page_wait(session, &why), &why);
+        down[r] = (double)(bytes * pages) / (now_s() - start);
+        start = now_s();
+        for (uint32_t i = 0; i < pages; i++) {
+            must(device.ops->page_load(session, i, frame, memory + i * bytes, &why), &why);
+        }
+        must(device.ops->page_wait(session, &why), &why);
+        up[r] = (double)((bytes + FRAME_BYTES) * pages) / (now_s() - start);
+    }
+    must(device.ops->bus_rate(session, 0, &bus_down, &why), &why);
+    must(device.ops->bus_rate(session, 1, &bus_up, &why), &why);
+    double spill_down = median(down, repeats);
+    double spill_up = median(up, repeats);
+    figure("spill, device to host", spill_down / 1e9, "GB/s");
+    figure("bus, device to host", bus_down / 1e9, "GB/s");
+    figure("spill beside the bus, down", spill_down / bus_down, "ratio");
+    figure("spill, host to device", spill_up / 1e9, "GB/s");
+    figure("bus, host to device", bus_up / 1e9, "GB/s");
+    figure("spill beside the bus, up", spill_up / bus_up, "ratio");
+    device.ops->host_free(memory);
+    device.ops->host_free(frame);
+    device.ops->close(session);
+}
+
+/* ---- full scale ---- */
+
+static void print_scale(const char *config, const struct device_scale *s)
+{
+    char name[96];
+    double flop = s->product_flop + s->attention_flop;
+    snprintf(name, sizeof name, "%s, world step", config);
+    figure(name, s->step_ms, "ms");
+    figure("world step, launch by launch", s->eager_ms, "ms");
+    figure("host time of a world step, graph", s->host_us, "us");
+    figure("host time of a world step, launch by launch", s->eager_host_us, "us");
+    figure("arithmetic of a world step", flop * 1e-12, "TFLOP");
+    figure("of it in fp8", s->product_fp8_flop * 1e-12, "TFLOP");
+    figure("rate of a world step", flop / s->step_ms * 1e-9, "TFLOP/s");
+    figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
+    figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
+    if (s->peak_bf16_flops > 0.0) {
+        /* The least time: fp8 products at their ceiling, all else at that of bf16. */
+        double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
+        double least_s =
+            (flop - fp8) / s->peak_bf16_flops + (fp8 > 0.0 ? fp8 / s->peak_fp8_flops : 0.0);
+        figure("MFU of a world step", least_s * 1e3 / s->step_ms, "ratio");
+    }
+    figure("parameters", s->parameters * 1e-9, "1e9");
+    figure("weights", (double)s->weight_bytes / 1e9, "GB");
+    figure("workspace", (double)s->workspace_bytes / 1e9, "GB");
+    figure("page", (double)s->page_bytes / 1e9, "GB");
+    figure("launches of a world step", s->launches, "");
+    figure("products on the library", (double)s->library_products, "");
+    figure("products on our kernel", (double)s->own_products, "");
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        if (s->kind[i].launches > 0) {
+            snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
+                     s->kind[i].launches);
+            figure(name, s->kind[i].ms, "ms");
+        }
+    }
+    check("library", true, s->library);
+    check("full scale: graph and launches give the same bits", s->same_bits, "");
+    check("full scale: every latent is finite", s->finite, "");
+}
+
+static int run_scale(const char *config)
+{
+    static struct device_scale scale;
+    struct device_text why = {""};
+    must(device.ops->scale_run(device.index, config, &scale, &why), &why);
+    print_scale(config, &scale);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    struct error error = {0};
+    const struct model_open_options options = {
+        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
+    if (argc < 3) {
+        fprintf(stderr, "usage: gpu_bench MODULE MODEL.safetensors [quick]\n");
+        return 2;
+    }
+    quick = argc > 3 && strcmp(argv[3], "quick") == 0;
+    setenv("SWERVE_CUDA_MODULE", argv[1], 1);
+    if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
+        check("start", false, error.text);
+        return 1;
+    }
+    if (argc > 4 && strcmp(argv[3], "scale") == 0) {
+        return run_scale(argv[4]);
+    }
+    if (model_open(argv[2], &options, &model, &error) != STATUS_OK ||
+        model_describe(model, &description, &error) != STATUS_OK) {
+        check("start", false, error.text);
+        return 1;
+    }
+    char text[512];
+    device.plain = quick;
+    repeats = quick ? 1 : REPEATS_MAX;
+    branches = quick ? 2 : BRANCHES_MAX;
+    device_describe(text, sizeof text);
+    check("device", true, text);
+    create_stage();
+    figure("floating-point operations of a tick", model_tick_flop(model) * 1e-9, "GFLOP");
+    measure_agreement(quick ? 2 : 50);
+    check_bits();
+    measure_rates();
+    measure_fanout();
+    measure_spill();
+    model_close(model);
+    stage_unref(stage);
+    arena_finish(&arena);
+    return failed;
+}
