@@ -290,18 +290,36 @@ static int check_config(const struct scale *s, struct device_text *why)
     return exchange_check(s->ranks, s->all_tokens, c.heads, c.kv_heads, why);
 }
 
-static int allocate(struct scale *s, struct device_text *why)
+/* The configuration, its sizes and its launches, with no memory yet. */
+static int prepare(struct scale *s, const struct scale_config *config,
+                   const struct scale_options *options, struct device_text *why)
 {
+    s->config = *config;
+    s->options = *options;
+    s->ranks = options->exchange.ranks > 1 ? options->exchange.ranks : 1;
+    s->rank = s->ranks > 1 ? options->exchange.rank : 0;
+    s->all_tokens = config->view_count * config->view_tokens + config->bev_tokens;
+    int fault = check_config(s, why);
+    if (fault != DEVICE_OK) {
+        return fault;
+    }
+    s->tokens = s->all_tokens / s->ranks;
     s->weight_bytes = place_weights(s, NULL);
     s->workspace_bytes = place_buffers(s, NULL);
     place_page(s);
-    const size_t arena_bytes = s->page.page_bytes * s->options.page_count;
     scale_plan(s);
     s->ops = static_cast<struct scale_op *>(malloc(s->op_count * sizeof *s->ops));
     if (s->ops == NULL) {
         snprintf(why->text, sizeof why->text, "no memory for %u launches", s->op_count);
         return DEVICE_FAULT_MEMORY;
     }
+    scale_plan(s);
+    return DEVICE_OK;
+}
+
+static int allocate(struct scale *s, struct device_text *why)
+{
+    const size_t arena_bytes = s->page.page_bytes * s->options.page_count;
     cudaError_t error = cudaMalloc(&s->weight_memory, s->weight_bytes);
     if (error == cudaSuccess) {
         error = cudaMalloc(&s->workspace, s->workspace_bytes);
@@ -356,14 +374,8 @@ extern "C" int scale_open(const struct scale_config *config, const struct scale_
         snprintf(why->text, sizeof why->text, "no memory for a model");
         return DEVICE_FAULT_MEMORY;
     }
-    s->config = *config;
-    s->options = *options;
-    s->ranks = options->exchange.ranks > 1 ? options->exchange.ranks : 1;
-    s->rank = s->ranks > 1 ? options->exchange.rank : 0;
-    s->all_tokens = config->view_count * config->view_tokens + config->bev_tokens;
-    int fault = check_config(s, why);
+    int fault = prepare(s, config, options, why);
     if (fault == DEVICE_OK) {
-        s->tokens = s->all_tokens / s->ranks;
         fault = allocate(s, why);
     }
     if (fault == DEVICE_OK) {
@@ -508,6 +520,26 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
             out->temporal_flop += 4.0 * t.tokens * t.heads * t.head_dim * t.page_count;
         }
     }
+}
+
+extern "C" int scale_cost_of(const struct scale_config *config, uint32_t ranks,
+                             struct scale_cost *out, struct device_text *why)
+{
+    struct scale_options options = {};
+    options.page_count = config->window + 1;
+    options.exchange.ranks = ranks;
+    auto *s = static_cast<struct scale *>(calloc(1, sizeof(struct scale)));
+    if (s == NULL) {
+        snprintf(why->text, sizeof why->text, "no memory for a plan");
+        return DEVICE_FAULT_MEMORY;
+    }
+    int fault = prepare(s, config, &options, why);
+    if (fault == DEVICE_OK) {
+        scale_count(s, out);
+    }
+    free(s->ops);
+    free(s);
+    return fault;
 }
 
 extern "C" const char *scale_kind_name(enum scale_kind kind)

@@ -70,9 +70,9 @@ struct scale_inputs {
     int32_t write_page;           /* not in table; -1: the frame is not kept */
 };
 
-/* Of one rank's share, from the configuration alone. */
+/* Of one rank's share; parameters of the whole model. */
 struct scale_cost {
-    double parameters;                    /* of the whole model */
+    double parameters;
     double product_flop;                  /* of a world step, as the next two */
     double product_fp8_flop;              /* of them in fp8 */
     double attention_flop, temporal_flop; /* with a full window */
@@ -165,6 +165,9 @@ uint32_t scale_op_count(const struct scale *scale);
 const struct scale_op *scale_op_at(const struct scale *scale, uint32_t index);
 int scale_op_run(struct scale *scale, uint32_t index, void *stream, struct device_text *why);
 
+/* The cost of one of `ranks` shares, without a device. */
+int scale_cost_of(const struct scale_config *config, uint32_t ranks, struct scale_cost *out,
+                  struct device_text *why);
 void scale_count(const struct scale *scale, struct scale_cost *out);
 uint32_t scale_tokens(const struct scale *scale); /* of this rank */
 /* Device memory: weights; the frame's latents, float [tokens of this rank][latent]; the arena. */

@@ -516,9 +516,8 @@ static double *read_page(const struct reference *r, struct scale *scale, int pag
 static void check_steps(const struct scale_config *config, unsigned schedule, double limit)
 {
     static const struct scale_inputs inputs[] = {
-        {77, 5, {-1, -1, -1}, 0},
-        {77, 6, {0, -1, -1}, 2},
-        {77, 7, {2, -1, 0}, 1},
+        {77, 5, {-1, -1, -1}, 2},
+        {77, 6, {-1, 2, -1}, 1},
     };
     struct device_text why;
     struct scale *scale;
@@ -657,8 +656,43 @@ static void what_does_not_fit_is_refused(void)
     RIG_CHECK(rig_end());
 }
 
+/* By hand: 12,848 tokens, 28 layers, four steps; kernels/cuda/scale.h says what is in a layer. */
+static void the_cost_of_student_3b_is_that_of_its_shapes(void)
+{
+    const struct scale_config *config = scale_config_find("student-3b");
+    const double tokens = 3 * 3600.0 + 2048.0;
+    const double d = 3072.0;
+    const double kv = 1024.0;
+    const double layer = d * (d + 2 * kv) + 3 * d * d + 2 * d * 9216.0;
+    const double commit = 2 * kv * d * 28.0 + 64.0 * d;
+    const double step = 28.0 * layer + 2 * 64.0 * d;
+    const double modulation = 4.0 * (256.0 * d + d * d + 8 * d * d);
+    const double squares = 21.0 * (3 * 3600.0 * 3600.0 + 2048.0 * 2048.0) + 7.0 * tokens * tokens;
+    struct scale_cost cost;
+    struct scale_cost share;
+    struct device_text why;
+    EXPECT_INT(scale_cost_of(config, 1, &cost, &why), DEVICE_OK);
+    EXPECT_NEAR(cost.product_flop / (2.0 * (tokens * (4 * step + commit) + modulation)), 1.0,
+                1e-12);
+    EXPECT_NEAR(cost.attention_flop / (4.0 * 4.0 * d * squares), 1.0, 1e-12);
+    EXPECT_NEAR(cost.temporal_flop / (4.0 * 4.0 * 28.0 * tokens * d * 12.0), 1.0, 1e-12);
+    EXPECT(cost.parameters > 2.9e9 && cost.parameters < 3.2e9);
+    printf("# student-3b: %.3f G parameters, %.1f TFLOP of products (%.1f in fp8), %.1f of "
+           "attention, %.2f of the past; %.2f GB weights, %.2f GB workspace, %.3f GB a page, %u "
+           "launches\n",
+           cost.parameters / 1e9, cost.product_flop / 1e12, cost.product_fp8_flop / 1e12,
+           cost.attention_flop / 1e12, cost.temporal_flop / 1e12, (double)cost.weight_bytes / 1e9,
+           (double)cost.workspace_bytes / 1e9, (double)cost.page_bytes / 1e9, cost.launches);
+    EXPECT_INT(scale_cost_of(config, 8, &share, &why), DEVICE_OK);
+    EXPECT_NEAR(share.attention_flop * 8 / cost.attention_flop, 1.0, 1e-12);
+    EXPECT_NEAR(share.temporal_flop * 8 / cost.temporal_flop, 1.0, 1e-12);
+    EXPECT_NEAR((double)share.page_bytes * 8 / (double)cost.page_bytes, 1.0, 1e-3);
+    EXPECT_INT(scale_cost_of(config, 5, &share, &why), DEVICE_FAULT_INPUT);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(toy_is_the_formulas), TEST(toy_in_bf16_is_the_formulas),
-                    TEST(ranks_give_the_bits_of_one), TEST(what_does_not_fit_is_refused));
+                    TEST(ranks_give_the_bits_of_one), TEST(what_does_not_fit_is_refused),
+                    TEST(the_cost_of_student_3b_is_that_of_its_shapes));
 }

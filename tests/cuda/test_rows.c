@@ -1,0 +1,305 @@
+/*
+ * Rows between products: residual and norm, activations quantised, keys turned, keys and values
+ * stored in pages; each against its formula in double precision, over odd sizes and all schedules,
+ * with NaN and huge numbers where they are defined; a row's bits do not depend on its neighbours.
+ */
+#include "kernels/cuda/matrix.h"
+#include "tests/cuda/compare.h"
+
+enum { WIDTH_MAX = 4100, ROWS_MAX = 7 };
+
+static float x[ROWS_MAX * WIDTH_MAX];
+static uint16_t y[ROWS_MAX * WIDTH_MAX];
+static float gate[3 * WIDTH_MAX];
+static float scale[3 * WIDTH_MAX];
+static float shift[3 * WIDTH_MAX];
+static float sum[ROWS_MAX * WIDTH_MAX];
+static uint8_t found[ROWS_MAX * WIDTH_MAX * 2];
+static uint8_t again[ROWS_MAX * WIDTH_MAX * 2];
+static float steps[ROWS_MAX];
+
+static void fill(enum input_kind kind, uint32_t *element)
+{
+    fill_floats(x, COUNT_OF(x), kind, element);
+    fill_act(NN_BF16, y, COUNT_OF(y), kind, element);
+    fill_floats(gate, COUNT_OF(gate), INPUT_TAME, element);
+    fill_floats(scale, COUNT_OF(scale), INPUT_TAME, element);
+    fill_floats(shift, COUNT_OF(shift), INPUT_TAME, element);
+}
+
+/* A stored row against the numbers that it should hold. */
+static void expect_row(enum gpu_type type, uint32_t row, const double *wanted, uint32_t width)
+{
+    double largest = 0.0;
+    for (uint32_t i = 0; i < width; i++) {
+        largest = fmax(largest, fabs(wanted[i]));
+    }
+    double step = type == GPU_E4M3 ? (double)steps[row] : 1.0;
+    if (type == GPU_E4M3) {
+        expect_close("step", row, step, largest > 0.0 ? largest / 448.0 : 1.0, 1e-9, 1e-4);
+    }
+    for (uint32_t i = 0; i < width; i++) {
+        size_t at = (size_t)row * width + i;
+        expect_close("row", at, typed_value(type, found, at) * step, wanted[i],
+                     type == GPU_E4M3 ? step * 0x1p-9 : 1e-5,
+                     type == GPU_E4M3 ? 0x1.01p-4 : 0x1p-8);
+    }
+}
+
+struct residual_case {
+    uint32_t rows, width, group_rows;
+};
+
+static struct gpu_residual residual_of(const struct residual_case *c, enum gpu_type type)
+{
+    uint32_t groups = (c->rows - 1) / c->group_rows + 1;
+    size_t bytes = (size_t)c->rows * c->width * sizeof(float);
+    EXPECT(c->rows <= ROWS_MAX && c->width <= WIDTH_MAX && groups <= 3);
+    return (struct gpu_residual){
+        .rows = c->rows,
+        .width = c->width,
+        .x_in = rig_upload(x, bytes),
+        .x = rig_alloc(bytes),
+        .y = rig_upload(y, bytes / 2),
+        .gate = rig_upload(gate, groups * c->width * sizeof(float)),
+        .one = 1.0f,
+        .scale = rig_upload(scale, groups * c->width * sizeof(float)),
+        .shift = rig_upload(shift, groups * c->width * sizeof(float)),
+        .group_rows = c->group_rows,
+        .group_stride = c->width,
+        .out_type = type,
+        .out = rig_alloc((size_t)c->rows * c->width * gpu_type_bytes(type)),
+        .row_scale = rig_alloc(c->rows * sizeof(float)),
+    };
+}
+
+static void run_residual(const struct gpu_residual *r)
+{
+    size_t count = (size_t)r->rows * r->width;
+    gpu_residual_launch(r, rig_stream());
+    RIG_CHECK(rig_download(sum, r->x, count * sizeof(float)));
+    if (r->out != NULL) {
+        RIG_CHECK(rig_download(found, r->out, count * gpu_type_bytes(r->out_type)));
+    }
+    if (r->out_type == GPU_E4M3) {
+        RIG_CHECK(rig_download(steps, r->row_scale, r->rows * sizeof(float)));
+    }
+}
+
+static void expect_residual(const struct gpu_residual *r)
+{
+    static double wanted[WIDTH_MAX];
+    for (uint32_t row = 0; row < r->rows; row++) {
+        size_t group = (size_t)(row / r->group_rows) * r->width;
+        double mean = 0.0;
+        double variance = 0.0;
+        for (uint32_t i = 0; i < r->width; i++) {
+            size_t at = (size_t)row * r->width + i;
+            double by = r->gate != NULL ? (double)gate[group + i] : 1.0;
+            wanted[i] = (double)x[at] + by * typed_value(GPU_BF16, y, at);
+            expect_close("sum", at, (double)sum[at], wanted[i], 1e-6, 1e-6);
+            mean += wanted[i] / r->width;
+        }
+        for (uint32_t i = 0; i < r->width; i++) {
+            variance += (wanted[i] - mean) * (wanted[i] - mean) / r->width;
+        }
+        for (uint32_t i = 0; i < r->width; i++) {
+            wanted[i] = (wanted[i] - mean) / sqrt(variance + 1e-6);
+            wanted[i] =
+                wanted[i] * ((double)r->one + (double)scale[group + i]) + (double)shift[group + i];
+        }
+        if (r->out != NULL) {
+            expect_row(r->out_type, row, wanted, r->width);
+        }
+    }
+}
+
+static void residual_is_the_formula(void)
+{
+    static const struct residual_case cases[] = {
+        {5, 32, 2}, {3, 100, 3}, {7, 1024, 4}, {2, 1028, 1}, {1, 3072, 1}, {2, 4100, 2},
+    };
+    uint32_t element = 0;
+    for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
+        for (uint32_t schedule = i % 2; schedule < rig_schedules(); schedule += 2) {
+            fill(INPUT_TAME, &element);
+            rig_begin(schedule);
+            enum gpu_type type = schedule % 4 < 2 ? GPU_E4M3 : GPU_BF16;
+            struct gpu_residual r = residual_of(&cases[i], type);
+            r.gate = schedule % 3 == 0 ? NULL : r.gate;
+            r.one = schedule % 5 == 0 ? 0.0f : 1.0f;
+            r.out = schedule == 9 ? NULL : r.out;
+            r.out_type = r.out == NULL ? GPU_BF16 : r.out_type;
+            r.x = schedule % 3 == 1 ? (float *)(uintptr_t)r.x_in : r.x;
+            run_residual(&r);
+            expect_residual(&r);
+            RIG_CHECK(rig_end());
+        }
+    }
+}
+
+/* Wild and huge rows beside it change nothing for a tame row. */
+static void rows_are_independent(void)
+{
+    const struct residual_case one = {1, 260, 7};
+    const struct residual_case many = {5, 260, 7};
+    uint32_t element = 7;
+    for (uint32_t kind = INPUT_HUGE; kind <= INPUT_WILD; kind++) {
+        fill(INPUT_TAME, &element);
+        rig_begin(4);
+        struct gpu_residual r = residual_of(&one, GPU_E4M3);
+        run_residual(&r);
+        memcpy(again, found, 260);
+        float step = steps[0];
+        memcpy(x + 3 * 260, x, 260 * sizeof *x);
+        memcpy(y + 3 * 260, y, 260 * sizeof *y);
+        fill_floats(x, (size_t)3 * 260, (enum input_kind)kind, &element);
+        fill_floats(x + 4 * 260, 260, (enum input_kind)kind, &element);
+        r = residual_of(&many, GPU_E4M3);
+        run_residual(&r);
+        EXPECT(memcmp(found + 3 * 260, again, 260) == 0 && step == steps[3]);
+        RIG_CHECK(rig_end());
+    }
+}
+
+static void activations_are_the_formula(void)
+{
+    static const struct residual_case cases[] = {{5, 32, 1}, {2, 1028, 1}, {1, 4100, 1}};
+    static double wanted[WIDTH_MAX];
+    uint32_t element = 11;
+    for (uint32_t i = 0; i < 3 * rig_schedules(); i++) {
+        const struct residual_case *c = &cases[i % 3];
+        size_t count = (size_t)c->rows * c->width;
+        enum gpu_type type = i / 3 % 2 == 0 ? GPU_E4M3 : GPU_BF16;
+        fill(INPUT_TAME, &element);
+        memset(y, 0, i % 4 == 0 ? c->width * sizeof *y : 0); /* a row of zeros */
+        rig_begin(i / 3);
+        struct gpu_activate a = {
+            .rows = c->rows,
+            .width = c->width,
+            .x = rig_upload(y, count * 2),
+            .silu = i % 2,
+            .out_type = type,
+            .out = rig_alloc(count * gpu_type_bytes(type)),
+            .row_scale = rig_alloc(c->rows * sizeof(float)),
+        };
+        gpu_activate_launch(&a, rig_stream());
+        RIG_CHECK(rig_download(found, a.out, count * gpu_type_bytes(type)));
+        if (type == GPU_E4M3) {
+            RIG_CHECK(rig_download(steps, a.row_scale, c->rows * sizeof(float)));
+        }
+        for (uint32_t row = 0; row < c->rows; row++) {
+            for (uint32_t j = 0; j < c->width; j++) {
+                double value = typed_value(GPU_BF16, y, (size_t)row * c->width + j);
+                wanted[j] = a.silu != 0 ? value / (1.0 + exp(-value)) : value;
+            }
+            expect_row(type, row, wanted, c->width);
+        }
+        RIG_CHECK(rig_end());
+    }
+}
+
+static void keys_are_turned(void)
+{
+    const uint32_t rows = 5;
+    const uint32_t heads = 3;
+    const uint32_t dim = 32;
+    const size_t stride = heads * dim + 16;
+    uint32_t element = 13;
+    for (uint32_t schedule = 0; schedule < rig_schedules(); schedule++) {
+        fill(INPUT_TAME, &element);
+        rig_begin(schedule);
+        struct gpu_rotate r = {
+            .rows = rows,
+            .heads = heads,
+            .head_dim = dim,
+            .x = rig_upload(y, rows * stride * 2),
+            .row = stride,
+            .cosine = rig_upload(gate, rows * dim / 2 * sizeof(float)),
+            .sine = rig_upload(scale, rows * dim / 2 * sizeof(float)),
+        };
+        gpu_rotate_launch(&r, rig_stream());
+        RIG_CHECK(rig_download(found, r.x, rows * stride * 2));
+        for (uint32_t i = 0; i < rows * stride; i++) {
+            uint32_t column = i % stride;
+            size_t angle = (i / stride * dim + column % dim) / 2;
+            double own = typed_value(GPU_BF16, y, i);
+            double other = column < heads * dim ? typed_value(GPU_BF16, y, i ^ 1) : 0.0;
+            double wanted = column >= heads * dim
+                                ? own
+                                : own * (double)gate[angle] +
+                                      (column % 2 == 0 ? -other : other) * (double)scale[angle];
+            expect_close("turned", i, typed_value(GPU_BF16, found, i), wanted, 1e-6, 0x1p-8);
+        }
+        RIG_CHECK(rig_end());
+    }
+}
+
+/* Into page 1 of 3; the other pages stay as they are, and no page is written at -1. */
+static void pages_hold_keys_and_values(void)
+{
+    const uint32_t rows = 5;
+    const uint32_t heads = 3;
+    const uint32_t dims[] = {32, 64, 128};
+    uint32_t element = 17;
+    for (uint32_t i = 0; i < 3 * rig_schedules(); i++) {
+        const uint32_t dim = dims[i % 3];
+        const size_t width = heads * dim;
+        const int32_t page = i % 7 == 6 ? -1 : 1;
+        struct gpu_page_store p = {
+            .rows = rows,
+            .heads = heads,
+            .head_dim = dim,
+            .kv_row = 2 * width + 8,
+            .type = i % 2 == 0 ? GPU_E4M3 : GPU_BF16,
+        };
+        size_t bytes = rows * width * gpu_type_bytes(p.type);
+        p.v_offset = (bytes + 15) / 16 * 16;
+        p.k_scale_offset = 2 * p.v_offset;
+        p.v_scale_offset = p.k_scale_offset + 64;
+        p.page_bytes = p.v_scale_offset + 64;
+        fill(i % 5 == 0 ? INPUT_WIDE : INPUT_TAME, &element);
+        rig_begin(i / 3);
+        p.kv = rig_upload(y, rows * p.kv_row * 2);
+        p.arena = rig_alloc(3 * p.page_bytes);
+        p.page = rig_upload(&page, sizeof page);
+        gpu_page_store_launch(&p, rig_stream());
+        uint8_t *all = malloc(3 * p.page_bytes);
+        EXPECT(all != NULL);
+        RIG_CHECK(rig_download(all, p.arena, 3 * p.page_bytes));
+        for (size_t at = 0; at < 3 * p.page_bytes; at++) {
+            if (page < 0 || at / p.page_bytes != 1) {
+                EXPECT_INT(all[at], 0xA5);
+            }
+        }
+        for (uint32_t j = 0; page >= 0 && j < 2 * rows * width; j++) {
+            bool value = j >= rows * width;
+            uint32_t at = j % (uint32_t)(rows * width);
+            const uint8_t *base = all + p.page_bytes;
+            size_t from = at / width * p.kv_row + (value ? width : 0) + at % width;
+            double wanted = typed_value(GPU_BF16, y, from);
+            double step = 1.0;
+            if (p.type == GPU_E4M3) {
+                double largest = 0.0;
+                for (uint32_t c = 0; c < dim; c++) {
+                    largest = fmax(largest, fabs(typed_value(GPU_BF16, y, from - at % dim + c)));
+                }
+                step = typed_value(GPU_F32, base + (value ? p.v_scale_offset : p.k_scale_offset),
+                                   at / dim);
+                expect_close("step", at / dim, step, largest / 448.0, 0.0, 1e-6);
+            }
+            expect_close("page", j, step * typed_value(p.type, base + (value ? p.v_offset : 0), at),
+                         wanted, p.type == GPU_E4M3 ? step * 0x1p-9 : 0.0,
+                         p.type == GPU_E4M3 ? 0x1.01p-4 : 0.0);
+        }
+        free(all);
+        RIG_CHECK(rig_end());
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(residual_is_the_formula), TEST(rows_are_independent),
+                    TEST(activations_are_the_formula), TEST(keys_are_turned),
+                    TEST(pages_hold_keys_and_values));
+}
