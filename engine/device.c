@@ -104,7 +104,7 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
         return device_error(error, fault, what, &why);
     }
     *out = (struct device){.ops = ops, .index = index};
-    if (info.major > 0) {
+    if (strcmp(ops->name, "cuda") == 0) {
         snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u", info.major, info.minor);
     } else {
         snprintf(out->backend, sizeof out->backend, "cuda:%.32s", ops->name);
