@@ -63,6 +63,28 @@ static enum status check_structure(const char *file, const char *text, size_t by
     return STATUS_OK;
 }
 
+/* ---- memory ---- */
+
+/* jansson drops bytes of a token or of a key that it has no memory for and goes on: what it then
+ * returns, an error, a value or a text, is about something else. So its allocations are watched,
+ * per thread. */
+static _Thread_local bool allocation_failed;
+
+static void *watched_malloc(size_t bytes)
+{
+    void *data = malloc(bytes);
+    allocation_failed = allocation_failed || data == NULL;
+    return data;
+}
+
+/* Before any thread could be inside jansson. */
+__attribute__((constructor)) static void watch_allocations(void)
+{
+    json_set_alloc_funcs(watched_malloc, free);
+}
+
+/* ---- texts and files ---- */
+
 enum status json_read_text(const char *file, const char *text, size_t bytes, json_t **root,
                            struct error *error)
 {
@@ -77,11 +99,13 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
     if (status != STATUS_OK) {
         return status;
     }
+    allocation_failed = false;
     json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &json_error);
+    if (allocation_failed) {
+        json_decref(value);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory while parsing", file);
+    }
     if (value == NULL) {
-        if (json_error_code(&json_error) == json_error_out_of_memory) {
-            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory while parsing", file);
-        }
         return error_set(error, STATUS_BAD_INPUT,
                          "%s: line %d, column %d: expected JSON, found: %s", file, json_error.line,
                          json_error.column, json_error.text);
@@ -499,8 +523,28 @@ enum status json_member_choice(const struct json_cursor *object, const char *key
     return json_value_choice(&member, names, count, out, error);
 }
 
+static char *dump(const json_t *value, size_t flags)
+{
+    allocation_failed = false;
+    char *text = json_dumps(value, flags | JSON_REAL_PRECISION(17));
+    if (allocation_failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
 char *json_canonical_text(const json_t *value)
 {
-    return json_dumps(value,
-                      JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    return dump(value, JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_COMPACT);
+}
+
+char *json_compact_text(const json_t *value)
+{
+    return dump(value, JSON_COMPACT);
+}
+
+char *json_indented_text(const json_t *value)
+{
+    return dump(value, JSON_INDENT(1));
 }

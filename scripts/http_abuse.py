@@ -6,7 +6,9 @@ alone, then again while others send headers byte by byte, trickle bodies, hold t
 connections, send bodies that are too long, chunked without end, nested too deep, pipelined,
 half-closed, smuggled into one another, no HTTP at all. Checks what each of them gets, that nothing
 smuggled took effect, that the server lives, that its memory stays bounded and that it gives the
-memory back, and that every request of the well-behaved clients was answered.
+memory back, and that every request of the well-behaved clients was answered. Then starts a server
+with tokens and TLS, and tries tokens that are wrong, expired, of another role or malformed, and
+connections that are no TLS, or stop in the middle of it.
 
 The ratio of their p99 to their own p99 before is printed; --p99-ratio makes it a condition. Exit
 status 0 when everything held, else 1.
@@ -20,11 +22,13 @@ import random
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GOOD_CLIENTS = 4
@@ -384,6 +388,118 @@ class Abuse:
             thread.join()
 
 
+# ---- a guarded server ----
+
+def make_guard(options, directory):
+    """Certificate, key, tokens file, and the texts of a live, a foreign and an expired token."""
+    cert, key, tokens = (os.path.join(directory, name) for name in ("cert.pem", "key.pem",
+                                                                    "tokens"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, stderr=subprocess.DEVNULL)
+    texts = {}
+    for name, role in (("live", ["admin"]), ("worker", ["worker", "--pool", "other"]),
+                       ("expired", ["admin"])):
+        done = subprocess.run([options.binary, "token", "add", name, "--role", *role, "--tokens",
+                               tokens], check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL)
+        texts[name] = done.stdout.decode().strip()
+    with open(tokens) as file:
+        listed = json.load(file)
+    for token in listed["tokens"]:
+        if token["name"] == "expired":
+            token["created_s"], token["expires_s"] = 1, 2
+    with open(tokens, "w") as file:
+        json.dump(listed, file)
+    return cert, key, tokens, texts
+
+
+def https_code(port, cert, method, path, headers, body=None):
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", port, timeout=30, context=ssl.create_default_context(cafile=cert))
+    connection.request(method, path, body, headers)
+    reply = connection.getresponse()
+    reply.read()
+    connection.close()
+    return reply.status
+
+
+def abuse_tokens(abuse, port, cert, texts):
+    wrong = texts["live"][:-1] + ("0" if texts["live"][-1] != "0" else "1")
+    worker = json.dumps({"pool": "bulk", "device": "cpu", "progress": []})
+    heartbeat = "/v1/workers/w/heartbeat"
+    cases = [
+        ("a live token", "GET", "/v1/suites", "Bearer " + texts["live"], None, (200,)),
+        ("no token", "GET", "/v1/suites", None, None, (401,)),
+        ("a wrong token", "GET", "/v1/suites", "Bearer " + wrong, None, (401,)),
+        ("half a token", "GET", "/v1/suites", "Bearer " + texts["live"][:40], None, (401,)),
+        ("a token and more", "GET", "/v1/suites", "Bearer " + texts["live"] + "0", None, (401,)),
+        ("an expired token", "GET", "/v1/suites", "Bearer " + texts["expired"], None, (401,)),
+        ("another scheme", "GET", "/v1/suites", "Basic " + texts["live"], None, (401,)),
+        ("a token of 16 KiB", "GET", "/v1/suites", "Bearer " + "a" * 16384, None, (401,)),
+        ("a token of another role", "GET", "/v1/suites", "Bearer " + texts["worker"], None, (403,)),
+        ("a token of another pool", "POST", heartbeat, "Bearer " + texts["worker"], worker, (403,)),
+        ("a body without a token", "POST", heartbeat, None, " " * (1 << 20), (401, None)),
+    ]
+    for name, method, path, authorization, body, codes in cases:
+        headers = {"Content-Type": "application/json"}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        try:
+            code = https_code(port, cert, method, path, headers, body)
+        except OSError:
+            code = None  # closed while the body was still being sent
+        abuse.check(code in codes, "%s: code %s" % (name, code))
+        abuse.count("tokens")
+
+
+def abuse_tls(abuse, port, cert, texts):
+    hello = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]) + b"\0" * 505
+    held = [dial(port) for _ in range(50)]  # they never begin, and hold up nobody
+    for client in held[:25]:
+        client.sendall(hello[:100])
+    for name, data in (("plain HTTP", head("GET", "/v1/health")), ("a broken hello", hello),
+                       ("noise", bytes(random.Random(2).randbytes(2000))),
+                       ("a record of 16 MiB", b"\x16\x03\x03\xff\xff" + b"x" * (1 << 24))):
+        found, closed = exchange(port, [data])
+        abuse.check(not found and closed, "%s instead of TLS: %s, %s" % (
+            name, found, "closed" if closed else "left open"))
+        abuse.count("no TLS")
+    for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                context.minimum_version = context.maximum_version = version
+            context.wrap_socket(dial(port)).close()
+            abuse.check(False, "%s is accepted" % version.name)
+        except (OSError, ValueError):
+            abuse.count("old TLS")
+    code = https_code(port, cert, "GET", "/v1/suites",
+                      {"Authorization": "Bearer " + texts["live"]})
+    abuse.check(code == 200, "TLS beside those who never begin it: code %s" % code)
+    for client in held:
+        client.close()
+
+
+def run_guarded(options, abuse, directory):
+    cert, key, tokens, texts = make_guard(options, directory)
+    server, port = start_server(options, directory, [
+        "--tokens", tokens, "--tls-cert", cert, "--tls-key", key])
+    try:
+        abuse_tokens(abuse, port, cert, texts)
+        abuse_tls(abuse, port, cert, texts)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        abuse.check(server.wait(60) == 0, "exit status with TLS: %s" % server.returncode)
+    with open(os.path.join(directory, "stderr.log")) as file:
+        log = file.read()
+    abuse.check(not any(text in log for text in texts.values()), "a token is in the log")
+
+
 def get(port, path):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", path)
@@ -391,10 +507,12 @@ def get(port, path):
     return reply.status, reply.read()
 
 
-def start_server(options, directory):
-    server = subprocess.Popen(
-        [options.binary, "serve", "--store", os.path.join(directory, "abuse.db"), "--listen",
-         "127.0.0.1:0"] + options.serve_options.split(), stdout=subprocess.PIPE)
+def start_server(options, directory, more=()):
+    with open(os.path.join(directory, "stderr.log"), "ab") as log:
+        server = subprocess.Popen(
+            [options.binary, "serve", "--store", os.path.join(directory, "abuse.db"), "--listen",
+             "127.0.0.1:0", "--peer-connections", "4096", "--verbose"] + list(more) +
+            options.serve_options.split(), stdout=subprocess.PIPE, stderr=log)
     line = server.stdout.readline().decode().strip()
     return server, int(line.rpartition(":")[2])
 
@@ -420,6 +538,7 @@ def run(options):
         grown_mb, options.memory_mb))
     server.send_signal(signal.SIGTERM)
     abuse.check(server.wait(30) == 0, "exit status of the server: %s" % server.returncode)
+    run_guarded(options, abuse, directory)
     p99 = [percentile_ms(side["latencies"], 99) for side in (alone, beside)]
     p50 = [percentile_ms(side["latencies"], 50) for side in (alone, beside)]
     ratio = p99[1] / p99[0]

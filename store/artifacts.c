@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum status artifacts_io_error(struct error *error, const char *what, const char *path)
 {
@@ -358,6 +359,10 @@ static enum status unpack(const char *path, const char *hash, const uint8_t *pac
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
     size_t got = ZSTD_decompress(buffer, (size_t)size, packed, packed_bytes);
+    if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) {
+        free(buffer);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
     if (ZSTD_isError(got) || got != size) {
         free(buffer);
         return artifacts_damaged(error, path, "its contents do not unpack");

@@ -82,6 +82,17 @@ static void writer_rollback(struct group_commit *group)
     }
 }
 
+/* A transaction that could not be undone for want of memory is undone before the next. */
+static enum status writer_begin(struct group_commit *group, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    if (sqlite_db_in_transaction(group->db)) {
+        status = query_simple(group->db, STATEMENT_ROLLBACK, error);
+    }
+    return status == STATUS_OK ? query_simple(group->db, STATEMENT_BEGIN, error) : status;
+}
+
 static void count_commit(struct group_commit *group, int64_t ns)
 {
     size_t bucket = 0;
@@ -144,7 +155,7 @@ static void writer_run_alone(struct group_commit *group, struct operation *opera
         operation->status = writer_refuse(group, error);
         return;
     }
-    operation->status = query_simple(group->db, STATEMENT_BEGIN, error);
+    operation->status = writer_begin(group, error);
     if (operation->status != STATUS_OK) {
         return;
     }
@@ -180,7 +191,7 @@ static bool writer_run_nested(struct group_commit *group, group_operation run, v
 /* All operations in one transaction. False: it had to be undone, none of them counts. */
 static bool writer_run_together(struct group_commit *group, size_t count, struct error *error)
 {
-    if (query_simple(group->db, STATEMENT_BEGIN, error) != STATUS_OK) {
+    if (writer_begin(group, error) != STATUS_OK) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {

@@ -81,6 +81,11 @@ static enum status perform(struct http_transport *transport, struct http_call *c
     }
     char what[LIMIT_TEXT_BYTES];
     snprintf(what, sizeof what, "%s %.200s", call->method, call->path);
+    if (call->code == 500 && call->reply_bytes == 0) {
+        free(call->reply);
+        call->reply = NULL;
+        return error_set(error, HTTP_LOST, "%s: the store had no memory for its answer", what);
+    }
     status = http_error_decode(what, call->code, call->reply, call->reply_bytes, error);
     free(call->reply);
     call->reply = NULL;
@@ -97,7 +102,7 @@ enum status http_exchange_json(struct http_transport *transport, struct http_cal
 {
     char *text = NULL;
     if (has_body) {
-        text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+        text = body != NULL ? json_compact_text(body) : NULL;
         json_decref(body);
         if (text == NULL) {
             return error_set(error, STATUS_NO_MEMORY, "%s: out of memory for a request",

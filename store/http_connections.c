@@ -140,15 +140,15 @@ static bool rule_unhandled(const struct http_connection *connection, int64_t tim
     return connection->phase != HTTP_HANDLING;
 }
 
-/* Waits for a change for at most the watch time, mutex held. */
-static void wait_changed(struct http_connections *list)
+/* Waits for at most the watch time, mutex held. */
+static void wait_for(struct http_connections *list, pthread_cond_t *condition)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     int64_t ns = until.tv_nsec + list->watch_ms * NS_PER_MS;
     until.tv_sec += ns / NS_PER_S;
     until.tv_nsec = ns % NS_PER_S;
-    pthread_cond_timedwait(&list->changed, &list->mutex, &until);
+    pthread_cond_timedwait(condition, &list->mutex, &until);
 }
 
 static void *watch(void *context)
@@ -161,7 +161,7 @@ static void *watch(void *context)
             shut(list, rule_late);
             next_ns = now_ns() + list->watch_ms * NS_PER_MS;
         }
-        wait_changed(list);
+        wait_for(list, &list->ending);
     }
     pthread_mutex_unlock(&list->mutex);
     return NULL;
@@ -176,7 +176,7 @@ void http_connections_drain(struct http_connections *list, int64_t drain_ms)
         if (shut(list, patient ? rule_idle : rule_unhandled) == 0) {
             break;
         }
-        wait_changed(list);
+        wait_for(list, &list->changed);
     }
     pthread_mutex_unlock(&list->mutex);
 }
@@ -194,6 +194,7 @@ void http_connections_count(struct http_connections *list, size_t counts[HTTP_PH
 static void destroy(struct http_connections *list)
 {
     pthread_cond_destroy(&list->changed);
+    pthread_cond_destroy(&list->ending);
     pthread_mutex_destroy(&list->mutex);
 }
 
@@ -210,6 +211,7 @@ enum status http_connections_start(struct http_connections *list, int64_t watch_
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&list->changed, &monotonic);
+    pthread_cond_init(&list->ending, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&list->mutex, NULL);
     /* Signals belong to the program's own threads. */
@@ -230,7 +232,7 @@ void http_connections_finish(struct http_connections *list)
     pthread_mutex_lock(&list->mutex);
     CHECK(list->first == NULL);
     list->ends = true;
-    pthread_cond_broadcast(&list->changed);
+    pthread_cond_broadcast(&list->ending);
     pthread_mutex_unlock(&list->mutex);
     pthread_join(list->watchdog, NULL);
     destroy(list);

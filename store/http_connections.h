@@ -44,7 +44,8 @@ struct http_connection {
 
 struct http_connections {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a connection went idle or closed, or the watchdog shall end */
+    pthread_cond_t changed; /* a connection went idle or closed: for a drain */
+    pthread_cond_t ending;  /* for the watchdog, which every request would wake otherwise */
     struct http_connection *first;
     int64_t watch_ms;
     size_t server_max; /* beyond these, requests are refused */

@@ -47,6 +47,12 @@ void http_body_finish(struct http_exchange *exchange)
     }
 }
 
+enum status http_body_empty(const struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {NULL};
+    return json_object_begin(&exchange->body, keys, error);
+}
+
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
                             struct error *error)
 {

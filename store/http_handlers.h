@@ -45,6 +45,9 @@ enum status http_no_memory(struct error *error);
 enum status http_body_parse(struct http_exchange *exchange, struct error *error);
 void http_body_finish(struct http_exchange *exchange);
 
+/* The body is an object without members. */
+enum status http_body_empty(const struct http_exchange *exchange, struct error *error);
+
 /* The reply is this text of JSON, which is taken over. */
 enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
                             struct error *error);

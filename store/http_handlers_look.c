@@ -212,8 +212,13 @@ enum status http_handle_price_get(struct http_exchange *exchange, struct error *
 {
     struct store *store = exchange->store;
     int64_t price = 0;
-    enum status status =
-        store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error);
+    enum status status = http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error);
+    }
+    if (status == STATUS_OK) {
+        status = store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error);
+    }
     return status == STATUS_OK ? http_reply_integer(exchange, "price_uusd_per_hour", price, error)
                                : status;
 }
@@ -223,6 +228,9 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
     struct store *store = exchange->store;
     int64_t count = 0;
     enum status status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_body_empty(exchange, error);
+    }
     if (status == STATUS_OK) {
         status = store->ops->cancel(store, exchange->ids[0], &count, error);
     }

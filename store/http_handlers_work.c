@@ -49,6 +49,9 @@ static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *
     struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
     bool has_common = json_cursor_present(&common_cursor);
     enum status status = STATUS_OK;
+    if (has_common && count == 0) {
+        return json_fail(&jobs, error, "expected jobs that have something in common, found none");
+    }
     if (has_common) {
         status = job_spec_decode(&common_cursor, NULL, &common, error);
     }
@@ -424,6 +427,9 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
     enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
     if (status == STATUS_OK) {
         status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_body_empty(exchange, error);
     }
     if (status == STATUS_OK) {
         /* A claim that still waits for the dead worker would take a new lease. */

@@ -276,7 +276,7 @@ static void reply_json(struct http_reply *reply, int code, const json_t *value)
 {
     reply->code = code;
     reply->content = HTTP_CONTENT_JSON;
-    reply->data = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    reply->data = value != NULL ? json_compact_text(value) : NULL;
     reply->bytes = reply->data != NULL ? strlen(reply->data) : 0;
     if (reply->data == NULL) {
         reply->code = 500;

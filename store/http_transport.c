@@ -297,67 +297,85 @@ static int watch_silence(void *context, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-static void set_trust(const struct http_transport *transport, CURL *handle)
+/* The first option that cannot be set (curl copies strings) stands for all. */
+#define SET(option, value)                                      \
+    do {                                                        \
+        if (code == CURLE_OK) {                                 \
+            code = curl_easy_setopt(handle, (option), (value)); \
+        }                                                       \
+    } while (0)
+
+static CURLcode set_trust(const struct http_transport *transport, CURL *handle)
 {
-    curl_easy_setopt(handle, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, watch_silence);
+    CURLcode code = CURLE_OK;
+
+    if (transport->unix_path != NULL) {
+        return code;
+    }
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_SOCKOPTFUNCTION, watch_silence);
     if (transport->here) {
-        curl_easy_setopt(handle, CURLOPT_PROXY, "");
+        SET(CURLOPT_PROXY, "");
     }
     if (transport->ca_file[0] != '\0') {
-        curl_easy_setopt(handle, CURLOPT_CAINFO, transport->ca_file);
-        curl_easy_setopt(handle, CURLOPT_CAPATH, NULL);
+        SET(CURLOPT_CAINFO, transport->ca_file);
+        SET(CURLOPT_CAPATH, NULL);
     }
+    return code;
 }
 
-static void set_options(CURL *handle, struct exchange *exchange, const char *unix_path,
-                        struct curl_slist *headers, const char *url, char *reason)
+static CURLcode set_options(CURL *handle, struct exchange *exchange, const char *unix_path,
+                            struct curl_slist *headers, const char *url, char *reason)
 {
     struct http_call *call = exchange->call;
+    CURLcode code = CURLE_OK;
     int64_t bytes = (int64_t)call->body_bytes;
     int64_t limit_ms = call->limit_ms > 0 ? call->limit_ms : HTTP_REQUEST_MS;
     limit_ms += call->wait_ms + bytes / HTTP_BYTES_PER_MS_MIN;
-    curl_easy_setopt(handle, CURLOPT_URL, url);
-    curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
-    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
-    curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
-    curl_easy_setopt(handle, CURLOPT_MAXCONNECTS, 1L);
-    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_reply);
-    curl_easy_setopt(handle, CURLOPT_WRITEDATA, exchange);
+    SET(CURLOPT_URL, url);
+    SET(CURLOPT_PATH_AS_IS, 1L);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_ERRORBUFFER, reason);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
+    SET(CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
+    SET(CURLOPT_MAXCONNECTS, 1L);
+    SET(CURLOPT_HTTPHEADER, headers);
+    SET(CURLOPT_WRITEFUNCTION, take_reply);
+    SET(CURLOPT_WRITEDATA, exchange);
     if (call->reply_max > HTTP_JSON_BYTES_MAX) {
         /* A large download may take long, as long as it moves. */
-        curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_BYTES_PER_MS_MIN);
-        curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)(HTTP_REQUEST_MS / 1000));
+        SET(CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_BYTES_PER_MS_MIN);
+        SET(CURLOPT_LOW_SPEED_TIME, (long)(HTTP_REQUEST_MS / 1000));
     } else {
-        curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)limit_ms);
+        SET(CURLOPT_TIMEOUT_MS, (long)limit_ms);
     }
     if (unix_path[0] != '\0') {
-        curl_easy_setopt(handle, CURLOPT_PROXY, "");
-        curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, unix_path);
+        SET(CURLOPT_PROXY, "");
+        SET(CURLOPT_UNIX_SOCKET_PATH, unix_path);
     }
     if (call->body == NULL) {
         if (strcmp(call->method, "GET") != 0) {
-            curl_easy_setopt(handle, CURLOPT_POST, 1L);
-            curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, 0L);
-            curl_easy_setopt(handle, CURLOPT_POSTFIELDS, "");
+            SET(CURLOPT_POST, 1L);
+            SET(CURLOPT_POSTFIELDSIZE, 0L);
+            SET(CURLOPT_POSTFIELDS, "");
         }
     } else {
-        curl_easy_setopt(handle, CURLOPT_POST, 1L);
-        curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
+        SET(CURLOPT_POST, 1L);
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
         if (call->once) {
-            curl_easy_setopt(handle, CURLOPT_READFUNCTION, give_body);
-            curl_easy_setopt(handle, CURLOPT_READDATA, exchange);
+            SET(CURLOPT_READFUNCTION, give_body);
+            SET(CURLOPT_READDATA, exchange);
         } else {
-            curl_easy_setopt(handle, CURLOPT_POSTFIELDS, call->body);
+            SET(CURLOPT_POSTFIELDS, call->body);
         }
     }
-    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, call->method);
+    SET(CURLOPT_CUSTOMREQUEST, call->method);
+    return code;
 }
+
+#undef SET
 
 /* OpenSSL writes without MSG_NOSIGNAL, so a peer that is gone would raise SIGPIPE; it is held back
  * in this thread alone, because the process's signal handling is not ours. */
@@ -481,11 +499,14 @@ static enum status call_once(struct http_transport *transport, struct http_call 
             goto done;
         }
         status = STATUS_NO_MEMORY;
-    } else {
-        set_trust(transport, handle);
     }
-    set_options(handle, &exchange, unix_path, headers, url, reason);
-    CURLcode result = perform_without_sigpipe(handle);
+    CURLcode result = set_trust(transport, handle);
+    if (result == CURLE_OK) {
+        result = set_options(handle, &exchange, unix_path, headers, url, reason);
+    }
+    if (result == CURLE_OK) {
+        result = perform_without_sigpipe(handle);
+    }
     if (result != CURLE_OK) {
         status = judge(transport, handle, result, &exchange, reason, error);
         goto done;

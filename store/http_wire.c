@@ -74,6 +74,9 @@ enum status http_error_decode(const char *what, int code, const char *body, size
     char name[LIMIT_ID_BYTES];
     char text[ERROR_TEXT_BYTES];
     enum status status = json_read_text(what, body, bytes, &root, NULL);
+    if (status == STATUS_NO_MEMORY) {
+        return error_set(error, status, "%s: out of memory for the answer", what);
+    }
     if (status == STATUS_OK) {
         struct json_cursor cursor = json_cursor_root(what, root);
         struct json_cursor member = json_cursor_member(&cursor, "error");

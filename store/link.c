@@ -329,8 +329,8 @@ static enum status try_claim(struct link_call *call, struct link_worker *known,
     }
     enum status status =
         inner->ops->claim(inner, worker, max, wait_ms, leases, count, ttl_ms, &call->error);
-    if (status == HTTP_LOST) {
-        known->unresolved = true;
+    if (status != STATUS_OK && status != HTTP_UNREACHED) {
+        known->unresolved = true; /* lost, or there was no memory to read the answer */
     }
     return status;
 }

@@ -465,19 +465,22 @@ const void *query_column_blob(const struct query *query, int column, size_t *byt
 enum status query_end(struct query *query, struct error *error)
 {
     int code = query->code;
+    int end = SQLITE_OK;
     enum status status = STATUS_OK;
 
     if (code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE) {
         status = fail(query->db, code, error);
     }
+    /* The end repeats the code of a step that failed. After a good one it tells of a column that
+     * could not be read: there was no memory, and a NULL was handed out instead. */
     if (query->kept && query->statement != NULL) {
-        sqlite3_reset(query->statement); /* repeats the code of the step that failed */
+        end = sqlite3_reset(query->statement);
         sqlite3_clear_bindings(query->statement);
     } else {
-        sqlite3_finalize(query->statement);
+        end = sqlite3_finalize(query->statement);
     }
     query->statement = NULL;
-    return status;
+    return status == STATUS_OK && end != SQLITE_OK ? fail(query->db, end, error) : status;
 }
 
 enum status query_run(struct query *query, struct error *error)

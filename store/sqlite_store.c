@@ -114,15 +114,20 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
 void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
 {
     struct error error;
+    bool ended = query_simple(db, STATEMENT_COMMIT, &error) == STATUS_OK;
 
-    if (query_simple(db, STATEMENT_COMMIT, &error) != STATUS_OK) {
+    if (!ended) {
         log_event(store->logger, LOG_WARNING, "end of a read: %s", error.text);
     }
     pthread_mutex_lock(&store->mutex);
     for (int i = 0; i < STORE_READERS; i++) {
         if (store->readers[i] == db) {
             store->reader_busy[i] = false;
+            store->readers[i] = ended ? db : NULL;
         }
+    }
+    if (!ended) { /* it would go on seeing the past, and keep the log from being reset */
+        sqlite_db_close(db);
     }
     pthread_cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);

@@ -168,9 +168,10 @@ struct store_ops {
                          int64_t *ttl_ms, struct error *error);
     /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
      * accepted completion answers OK again and changes nothing. A completion counts as long as
-     * nobody has claimed the job since, even when the lease has ended meanwhile. DONE brings one
-     * outcome per rollout. An artifact or a number of outcomes that contradicts the store fails
-     * the whole call (CONFLICT), nothing is changed. */
+     * nobody has claimed or cancelled the job since, even when the lease has ended meanwhile,
+     * unless the job has died of too many losses. DONE brings one outcome per rollout. An artifact
+     * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
+     * is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
                             uint32_t count, struct store_completion_result *results,
                             struct error *error);

@@ -244,7 +244,7 @@ static char *encode_list(const struct token_list *list)
         good = json_array_append_new(array, encode_token(&list->tokens[i])) == 0;
     }
     good = good && json_put(root, "tokens", json_incref(array));
-    char *text = good ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    char *text = good ? json_indented_text(root) : NULL;
     json_decref(array);
     json_decref(root);
     return text;

@@ -3,8 +3,10 @@
  */
 #include "worker/confinement_options.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_remote(const char *url)
 {
@@ -14,17 +16,28 @@ static bool is_remote(const char *url)
 enum status confinement_options_settle(struct confinement_options *options, const char *store_url,
                                        const struct planner_confinement **out, struct error *error)
 {
-    const char *level = options->level != NULL ? options->level : "auto";
+    const char *environment = getenv("SWERVE_PLANNER_SANDBOX");
+    const char *level = options->level != NULL ? options->level
+                        : environment != NULL  ? environment
+                                               : "auto";
     bool remote = is_remote(store_url);
     bool sandbox = strcmp(level, "on") == 0;
     if (strcmp(level, "auto") == 0) {
         sandbox = remote;
     } else if (!sandbox && strcmp(level, "off") != 0) {
-        return error_set(error, STATUS_USAGE,
-                         "--planner-sandbox: expected on, off or auto, found \"%s\"", level);
+        return error_set(
+            error, STATUS_USAGE,
+            "--planner-sandbox (or SWERVE_PLANNER_SANDBOX): expected on, off or auto, found \"%s\"",
+            level);
     }
+    ssize_t bytes = readlink("/proc/self/exe", options->host, sizeof options->host - 1);
+    if (bytes <= 0) {
+        return error_set(error, STATUS_IO, "cannot find this program: %s", strerror(errno));
+    }
+    options->host[bytes] = '\0';
     options->confinement = (struct planner_confinement){
         .sandbox = sandbox,
+        .host = options->host,
         .environment_listed = sandbox || remote,
         .paths = options->paths.values,
         .path_count = options->paths.count,

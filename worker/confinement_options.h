@@ -15,9 +15,10 @@
 enum { CONFINEMENT_NAMES_MAX = 32 };
 
 struct confinement_options {
-    const char *level; /* NULL: "auto" */
+    const char *level; /* NULL: SWERVE_PLANNER_SANDBOX, else "auto" */
     struct cli_texts paths;
     struct cli_texts environment;
+    char host[LIMIT_PATH_BYTES];            /* this binary */
     struct planner_confinement confinement; /* filled by confinement_options_settle */
 };
 

@@ -2,6 +2,7 @@
  * swerve: one binary, many commands. This file only finds the command.
  */
 #include "worker/cli.h"
+#include "worker/planner_host.h"
 #include "worker/revision.h"
 
 #include <signal.h>
@@ -28,6 +29,7 @@ static const struct {
     {"datagen", command_datagen, "write training data for world models"},
     {"model", command_model, "world models: list, promote, roll back, calibrate"},
     {"bench", command_bench, "measure worlds and the store against baselines"},
+    {PLANNER_HOST_COMMAND, command_plugin_host, NULL}, /* for our own child processes */
     {"doctor", command_doctor, "what this machine has and what it lacks"},
 };
 
@@ -35,7 +37,9 @@ static void print_help(FILE *stream)
 {
     fprintf(stream, "usage: swerve COMMAND ...   (swerve COMMAND --help for more)\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
+        if (commands[i].help != NULL) {
+            fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
+        }
     }
 }
 

@@ -10,9 +10,10 @@
 #include "base/check.h"
 #include "worker/planner_builtin.h"
 #include "worker/planner_exec.h"
+#include "worker/planner_host.h"
+#include "worker/planner_plugin.h"
 #include "worker/planner_spec.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -28,8 +29,8 @@ enum { SESSION_ERROR_BYTES = 160, PLUGIN_ERROR_BYTES = 512 };
 struct planner {
     const struct swerve_planner_ops *ops;
     void *instance;
-    struct planner_exec *exec; /* == instance for exec planners, else NULL */
-    void *library;             /* dlopen handle of a plugin, else NULL */
+    struct planner_exec *exec; /* == instance for planners in a process of their own, else NULL */
+    struct planner_plugin plugin; /* one in this process, else not loaded */
     uint32_t session_count;
     uint32_t wants;
     bool dead;
@@ -39,41 +40,6 @@ struct planner {
 };
 
 /* ---- open ---- */
-
-static enum status plugin_load(struct planner *planner, const char *file, struct error *error)
-{
-    /* Without a slash dlopen would search the library path instead of taking the file named. */
-    char path[PATH_MAX];
-    if (realpath(file, path) == NULL) {
-        return error_set(error, STATUS_NOT_FOUND, "planner plugin %s: %s", file, strerror(errno));
-    }
-    planner->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (planner->library == NULL) {
-        const char *reason = dlerror();
-        return error_set(error, STATUS_PLANNER, "planner plugin %s: %s", file,
-                         reason != NULL ? reason : "cannot be loaded");
-    }
-    swerve_planner_entry_fn entry = NULL;
-    void *symbol = dlsym(planner->library, "swerve_planner_entry");
-    memcpy(&entry, &symbol, sizeof entry);
-    const struct swerve_planner_ops *ops = entry != NULL ? entry() : NULL;
-    if (ops == NULL) {
-        return error_set(error, STATUS_PLANNER,
-                         "planner plugin %s: %s swerve_planner_entry (schemas/planner.h)", file,
-                         entry == NULL ? "does not export" : "got nothing from");
-    }
-    if (ops->abi_version != SWERVE_PLANNER_ABI_VERSION) {
-        return error_set(error, STATUS_PLANNER,
-                         "planner plugin %s: expected ABI version %u, found %u", file,
-                         SWERVE_PLANNER_ABI_VERSION, ops->abi_version);
-    }
-    if (ops->open == NULL || ops->close == NULL || ops->reset == NULL || ops->act == NULL) {
-        return error_set(error, STATUS_PLANNER,
-                         "planner plugin %s: open, close, reset and act must all be given", file);
-    }
-    planner->ops = ops;
-    return STATUS_OK;
-}
 
 static enum status instance_open(struct planner *planner, const struct planner_spec *spec,
                                  struct error *error)
@@ -91,10 +57,34 @@ static enum status instance_open(struct planner *planner, const struct planner_s
     return STATUS_OK;
 }
 
+/* A confined plugin lives in a process of its own, which speaks the exec protocol for it. */
+static enum status plugin_open_apart(struct planner *planner, const struct planner_spec *spec,
+                                     const struct planner_config *config, struct error *error)
+{
+    char file[PATH_MAX];
+    struct planner_argv words = {.count = 4};
+    if (config->confinement->host == NULL) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner %s: this process cannot run a plugin apart from itself",
+                         planner->spec);
+    }
+    if (realpath(spec->target, file) == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "planner plugin %s: %s", spec->target,
+                         strerror(errno));
+    }
+    words.argv[0] = (char *)(uintptr_t)config->confinement->host;
+    words.argv[1] = (char *)(uintptr_t)PLANNER_HOST_COMMAND;
+    words.argv[2] = file;
+    words.argv[3] = (char *)(uintptr_t)spec->config;
+    words.argv[4] = NULL;
+    return planner_exec_open(planner->spec, &words, config, &planner->exec, error);
+}
+
 static enum status open_by_kind(struct planner *planner, const struct planner_spec *spec,
                                 const struct planner_config *config, struct error *error)
 {
     enum status status = STATUS_OK;
+    struct planner_argv words;
     switch (spec->kind) {
     case PLANNER_SPEC_BUILTIN:
         planner->ops = planner_builtin_find(spec->target);
@@ -102,22 +92,26 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
         return instance_open(planner, spec, error);
     case PLANNER_SPEC_PLUGIN:
         if (config->confinement != NULL && config->confinement->sandbox) {
-            return error_set(error, STATUS_PLANNER,
-                             "planner %s: a plugin runs in the worker's own process, where nothing "
-                             "confines it, and this worker confines planners: make it an exec "
-                             "planner, or start the worker with --planner-sandbox off",
-                             planner->spec);
+            status = plugin_open_apart(planner, spec, config, error);
+            break;
         }
-        status = plugin_load(planner, spec->target, error);
-        return status != STATUS_OK ? status : instance_open(planner, spec, error);
+        status = planner_plugin_load(spec->target, &planner->plugin, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        planner->ops = planner->plugin.ops;
+        return instance_open(planner, spec, error);
     case PLANNER_SPEC_EXEC:
-        status = planner_exec_open(spec->target, config, &planner->exec, error);
+        status = planner_argv_parse(spec->target, &words, error);
         if (status == STATUS_OK) {
-            planner->ops = &planner_exec_ops;
-            planner->instance = planner->exec;
-            planner->wants = planner_exec_wants(planner->exec);
+            status = planner_exec_open(planner->spec, &words, config, &planner->exec, error);
         }
         break;
+    }
+    if (status == STATUS_OK) {
+        planner->ops = &planner_exec_ops;
+        planner->instance = planner->exec;
+        planner->wants = planner_exec_wants(planner->exec);
     }
     return status;
 }
@@ -171,9 +165,7 @@ void planner_close(struct planner *planner)
     if (planner->instance != NULL) {
         planner->ops->close(planner->instance);
     }
-    if (planner->library != NULL) {
-        dlclose(planner->library);
-    }
+    planner_plugin_unload(&planner->plugin);
     free(planner->session_errors);
     free(planner->busy);
     free(planner);

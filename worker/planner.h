@@ -24,7 +24,8 @@ struct planner;
 /* What exec planners may see and do beyond their limits. Borrowed for as long as planners are
  * opened. SWERVE_TOKEN_FILE and everything else that begins with SWERVE_TOKEN is never theirs. */
 struct planner_confinement {
-    bool sandbox;            /* worker/planner_sandbox.h; plugins are refused then */
+    bool sandbox;            /* worker/planner_sandbox.h; plugins run apart then */
+    const char *host;        /* the swerve binary, which runs plugins apart; NULL: refused */
     bool environment_listed; /* of the environment, what is known to be needed, and `environment` */
     const char *const
         *paths; /* shown in the sandbox beside the system's and the working directory */

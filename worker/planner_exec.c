@@ -351,17 +351,14 @@ static enum status greet(struct planner_exec *exec, struct error *error)
     return wire_welcome_decode(payload, header.payload_bytes, &exec->wants, exec->name, error);
 }
 
-enum status planner_exec_open(const char *command, const struct planner_config *config,
-                              struct planner_exec **out, struct error *error)
+enum status planner_exec_open(const char *spec, const struct planner_argv *words,
+                              const struct planner_config *config, struct planner_exec **out,
+                              struct error *error)
 {
-    struct planner_argv words;
-    enum status status = planner_argv_parse(command, &words, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    enum status status = STATUS_OK;
     struct planner_exec *exec = calloc(1, sizeof *exec);
     if (exec == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner exec:%s: out of memory", command);
+        return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", spec);
     }
     exec->config = *config;
     exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
@@ -379,7 +376,7 @@ enum status planner_exec_open(const char *command, const struct planner_config *
     if (status == STATUS_OK) {
         const struct process_limits limits = {config->memory_limit_bytes, EXEC_FILES_MAX,
                                               config->confinement};
-        status = process_start(&exec->process, &words, shm_fd, exec->shm_bytes, &limits, error);
+        status = process_start(&exec->process, words, shm_fd, exec->shm_bytes, &limits, error);
         exec->alive = status == STATUS_OK;
     }
     if (shm_fd >= 0) {
@@ -393,7 +390,7 @@ enum status planner_exec_open(const char *command, const struct planner_config *
             die(exec, "", 0, false);
         }
         exec_close(exec);
-        error_prefix(error, "planner exec:%s", command);
+        error_prefix(error, "planner %s", spec);
         return status;
     }
     *out = exec;

@@ -9,14 +9,16 @@
 #define SWERVE_WORKER_PLANNER_EXEC_H
 
 #include "worker/planner.h"
+#include "worker/planner_spec.h"
 
 struct planner_exec;
 
-/* Starts the command line, exchanges hello and welcome within the open deadline. The child is
+/* Starts the program, exchanges hello and welcome within the open deadline. The child is
  * killed by the kernel should the calling thread die, so the thread that opens an instance must
- * outlive it. `config` has its defaults filled in. */
-enum status planner_exec_open(const char *command, const struct planner_config *config,
-                              struct planner_exec **out, struct error *error);
+ * outlive it. `config` has its defaults filled in; `spec` is for messages. */
+enum status planner_exec_open(const char *spec, const struct planner_argv *words,
+                              const struct planner_config *config, struct planner_exec **out,
+                              struct error *error);
 
 uint32_t planner_exec_wants(const struct planner_exec *exec);
 bool planner_exec_alive(const struct planner_exec *exec);

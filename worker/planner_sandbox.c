@@ -201,6 +201,10 @@ enum status sandbox_prepare(const struct planner_confinement *confinement, struc
     if (status == STATUS_OK && strcmp(sandbox->directory, "/") != 0) {
         status = add_named(sandbox, sandbox->directory, error);
     }
+    /* The program that runs plugins apart may be installed anywhere. */
+    if (status == STATUS_OK && confinement->host != NULL) {
+        status = add_named(sandbox, confinement->host, error);
+    }
     for (uint32_t i = 0; i < confinement->path_count && status == STATUS_OK; i++) {
         status = add_named(sandbox, confinement->paths[i], error);
     }

@@ -67,6 +67,32 @@ static void remove_file(const char *hash)
     rmdir(path);
 }
 
+/* Piece by piece it is the same, or damaged in the same way. */
+static void check_pieces(const char *hash, enum status expected, const uint8_t *plain,
+                         size_t plain_bytes)
+{
+    struct error error = {0};
+    struct artifact_reader *reader = NULL;
+    uint8_t piece[1000];
+    size_t bytes = 0;
+    size_t count = 0;
+    size_t used = 0;
+    enum status status = artifact_reader_open(&artifacts, hash, &reader, &bytes, &error);
+    CHECK((status == STATUS_OK) == (expected == STATUS_OK));
+    if (status != STATUS_OK) {
+        CHECK(status == STATUS_IO && strstr(error.text, "damaged") != NULL);
+        return;
+    }
+    CHECK(bytes == plain_bytes);
+    do {
+        CHECK(artifact_reader_read(reader, piece, sizeof piece, &count, &error) == STATUS_OK);
+        CHECK(count <= plain_bytes - used && memcmp(piece, plain + used, count) == 0);
+        used += count;
+    } while (count > 0);
+    CHECK(used == plain_bytes);
+    artifact_reader_close(reader);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static uint8_t plain[PLAIN_BYTES_MAX];
@@ -86,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     } else {
         CHECK(status == STATUS_IO && strstr(error.text, "damaged") != NULL);
     }
+    check_pieces(hash, status, plain, plain_bytes);
     remove_file(hash);
     return 0;
 }

@@ -69,8 +69,8 @@ static void check_reply(const struct http_reply *reply)
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         known = known || reply->code == codes[i];
     }
-    CHECK(known && reply->data != NULL);
-    if (!reply->json) {
+    CHECK(known && (reply->data != NULL || reply->stream != NULL));
+    if (reply->content != HTTP_CONTENT_JSON) {
         CHECK(reply->code == 200);
         return;
     }
@@ -117,6 +117,7 @@ static void send_request(const struct http_context *context, const uint8_t *data
     struct http_reply reply;
     http_route(context, &request, &reply);
     check_reply(&reply);
+    artifact_reader_close(reply.stream);
     free(reply.data);
     free(body);
 }

@@ -37,6 +37,7 @@ struct faults {
     double request_lost;
     double reply_lost;
     double duplicated;
+    double late_claim;
     double slow;  /* a message takes seconds */
     double crash; /* of the server, for each request */
     double disk_slow;

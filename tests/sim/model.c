@@ -27,6 +27,11 @@ bool model_differ(struct model *model, const char *format, ...)
     return false;
 }
 
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int name_index(const char *const *names, int count, const char *name)
 {
     for (int i = 0; i < count; i++) {
@@ -194,6 +199,7 @@ static void attempt_lost(struct model *model, struct model_job *job, enum job_st
     struct model_attempt *attempt = attempt_add(model, job, END_LOST);
     attempt->device_ns = job->progress_ns;
     attempt->metres_mm = job->progress_mm;
+    attempt->mflop = job->progress_mflop;
     job->lost++;
     int64_t lost_max = alone ? JOB_LOST_SUSPECT + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
     job->state = to == JOB_QUEUED && job->lost >= lost_max ? JOB_DEAD : to;
@@ -241,17 +247,26 @@ void model_stalled(struct model *model, int64_t stalled_ns)
     }
 }
 
+static bool holds_jobs(const struct model *model, int worker)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        if (model->jobs[i].state == JOB_LEASED && model->jobs[i].worker == worker) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void model_restart(struct model *model, int64_t now_ns)
 {
     for (int i = 0; i < model->worker_count; i++) {
-        model->workers[i].leased = false;
+        struct model_worker *worker = &model->workers[i];
+        worker->leased = holds_jobs(model, i);
+        worker->openings += worker->leased;
+        worker->until_ns = worker->openings > LEASE_OPENINGS_MAX ? now_ns : now_ns + model->ttl_ns;
     }
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
-        if (job->state == JOB_LEASED) {
-            model->workers[job->worker].leased = true;
-            model->workers[job->worker].until_ns = now_ns + model->ttl_ns;
-        }
         if (job->state == JOB_QUEUED && job->due_ns > 0) {
             job->due_ns = now_ns + job->delay_ns;
         }
@@ -266,6 +281,7 @@ static void renew(struct model *model, struct model_worker *worker)
         worker->until_ns = until_ns;
     }
     worker->leased = true;
+    worker->openings = 0;
 }
 
 /* ---- submitting ---- */
@@ -372,10 +388,9 @@ bool model_heartbeat(struct model *model, const struct store_worker *worker,
         }
         listed += !valid;
         if (valid && job->state == JOB_LEASED) {
-            job->progress_ns =
-                progress[i].device_ns > job->progress_ns ? progress[i].device_ns : job->progress_ns;
-            job->progress_mm =
-                progress[i].metres_mm > job->progress_mm ? progress[i].metres_mm : job->progress_mm;
+            job->progress_ns = max_i64(job->progress_ns, progress[i].device_ns);
+            job->progress_mm = max_i64(job->progress_mm, progress[i].metres_mm);
+            job->progress_mflop = max_i64(job->progress_mflop, progress[i].mflop);
         }
     }
     if (listed != cancelled_count) {
@@ -497,6 +512,7 @@ bool model_claim(struct model *model, const struct store_worker *worker, uint32_
         job->worker = (int)(known - model->workers);
         job->progress_ns = 0;
         job->progress_mm = 0;
+        job->progress_mflop = 0;
     }
     race_settle(model, known->pool);
     return true;
@@ -573,11 +589,9 @@ static void take_outcomes(struct model_job *job, const struct job_completion *co
 
 static void charge(struct model_attempt *attempt, const struct job_completion *completion)
 {
-    attempt->device_ns =
-        completion->device_ns > attempt->device_ns ? completion->device_ns : attempt->device_ns;
-    attempt->metres_mm =
-        completion->metres_mm > attempt->metres_mm ? completion->metres_mm : attempt->metres_mm;
-    attempt->mflop = completion->mflop > attempt->mflop ? completion->mflop : attempt->mflop;
+    attempt->device_ns = max_i64(attempt->device_ns, completion->device_ns);
+    attempt->metres_mm = max_i64(attempt->metres_mm, completion->metres_mm);
+    attempt->mflop = max_i64(attempt->mflop, completion->mflop);
 }
 
 static bool accept(struct model *model, struct model_job *job,

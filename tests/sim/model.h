@@ -70,6 +70,7 @@ struct model_job {
     int64_t delay_ns;
     int64_t progress_ns;
     int64_t progress_mm;
+    int64_t progress_mflop;
     /* The result that counts, or the evidence of a flagged job; of a memoised one, its source's,
      * and the epoch is 0 until the store has shown which job that is. */
     int64_t outcome_epoch;
@@ -96,6 +97,7 @@ struct model_worker {
     int device;
     bool leased; /* has a lease, perhaps one that is over */
     int64_t until_ns;
+    int64_t openings; /* of the store, since it was heard of */
 };
 
 struct model_price {

@@ -89,11 +89,17 @@ void message_drop(struct message *message)
     }
 }
 
+/* Longer than most clients wait. */
+static int64_t late_ns(struct fleet *fleet)
+{
+    return sim_between(&fleet->sim, 1000, 40000) * NS_PER_MS;
+}
+
 static int64_t latency_ns(struct fleet *fleet)
 {
     struct sim *sim = &fleet->sim;
     if (sim_chance(sim, fleet->faults.slow)) {
-        return sim_between(sim, 1, sim_chance(sim, 0.5) ? 40000 : 4000) * NS_PER_MS;
+        return sim_between(sim, 1, sim_chance(sim, 0.3) ? 40000 : 4000) * NS_PER_MS;
     }
     return sim_between(sim, 200, 3000) * 1000;
 }
@@ -172,14 +178,15 @@ static struct message *message_create(struct process *process, struct task *task
     return message;
 }
 
-static void send_request(struct message *message)
+static void send_request(struct message *message, double late)
 {
     struct fleet *fleet = message->fleet;
     if (message->from->mute || sim_chance(&fleet->sim, fleet->faults.request_lost)) {
         return;
     }
+    int64_t latency = sim_chance(&fleet->sim, late) ? late_ns(fleet) : latency_ns(fleet);
     message->references++;
-    sim_at(&fleet->sim, fleet->sim.now_ns + latency_ns(fleet), server_deliver, message, 0);
+    sim_at(&fleet->sim, fleet->sim.now_ns + latency, server_deliver, message, 0);
 }
 
 /* One exchange, as http_transport_call promises it. */
@@ -199,9 +206,10 @@ static enum status carry(void *context, struct http_call *call, struct error *er
         return error_set(error, HTTP_UNREACHED, "connection refused");
     }
     struct message *message = message_create(process, task, call);
-    send_request(message);
+    /* What must not be repeated is what lateness hurts most. */
+    send_request(message, call->once ? fleet->faults.late_claim : 0);
     if (!call->once && sim_chance(&fleet->sim, fleet->faults.duplicated)) {
-        send_request(message);
+        send_request(message, 0);
     }
     task->reply_to = message;
     task_wait(task, fleet->sim.now_ns + call->wait_ms * NS_PER_MS + process->timeout_ns);

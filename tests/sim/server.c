@@ -121,8 +121,6 @@ static void open_store(struct server *server)
     http_gate_init(&server->gate);
     server->context = (struct http_context){
         .store = &server->spy.store, .clock = &server->clock.clock, .gate = &server->gate};
-    server->crash_commits = -1;
-    server->snapped = false;
     server->incarnation++;
     server->busy_until_ns = fleet->sim.now_ns;
     server->up = true;
@@ -163,6 +161,7 @@ void server_open(struct server *server, struct fleet *fleet, const char *path)
     snprintf(empty, sizeof empty, "%s/empty.db", fleet->options->directory);
     copy_file(empty, server->path);
     open_store(server);
+    server->crash_commits = -1;
     model_restart(fleet->model, sim_clock_now(&server->clock));
 }
 
@@ -189,7 +188,9 @@ void server_crash(struct server *server)
         snap(server);
         server->uncertain = false;
     }
+    int commits = server->commits;
     close_store(server);
+    server->commits = commits; /* not those of closing */
     transfer(server, ".dead", "", move_file);
     char shm[FLEET_PATH_BYTES + 64];
     path_with(server, "-shm", shm);
@@ -218,31 +219,30 @@ void server_compare(struct server *server, const char *when)
     }
 }
 
-/* A call during which the server died has happened or not, as a whole. */
+/* A call during which the server died has happened or not, as a whole. What has, the commits tell;
+ * not everything that a state holds can be seen (the progress of running jobs), so the state that
+ * they tell is tried first. */
 static void settle(struct server *server, int64_t now_ns)
 {
     struct fleet *fleet = server->fleet;
-    const struct model *states[] = {server->swept, server->before};
-
-    model_restart(fleet->model, now_ns);
-    if (!server->uncertain || fleet->sim.failed || model_check_store(fleet->model, server->store)) {
-        return;
-    }
+    bool whole = server->commits == server->crash_commits;
     struct model *after = malloc(sizeof *after);
+    const struct model *states[] = {whole ? after : server->swept, server->before,
+                                    whole ? server->swept : after};
+    bool found = false;
+
     CHECK(after != NULL);
     *after = *fleet->model;
-    bool found = false;
-    for (size_t i = 0; i < 2 && !found; i++) {
+    for (size_t i = 0; i < 3 && !found; i++) {
         *fleet->model = *states[i];
         model_restart(fleet->model, now_ns);
         found = model_check_store(fleet->model, server->store);
     }
     if (!found) {
-        *fleet->model = *after;
         sim_violation(&fleet->sim,
                       "after a death in the middle of a call: it has neither happened nor not "
                       "happened: %s",
-                      after->why);
+                      fleet->model->why);
     }
     free(after);
 }
@@ -264,9 +264,13 @@ void server_restart(void *context, int64_t argument)
     }
     open_store(server);
     sim_log(sim, "server", "comes back");
-    settle(server, sim_clock_now(&server->clock));
+    if (server->uncertain && !sim->failed) {
+        settle(server, sim_clock_now(&server->clock));
+    } else {
+        model_restart(fleet->model, sim_clock_now(&server->clock));
+        server_compare(server, "after a restart");
+    }
     server->uncertain = false;
-    server_compare(server, "after a restart");
 }
 
 /* ---- serving ---- */

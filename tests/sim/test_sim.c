@@ -3,7 +3,7 @@
  *
  *   test_sim --tap N [--no-bugs]  for TAP: N seeds hold, a seed plays the same way twice, each
  *                                 planted bug is found
- *   test_sim --seeds N            seeds 1 to N, and what happened in them
+ *   test_sim --seeds N [--first M]  seeds 1 (M) and following, and what happened in them
  *   test_sim --seed N [--trace]   one seed; its log
  *   test_sim --bug NAME ..        with a bug planted (--bugs lists them, with the first seed that
  *                                 finds each)
@@ -182,9 +182,9 @@ static int run_seeds(struct run *run)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: test_sim --seeds N | --seed N | --bugs | --tap N  [--bug NAME] [--trace] "
-            "[--no-bugs]\n");
+    fprintf(stderr, "usage: test_sim --seeds N [--first M] | --seed N | --bugs | --tap N  [--bug "
+                    "NAME] [--trace] "
+                    "[--no-bugs]\n");
     return 2;
 }
 
@@ -208,6 +208,8 @@ static bool parse(struct run *run, int argc, char **argv)
         } else if (strcmp(argv[i], "--tap") == 0 && value) {
             run->count = strtoull(argv[++i], NULL, 10);
             run->tap = true;
+        } else if (strcmp(argv[i], "--first") == 0 && value) {
+            run->first = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--seed") == 0 && value) {
             run->first = strtoull(argv[++i], NULL, 10);
             run->count = 1;

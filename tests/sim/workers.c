@@ -59,6 +59,12 @@ static int64_t cost_ns(const struct worker *worker, const struct held *held)
     return worked_ns > 0 ? worked_ns / 2 + 1 : 1;
 }
 
+/* Worlds with a model compute. */
+static int64_t mflop_of(const struct held *held, int64_t device_ns)
+{
+    return held->lease.spec.tier >= TIER_STUDENT ? device_ns / 1000 : 0;
+}
+
 static void fill_outcome(const struct worker *worker, const struct held *held, uint32_t index,
                          bool flagged, struct outcome *outcome)
 {
@@ -120,7 +126,7 @@ static void fill_completion(struct worker *worker, const struct held *held, uint
     completion->kind = kind;
     completion->device_ns = cost_ns(worker, held);
     completion->metres_mm = completion->device_ns / NS_PER_MS;
-    completion->mflop = held->lease.spec.tier >= TIER_STUDENT ? completion->device_ns / 1000 : 0;
+    completion->mflop = mflop_of(held, completion->device_ns);
     if (kind == COMPLETION_FLAGGED) {
         escalate(completion, &held->lease.spec);
     }
@@ -305,7 +311,8 @@ static void keep_lease(struct task *task)
             progress[i] = (struct store_progress){.job_id = worker->held[i].lease.job_id,
                                                   .epoch = worker->held[i].lease.epoch,
                                                   .device_ns = ns,
-                                                  .metres_mm = ns / NS_PER_MS};
+                                                  .metres_mm = ns / NS_PER_MS,
+                                                  .mflop = mflop_of(&worker->held[i], ns)};
         }
         enum status status =
             process->link->ops->heartbeat(process->link, &worker->identity, progress, count,

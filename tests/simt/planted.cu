@@ -112,7 +112,7 @@ template <bool all, bool synchronised> __global__ void readers_kernel(float *out
         __syncwarp();
     }
     if (threadIdx.x == 31) {
-        value[0] = 2.0f;
+        value[0] = 2.0f * *(volatile float *)value; /* now the last reader is the writer */
     }
     out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
@@ -148,6 +148,30 @@ __global__ void dynamic_bounds_kernel(float *out, int extra)
     out[blockIdx.x * THREADS + threadIdx.x] = room[(int)threadIdx.x + extra];
 }
 
+/* Half of a word is written, all of it is read. */
+__global__ void half_written_kernel(float *out)
+{
+    SHARED(uint32_t[THREADS], room);
+    ((volatile uint16_t *)room)[2 * threadIdx.x] = 1;
+    out[blockIdx.x * THREADS + threadIdx.x] = (float)room[threadIdx.x];
+}
+
+/* Each lane writes its row of the matrices, but lanes 9 and 10 each other's. */
+template <bool synchronised> __global__ void matrix_kernel(float *out)
+{
+    SHARED(uint16_t[THREADS * 8], room);
+    uint32_t row = threadIdx.x % 32 == 9 || threadIdx.x % 32 == 10 ? threadIdx.x ^ 3 : threadIdx.x;
+    *(uint4 *)(room + row * 8) = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+    *(uint4 *)(room + row * 8) = make_uint4(row, row, row, row);
+    if (synchronised) {
+        __syncwarp();
+    }
+    uint32_t found[4];
+    gpu_ldmatrix_x4(found, room + threadIdx.x * 8);
+    out[blockIdx.x * THREADS + threadIdx.x] = found[3] > 0 ? 1.0f : 0.0f;
+}
+
 __global__ void unwritten_kernel(float *out)
 {
     SHARED(float[THREADS], room);
@@ -177,12 +201,15 @@ __global__ void block_race_kernel(float *out, int other)
     }
 }
 
-/* Both blocks read a place; one then replaces it. */
+/* A thread of each block reads a place; one of them then replaces it. */
 __global__ void block_readers_kernel(float *out, float *in)
 {
-    float x = in[0];
-    if (blockIdx.x == 0 && threadIdx.x == THREADS - 1) {
-        in[0] = 2.0f * x;
+    float x = 1.0f;
+    if (threadIdx.x == THREADS - 1) {
+        x = in[0];
+        if (blockIdx.x == 0) {
+            in[0] = 2.0f * x;
+        }
     }
     out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
@@ -388,6 +415,18 @@ static bool stale_graph(const bench &b)
     return right;
 }
 
+/* A kernel reads what cudaMalloc left. */
+static bool unwritten_device(const bench &b)
+{
+    float *fresh;
+    cudaMalloc(&fresh, sizeof host);
+    cudaMemsetAsync(fresh, 0, sizeof host - sizeof(float), b.stream);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, fresh, 0, 0);
+    bool right = fetch(b);
+    cudaFree(fresh);
+    return right;
+}
+
 static bool capture_waits(const bench &b)
 {
     cudaGraph_t captured;
@@ -442,6 +481,12 @@ static bool launch_shared(const bench &b, const char *name)
         LAUNCH(dynamic_bounds_kernel, 2, THREADS, THREADS * sizeof(float), b.stream, b.out, -1);
     } else if (IS("too much dynamic shared")) {
         LAUNCH(dynamic_bounds_kernel, 2, THREADS, 50000, b.stream, b.out, 0);
+    } else if (IS("half a word unwritten")) {
+        LAUNCH(half_written_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("ldmatrix")) {
+        LAUNCH((matrix_kernel<true>), 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("ldmatrix without __syncwarp")) {
+        LAUNCH((matrix_kernel<false>), 2, THREADS, 0, b.stream, b.out);
     } else if (IS("unwritten shared")) {
         LAUNCH(unwritten_kernel, 2, THREADS, 0, b.stream, b.out);
     } else {
@@ -522,6 +567,8 @@ static bool run(const bench &b, const char *name)
         return graph(b, false);
     } else if (IS("graph with a stale pointer")) {
         return stale_graph(b);
+    } else if (IS("unwritten device memory")) {
+        return unwritten_device(b);
     } else if (IS("waiting during a capture")) {
         return capture_waits(b);
     } else if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
@@ -576,6 +623,9 @@ extern "C" const struct planted planted_all[] = {
     {"before dynamic shared", SIMT_BOUNDS},
     {"too much dynamic shared", SIMT_LAUNCH},
     {"unwritten shared", SIMT_UNWRITTEN},
+    {"half a word unwritten", SIMT_UNWRITTEN},
+    {"ldmatrix", nullptr},
+    {"ldmatrix without __syncwarp", SIMT_RACE},
     {"copy", nullptr},
     {"read one beyond", SIMT_BOUNDS},
     {"write one beyond", SIMT_BOUNDS},
@@ -603,6 +653,7 @@ extern "C" const struct planted planted_all[] = {
     {"graph", nullptr},
     {"graph with a loose branch", SIMT_CAPTURE},
     {"graph with a stale pointer", SIMT_BOUNDS},
+    {"unwritten device memory", SIMT_UNWRITTEN},
     {"waiting during a capture", SIMT_CAPTURE},
 };
 extern "C" const size_t planted_count = sizeof planted_all / sizeof planted_all[0];

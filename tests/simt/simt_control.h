@@ -21,7 +21,7 @@ extern "C" {
 #define SIMT_RACE "race"             /* two accesses, one a write, that nothing orders */
 #define SIMT_BOUNDS "out of bounds"  /* no allocation, past its end, or freed */
 #define SIMT_HOST "host memory"      /* a kernel followed a host pointer */
-#define SIMT_UNWRITTEN "unwritten"   /* shared memory was read that nothing wrote */
+#define SIMT_UNWRITTEN "unwritten"   /* memory was read that nothing wrote */
 #define SIMT_MISALIGNED "misaligned" /* a vector access not aligned to its size */
 #define SIMT_DIVERGENT "divergent"   /* threads at different barriers or collectives */
 #define SIMT_DEADLOCK "deadlock"     /* threads wait for threads that will not come */

@@ -188,6 +188,9 @@ static void copy_now(char *to, size_t to_pitch, const char *from, size_t from_pi
             return;
         }
         memmove(target, source, width);
+        if (simt_is_device(target)) {
+            simt_host_write(target, width);
+        }
     }
 }
 
@@ -242,6 +245,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
     return queue(stream, [=]() {
         if (simt_host_touch(to, bytes, "cudaMemset")) {
             memset(to, byte, bytes);
+            simt_host_write(to, bytes);
         }
     });
 }

@@ -100,6 +100,8 @@ enum simt_access { SIMT_READ, SIMT_WRITE, SIMT_ATOMIC, SIMT_COPY_ISSUE };
 void simt_touch(const void *address, size_t bytes, simt_access kind, const void *place);
 /* The host, by way of a stream, does. Returns false after a fault. */
 bool simt_host_touch(const void *device, size_t bytes, const char *call);
+/* A copy or a memset wrote these bytes. */
+void simt_host_write(void *device, size_t bytes);
 bool simt_is_device(const void *address);
 void simt_shadow_block(void);  /* before a block */
 void simt_shadow_launch(void); /* before a launch */

@@ -55,7 +55,9 @@ struct shared_object {
 
 char *arena;
 cell *arena_cells;
-uint32_t *arena_owner; /* by page: allocation + 1 */
+uint32_t *arena_owner;  /* by page: allocation + 1 */
+uint8_t *arena_written; /* a bit per word: something wrote it; ends to be known without checks */
+bool written_known = true;
 size_t arena_used = PAGE;
 std::vector<allocation> allocations;
 std::vector<shared_object> objects;
@@ -325,6 +327,33 @@ const char *bounds_fault(const char *address, size_t bytes, char *text, size_t t
     return text;
 }
 
+void mark_written(const char *address, size_t bytes)
+{
+    size_t first = (size_t)(address - arena) / 4;
+    size_t end = ((size_t)(address - arena) + bytes + 3) / 4;
+    for (size_t word = first; word < end;) {
+        if (word % 8 == 0 && word + 8 <= end) {
+            size_t whole = (end - word) / 8;
+            memset(arena_written + word / 8, 0xff, whole);
+            word += whole * 8;
+        } else {
+            arena_written[word / 8] |= (uint8_t)(1u << word % 8);
+            word++;
+        }
+    }
+}
+
+bool is_written(const char *address, size_t bytes)
+{
+    size_t end = ((size_t)(address - arena) + bytes + 3) / 4;
+    for (size_t word = (size_t)(address - arena) / 4; word < end; word++) {
+        if (!(arena_written[word / 8] >> word % 8 & 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void touch_device(const char *address, size_t bytes, simt_access kind, const void *place)
 {
     char text[160];
@@ -332,6 +361,12 @@ void touch_device(const char *address, size_t bytes, simt_access kind, const voi
         simt_fail(SIMT_BOUNDS, "%s %s (code at +0x%zx)", kind_name(kind), text, code_offset(place));
     }
     size_t offset = (size_t)(address - arena);
+    if (kind == SIMT_WRITE) {
+        mark_written(address, bytes);
+    } else if (written_known && !is_written(address, bytes)) {
+        simt_fail(SIMT_UNWRITTEN, "%s device memory at %p that nothing wrote (code at +0x%zx)",
+                  kind_name(kind), (const void *)address, code_offset(place));
+    }
     touch_cells(arena_cells + offset / 4, offset % 4, bytes, kind, address, place, false);
 }
 
@@ -381,6 +416,7 @@ void open_arena(void)
     arena = reserve(ARENA);
     arena_cells = (cell *)reserve(ARENA / 4 * sizeof(cell));
     arena_owner = (uint32_t *)reserve(ARENA / PAGE * sizeof(uint32_t));
+    arena_written = (uint8_t *)reserve(ARENA / 32);
 }
 
 } // namespace
@@ -392,6 +428,7 @@ void simt_touch(const void *pointer, size_t bytes, simt_access kind, const void 
     const char *address = (const char *)pointer;
     simt_counted.accesses++;
     if (!simt_checking) {
+        written_known = false;
         return;
     }
     if (simt_is_device(address)) {
@@ -422,6 +459,11 @@ void simt_touch(const void *pointer, size_t bytes, simt_access kind, const void 
 bool simt_is_device(const void *address)
 {
     return arena != nullptr && (size_t)((const char *)address - arena) < ARENA;
+}
+
+void simt_host_write(void *device, size_t bytes)
+{
+    mark_written((const char *)device, bytes);
 }
 
 bool simt_host_touch(const void *device, size_t bytes, const char *call)

@@ -191,6 +191,8 @@ static void bodies_of_any_size_arrive(void)
     stack_stop(&stack);
 }
 
+#define SIXTY_FOUR "0123456789012345678901234567890123456789012345678901234567890123"
+
 static void bad_requests_get_sentences(void)
 {
     static struct stack stack;
@@ -232,6 +234,12 @@ static void bad_requests_get_sentences(void)
         {"GET", "/v1/outcomes?verdict=maybe", "", 400, "verdict"},
         {"PUT", "/v1/artifacts/0000", "data", 400, "hash in the path"},
         {"GET", "/v1/scenarios/0000", "", 404, "not_found"},
+        {"GET", "/v1/prices/" SIXTY_FOUR "/cpu", "", 413, "pool"},
+        {"GET", "/v1/prices/bulk/" SIXTY_FOUR, "", 413, "device"},
+        {"POST", "/v1/suites/s/cancel", "{\"now\":1}", 400, "now"},
+        {"POST", "/v1/suites/s/cancel", "[]", 400, "expected an object"},
+        {"POST", "/v1/workers/w/gone", "{\"really\":true}", 400, "really"},
+        {"POST", "/v1/suites/s/jobs", "{\"common\":{},\"jobs\":[]}", 400, "$.jobs"},
     };
     memset(deep, '[', 200);
     stack_start(&stack);

@@ -320,6 +320,21 @@ static bool heartbeat(struct player *player)
                                          &cancelled_count, &ttl_ms, &player->error) == STATUS_OK;
 }
 
+bool play_greet(struct player *player)
+{
+    bool heard = true;
+
+    for (int teacher = 0; teacher < 2 && heard; teacher++) {
+        struct store_worker worker = worker_of(player, teacher == 1);
+        int64_t none;
+        uint32_t none_count = 0;
+        int64_t ttl_ms = 0;
+        heard = player->store->ops->heartbeat(player->store, &worker, NULL, 0, &none, &none_count,
+                                              &ttl_ms, &player->error) == STATUS_OK;
+    }
+    return heard;
+}
+
 bool play_one(struct player *player)
 {
     uint64_t choice = draw(player, 100);

@@ -43,6 +43,10 @@ struct player {
 
 void play_begin(struct player *player, struct model *model, int client, uint64_t seed);
 
+/* The workers are heard of, with a store that was just opened; those that are silent for several
+ * openings lose their jobs. False as below. */
+bool play_greet(struct player *player);
+
 /* One operation. False: the store refused; player->error says why. */
 bool play_one(struct player *player);
 

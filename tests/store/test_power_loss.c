@@ -88,20 +88,39 @@ static bool fail(const char *what)
     return false;
 }
 
-static bool open_for(struct player *player)
+/* Opens the live store for every player. */
+static bool open_and_greet(void)
 {
-    tally.reopened++;
-    enum status status = open_live(&player->store);
-    if (status != STATUS_OK && disk_fail_hits() > 0) {
-        tally.faults++;
-        disk_is_well();
-        status = open_live(&player->store);
-    }
-    if (status != STATUS_OK) {
-        player->store = NULL;
+    struct store *store = NULL;
+
+    if (open_live(&store) != STATUS_OK) {
         return fail("open");
     }
+    for (int i = 0; i < MODEL_CLIENTS; i++) {
+        players[i].store = store;
+        if (!play_greet(&players[i])) {
+            error = players[i].error;
+            store->ops->close(store);
+            return fail("a heartbeat after open");
+        }
+    }
+    tally.reopened++;
     return true;
+}
+
+static bool open_for(struct player *player)
+{
+    bool opened = open_and_greet();
+
+    if (!opened && disk_fail_hits() > 0) {
+        tally.faults++;
+        disk_is_well();
+        opened = open_and_greet();
+    }
+    if (!opened) {
+        player->store = NULL;
+    }
+    return opened;
 }
 
 static void close_or_kill(struct player *player, bool killed)
@@ -214,17 +233,17 @@ static bool play_failed_sync(struct player *player, int64_t at, size_t *first)
  * up first. */
 static bool record(enum shape shape, uint64_t key, size_t position, size_t *first)
 {
-    struct store *store = NULL;
-
     disk_record(first);
     disk_fail(0, 0, false, EIO);
     faulty = false;
-    if (open_live(&store) != STATUS_OK) {
-        return fail("open");
-    }
     for (int i = 0; i < MODEL_CLIENTS; i++) {
         play_begin(&players[i], &model, i, key);
-        players[i].store = store;
+    }
+    if (!open_for(&players[0])) {
+        return false;
+    }
+    struct store *store = players[0].store;
+    for (int i = 0; i < MODEL_CLIENTS; i++) {
         if (!play_resume(&players[i], position)) {
             error = players[i].error;
             return fail("resuming");

@@ -132,6 +132,110 @@ static void student_jobs_name_their_model(void)
     school_close(&school);
 }
 
+/* ---- a worker that vanishes with its results ---- */
+
+/* Answers no completion; once a heartbeat has said what was computed, the worker's days are over.
+ */
+struct deaf {
+    struct store base;
+    struct store_ops ops;
+    struct store *inner;
+    atomic_bool told;
+};
+
+static enum status deaf_heartbeat(struct store *store, const struct store_worker *worker,
+                                  const struct store_progress *progress, uint32_t count,
+                                  int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                  struct error *fault)
+{
+    struct deaf *deaf = (struct deaf *)store;
+    int64_t mflop = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        mflop += progress[i].mflop;
+    }
+    enum status status = deaf->inner->ops->heartbeat(deaf->inner, worker, progress, count,
+                                                     cancelled, cancelled_count, ttl_ms, fault);
+    if (mflop > 0) {
+        atomic_store(&deaf->told, true);
+    }
+    return status;
+}
+
+static enum status deaf_complete(struct store *store, const struct job_completion *completions,
+                                 uint32_t count, struct store_completion_result *results,
+                                 struct error *fault)
+{
+    struct deaf *deaf = (struct deaf *)store;
+    (void)completions;
+    (void)count;
+    (void)results;
+    return error_set(fault, atomic_load(&deaf->told) ? STATUS_STORE : STATUS_TIMEOUT, "deaf");
+}
+
+static enum status deaf_claim(struct store *store, const struct store_worker *worker, uint32_t max,
+                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                              int64_t *ttl_ms, struct error *fault)
+{
+    struct deaf *deaf = (struct deaf *)store;
+    return deaf->inner->ops->claim(deaf->inner, worker, max, wait_ms, leases, count, ttl_ms, fault);
+}
+
+static enum status deaf_scenario_get(struct store *store, const char *hash, char **body,
+                                     size_t *bytes, struct error *fault)
+{
+    struct deaf *deaf = (struct deaf *)store;
+    return deaf->inner->ops->scenario_get(deaf->inner, hash, body, bytes, fault);
+}
+
+static enum status deaf_artifact_put(struct store *store, const void *data, size_t bytes,
+                                     char hash[SHA256_HEX_BYTES], struct error *fault)
+{
+    struct deaf *deaf = (struct deaf *)store;
+    return deaf->inner->ops->artifact_put(deaf->inner, data, bytes, hash, fault);
+}
+
+/* Goal: what a vanished attempt had computed is on the bill. */
+static void a_vanished_worker_is_charged_its_flop(void)
+{
+    struct school school;
+    struct claim_loop_stats stats;
+    struct store_ledger_row rows[16];
+    uint32_t count = 0;
+    int64_t lost_mflop = 0;
+    atomic_bool stop = false;
+    school_open(&school, true);
+    school_send(&school, NULL, 1);
+    struct deaf deaf = {.inner = school.shop.store,
+                        .ops = {.name = "deaf",
+                                .claim = deaf_claim,
+                                .heartbeat = deaf_heartbeat,
+                                .complete = deaf_complete,
+                                .scenario_get = deaf_scenario_get,
+                                .artifact_put = deaf_artifact_put}};
+    deaf.base.ops = &deaf.ops;
+    const struct claim_loop_config config = {
+        .store = &deaf.base,
+        .worker = {.worker_id = "gone", .pool = "bulk", .device = "cpu"},
+        .slot_count = 3,
+        .drain = true,
+        .models = school.models,
+        .world_for_tier = double_world_for_tier,
+        .offline_limit_ms = 600000,
+        .stop = &stop,
+    };
+    EXPECT_INT(claim_loop_run(&config, &stats, &error), STATUS_STORE);
+    struct store *store = school.shop.store;
+    EXPECT_OK(store->ops->worker_gone(store, "gone", &error), error);
+    EXPECT_OK(store->ops->ledger(store, NULL, rows, 16, &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        lost_mflop += strcmp(rows[i].end, "lost") == 0 ? rows[i].totals.mflop : 0;
+    }
+    /* Fifteen ticks, and twelve of the branch that begins at the third. */
+    EXPECT_INT(lost_mflop, (15 + 12) * DOUBLE_MFLOP_PER_TICK);
+    EXPECT_INT(status_of(&school).mflop, lost_mflop);
+    school_close(&school);
+}
+
 static void a_flag_leads_to_the_teacher(void)
 {
     struct school school;
@@ -374,6 +478,6 @@ int main(void)
     return TEST_RUN(TEST(student_jobs_name_their_model), TEST(a_flag_leads_to_the_teacher),
                     TEST(what_nobody_answers_is_dead_with_its_evidence),
                     TEST(twins_are_audited_and_counted_apart), TEST(a_flagged_twin_ends),
-                    TEST(no_other_model_is_run), TEST(no_other_backend_is_run),
-                    TEST(a_calibrated_model_stays_healthy));
+                    TEST(a_vanished_worker_is_charged_its_flop), TEST(no_other_model_is_run),
+                    TEST(no_other_backend_is_run), TEST(a_calibrated_model_stays_healthy));
 }

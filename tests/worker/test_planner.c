@@ -3,13 +3,16 @@
  * lets no bad answer through. Method: tables of specs and command lines; files that change between
  * two identities; plugins that are wrong in one way each.
  */
+#include "base/check.h"
 #include "tests/harness.h"
 #include "worker/planner.h"
 #include "worker/planner_builtin.h"
 #include "worker/planner_spec.h"
+#include "worker/planner_trial.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- specs ---- */
@@ -276,10 +279,31 @@ static void host_survives_a_bad_plugin(void)
     planner_close(NULL);
 }
 
+/* Goal: a plugin that hangs or crashes when it is opened is named, and the caller goes on. */
+static void a_trial_outlives_the_plugin(void)
+{
+    static const struct {
+        const char *spec;
+        const char *reason;
+    } cases[] = {
+        {"plugin:" PLUGIN_BAD "?hang", "no return within"},
+        {"plugin:" PLUGIN_BAD "?trap", "was ended by signal"},
+        {"plugin:" PLUGIN_BAD "?fail", "the weights are missing"},
+    };
+    struct error error = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        EXPECT_INT(planner_try(cases[i].spec, NULL, i == 0 ? 300 : 60000, &error), STATUS_PLANNER);
+        EXPECT_CONTAINS(error.text, cases[i].reason);
+        EXPECT(waitpid(-1, NULL, WNOHANG) < 0); /* no child is left */
+    }
+    EXPECT_OK(planner_try("plugin:" PLUGIN_EXAMPLE, NULL, 60000, &error), error);
+    EXPECT_OK(planner_try("builtin:reference", NULL, 60000, &error), error);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(specs_are_checked), TEST(command_lines_are_split),
                     TEST(identity_follows_content), TEST(identities_differ),
                     TEST(example_plugin_drives), TEST(wrong_plugins_are_refused),
-                    TEST(host_survives_a_bad_plugin));
+                    TEST(host_survives_a_bad_plugin), TEST(a_trial_outlives_the_plugin));
 }

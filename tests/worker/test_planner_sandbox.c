@@ -5,6 +5,8 @@
  * process. The same attempts succeed outside the sandbox, which shows that they are attempts at
  * all.
  *
+ * Plugins, which such a process runs apart, are compared bit for bit with plugins in this process.
+ *
  * Where the machine forbids namespaces the tests only see that it is said.
  */
 #include "schemas/observation.h"
@@ -37,7 +39,7 @@ static struct {
 } outside;
 
 static const char *const roots[] = {SWERVE_SOURCE_ROOT};
-static const char *const names[] = {"A_NAME_THAT_MAY_PASS", "SWERVE_TOKEN_FILE"};
+static const char *const names[] = {"A_NAME_THAT_MAY_PASS", "SWERVE_TOKEN_FILE", "ASAN_OPTIONS"};
 
 static struct planner_confinement confinement(void)
 {
@@ -47,7 +49,7 @@ static struct planner_confinement confinement(void)
         .paths = roots,
         .path_count = 1,
         .environment = names,
-        .environment_count = 2,
+        .environment_count = COUNT_OF(names),
         .secrets = {outside.secret},
     };
 }
@@ -93,6 +95,7 @@ static void make_outside(void)
     setenv("SWERVE_TOKEN_FILE", outside.secret, 1);
     setenv("A_SECRET_OF_THE_MACHINE", "x", 1);
     setenv("A_NAME_THAT_MAY_PASS", "x", 1);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* that needs ptrace, which the sandbox refuses */
 }
 
 static void remove_outside(void)
@@ -257,14 +260,168 @@ static void secrets_must_not_be_in_sight(void)
     EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_NOT_FOUND);
 }
 
-static void plugins_are_refused_where_planners_are_confined(void)
+static void plugins_are_refused_where_they_cannot_be_confined(void)
 {
     struct planner *planner = NULL;
     struct error error = {0};
     const struct planner_confinement confined = confinement();
     const struct planner_config config = {.session_count = 1, .confinement = &confined};
     EXPECT_INT(planner_open("plugin:" PLUGIN_EXAMPLE, &config, &planner, &error), STATUS_PLANNER);
-    EXPECT_CONTAINS(error.text, "--planner-sandbox off");
+    EXPECT_CONTAINS(error.text, "apart");
+}
+
+/* ---- plugins in a process of their own ---- */
+
+enum { SESSIONS = 3, TICKS = 20 };
+
+static uint8_t grids[SESSIONS][BEV_BYTES];
+static uint8_t images[SESSIONS][CAMERA_BYTES];
+
+/* Different for each session and tick, as a mix-up would not be seen otherwise. */
+static struct swerve_observation observation_of(uint32_t session, uint32_t tick,
+                                                struct swerve_route_point *route)
+{
+    memset(grids[session], (int)(40 * session + tick), BEV_BYTES);
+    memset(images[session], (int)(90 * session + tick), CAMERA_BYTES);
+    for (int i = 0; i < SWERVE_ROUTE_POINTS; i++) {
+        route[i] = (struct swerve_route_point){
+            .x_m = 2.0f * (float)i, .y_m = 0.1f * (float)session, .speed_limit_mps = 15.0f};
+    }
+    return (struct swerve_observation){
+        .session = session,
+        .tick = tick,
+        .time_ns = (int64_t)tick * TICK_NS,
+        .bev_time_ns = (int64_t)tick * TICK_NS - (int64_t)session,
+        .x_m = 1.0 / (3.0 + tick),
+        .speed_mps = 10.0 + 0.1 * tick + session,
+        .route_count = SWERVE_ROUTE_POINTS,
+        .route = route,
+        .bev = grids[session],
+        .camera = {images[session], tick % 2 == 0 ? images[session] : NULL, images[session]},
+    };
+}
+
+/* Three sessions; after half of the ticks the third becomes a copy of the first. Stops when the
+ * planner dies. */
+static enum status drive_plugin(struct planner *planner, struct swerve_action *actions,
+                                struct error *error)
+{
+    static struct swerve_route_point routes[SESSIONS][SWERVE_ROUTE_POINTS];
+    static const struct swerve_log_point log[2] = {{0.0, 1.5, 2.0, 0.25, 4.0},
+                                                   {0.1, 2.5, 2.0, 0.5, 8.0}};
+    uint8_t failed[SESSIONS];
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < SESSIONS && status == STATUS_OK; i++) {
+        const struct swerve_episode episode = {.session = i,
+                                               .horizon_ticks = TICKS,
+                                               .seed = 7 + i,
+                                               .tick_s = 0.1,
+                                               .scenario_id = "scenario",
+                                               .prompt = "a rainy night",
+                                               .ego_length_m = 4.5,
+                                               .ego_width_m = 2.0,
+                                               .ego_wheelbase_m = 2.75,
+                                               .log_count = 2,
+                                               .log = log};
+        status = planner_reset(planner, &episode, error);
+    }
+    for (uint32_t tick = 0; tick < TICKS && status == STATUS_OK; tick++) {
+        struct swerve_observation seen[SESSIONS];
+        if (tick == TICKS / 2) {
+            planner_end(planner, 2);
+            status = planner_fork(planner, 0, 2, error);
+        }
+        for (uint32_t i = 0; i < SESSIONS; i++) {
+            seen[i] = observation_of(i, tick, routes[i]);
+        }
+        if (status == STATUS_OK) {
+            status = planner_act(planner, SESSIONS, seen, &actions[tick * SESSIONS], failed, error);
+        }
+    }
+    return status;
+}
+
+/* Sanitizers reserve terabytes of addresses, which the limit counts. */
+#define INSTRUMENTED_BYTES (INT64_C(1) << 60)
+
+/* The thread sanitizer needs addresses and calls that the sandbox does not give. */
+static bool host_can_run(void)
+{
+#ifdef __SANITIZE_THREAD__
+    printf("# not tested: a program with the thread sanitizer does not start in the sandbox\n");
+    return false;
+#else
+    return true;
+#endif
+}
+
+static struct planner_confinement with_host(void)
+{
+    struct planner_confinement confined = confinement();
+    confined.host = SWERVE_BINARY;
+    return confined;
+}
+
+/* Goal: a plugin gives the same bits apart as in this process. */
+static void a_plugin_apart_equals_one_in_process(void)
+{
+    static const char *const specs[] = {"plugin:" PLUGIN_EXAMPLE, "plugin:" PLUGIN_MOODY "?good"};
+    const struct planner_confinement confined = with_host();
+    if (!possible() || !host_can_run()) {
+        return;
+    }
+    for (size_t s = 0; s < COUNT_OF(specs); s++) {
+        struct swerve_action actions[2][TICKS * SESSIONS] = {{{0.0, 0.0}}};
+        for (int apart = 0; apart < 2; apart++) {
+            struct planner *planner = NULL;
+            struct error error = {0};
+            const struct planner_config config = {.session_count = SESSIONS,
+                                                  .tick_deadline_ms = 20000,
+                                                  .memory_limit_bytes = INSTRUMENTED_BYTES,
+                                                  .confinement = apart == 1 ? &confined : NULL};
+            EXPECT_OK(planner_open(specs[s], &config, &planner, &error), error);
+            EXPECT_OK(drive_plugin(planner, actions[apart], &error), error);
+            planner_close(planner);
+        }
+        EXPECT(memcmp(actions[0], actions[1], sizeof actions[0]) == 0);
+        EXPECT(actions[0][0].accel_mps2 != actions[0][1].accel_mps2 ||
+               actions[0][0].steer_rad != actions[0][1].steer_rad);
+    }
+}
+
+/* Goal: a plugin that crashes, hangs, or does not load costs its rollouts and a sentence. */
+static void a_bad_plugin_apart_costs_only_itself(void)
+{
+    static const struct {
+        const char *spec;
+        const char *reason;
+    } cases[] = {
+        {"plugin:" PLUGIN_MOODY "?trap,5,scenario", "was killed by signal"},
+        {"plugin:" PLUGIN_MOODY "?hang,5,scenario", "no answer within 500 ms"},
+        {"plugin:" PLUGIN_BAD "?fail", "the weights are missing"},
+        {"plugin:" PLUGIN_WRONG_ABI, "ABI version"},
+    };
+    const struct planner_confinement confined = with_host();
+    if (!possible() || !host_can_run()) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static struct swerve_action actions[TICKS * SESSIONS];
+        struct planner *planner = NULL;
+        struct error error = {0};
+        const struct planner_config config = {.session_count = SESSIONS,
+                                              .tick_deadline_ms = i == 1 ? 500 : 20000,
+                                              .memory_limit_bytes = INSTRUMENTED_BYTES,
+                                              .confinement = &confined};
+        enum status status = planner_open(cases[i].spec, &config, &planner, &error);
+        if (status == STATUS_OK) {
+            status = drive_plugin(planner, actions, &error);
+            EXPECT(!planner_alive(planner));
+        }
+        EXPECT_INT(status, STATUS_PLANNER);
+        EXPECT_CONTAINS(error.text, cases[i].reason);
+        planner_close(planner);
+    }
 }
 
 int main(void)
@@ -274,7 +431,9 @@ int main(void)
     int failed = TEST_RUN(TEST(nothing_gets_out), TEST(an_ordinary_user_is_confined_too),
                           TEST(outside_the_attempts_succeed), TEST(memory_is_limited_inside),
                           TEST(what_lies_outside_is_said_to), TEST(secrets_must_not_be_in_sight),
-                          TEST(plugins_are_refused_where_planners_are_confined));
+                          TEST(plugins_are_refused_where_they_cannot_be_confined),
+                          TEST(a_plugin_apart_equals_one_in_process),
+                          TEST(a_bad_plugin_apart_costs_only_itself));
     remove_outside();
     return failed;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int bad_open(void **planner, const char *config, uint32_t session_count, char *error_text,
                     uint32_t error_bytes)
@@ -14,6 +15,12 @@ static int bad_open(void **planner, const char *config, uint32_t session_count, 
     if (strcmp(config, "fail") == 0) {
         snprintf(error_text, error_bytes, "the weights are missing");
         return 1;
+    }
+    while (strcmp(config, "hang") == 0) {
+        pause();
+    }
+    if (strcmp(config, "trap") == 0) {
+        __builtin_trap();
     }
     *planner = malloc(1);
     return 0;

@@ -6,6 +6,7 @@
  *   nan      answers NaN at TICK           nanslow  .. once it is slower than TICK m/s
  *   die      act fails as a whole at TICK  dieslow  .. once it is slower than TICK m/s
  *   crash    the process ends itself at TICK    hang    act never returns at TICK
+ *   trap     an instruction fails at TICK
  *   nofork   fork fails                    noreset  reset fails
  *   echo     accel is 0.01 x tick          age      accel is the age of the lidar frame in seconds
  */
@@ -130,6 +131,9 @@ static int moody_act(void *planner, uint32_t count, const struct swerve_observat
         }
         if (misbehaves(self, session, o, "crash")) {
             raise(SIGSEGV);
+        }
+        if (misbehaves(self, session, o, "trap")) {
+            __builtin_trap();
         }
         while (misbehaves(self, session, o, "hang")) {
             pause();

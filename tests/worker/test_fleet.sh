@@ -1,0 +1,157 @@
+#!/bin/bash
+# Goal: a worker of a store at http(s):// end to end: it confines the planners that others name, with
+# the same results; says what stands in the way; hands back what it cannot finish.
+# Method: the built binary against `swerve serve` on a free port of the loopback device. Waiting is by
+# polling for a state, never by time.
+#
+# Usage: test_fleet.sh SWERVE SOURCE_ROOT
+set -u -o pipefail
+swerve=$(realpath "$1")
+root=$(realpath "$2")
+work=$(mktemp -d /tmp/swerve-fleet-XXXXXX)
+store=$(mktemp -d /tmp/swerve-fleet-XXXXXX) # planners can see what lies in the worker's directory
+server=0
+cleanup() {
+    [ "$server" = 0 ] || kill -9 "$server" 2>/dev/null
+    rm -rf "$work" "$store"
+}
+trap cleanup EXIT
+chmod 755 "$work"
+cd "$work" || exit 1
+unset SWERVE_STORE SWERVE_TOKEN_FILE SWERVE_CA_FILE SWERVE_PLANNER_SANDBOX
+exec 3>&1
+
+count=0
+failed=0
+problem=""
+fail() {
+    problem="$problem
+# line ${BASH_LINENO[0]}: $*"
+}
+t() {
+    count=$((count + 1))
+    problem=""
+    "$1"
+    if [ -z "$problem" ]; then
+        echo "ok $count - $1" >&3
+    else
+        echo "not ok $count - $1$problem" >&3
+        failed=$((failed + 1))
+    fi
+}
+code() {
+    local expected=$1
+    shift
+    "$@" >out 2>err
+    local found=$?
+    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 400 err)"
+}
+says() {
+    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 400 "$1")"
+}
+
+cp "$root/scripts/swerve_planner.py" .
+cat >planner.py <<'END'
+import os, socket, swerve_planner
+
+class Careful(swerve_planner.Planner):
+    """Brakes when it finds a way out."""
+    wants = swerve_planner.BEV
+
+    def reset(self, episode):
+        self.out = 0.0
+        try:
+            socket.create_connection(("127.0.0.1", int(open("port").read())), 5)
+            self.out = 6.0
+        except OSError:
+            pass
+        if "SWERVE_TOKEN_FILE" in os.environ or os.path.exists(open("store").read()):
+            self.out = 6.0
+
+    def act(self, observation):
+        return 0.25 * (12.0 - observation.speed_mps) - self.out, 0.0
+
+swerve_planner.run(Careful)
+END
+cat >drive.json <<'END'
+{"id": "drive", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5,
+ "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 3}
+END
+echo '{"id": "small", "seeds": 3, "scenarios": [{"file": "drive.json"}]}' >suite.json
+echo '{"id": "long", "seeds": 40, "scenarios": [{"file": "drive.json"}]}' >long.json
+chmod 644 ./*
+: >serve.out
+"$swerve" serve --store "$store/jobs.db" --listen 127.0.0.1:0 >serve.out 2>serve.err &
+server=$!
+until [ -s serve.out ]; do
+    kill -0 "$server" 2>/dev/null || { cat serve.err; exit 1; }
+    sleep 0.02
+done
+url=$(head -1 serve.out)
+printf %s "${url##*:}" >port
+printf %s "$store/jobs.db" >store
+planner="exec:/usr/bin/python3 -S planner.py"
+confined=yes
+"$swerve" doctor | grep -q "cannot be confined" && confined=no
+
+others_planners_are_confined() {
+    [ $confined = yes ] || return
+    code 0 "$swerve" submit suite.json --store "$url" --planner "$planner"
+    code 0 "$swerve" worker --store "$url" --drain
+    code 0 "$swerve" status --store "$url"
+    says out "3 done"
+    code 0 "$swerve" show 1 --store "$url"
+    python3 -c 'import json; d=json.load(open("out")); assert d["metrics"]["speed_max_mps"] < 12.5 and \
+        d["metrics"]["distance_m"] > 30' 2>pyerr || fail "it braked, so it found a way out: $(head -c 300 out)"
+}
+a_secret_in_sight_is_refused() {
+    [ $confined = yes ] || return
+    printf 'a-token-of-forty-characters-0123456789ab\n' >token
+    chmod 600 token
+    code 2 env SWERVE_TOKEN_FILE="$work/token" "$swerve" worker --store "$url" --drain
+    says err "where planners can see it"
+    rm token
+}
+forbidden_namespaces_need_a_word() {
+    [ $confined = yes ] || return
+    cat >inside.sh <<'END'
+echo 0 >/proc/sys/user/max_user_namespaces || exit 77
+"$@"
+END
+    unshare -Ur sh inside.sh true 2>/dev/null || return # nor may this test
+    code 6 unshare -Ur sh inside.sh "$swerve" worker --store "$url" --drain
+    says err "--planner-sandbox off"
+    code 0 unshare -Ur sh inside.sh "$swerve" worker --store "$url" --drain --planner-sandbox off
+    code 0 unshare -Ur env SWERVE_PLANNER_SANDBOX=off sh inside.sh "$swerve" worker --store "$url" --drain
+    code 2 "$swerve" worker --store "$url" --drain --planner-sandbox perhaps
+}
+a_stopped_worker_hands_back() {
+    code 0 "$swerve" submit long.json --store "$url" --planner builtin:reference
+    "$swerve" worker --store "$url" --slots 2 --planner-sandbox off --grace-ms 60000 2>worker.err &
+    local worker=$!
+    until "$swerve" status --store "$url" | grep -q "[0-9] leased"; do
+        kill -0 $worker 2>/dev/null || break
+        sleep 0.01
+    done
+    kill -TERM $worker
+    wait $worker
+    local found=$?
+    [ $found = 0 ] || fail "expected exit 0 after SIGTERM, found $found: $(cat worker.err)"
+    code 0 "$swerve" status --store "$url" --json
+    python3 -c 'import json; d=json.load(open("out")); assert all(s["leased"] == 0 for s in d["suites"])' \
+        2>pyerr || fail "something is still leased: $(head -c 400 out)"
+    code 0 "$swerve" worker --store "$url" --drain --planner-sandbox off
+    code 0 "$swerve" status --store "$url"
+    says out "40 done"
+}
+
+echo 1..4 >&3
+t others_planners_are_confined
+t a_secret_in_sight_is_refused
+t forbidden_namespaces_need_a_word
+t a_stopped_worker_hands_back
+kill -TERM "$server"
+wait "$server"
+server=0
+[ "$failed" = 0 ]
