@@ -132,8 +132,11 @@ static enum status bench_scale(const struct bench_engine_options *options,
     double fp8 = scale.peak_fp8_flops > 0.0 ? scale.product_fp8_flop : 0.0;
     double least_s = (flop - fp8) / scale.peak_bf16_flops;
     least_s += fp8 > 0.0 ? fp8 / scale.peak_fp8_flops : 0.0;
-    const double values[] = {scale.step_ms, flop / scale.step_ms * 1e-9, scale.host_us};
-    const double against[] = {scale.eager_ms, flop / least_s * 1e-12, scale.eager_host_us};
+    bool timed = scale.step_ms > 0.0 && scale.peak_bf16_flops > 0.0; /* an emulator has no clock */
+    const double values[] = {scale.step_ms, timed ? flop / scale.step_ms * 1e-9 : 0.0,
+                             scale.host_us};
+    const double against[] = {scale.eager_ms, timed ? flop / least_s * 1e-12 : 0.0,
+                              scale.eager_host_us};
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         struct bench_result *row = next_row(results, count, units[i]);
         snprintf(row->name, sizeof row->name, "engine.%s.%s", options->config, names[i]);
