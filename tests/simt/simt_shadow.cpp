@@ -184,7 +184,7 @@ inline void rule(const accessor &a, cell *c, unsigned mask, const void *address)
         fail_race(a, write, "wrote", address);
     }
     if (a.kind == SIMT_READ) {
-        if (a.shared && (write.run != a.run || (write.mask & mask) != mask)) {
+        if (a.shared && write.run != a.run) {
             fail_unwritten(a, address);
         }
         c->read = add_read(a, c->read, mask);
