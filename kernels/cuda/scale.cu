@@ -387,24 +387,22 @@ extern "C" int scale_open(const struct scale_config *config, const struct scale_
 
 /* ---- running ---- */
 
-/* The inputs come as an argument, so they are copied when it is queued. */
-static __global__ void __launch_bounds__(32)
-    begin_kernel(struct scale_inputs *to, const struct scale_inputs from)
+/* The inputs come as an argument, so they are copied when it is queued. One thread. */
+static __global__ void begin_kernel(struct scale_inputs *to, const struct scale_inputs from)
 {
-    if (threadIdx.x < GPU_PAGES_MAX) {
-        to->table[threadIdx.x] = from.table[threadIdx.x];
+    to->seed = from.seed;
+    to->tick = from.tick;
+#pragma unroll
+    for (int i = 0; i < GPU_PAGES_MAX; i++) {
+        to->table[i] = from.table[i];
     }
-    if (threadIdx.x == 0) {
-        to->seed = from.seed;
-        to->tick = from.tick;
-        to->write_page = from.write_page;
-    }
+    to->write_page = from.write_page;
 }
 
 extern "C" int scale_begin(struct scale *s, const struct scale_inputs *inputs, void *stream,
                            struct device_text *why)
 {
-    LAUNCH(begin_kernel, 1, 32, 0, stream, s->buffers.inputs, *inputs);
+    LAUNCH(begin_kernel, 1, 1, 0, stream, s->buffers.inputs, *inputs);
     cudaError_t error = cudaPeekAtLastError();
     return error == cudaSuccess ? DEVICE_OK : lost(why, "inputs of a world step", error);
 }
