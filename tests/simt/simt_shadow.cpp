@@ -7,8 +7,9 @@
  * a launch nothing orders two blocks. Where threads share a word, its bytes get a cell each.
  *
  * Invariant: no false alarm. What the rules cannot tell apart (reads by many threads are kept as
- * "several of the warp", "several warps", "several blocks") they decide for the kernel only where
- * one of these readers is the writer itself.
+ * "several of the warp", "several warps", "several blocks"; reads of parts of a word as "blurred")
+ * they decide for the kernel: where one of these readers is the writer itself, or where a part of a
+ * word is overwritten of which different threads read different parts.
  */
 #include "tests/simt/simt_internal.h"
 

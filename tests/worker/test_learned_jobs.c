@@ -134,8 +134,10 @@ static void student_jobs_name_their_model(void)
 
 /* ---- a worker that vanishes with its results ---- */
 
-/* Answers no completion; once a heartbeat has said what was computed, the worker's days are over.
- */
+/* Of the job: fifteen ticks, and twelve of the branch that begins at the third. */
+enum { DEAF_MFLOP = (15 + 12) * DOUBLE_MFLOP_PER_TICK };
+
+/* Answers no completion; once a heartbeat has said all that was computed, the worker ends. */
 struct deaf {
     struct store base;
     struct store_ops ops;
@@ -155,7 +157,7 @@ static enum status deaf_heartbeat(struct store *store, const struct store_worker
     }
     enum status status = deaf->inner->ops->heartbeat(deaf->inner, worker, progress, count,
                                                      cancelled, cancelled_count, ttl_ms, fault);
-    if (mflop > 0) {
+    if (mflop == DEAF_MFLOP) {
         atomic_store(&deaf->told, true);
     }
     return status;
@@ -230,8 +232,7 @@ static void a_vanished_worker_is_charged_its_flop(void)
     for (uint32_t i = 0; i < count; i++) {
         lost_mflop += strcmp(rows[i].end, "lost") == 0 ? rows[i].totals.mflop : 0;
     }
-    /* Fifteen ticks, and twelve of the branch that begins at the third. */
-    EXPECT_INT(lost_mflop, (15 + 12) * DOUBLE_MFLOP_PER_TICK);
+    EXPECT_INT(lost_mflop, DEAF_MFLOP);
     EXPECT_INT(status_of(&school).mflop, lost_mflop);
     school_close(&school);
 }
