@@ -47,9 +47,11 @@ static void school_close(struct school *school)
     shop_close(&school->shop);
 }
 
-static void school_send(struct school *school, const struct audit_policy *audit, uint32_t seeds)
+static void school_send_to(struct school *school, const char *backend,
+                           const struct audit_policy *audit, uint32_t seeds)
 {
     struct submission_options options = *order_options("builtin:maintain", seeds);
+    options.backend = backend;
     options.policy = (struct route_policy){
         .choice = WORLD_STUDENT,
         .student_available = models_available(school->models, TIER_STUDENT),
@@ -60,6 +62,11 @@ static void school_send(struct school *school, const struct audit_policy *audit,
     options.audit = audit;
     order_build(&school->order, school->suite, &options);
     EXPECT_OK(submission_send(&school->order.submission, school->shop.store, 10, &error), error);
+}
+
+static void school_send(struct school *school, const struct audit_policy *audit, uint32_t seeds)
+{
+    school_send_to(school, "cpu", audit, seeds);
 }
 
 static void drain(struct school *school, const char *pool, struct models *models)
@@ -411,6 +418,27 @@ static void no_other_model_is_run(void)
     school_close(&school);
 }
 
+/* Bits differ between backends, so a job for a device is not run on the CPU, nor is it the same
+ * job.
+ */
+static void no_other_backend_is_run(void)
+{
+    struct school school;
+    school_open(&school, true);
+    school_send(&school, NULL, 1);
+    struct job_spec cpu = school.order.submission.specs[0];
+    order_finish(&school.order);
+    school_send_to(&school, "cuda:sm_99", NULL, 1);
+    EXPECT_TEXT(school.order.submission.specs[0].backend, "cuda:sm_99");
+    EXPECT(strcmp(school.order.submission.specs[0].key, cpu.key) != 0);
+    setenv("SWERVE_CUDA_MODULE", "/nonexistent/swerve_cuda.so", 1);
+    drain(&school, "bulk", school.models);
+    unsetenv("SWERVE_CUDA_MODULE");
+    EXPECT_INT(status_of(&school).jobs[JOB_DEAD], 1);
+    EXPECT_INT(look(&school), 0);
+    school_close(&school);
+}
+
 /* Calibration drives the suite, writes bounds that the model is opened with from then on, and those
  * hold on what it has not driven. */
 static void a_calibrated_model_stays_healthy(void)
@@ -452,5 +480,5 @@ int main(void)
                     TEST(what_nobody_answers_is_dead_with_its_evidence),
                     TEST(twins_are_audited_and_counted_apart), TEST(a_flagged_twin_ends),
                     TEST(a_vanished_worker_is_charged_its_flop), TEST(no_other_model_is_run),
-                    TEST(a_calibrated_model_stays_healthy));
+                    TEST(no_other_backend_is_run), TEST(a_calibrated_model_stays_healthy));
 }
