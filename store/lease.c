@@ -87,6 +87,7 @@ static enum status leases_renew(struct leases *leases, const char *worker_id, in
         lease = &leases->rows[leases->count++];
         memset(lease, 0, sizeof *lease);
         memcpy(lease->worker_id, worker_id, strlen(worker_id) + 1);
+        lease->unheard = true;
     }
     if (until_ns > lease->until_ns) {
         lease->until_ns = until_ns;
@@ -137,9 +138,6 @@ enum status lease_restart(struct sqlite_store *store, struct error *error)
         query_column_text(&workers, 0, worker_id, sizeof worker_id);
         status = leases_renew(&store->leases, worker_id,
                               lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
-        if (status == STATUS_OK) {
-            lease->unheard = true;
-        }
     }
     store->leases.opening_ns =
         store->leases.count > 0 ? now_ns + store->lease_ttl_ns / LEASE_OPENING_PART : INT64_MAX;
