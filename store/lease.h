@@ -38,7 +38,7 @@ struct lease {
     char worker_id[LIMIT_ID_BYTES];
     int64_t until_ns;
     int64_t prefix; /* of the job claimed last; 0: none */
-    bool unheard;   /* its worker has not been heard of since the store was opened */
+    bool unheard;   /* its worker has not been heard of since this was made */
 };
 
 struct leases {
