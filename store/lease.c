@@ -87,7 +87,7 @@ static enum status leases_renew(struct leases *leases, const char *worker_id, in
         lease = &leases->rows[leases->count++];
         memset(lease, 0, sizeof *lease);
         memcpy(lease->worker_id, worker_id, strlen(worker_id) + 1);
-        lease->unheard = true;
+        lease->unheard = true; /* also one that held jobs at an earlier opening, and none at this */
     }
     if (until_ns > lease->until_ns) {
         lease->until_ns = until_ns;

@@ -385,6 +385,47 @@ static void the_dead_do_not_live_by_restarts(void)
     store->ops->close(store);
 }
 
+/* Goal: a worker that was heard of is not counted among the dead at the next opening, although it
+ * held jobs through others before. Method: its first job goes back without a word from it. */
+static void the_living_are_not_taken_for_dead(void)
+{
+    int64_t now_ns = 1000;
+    const struct clock clock = {
+        .now_ns = still_ns, .wall_ns = still_ns, .thread_cpu_ns = still_ns, .context = &now_ns};
+    const struct store_config config = {.clock = &clock};
+    const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    const struct store_worker other = {.worker_id = "o", .pool = "bulk", .device = "cpu"};
+    struct job_spec spec = {.key = "key",
+                            .suite_id = "s",
+                            .scenario_id = "a",
+                            .planner = "p",
+                            .pool = "bulk",
+                            .backend = "cpu",
+                            .rollout_count = 1,
+                            .attempts_max = 1};
+    struct store_submit_result result;
+    static struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    set_path("living.db");
+    EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
+    EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
+    for (int round = 0; round < 2; round++) {
+        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT(count == 1);
+        for (int opening = 0; opening < 3; opening++) {
+            open_again(&config);
+        }
+        EXPECT_OK(store->ops->heartbeat(store, &other, NULL, 0, NULL, NULL, &ttl_ms, &error),
+                  error);
+        EXPECT(state_of(lease.job_id) == JOB_LEASED);
+        EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+        open_again(&config); /* nothing in memory of it, and it holds nothing */
+    }
+    store->ops->close(store);
+}
+
 int main(void)
 {
     char command[128];
@@ -393,11 +434,12 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(older_schemas_are_brought_forward),
-                          TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
-                          TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
-                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
-                          TEST(the_dead_do_not_live_by_restarts));
+    int failed =
+        TEST_RUN(TEST(newer_schemas_are_refused), TEST(older_schemas_are_brought_forward),
+                 TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
+                 TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
+                 TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
+                 TEST(the_dead_do_not_live_by_restarts), TEST(the_living_are_not_taken_for_dead));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
