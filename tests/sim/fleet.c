@@ -249,8 +249,6 @@ static void strike(struct fleet *fleet)
 
     strike_process(fleet);
     if (sim_chance(sim, fleet->faults.server_crash)) {
-        fleet->server.crash_commits = -1;
-        fleet->server.snapped = false;
         server_crash(&fleet->server);
     }
     if (sim_chance(sim, fleet->faults.clock_jump)) {

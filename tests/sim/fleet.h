@@ -144,7 +144,8 @@ struct server {
     bool snapped;
     struct model *before; /* the model before the call, and after its sweep */
     struct model *swept;
-    bool uncertain;
+    bool uncertain; /* the call may have happened or not; if its last commit was kept, it has: */
+    bool whole;
 };
 
 /* Leaves an empty store in the directory, which each play begins with. */
@@ -153,6 +154,7 @@ void server_open(struct server *server, struct fleet *fleet, const char *path);
 void server_close(struct server *server);
 /* An event: context is a message. */
 void server_deliver(void *context, int64_t argument);
+/* Between two requests; does nothing when it is dead already. */
 void server_crash(struct server *server);
 /* An event: context is the server. */
 void server_restart(void *context, int64_t argument);

@@ -176,29 +176,34 @@ void server_close(struct server *server)
 
 /* ---- dying and coming back ---- */
 
-void server_crash(struct server *server)
+/* Dies with the files as they are, or as they were at the planned commit. */
+static void die(struct server *server)
 {
     struct fleet *fleet = server->fleet;
     struct sim *sim = &fleet->sim;
+    char shm[FLEET_PATH_BYTES + 64];
 
-    if (!server->up) {
-        return;
-    }
+    server->whole = server->commits == server->crash_commits;
     if (!server->snapped) {
         snap(server);
         server->uncertain = false;
     }
-    int commits = server->commits;
     close_store(server);
-    server->commits = commits; /* not those of closing */
     transfer(server, ".dead", "", move_file);
-    char shm[FLEET_PATH_BYTES + 64];
     path_with(server, "-shm", shm);
     unlink(shm);
     fleet->deaths++;
     fleet->deaths_in_calls += server->uncertain;
     sim_log(sim, "server", "dies%s", server->uncertain ? " in the middle of a call" : "");
     sim_at(sim, sim->now_ns + sim_between(sim, 50, 6000) * NS_PER_MS, server_restart, server, 0);
+}
+
+void server_crash(struct server *server)
+{
+    if (server->up) {
+        server->snapped = false;
+        die(server);
+    }
 }
 
 void server_tick(struct server *server)
@@ -225,7 +230,7 @@ void server_compare(struct server *server, const char *when)
 static void settle(struct server *server, int64_t now_ns)
 {
     struct fleet *fleet = server->fleet;
-    bool whole = server->commits == server->crash_commits;
+    bool whole = server->whole;
     struct model *after = malloc(sizeof *after);
     const struct model *states[] = {whole ? after : server->swept, server->before,
                                     whole ? server->swept : after};
@@ -323,7 +328,7 @@ static void serve(struct server *server, struct message *message)
     if (server->crash_commits > 0) {
         free(reply.data);
         message_reset(message);
-        server_crash(server);
+        die(server);
         return;
     }
     message_reply(message, &reply);

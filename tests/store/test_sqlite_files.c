@@ -2,6 +2,7 @@
  * What the embedded store does with the files it finds: newer, foreign, damaged; and that it may
  * open them again, for reading, from many threads.
  */
+#include "base/units.h"
 #include "store/migrate.h"
 #include "store/sqlite_db.h"
 #include "store/store.h"
@@ -331,11 +332,12 @@ static enum job_state state_of(int64_t job_id)
 }
 
 /* Goal: a store that is opened again and again before any lease ends takes back the jobs of workers
- * that are gone, and of no others. Method: time stands still, so that no lease ever ends; one of
- * two workers keeps sending heartbeats. A lease that has ended is seen by the next claim's sweep.
- */
+ * that are gone, and of no others; openings too short to hear of anybody change nothing. Method: a
+ * clock of our own, on which each opening lasts for less than a lease; one of two workers sends a
+ * heartbeat in every opening but the short ones. The sweep comes before the heartbeat. */
 static void the_dead_do_not_live_by_restarts(void)
 {
+    enum { OPENING_MS = 4000 };
     int64_t now_ns = 1000;
     const struct clock clock = {
         .now_ns = still_ns, .wall_ns = still_ns, .thread_cpu_ns = still_ns, .context = &now_ns};
@@ -371,11 +373,55 @@ static void the_dead_do_not_live_by_restarts(void)
         EXPECT(count == 1);
     }
     for (int opening = 1; opening <= 8; opening++) {
-        open_again(&config);
+        for (int quick = 0; quick < 5; quick++) {
+            open_again(&config);
+        }
+        now_ns += OPENING_MS * NS_PER_MS;
         EXPECT_OK(store->ops->heartbeat(store, &workers[0], NULL, 0, NULL, NULL, &ttl_ms, &error),
                   error);
         EXPECT(state_of(leases[0].job_id) == JOB_LEASED);
         EXPECT((state_of(leases[1].job_id) == JOB_QUEUED) == (opening > 3));
+    }
+    store->ops->close(store);
+}
+
+/* Goal: a worker that was heard of is not counted among the dead at the next opening, although it
+ * held jobs through others before. Method: its first job goes back without a word from it. */
+static void the_living_are_not_taken_for_dead(void)
+{
+    int64_t now_ns = 1000;
+    const struct clock clock = {
+        .now_ns = still_ns, .wall_ns = still_ns, .thread_cpu_ns = still_ns, .context = &now_ns};
+    const struct store_config config = {.clock = &clock};
+    const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    const struct store_worker other = {.worker_id = "o", .pool = "bulk", .device = "cpu"};
+    struct job_spec spec = {.key = "key",
+                            .suite_id = "s",
+                            .scenario_id = "a",
+                            .planner = "p",
+                            .pool = "bulk",
+                            .backend = "cpu",
+                            .rollout_count = 1,
+                            .attempts_max = 1};
+    struct store_submit_result result;
+    static struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    set_path("living.db");
+    EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
+    EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
+    for (int round = 0; round < 2; round++) {
+        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT(count == 1);
+        for (int opening = 0; opening < 3; opening++) {
+            open_again(&config);
+        }
+        EXPECT_OK(store->ops->heartbeat(store, &other, NULL, 0, NULL, NULL, &ttl_ms, &error),
+                  error);
+        EXPECT(state_of(lease.job_id) == JOB_LEASED);
+        EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+        open_again(&config); /* nothing in memory of it, and it holds nothing */
     }
     store->ops->close(store);
 }
@@ -388,11 +434,12 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed = TEST_RUN(TEST(newer_schemas_are_refused), TEST(older_schemas_are_brought_forward),
-                          TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
-                          TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
-                          TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
-                          TEST(the_dead_do_not_live_by_restarts));
+    int failed =
+        TEST_RUN(TEST(newer_schemas_are_refused), TEST(older_schemas_are_brought_forward),
+                 TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
+                 TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
+                 TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
+                 TEST(the_dead_do_not_live_by_restarts), TEST(the_living_are_not_taken_for_dead));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
