@@ -104,7 +104,7 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
         return device_error(error, fault, what, &why);
     }
     *out = (struct device){.ops = ops, .index = index};
-    if (info.major > 0) {
+    if (strcmp(ops->name, "cuda") == 0) {
         snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u", info.major, info.minor);
     } else {
         snprintf(out->backend, sizeof out->backend, "cuda:%.32s", ops->name);
@@ -161,4 +161,12 @@ int device_describe(char *text, size_t text_bytes)
              device.backend, (double)info.free_bytes / 1e9, (double)info.memory_bytes / 1e9,
              ops->count(&why));
     return 1;
+}
+
+enum status device_scale_run(const struct device *device, const char *config,
+                             struct device_scale *out, struct error *error)
+{
+    struct device_text why = {""};
+    int fault = device->ops->scale_run(device->index, config, out, &why);
+    return fault == DEVICE_OK ? STATUS_OK : device_error(error, fault, device->backend, &why);
 }

@@ -12,6 +12,8 @@ import sys
 PATTERNS = [
     "base/*.[ch]",
     "kernels/**/*.[ch]",
+    "kernels/cuda/*.cu",
+    "kernels/cuda/*.cuh",
     "engine/*.[ch]",
     "schemas/observation.h",
     "schemas/planner.h",

@@ -2,8 +2,8 @@
 """What a server holds in memory while many clients hold it up.
 
 Starts `swerve serve` on a scratch store (TLS with --tls), opens many connections that keep still,
-then as many uploads of large artifacts as it takes, each stopped half-way, then lets every client
-download a large artifact without reading it. Prints the server's resident memory after each step;
+then as many uploads of large artifacts as it takes, each stopped half-way, then asks for a large artifact
+many times without reading it. Prints the server's resident memory after each step;
 fails when it exceeds --limit-mib or the server stops answering.
 
     scripts/server_memory.py --connections 1024 --artifact-mib 256
@@ -13,6 +13,7 @@ import hashlib
 import os
 import pathlib
 import resource
+import signal
 import socket
 import ssl
 import subprocess
@@ -77,12 +78,14 @@ def main() -> int:
     parser.add_argument("--binary", default="build/worker/swerve")
     parser.add_argument("--connections", type=int, default=1024)
     parser.add_argument("--artifact-mib", type=int, default=256)
+    parser.add_argument("--downloads", type=int, default=200)
     parser.add_argument("--limit-mib", type=float, default=2048)
     parser.add_argument("--tls", action="store_true")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     most = 0.0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to stop"))
     with tempfile.TemporaryDirectory() as name:
         server = Server(options.binary, pathlib.Path(name), options.tls)
         try:
@@ -128,7 +131,7 @@ def main() -> int:
             assert server.code(upload) == 200
             report("one stored")
             readers = []
-            for _ in range(options.connections):
+            for _ in range(options.downloads):
                 readers.append(server.connect())
                 readers[-1].sendall(server.head("GET", path))
             time.sleep(10)  # not to synchronise: the figure is what stands after a while

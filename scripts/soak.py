@@ -40,6 +40,7 @@ SCENARIOS = 20
 STATES = ("queued", "leased", "done", "flagged", "dead", "cancelled")
 VERDICTS = ("pass", "fail", "planner_error", "flagged")
 ENDINGS = ("done", "flagged", "failed", "released", "lost", "stale")
+LOST_MAX = 5  # workers that vanish under a job before it is taken to be what kills them
 NS_PER_HOUR = 3600 * 10**9
 
 
@@ -202,6 +203,9 @@ class Soak:
 
     # ---- the run ----
 
+    def begin(self):
+        self.start_s = time.monotonic()
+
     def start(self):
         out = open(os.path.join(self.directory, "run.json"), "wb")
         process = subprocess.Popen(self.command, stdout=out, stderr=self.log)
@@ -219,7 +223,6 @@ class Soak:
         process.wait()
 
     def run(self):
-        self.start_s = time.monotonic()
         self.killer = Killer(self.workers_of_run, self.options.kill_ms / 1000, self.options.seed)
         self.killer.start()
         jobs = self.options.jobs
@@ -293,12 +296,16 @@ class Soak:
         self.check(not rows, "not true: %s: %d times, first %s" % (
             text, len(rows), rows[0] if rows else ""))
 
+    def processes(self):
+        """Of ours: not those who called this script with the directory's name."""
+        return [found for found in processes_with(os.path.basename(self.directory))
+                if "--audit" not in found[2]]
+
     def check_processes(self):
         deadline_s = time.monotonic() + 10
-        while processes_with(self.directory) and time.monotonic() < deadline_s:
+        while self.processes() and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        self.check(not processes_with(self.directory),
-                   "processes are left: %s" % processes_with(self.directory))
+        self.check(not self.processes(), "processes are left: %s" % self.processes())
 
     def check_database(self):
         self.check(self.rows("PRAGMA integrity_check") == [("ok",)], "PRAGMA integrity_check")
@@ -307,9 +314,21 @@ class Soak:
     def check_jobs(self):
         states = dict(self.rows("SELECT state, COUNT(*) FROM jobs WHERE suite IN"
                                 " (SELECT id FROM suites WHERE name LIKE 'soak-%') GROUP BY state"))
-        self.check(states == {2: self.options.jobs}, "expected %d jobs, all done; found %s" % (
+        self.dead = {row[0]: row[1] for row in self.rows(
+            "SELECT j.id, s.scenario_id FROM jobs j JOIN job_specs s ON s.job = j.id"
+            " WHERE j.state = 4")}
+        done = self.options.jobs - len(self.dead)
+        expected = {state: count for state, count in ((2, done), (4, len(self.dead))) if count}
+        self.check(states == expected, "expected %d jobs, all done; found %s" % (
             self.options.jobs, {STATES[state]: count for state, count in states.items()}))
         self.none("every job has ended", "SELECT id FROM jobs WHERE state < 2")
+        # A job is given up when LOST_MAX workers or more vanish while they run it; that a killer
+        # meets one by chance so often must be rare.
+        self.check(len(self.dead) <= self.options.jobs // 1000, "%d jobs are dead" % len(self.dead))
+        self.none("a dead job lost its workers, and nothing else", "SELECT id FROM jobs j"
+                  " WHERE state = 4 AND (lost < %d OR EXISTS (SELECT 1 FROM attempts a"
+                  " WHERE a.job = j.id AND a.ending NOT IN (3, 4)) OR EXISTS"
+                  " (SELECT 1 FROM outcomes o WHERE o.job = j.id))" % LOST_MAX)
         self.none("a job has one spec and a key of its own",
                   "SELECT key FROM job_specs GROUP BY suite, key HAVING COUNT(*) <> 1"
                   " UNION SELECT id FROM jobs WHERE id NOT IN (SELECT job FROM job_specs)")
@@ -318,7 +337,7 @@ class Soak:
                   " HAVING COUNT(*) <> 1")
         counted = self.rows("SELECT jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
                             " jobs_cancelled FROM suites WHERE name LIKE 'soak-%'")
-        self.check(counted == [(0, 0, self.options.jobs, 0, 0, 0)],
+        self.check(counted == [(0, 0, done, 0, len(self.dead), 0)],
                    "the suite's counters: %s" % counted)
 
     def check_outcomes(self):
@@ -328,7 +347,7 @@ class Soak:
         wrong = [job for job, scenario in self.rows(
             "SELECT job, scenario_id FROM job_specs WHERE suite IN"
             " (SELECT id FROM suites WHERE name LIKE 'soak-%')")
-                 if sorted(found.pop(job, [])) != self.branches[scenario]]
+                 if job not in self.dead and sorted(found.pop(job, [])) != self.branches[scenario]]
         self.check(not wrong and not found, "outcomes lost or doubled in %d jobs, first %s" % (
             len(wrong) + len(found), (wrong + sorted(found))[:1]))
         self.none("an outcome is of its job's current epoch",
@@ -430,6 +449,8 @@ class Soak:
         expected = sum(len(self.branches["short_%02d" % index]) *
                        (self.options.jobs // SCENARIOS + (index < self.options.jobs % SCENARIOS))
                        for index in range(min(SCENARIOS, self.options.jobs)))
+        total = expected
+        expected -= sum(len(self.branches[scenario]) for scenario in self.dead.values())
         self.check(len(ids) == expected, "%d outcomes, expected %d" % (len(ids), expected))
         reports = {"report": json.loads(self.swerve("report", self.suite, "--json") or "{}")}
         if self.options.mode == "run":
@@ -455,7 +476,8 @@ class Soak:
                        "%s --json: billed_usd" % name)
         status = json.loads(self.swerve("status", self.suite, "--json") or '{"suites": [{}]}')
         status = status["suites"][0]
-        self.check(status.get("done") == self.options.jobs and status.get("rollouts") == expected,
+        self.check(status.get("done") == self.options.jobs - len(self.dead) and
+                   status.get("dead") == len(self.dead) and status.get("rollouts") == total,
                    "status --json: %s" % status)
 
     def check_replays(self, ids):
@@ -466,12 +488,16 @@ class Soak:
             same += answer.get("identical") == 1 and answer.get("different") == 0
         self.check(same == len(chosen), "%d of %d replays differ" % (len(chosen) - same,
                                                                      len(chosen)))
-        self.say("%d of %d replays identical" % (same, len(chosen)))
+        self.say("%d of %d replays identical; %d jobs given up, because %d workers or more were killed"
+                 " under each" % (same, len(chosen), len(self.dead), LOST_MAX))
 
     def check_again(self, totals):
-        """The same command once more finds everything done and changes nothing."""
+        """The same command once more finds everything done and changes nothing, or does what was
+        given up."""
         done = subprocess.run(self.command, stdout=subprocess.PIPE, stderr=self.log, timeout=600)
         self.check(done.returncode == 0, "once more: exit status %d" % done.returncode)
+        if self.dead:
+            return
         self.database = sqlite3.connect("file:%s?mode=ro" % self.store, uri=True)
         self.check(self.totals() == totals, "running the same command again changed the store")
         self.database.close()
@@ -580,7 +606,6 @@ class FleetSoak(Soak):
         self.check(server.wait(60) == 0, "swerve serve: exit status %d" % server.returncode)
 
     def run(self):
-        self.start_s = time.monotonic()
         server = self.start_server()
         self.killer = Killer(self.killable, self.options.kill_ms / 1000, self.options.seed)
         self.acknowledged = Acknowledged(self.port)
@@ -670,12 +695,14 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of what is chosen by chance")
     parser.add_argument("--planner", default="builtin:reference")
     parser.add_argument("--limit-s", type=int, default=3600, help="give up after this")
+    parser.add_argument("--audit", metavar="DIR", help="only audit what an earlier run has kept")
     parser.add_argument("--keep", action="store_true", help="keep the directory with the store")
     parser.add_argument("--binary", default=os.path.join(TOP, "build", "worker", "swerve"))
     options = parser.parse_args()
     if not os.access(options.binary, os.X_OK):
         parser.error("%s: no such program; build first or name it with --binary" % options.binary)
-    directory = tempfile.mkdtemp(prefix="swerve-soak-")
+    directory = options.audit or tempfile.mkdtemp(prefix="swerve-soak-")
+    options.keep = options.keep or options.audit is not None
     of_whom = ("server killed every %g s" % options.server_kill_s if options.mode == "fleet" else
                "swerve run killed %d times" % options.kills_of_run)
     print("%d jobs, %d workers, one killed every %d ms, %s; seed %d; %s" % (
@@ -683,7 +710,9 @@ def main():
           flush=True)
     soak = (FleetSoak if options.mode == "fleet" else Soak)(options, directory)
     try:
-        soak.run()
+        soak.begin()
+        if options.audit is None:
+            soak.run()
         soak.audit()
     finally:
         soak.log.close()
@@ -696,10 +725,14 @@ def main():
             print("kept: " + directory)
         else:
             shutil.rmtree(directory)
-    print("%s: %d jobs in %.1f s, %d kills of workers, %d of %s, %d problems" % (
-        "soak FAILED" if soak.problems else "soak passed", options.jobs, soak.wall_s,
-        soak.killer.kills, *((soak.server_kills, "the server") if options.mode == "fleet" else
-                             (options.kills_of_run, "swerve run")), len(soak.problems)))
+    verdict = "soak FAILED" if soak.problems else "soak passed"
+    if options.audit is not None:
+        print("%s: audit of %d jobs, %d problems" % (verdict, options.jobs, len(soak.problems)))
+    else:
+        print("%s: %d jobs in %.1f s, %d kills of workers, %d of %s, %d problems" % (
+            verdict, options.jobs, soak.wall_s, soak.killer.kills,
+            *((soak.server_kills, "the server") if options.mode == "fleet" else
+              (options.kills_of_run, "swerve run")), len(soak.problems)))
     return 1 if soak.problems else 0
 
 

@@ -216,7 +216,11 @@ enum status http_get_list(struct http_transport *transport, const struct http_pa
 json_t *http_object_of(const char *name, json_t *value)
 {
     json_t *object = json_object();
-    if (object == NULL || !json_put(object, name, value)) {
+    if (object == NULL) {
+        json_decref(value);
+        return NULL;
+    }
+    if (!json_put(object, name, value)) {
         json_decref(object);
         return NULL;
     }

@@ -318,12 +318,18 @@ static bool completions_reserve(struct completions *completions, size_t capacity
 {
     struct job_completion *list =
         realloc(completions->list, (capacity + 1) * sizeof *completions->list);
-    completions->list = list != NULL ? list : completions->list;
+    if (list == NULL) {
+        return false;
+    }
+    completions->list = list;
     struct outcome **outcomes =
         realloc(completions->outcomes, (capacity + 1) * sizeof(struct outcome *));
-    completions->outcomes = outcomes != NULL ? outcomes : completions->outcomes;
-    completions->capacity = list != NULL && outcomes != NULL ? capacity : completions->capacity;
-    return list != NULL && outcomes != NULL;
+    if (outcomes == NULL) {
+        return false;
+    }
+    completions->outcomes = outcomes;
+    completions->capacity = capacity;
+    return true;
 }
 
 /* One completion may bring as many as a job has rollouts. */

@@ -558,8 +558,8 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         int reason = errno;
         close(listen_fd);
         destroy(server);
-        return error_set(error, STATUS_IO, "cannot start the store's HTTP server: %s",
-                         strerror(reason));
+        return error_set(error, reason == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO,
+                         "cannot start the store's HTTP server: %s", strerror(reason));
     }
     *out = server;
     return STATUS_OK;

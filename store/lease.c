@@ -120,7 +120,7 @@ enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const 
         struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
         query_text(&heard, worker_id);
         status = query_run(&heard, error);
-        /* Should the transaction be undone, the worker counts as unheard of once too often. */
+        /* Should the transaction be undone, the worker counts as unheard of in openings before. */
         (*out)->unheard = false;
     }
     return status;
@@ -129,20 +129,18 @@ enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const 
 enum status lease_restart(struct sqlite_store *store, struct error *error)
 {
     int64_t now_ns = clock_now_ns(store->clock);
-    struct query opened = query_begin(store->db, STATEMENT_LEASED_OPENINGS);
-    enum status status = query_run(&opened, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    enum status status = STATUS_OK;
     struct query workers = query_begin(store->db, STATEMENT_LEASED_WORKERS);
     while (status == STATUS_OK && query_row(&workers)) {
         char worker_id[LIMIT_ID_BYTES];
         struct lease *lease;
-        bool lost = query_column_int(&workers, 1) > LEASE_OPENINGS_MAX;
+        bool lost = query_column_int(&workers, 1) >= LEASE_OPENINGS_MAX;
         query_column_text(&workers, 0, worker_id, sizeof worker_id);
         status = leases_renew(&store->leases, worker_id,
                               lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
     }
+    store->leases.opening_ns =
+        store->leases.count > 0 ? now_ns + store->lease_ttl_ns / LEASE_OPENING_PART : INT64_MAX;
     if (status != STATUS_OK) {
         query_end(&workers, NULL);
         return status;
@@ -269,6 +267,28 @@ static enum status promote_delayed(struct sqlite_store *store, int64_t now_ns, i
     return query_end(&next, error);
 }
 
+/* The opening has lasted long enough to count against those who were not heard of in it. */
+static enum status count_opening(struct sqlite_store *store, int64_t now_ns, int64_t *next_ns,
+                                 struct error *error)
+{
+    struct leases *leases = &store->leases;
+    enum status status = STATUS_OK;
+
+    if (leases->opening_ns > now_ns) {
+        *next_ns = leases->opening_ns < *next_ns ? leases->opening_ns : *next_ns;
+        return STATUS_OK;
+    }
+    leases->opening_ns = INT64_MAX;
+    for (size_t i = 0; i < leases->count && status == STATUS_OK; i++) {
+        if (leases->rows[i].unheard) {
+            struct query unheard = query_begin(store->db, STATEMENT_WORKER_UNHEARD);
+            query_text(&unheard, leases->rows[i].worker_id);
+            status = query_run(&unheard, error);
+        }
+    }
+    return status;
+}
+
 /* A lease leaves memory only when a sweep has seen its worker hold nothing; so a sweep that is
  * undone is simply repeated. */
 enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
@@ -300,6 +320,9 @@ enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int
         } else {
             leases_remove(&store->leases, i);
         }
+    }
+    if (status == STATUS_OK) {
+        status = count_opening(store, now_ns, next_ns, error);
     }
     if (status == STATUS_OK) {
         status = promote_delayed(store, now_ns, next_ns, error);

@@ -26,8 +26,10 @@ enum {
     /* A suspect (JOB_LOST_SUSPECT) runs alone; when it is lost this often more, the last time as
      * all that its worker held, there is nothing else to blame. */
     LEASE_LOST_ALONE_MAX = 3,
-    /* Workers are heard of every third of a lease, so a living one is missed once at most. */
+    /* An opening counts once it has lasted for a fifth of a lease. The living are heard of every
+     * third of one, so they are never missed this often in a row. */
     LEASE_OPENINGS_MAX = 3,
+    LEASE_OPENING_PART = 5,
 };
 
 struct sqlite_store;
@@ -36,7 +38,7 @@ struct lease {
     char worker_id[LIMIT_ID_BYTES];
     int64_t until_ns;
     int64_t prefix; /* of the job claimed last; 0: none */
-    bool unheard;   /* its worker has not been heard of since the store was opened */
+    bool unheard;   /* its worker has not been heard of since this was made */
 };
 
 struct leases {
@@ -44,6 +46,7 @@ struct leases {
     struct lease *rows;
     size_t count;
     size_t capacity;
+    int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
 };
 
 void leases_finish(struct leases *leases);

@@ -260,7 +260,24 @@ enum status sqlite_db_scalar(struct sqlite_db *db, const char *sql, int64_t *out
     return status;
 }
 
-/* PRAGMA quick_check or integrity_check up to its first finding. */
+/* A check calls a page that it had no memory to read a finding like any other, and names the code.
+ */
+static bool found_no_memory(const char *finding)
+{
+    static const char *const before[] = {"error code=", "error code "};
+
+    for (size_t i = 0; i < COUNT_OF(before); i++) {
+        const char *at = strstr(finding, before[i]);
+        long code = at != NULL ? strtol(at + strlen(before[i]), NULL, 10) : SQLITE_OK;
+        if (code == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* PRAGMA quick_check or integrity_check up to its first finding, which may stand behind a line that
+ * names the database. */
 static enum status run_check(struct sqlite_db *db, const char *pragma, struct error *error)
 {
     char finding[256] = "";
@@ -271,11 +288,16 @@ static enum status run_check(struct sqlite_db *db, const char *pragma, struct er
         snprintf(finding, sizeof finding, "%s", text != NULL ? (const char *)text : "");
     }
     enum status status = query_end(&integrity, error);
-    if (status == STATUS_OK && strcmp(finding, "ok") != 0) {
-        finding[strcspn(finding, "\n")] = '\0';
-        return damaged(db, finding, error);
+    if (status != STATUS_OK || strcmp(finding, "ok") == 0) {
+        return status;
     }
-    return status;
+    if (found_no_memory(finding)) {
+        return fail(db, SQLITE_NOMEM, error);
+    }
+    char *line = strncmp(finding, "*** in", 6) == 0 ? strchr(finding, '\n') : NULL;
+    line = line != NULL ? line + 1 : finding;
+    line[strcspn(line, "\n")] = '\0';
+    return damaged(db, line, error);
 }
 
 enum status sqlite_db_quick_check(struct sqlite_db *db, struct error *error)

@@ -190,9 +190,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LEASED_WORKERS] =
         "SELECT name, openings FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
-    [STATEMENT_LEASED_OPENINGS] =
-        "UPDATE workers SET openings = openings + 1"
-        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
     [STATEMENT_CANCEL_QUEUED] =
         "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE state = 0 AND suite = ?1",

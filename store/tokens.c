@@ -90,6 +90,9 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     if ((record.role == TOKEN_ROLE_WORKER) != (record.pool[0] != '\0')) {
         return json_fail(cursor, error, "expected a pool for the role worker and for no other");
     }
+    if (record.id[0] == '\0' || record.name[0] == '\0') {
+        return json_fail(cursor, error, "expected an id and a name, found \"\"");
+    }
     memcpy(out->id, record.id, sizeof out->id);
     memcpy(out->name, record.name, sizeof out->name);
     memcpy(out->pool, record.pool, sizeof out->pool);

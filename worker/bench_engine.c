@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "engine/bench_fanout.h"
 #include "engine/bench_model.h"
+#include "engine/device.h"
 #include "worker/models.h"
 
 #include <stdio.h>
@@ -105,12 +106,57 @@ static enum status add_fanout(const struct model *model, struct bench_result *re
     return STATUS_OK;
 }
 
+/* A world step at full scale on a device, beside what one large product reaches there. */
+static enum status bench_scale(const struct bench_engine_options *options,
+                               struct bench_result *results, uint32_t *count, struct error *error)
+{
+    static const char *const names[] = {"world_step", "rate", "host_time"};
+    static const char *const units[] = {"ms", "TFLOP/s", "us"};
+    static const char *const baselines[] = {"launch by launch", "its products at their best alone",
+                                            "launch by launch"};
+    struct device device;
+    struct device_scale scale;
+    enum status status = device_choose(options->device, &device, error);
+    if (status == STATUS_OK && device.ops == NULL) {
+        status = error_set(error, STATUS_DEVICE,
+                           "bench engine --config: expected a device, found %s", device.backend);
+    }
+    if (status == STATUS_OK) {
+        status = device_scale_run(&device, options->config, &scale, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    /* The least time: fp8 products at the rate of a large one, all else at that of bf16. */
+    double flop = scale.product_flop + scale.attention_flop;
+    double fp8 = scale.peak_fp8_flops > 0.0 ? scale.product_fp8_flop : 0.0;
+    double least_s = (flop - fp8) / scale.peak_bf16_flops;
+    least_s += fp8 > 0.0 ? fp8 / scale.peak_fp8_flops : 0.0;
+    bool timed = scale.step_ms > 0.0 && scale.peak_bf16_flops > 0.0; /* an emulator has no clock */
+    const double values[] = {scale.step_ms, timed ? flop / scale.step_ms * 1e-9 : 0.0,
+                             scale.host_us};
+    const double against[] = {scale.eager_ms, timed ? flop / least_s * 1e-12 : 0.0,
+                              scale.eager_host_us};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        struct bench_result *row = next_row(results, count, units[i]);
+        snprintf(row->name, sizeof row->name, "engine.%s.%s", options->config, names[i]);
+        snprintf(row->baseline_name, sizeof row->baseline_name, "%s", baselines[i]);
+        row->value = values[i];
+        row->baseline = against[i];
+        finish_row(row);
+    }
+    return STATUS_OK;
+}
+
 enum status bench_engine(const struct bench_engine_options *options, struct bench_result *results,
                          uint32_t *count, struct error *error)
 {
     enum nn_precision precision = NN_BF16;
     struct model *model = NULL;
     *count = 0;
+    if (options->config != NULL) {
+        return bench_scale(options, results, count, error);
+    }
     enum status status = models_parse_precision(options->precision, &precision, error);
     if (status == STATUS_OK) {
         status = bench_model_open(options->model, options->shape, precision, &model, error);

@@ -10,6 +10,8 @@
 struct bench_engine_options {
     const char *model;     /* path, or NULL: random weights */
     const char *shape;     /* "WIDTHxLAYERS" of these */
+    const char *config;    /* "student-3b", on a device; NULL: none */
+    const char *device;    /* for it */
     const char *slots;     /* "1,8,32" */
     const char *precision; /* "bf16" or "fp32" */
     uint32_t threads;

@@ -141,6 +141,18 @@ static bool add_item(struct sandbox *sandbox, const char *path)
     return true;
 }
 
+/* What cannot be shown: everything, and what the sandbox has of its own. */
+static bool is_own(const char *path)
+{
+    static const char *const own[] = {"/", "/dev", "/dev/shm", "/proc", "/tmp"};
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        if (strcmp(path, own[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A path that the worker's owner names must be there; a link is followed, for what is behind it is
  * meant. */
 static enum status add_named(struct sandbox *sandbox, const char *path, struct error *error)
@@ -149,9 +161,11 @@ static enum status add_named(struct sandbox *sandbox, const char *path, struct e
     if (realpath(path, real) == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "planner path %s: %s", path, strerror(errno));
     }
-    if (strcmp(real, "/") == 0) {
+    if (is_own(real)) {
         return error_set(error, STATUS_USAGE,
-                         "planner path %s: expected less than the whole file system", path);
+                         "planner path %s: expected a file or directory within it; the sandbox has "
+                         "a %s of its own",
+                         path, real);
     }
     if (!add_item(sandbox, real)) {
         return error_set(error, STATUS_LIMIT, "planner path %s: at most %d paths can be shown",
@@ -197,8 +211,8 @@ enum status sandbox_prepare(const struct planner_confinement *confinement, struc
         status =
             error_set(error, STATUS_IO, "planner sandbox: working directory: %s", strerror(errno));
     }
-    /* A service without a directory of its own has "/", which would show everything. */
-    if (status == STATUS_OK && strcmp(sandbox->directory, "/") != 0) {
+    /* A service without a directory of its own has "/". */
+    if (status == STATUS_OK && !is_own(sandbox->directory)) {
         status = add_named(sandbox, sandbox->directory, error);
     }
     /* The program that runs plugins apart may be installed anywhere. */

@@ -76,7 +76,9 @@ struct gpu_grid {
  * t of item i is at i * item + t * row + h * head_dim of q, k, v and out, in elements; rows are
  * multiples of 16 bytes (of out: 4). Types: q, k, v all GPU_F32 (ranges alone) or all GPU_BF16,
  * or q GPU_BF16 with GPU_E4M3 keys and values. Operands of products are rounded to bf16, softmax
- * weights too; sums are float. The bits of a token's output depend on what it attends to alone. */
+ * weights too; sums are float. The bits of a token's output depend on what it attends to alone; but
+ * a window's keys come in squares of 8 x 8, and a NaN or infinite value reaches all that see its
+ * square. */
 struct gpu_attention {
     enum gpu_type q_type, kv_type;
     uint32_t items, heads, kv_heads, head_dim; /* head_dim 32, 64 or 128 */

@@ -81,7 +81,9 @@ static bool begin(struct scale_run *run, const struct scale_config *config, uint
         bool there = i < config->window && i < tick;
         inputs.table[i] = there ? (int32_t)((tick - 1 - i) % pages) : -1;
     }
-    return scale_begin(run->scale, &inputs, (void *)run->stream, run->why) == DEVICE_OK;
+    /* The last step may still be reading the inputs that this replaces. */
+    return good(run, cudaStreamSynchronize(run->stream), "a world step") &&
+           scale_begin(run->scale, &inputs, (void *)run->stream, run->why) == DEVICE_OK;
 }
 
 static bool step(struct scale_run *run)

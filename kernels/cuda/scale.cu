@@ -327,9 +327,6 @@ static int allocate(struct scale *s, struct device_text *why)
     if (error == cudaSuccess) {
         error = cudaMalloc(&s->arena, arena_bytes);
     }
-    if (error == cudaSuccess) {
-        error = cudaMallocHost(&s->pinned, sizeof *s->pinned);
-    }
     if (error != cudaSuccess) {
         snprintf(why->text, sizeof why->text,
                  "%zu MB of weights, %zu of workspace, %zu of %u pages: %s", s->weight_bytes >> 20,
@@ -360,7 +357,6 @@ extern "C" void scale_close(struct scale *s)
         cudaFree(s->weight_memory);
         cudaFree(s->workspace);
         cudaFree(s->arena);
-        cudaFreeHost(s->pinned);
         free(s->ops);
         free(s);
     }
@@ -391,12 +387,23 @@ extern "C" int scale_open(const struct scale_config *config, const struct scale_
 
 /* ---- running ---- */
 
+/* The inputs come as an argument, so they are copied when it is queued. One thread. */
+static __global__ void begin_kernel(struct scale_inputs *to, const struct scale_inputs from)
+{
+    to->seed = from.seed;
+    to->tick = from.tick;
+#pragma unroll
+    for (int i = 0; i < GPU_PAGES_MAX; i++) {
+        to->table[i] = from.table[i];
+    }
+    to->write_page = from.write_page;
+}
+
 extern "C" int scale_begin(struct scale *s, const struct scale_inputs *inputs, void *stream,
                            struct device_text *why)
 {
-    *s->pinned = *inputs;
-    cudaError_t error = cudaMemcpyAsync(s->buffers.inputs, s->pinned, sizeof *s->pinned,
-                                        cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream));
+    LAUNCH(begin_kernel, 1, 1, 0, stream, s->buffers.inputs, *inputs);
+    cudaError_t error = cudaPeekAtLastError();
     return error == cudaSuccess ? DEVICE_OK : lost(why, "inputs of a world step", error);
 }
 

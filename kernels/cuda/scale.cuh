@@ -48,7 +48,6 @@ struct scale {
     struct scale_op spare; /* written and never read, while the list is only counted */
     uint8_t *weight_memory, *workspace, *arena;
     size_t weight_bytes, workspace_bytes;
-    struct scale_inputs *pinned;
 };
 
 /* Type of layer l's products. */

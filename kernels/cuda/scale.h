@@ -154,7 +154,7 @@ int scale_open(const struct scale_config *config, const struct scale_options *op
                struct scale **out, struct device_text *why);
 void scale_close(struct scale *scale); /* accepts NULL */
 
-/* Queues the copy of the inputs; they are copied before it returns. */
+/* Queues the inputs of the next step; they are read before it returns. Not to be captured. */
 int scale_begin(struct scale *scale, const struct scale_inputs *inputs, void *stream,
                 struct device_text *why);
 /* Queues all launches of a world step; may be captured. */

@@ -403,10 +403,10 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("host time of a world step, launch by launch", s->eager_host_us, "us");
     figure("arithmetic of a world step", flop * 1e-12, "TFLOP");
     figure("of it in fp8", s->product_fp8_flop * 1e-12, "TFLOP");
-    figure("rate of a world step", flop / s->step_ms * 1e-9, "TFLOP/s");
+    figure("rate of a world step", s->step_ms > 0.0 ? flop / s->step_ms * 1e-9 : 0.0, "TFLOP/s");
     figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
     figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
-    if (s->peak_bf16_flops > 0.0) {
+    if (s->peak_bf16_flops > 0.0 && s->step_ms > 0.0) {
         /* The least time: fp8 products at their ceiling, all else at that of bf16. */
         double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
         double least_s =

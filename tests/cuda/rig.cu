@@ -17,7 +17,7 @@ static struct {
     size_t bytes;
 } allocations[ALLOCATIONS_MAX];
 static unsigned allocation_count;
-static cudaStream_t stream;
+static cudaStream_t streams[2];
 static char text[1200];
 
 static void must(cudaError_t error, const char *call)
@@ -46,14 +46,30 @@ void rig_begin(unsigned schedule)
 #else
     (void)schedule;
 #endif
-    if (stream == NULL) {
-        must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (cudaStream_t &stream : streams) {
+        if (stream == NULL) {
+            must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+        }
     }
 }
 
 void *rig_stream(void)
 {
-    return (void *)stream;
+    return (void *)streams[0];
+}
+
+void *rig_other_stream(void)
+{
+    return (void *)streams[1];
+}
+
+static bool wait_for_streams(void)
+{
+    bool well = true;
+    for (cudaStream_t stream : streams) {
+        well = (stream == NULL || cudaStreamSynchronize(stream) == cudaSuccess) && well;
+    }
+    return well;
 }
 
 void *rig_alloc(size_t bytes)
@@ -84,7 +100,7 @@ static const char *fault_text(void)
 
 const char *rig_download(void *host, const void *device, size_t bytes)
 {
-    if (cudaStreamSynchronize(stream) != cudaSuccess) {
+    if (!wait_for_streams()) {
         return fault_text();
     }
     must(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -110,7 +126,7 @@ static long broken_guard(const uint8_t *memory, size_t bytes)
 const char *rig_end(void)
 {
     const char *fault = NULL;
-    if (stream != NULL && cudaStreamSynchronize(stream) != cudaSuccess) {
+    if (!wait_for_streams()) {
         fault = fault_text();
     }
     for (unsigned i = 0; i < allocation_count && GUARD > 0; i++) {

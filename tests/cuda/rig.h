@@ -27,11 +27,12 @@ bool rig_emulated(void);
 unsigned rig_schedules(void);
 void rig_begin(unsigned schedule);
 void *rig_stream(void);
+void *rig_other_stream(void); /* that nothing orders with the first */
 
 /* Device memory at a multiple of 256, filled with 0xA5, with guards; freed by rig_end. */
 void *rig_alloc(size_t bytes);
 void *rig_upload(const void *host, size_t bytes);
-/* Waits for the stream, then copies. NULL, or what went wrong. */
+/* Waits for both streams, then copies. NULL, or what went wrong. */
 const char *rig_download(void *host, const void *device, size_t bytes);
 
 /* Waits, checks guards, frees. NULL, or what went wrong. */

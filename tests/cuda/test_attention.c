@@ -296,14 +296,13 @@ static void expect_attention(const struct gpu_attention *a, const struct shape *
 
 /* ---- tests ---- */
 
-/* In threes: every way to shared memory starts at three different schedules. */
 static const struct shape shapes[] = {
     {GPU_F32, 2, 2, 2, 32, 2, {{0, 70}, {70, 13}}, {0}, true, true},
     {GPU_F32, 1, 2, 1, 64, 1, {{2, 40}}, {0}, true, false},
     {GPU_F32, 1, 1, 1, 128, 1, {{0, 66}}, {0}, false, false},
-    {GPU_BF16, 1, 4, 2, 64, 1, {{3, 100}}, {0}, true, true},
+    {GPU_BF16, 1, 4, 2, 64, 1, {{3, 70}}, {0}, true, true},
     {GPU_BF16, 2, 2, 1, 128, 1, {{0, 65}}, {0}, true, false},
-    {GPU_E4M3, 1, 3, 1, 64, 2, {{0, 64}, {64, 70}}, {0}, false, false},
+    {GPU_E4M3, 1, 3, 1, 64, 2, {{0, 16}, {16, 66}}, {0}, false, false},
     {GPU_E4M3, 1, 2, 2, 128, 1, {{1, 67}}, {0}, true, false},
     {GPU_E4M3, 2, 4, 2, 32, 3, {{0, 1}, {1, 2}, {5, 31}}, {0}, false, false},
     {GPU_BF16, 2, 2, 1, 32, 0, {{0}}, {0, 9, 11, 2, 3, 0}, false, false},
@@ -318,10 +317,10 @@ static void attention_is_the_softmax(void)
 {
     uint32_t element = 0;
     for (uint32_t i = 0; i < COUNT_OF(shapes); i++) {
-        /* Each way to shared memory meets all schedules in one shape or another. */
-        uint32_t first = i % 3;
+        /* Shapes share the schedules: every way to shared memory meets at least eight. */
+        uint32_t first = i * 3 % 4;
         fill_inputs(&shapes[i], INPUT_TAME, &element);
-        for (uint32_t schedule = first; schedule < rig_schedules(); schedule += 3) {
+        for (uint32_t schedule = first; schedule < rig_schedules(); schedule += 4) {
             rig_begin(schedule);
             struct gpu_attention a = attention_of(&shapes[i], cosine, sine);
             run(&a, &shapes[i], schedule == first ? found : again);

@@ -516,9 +516,8 @@ static double *read_page(const struct reference *r, struct scale *scale, int pag
 static void check_steps(const struct scale_config *config, unsigned schedule, double limit)
 {
     static const struct scale_inputs inputs[] = {
-        {77, 5, {-1, -1, -1}, 0},
-        {77, 6, {0, -1, -1}, 2},
-        {77, 7, {2, -1, 0}, 1},
+        {77, 5, {-1, -1, -1}, 2},
+        {77, 6, {-1, 2, -1}, 1},
     };
     struct device_text why;
     struct scale *scale;
@@ -563,6 +562,12 @@ static void toy_in_bf16_is_the_formulas(void)
     check_steps(&config, 5, 0.01);
 }
 
+/* Ranks take turns between two streams: what orders them is the exchange alone. */
+static void *stream_of(uint32_t rank)
+{
+    return rank % 2 == 0 ? rig_stream() : rig_other_stream();
+}
+
 /* Latents and the page of one world step by so many ranks, in token order. */
 static void run_ranks(uint32_t ranks, const struct scale_config *config, float *latents,
                       uint8_t *keys)
@@ -571,7 +576,7 @@ static void run_ranks(uint32_t ranks, const struct scale_config *config, float *
     struct exchange_group *group = NULL;
     struct scale *scale[EXCHANGE_RANKS_MAX] = {NULL};
     static const struct scale_inputs inputs[] = {{7, 2, {-1, -1, -1}, 3}, {7, 3, {3, -1, -1}, 2}};
-    rig_begin(4);
+    rig_begin(0); /* all is left to the last moment: only events make the other stream go on */
     EXPECT_INT(exchange_group_create(ranks, &group, &why), DEVICE_OK);
     for (uint32_t i = 0; i < ranks; i++) {
         const struct scale_options options = {
@@ -581,11 +586,11 @@ static void run_ranks(uint32_t ranks, const struct scale_config *config, float *
     /* A frame to look back at, then the one that is compared. */
     for (uint32_t frame = 0; frame < COUNT_OF(inputs); frame++) {
         for (uint32_t i = 0; i < ranks; i++) {
-            EXPECT_INT(scale_begin(scale[i], &inputs[frame], rig_stream(), &why), DEVICE_OK);
+            EXPECT_INT(scale_begin(scale[i], &inputs[frame], stream_of(i), &why), DEVICE_OK);
         }
         for (uint32_t op = 0; op < scale_op_count(scale[0]); op++) {
             for (uint32_t i = 0; i < ranks; i++) {
-                EXPECT_INT(scale_op_run(scale[i], op, rig_stream(), &why), DEVICE_OK);
+                EXPECT_INT(scale_op_run(scale[i], op, stream_of(i), &why), DEVICE_OK);
             }
         }
     }

@@ -540,6 +540,83 @@ static void a_pool_that_cannot_hold_its_slots_is_refused(void)
 
 /* ---- what aborts ---- */
 
+/* ---- a part of every page elsewhere ---- */
+
+enum { BACKED_FRAMES = 2, BACKED_BYTES = 64 };
+
+struct elsewhere {
+    uint8_t frame[BACKED_FRAMES][BACKED_BYTES];
+    _Alignas(PAGE_ALIGN) uint8_t staging[PAGE_ALIGN + BACKED_BYTES];
+    bool save_fails, load_fails;
+};
+
+static bool save_elsewhere(void *context, uint32_t frame, void *out)
+{
+    struct elsewhere *elsewhere = context;
+    memcpy(out, elsewhere->frame[frame], BACKED_BYTES);
+    return !elsewhere->save_fails;
+}
+
+static bool load_elsewhere(void *context, uint32_t frame, const void *page, const void *bytes)
+{
+    struct elsewhere *elsewhere = context;
+    EXPECT_INT(*(const uint8_t *)page, *(const uint8_t *)bytes); /* both of the same page */
+    memcpy(elsewhere->frame[frame], bytes, BACKED_BYTES);
+    return !elsewhere->load_fails;
+}
+
+/* A page of that byte, here and elsewhere, as a table of its own. */
+static void fill_backed(struct page_pool *pool, struct elsewhere *elsewhere, uint8_t byte,
+                        struct page_table *table)
+{
+    uint32_t page = page_take(pool);
+    memset(page_write(pool, page), byte, PAGE_ALIGN);
+    memset(elsewhere->frame[page_frame(pool, page)], byte, BACKED_BYTES);
+    page_commit(pool, page);
+    page_table_push(pool, table, page, 1);
+}
+
+/* Two frames, both hot at first; one page parks, makes room, and comes back to another frame. A
+ * page that the device does not give or take is lost. */
+static void pages_move_with_what_lies_elsewhere(void)
+{
+    static struct elsewhere elsewhere;
+    struct error error;
+    const struct page_backing backing = {&elsewhere, BACKED_BYTES, elsewhere.staging,
+                                         save_elsewhere, load_elsewhere};
+    const struct page_pool_config config = {
+        .page_bytes = PAGE_ALIGN,
+        .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
+        .hot_max = BACKED_FRAMES,
+        .parked_max = 4,
+        .heap_max = 4,
+        .backing = &backing,
+    };
+    EXPECT_INT(page_pool_frames(&config), BACKED_FRAMES);
+    for (int fails = 0; fails < 3; fails++) {
+        struct page_pool *pool = NULL;
+        struct page_table tables[3] = {0};
+        struct page_table parked;
+        elsewhere = (struct elsewhere){.save_fails = fails == 1, .load_fails = fails == 2};
+        EXPECT_OK(page_pool_create(&config, &pool, &error), error);
+        fill_backed(pool, &elsewhere, 11, &tables[0]);
+        EXPECT(page_table_park(pool, &tables[0], &parked));
+        page_table_release(pool, &tables[0]);
+        fill_backed(pool, &elsewhere, 22, &tables[1]);
+        fill_backed(pool, &elsewhere, 33, &tables[2]); /* takes the frame of the parked one */
+        page_table_release(pool, &tables[1]);
+        EXPECT_INT(page_table_restore(pool, &parked), fails == 0);
+        EXPECT_INT(page_pool_stats(pool).lost, fails != 0);
+        if (fails == 0) {
+            const uint8_t *page = page_read(pool, parked.page[0]);
+            EXPECT_INT(page[PAGE_ALIGN - 1], 11);
+            EXPECT_INT(elsewhere.frame[page_frame(pool, parked.page[0])][BACKED_BYTES - 1], 11);
+        }
+        EXPECT(page_pool_consistent(pool));
+        page_pool_destroy(pool);
+    }
+}
+
 static void write_after_commit(struct page_pool *pool)
 {
     uint32_t page = page_take(pool);
@@ -594,5 +671,5 @@ int main(void)
                     TEST(the_longest_parked_goes_first_and_only_when_memory_is_short),
                     TEST(a_lost_page_costs_only_the_rollouts_that_need_it),
                     TEST(a_pool_that_cannot_hold_its_slots_is_refused),
-                    TEST(breaking_the_rules_aborts));
+                    TEST(pages_move_with_what_lies_elsewhere), TEST(breaking_the_rules_aborts));
 }

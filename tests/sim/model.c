@@ -64,6 +64,7 @@ void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns)
 {
     memset(model, 0, sizeof *model);
     model->ttl_ns = ttl_ns;
+    model->opening_ns = INT64_MAX;
     model->backoff_ns = backoff_ns;
     /* The prices that a new store comes with: schemas/sql/0001_initial.sql. */
     for (int pool = 0; pool < MODEL_POOLS; pool++) {
@@ -231,6 +232,10 @@ void model_time(struct model *model, int64_t now_ns)
             worker->leased = false;
         }
     }
+    for (int i = 0; model->opening_ns <= now_ns && i < model->worker_count; i++) {
+        model->workers[i].openings += model->workers[i].leased && model->workers[i].unheard;
+    }
+    model->opening_ns = model->opening_ns <= now_ns ? INT64_MAX : model->opening_ns;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0 && job->due_ns <= now_ns) {
@@ -262,9 +267,10 @@ void model_restart(struct model *model, int64_t now_ns)
     for (int i = 0; i < model->worker_count; i++) {
         struct model_worker *worker = &model->workers[i];
         worker->leased = holds_jobs(model, i);
-        worker->openings += worker->leased;
-        worker->until_ns = worker->openings > LEASE_OPENINGS_MAX ? now_ns : now_ns + model->ttl_ns;
+        worker->unheard = worker->leased;
+        worker->until_ns = worker->openings >= LEASE_OPENINGS_MAX ? now_ns : now_ns + model->ttl_ns;
     }
+    model->opening_ns = now_ns + model->ttl_ns / LEASE_OPENING_PART;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0) {
@@ -281,6 +287,7 @@ static void renew(struct model *model, struct model_worker *worker)
         worker->until_ns = until_ns;
     }
     worker->leased = true;
+    worker->unheard = false;
     worker->openings = 0;
 }
 

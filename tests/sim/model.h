@@ -97,7 +97,8 @@ struct model_worker {
     int device;
     bool leased; /* has a lease, perhaps one that is over */
     int64_t until_ns;
-    int64_t openings; /* of the store, since it was heard of */
+    int64_t openings; /* of the store that counted, since it was heard of */
+    bool unheard;     /* since the store was opened */
 };
 
 struct model_price {
@@ -123,8 +124,9 @@ struct model {
     int job_count;
     int attempt_count;
     int price_count;
-    int64_t race_max; /* largest lead seen, in rollouts per weight */
-    int64_t now_ns;   /* the server's clock during the call */
+    int64_t race_max;   /* largest lead seen, in rollouts per weight */
+    int64_t now_ns;     /* the server's clock during the call */
+    int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
     struct model_price prices[MODEL_PRICES_MAX];
     int64_t price_now[MODEL_POOLS][MODEL_DEVICES]; /* index into prices */
     struct model_race races[MODEL_POOLS];

@@ -201,6 +201,20 @@ __global__ void block_race_kernel(float *out, int other)
     }
 }
 
+/* Threads read halves of words, then each replaces its half (own) or its whole word. */
+__global__ void halves_kernel(float *out, float *in, int own)
+{
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    volatile uint16_t *half = (uint16_t *)in + i;
+    uint16_t x = *half;
+    out[i] = 1.0f;
+    if (own != 0) {
+        *half = x;
+    } else if (threadIdx.x == 0) {
+        *(volatile float *)half = 1.0f;
+    }
+}
+
 /* A thread of each block reads a place; one of them then replaces it. */
 __global__ void block_readers_kernel(float *out, float *in)
 {
@@ -514,6 +528,10 @@ static bool launch_device(const bench &b, const char *name)
         LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 0);
     } else if (IS("other block")) {
         LAUNCH(block_race_kernel, 2, THREADS, 0, b.stream, b.out, 1);
+    } else if (IS("halves of words")) {
+        LAUNCH(halves_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 1);
+    } else if (IS("halves, then a word")) {
+        LAUNCH(halves_kernel, 2, THREADS, 0, b.stream, b.out, b.in, 0);
     } else if (IS("two blocks read")) {
         LAUNCH(block_readers_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
     } else if (IS("two blocks write")) {
@@ -634,6 +652,8 @@ extern "C" const struct planted planted_all[] = {
     {"global variable", SIMT_BOUNDS},
     {"own block", nullptr},
     {"other block", SIMT_RACE},
+    {"halves of words", nullptr},
+    {"halves, then a word", SIMT_RACE},
     {"two blocks read", SIMT_RACE},
     {"two blocks write", SIMT_RACE},
     {"atomics", nullptr},

@@ -18,6 +18,7 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -193,6 +194,59 @@ static void every_route_knows_its_roles(void)
     EXPECT_INT(ask("DELETE", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 405);
     EXPECT_CONTAINS(reply, "Allow: GET\r\n");
     site_stop();
+}
+
+static const char *openapi_path;
+
+/* The roles of a route as the description lists them, "read, submit", in the table's letters. */
+static void expect_described(const char *method, const char *path, const char *roles)
+{
+    char pattern[256];
+    char letters[8] = "";
+    size_t count = 0;
+    size_t used = 0;
+    for (; *path != ':' && used + 1 < sizeof pattern; path++) {
+        path += *path == '{' ? strcspn(path, "}") : 0;
+        pattern[used++] = (char)(*path == '}' ? '*' : *path);
+    }
+    pattern[used] = '\0';
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        if (strstr(roles, token_role_names[role]) != NULL) {
+            letters[count++] = "rswa"[role];
+        }
+    }
+    const char *expected_roles = "no such route";
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        if (strcmp(expected[i].pattern, pattern) == 0 &&
+            strcasecmp(expected[i].method, method) == 0) {
+            expected_roles = expected[i].roles;
+        }
+    }
+    if (strcmp(expected_roles, letters[0] != '\0' ? letters : "-") != 0) {
+        TEST_FAIL("%s %s: described as %s, found %s", method, pattern, letters, expected_roles);
+    }
+}
+
+static void the_description_lists_the_same_roles(void)
+{
+    char line[512];
+    char path[256] = "";
+    char method[16] = "";
+    size_t found = 0;
+    FILE *file = fopen(openapi_path, "r");
+    EXPECT(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "  /", 3) == 0) {
+            snprintf(path, sizeof path, "%.255s", line + 2);
+        } else if (strncmp(line, "    ", 4) == 0 && line[4] != ' ') {
+            sscanf(line, " %15[a-z]", method);
+        } else if (strncmp(line, "      x-roles: [", 16) == 0) {
+            expect_described(method, path, line + 16);
+            found++;
+        }
+    }
+    fclose(file);
+    EXPECT_INT(found, COUNT_OF(expected));
 }
 
 /* ---- pools ---- */
@@ -425,10 +479,13 @@ static void artifacts_go_through_the_disk(void)
     free(data);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    return TEST_RUN(TEST(every_route_knows_its_roles), TEST(workers_act_for_their_own_pool),
-                    TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+    CHECK(argc == 2); /* where the API is described */
+    openapi_path = argv[1];
+    return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
+                    TEST(workers_act_for_their_own_pool), TEST(refusals_do_not_wait_for_bodies),
+                    TEST(too_many_connections_are_told),
                     TEST(too_many_connections_of_one_address_are_told),
                     TEST(artifacts_go_through_the_disk));
 }

@@ -192,6 +192,8 @@ static void tokens_expire(void)
     token_guard_destroy(guard);
 }
 
+#define HEX_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static void a_bad_file_changes_nothing(void)
 {
     static const struct {
@@ -204,6 +206,10 @@ static void a_bad_file_changes_nothing(void)
         {"{\"format\": 2, \"tokens\": []}", 0600, "format"},
         {"{\"format\": 1, \"tokens\": [{\"id\": \"1\"}]}", 0600, "tokens[0]"},
         {"{\"format\": 1, \"tokens\": [], \"more\": 1}", 0600, "more"},
+        {"{\"format\": 1, \"tokens\": [{\"id\": \"1\", \"name\": \"\", \"role\": \"read\", "
+         "\"pool\": \"\", "
+         "\"created_s\": 1, \"expires_s\": 0, \"sha256\": \"" HEX_64 "\"}]}",
+         0600, "expected an id and a name"},
         {"{\"format\": 1, \"tokens\": []}", 0644, "0600"},
         {"{\"format\": 1, \"tokens\": []}", 0620, "0600"},
     };

@@ -47,9 +47,11 @@ static void school_close(struct school *school)
     shop_close(&school->shop);
 }
 
-static void school_send(struct school *school, const struct audit_policy *audit, uint32_t seeds)
+static void school_send_to(struct school *school, const char *backend,
+                           const struct audit_policy *audit, uint32_t seeds)
 {
     struct submission_options options = *order_options("builtin:maintain", seeds);
+    options.backend = backend;
     options.policy = (struct route_policy){
         .choice = WORLD_STUDENT,
         .student_available = models_available(school->models, TIER_STUDENT),
@@ -60,6 +62,11 @@ static void school_send(struct school *school, const struct audit_policy *audit,
     options.audit = audit;
     order_build(&school->order, school->suite, &options);
     EXPECT_OK(submission_send(&school->order.submission, school->shop.store, 10, &error), error);
+}
+
+static void school_send(struct school *school, const struct audit_policy *audit, uint32_t seeds)
+{
+    school_send_to(school, "cpu", audit, seeds);
 }
 
 static void drain(struct school *school, const char *pool, struct models *models)
@@ -127,8 +134,10 @@ static void student_jobs_name_their_model(void)
 
 /* ---- a worker that vanishes with its results ---- */
 
-/* Answers no completion; once a heartbeat has said what was computed, the worker's days are over.
- */
+/* Of the job: fifteen ticks, and twelve of the branch that begins at the third. */
+enum { DEAF_MFLOP = (15 + 12) * DOUBLE_MFLOP_PER_TICK };
+
+/* Answers no completion; once a heartbeat has said all that was computed, the worker ends. */
 struct deaf {
     struct store base;
     struct store_ops ops;
@@ -148,7 +157,7 @@ static enum status deaf_heartbeat(struct store *store, const struct store_worker
     }
     enum status status = deaf->inner->ops->heartbeat(deaf->inner, worker, progress, count,
                                                      cancelled, cancelled_count, ttl_ms, fault);
-    if (mflop > 0) {
+    if (mflop == DEAF_MFLOP) {
         atomic_store(&deaf->told, true);
     }
     return status;
@@ -223,8 +232,7 @@ static void a_vanished_worker_is_charged_its_flop(void)
     for (uint32_t i = 0; i < count; i++) {
         lost_mflop += strcmp(rows[i].end, "lost") == 0 ? rows[i].totals.mflop : 0;
     }
-    /* Fifteen ticks, and twelve of the branch that begins at the third. */
-    EXPECT_INT(lost_mflop, (15 + 12) * DOUBLE_MFLOP_PER_TICK);
+    EXPECT_INT(lost_mflop, DEAF_MFLOP);
     EXPECT_INT(status_of(&school).mflop, lost_mflop);
     school_close(&school);
 }
@@ -410,6 +418,27 @@ static void no_other_model_is_run(void)
     school_close(&school);
 }
 
+/* Bits differ between backends, so a job for a device is not run on the CPU, nor is it the same
+ * job.
+ */
+static void no_other_backend_is_run(void)
+{
+    struct school school;
+    school_open(&school, true);
+    school_send(&school, NULL, 1);
+    struct job_spec cpu = school.order.submission.specs[0];
+    order_finish(&school.order);
+    school_send_to(&school, "cuda:sm_99", NULL, 1);
+    EXPECT_TEXT(school.order.submission.specs[0].backend, "cuda:sm_99");
+    EXPECT(strcmp(school.order.submission.specs[0].key, cpu.key) != 0);
+    setenv("SWERVE_CUDA_MODULE", "/nonexistent/swerve_cuda.so", 1);
+    drain(&school, "bulk", school.models);
+    unsetenv("SWERVE_CUDA_MODULE");
+    EXPECT_INT(status_of(&school).jobs[JOB_DEAD], 1);
+    EXPECT_INT(look(&school), 0);
+    school_close(&school);
+}
+
 /* Calibration drives the suite, writes bounds that the model is opened with from then on, and those
  * hold on what it has not driven. */
 static void a_calibrated_model_stays_healthy(void)
@@ -451,5 +480,5 @@ int main(void)
                     TEST(what_nobody_answers_is_dead_with_its_evidence),
                     TEST(twins_are_audited_and_counted_apart), TEST(a_flagged_twin_ends),
                     TEST(a_vanished_worker_is_charged_its_flop), TEST(no_other_model_is_run),
-                    TEST(a_calibrated_model_stays_healthy));
+                    TEST(no_other_backend_is_run), TEST(a_calibrated_model_stays_healthy));
 }

@@ -255,6 +255,9 @@ static void secrets_must_not_be_in_sight(void)
     const char *const everything[] = {"/"};
     confined.paths = everything;
     EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_USAGE);
+    const char *const own[] = {"/tmp"};
+    confined.paths = own;
+    EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_USAGE);
     const char *const nothing[] = {"/nowhere/at/all"};
     confined.paths = nothing;
     EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_NOT_FOUND);

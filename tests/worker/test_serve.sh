@@ -53,6 +53,18 @@ code() {
 says() {
     grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
 }
+# until_true COMMAND..: polls until it succeeds; gives up after many tries.
+until_true() {
+    local tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 3000 ] || { fail "still not so: $*"; return 1; }
+        sleep 0.02
+    done
+}
+# phase NAME COUNT: so many connections are in that phase. (grep reads to the end: a curl that cannot
+# write would fail the pipe.)
+phase() { curl -s "$url/metrics" | grep "^swerve_http_connections{phase=\"$1\"} $2\$" >/dev/null; }
 # start ARGUMENTS..: a server; its process in $server, its URL in $url.
 start() {
     : >serve.out
@@ -145,18 +157,16 @@ a_signal_drains_and_a_second_one_does_not() {
     curl -s "$url/v1/workers/w/claim" \
         -d '{"pool":"bulk","device":"cpu","max":1,"wait_ms":60000,"sequence":1}' >claim.json &
     local claim=$!
-    until curl -s "$url/metrics" | grep -q '^swerve_http_connections{phase="handling"} 2'; do
-        kill -0 "$claim" 2>/dev/null || { fail "the claim did not wait: $(cat claim.json)"; return; }
-    done
+    until_true phase handling 2 || return # it and the question
     stop TERM 0
     wait "$claim"
     says claim.json '"leases":[]'
     start --store d.db --listen 127.0.0.1:0 --verbose || return
     exec 4<>"/dev/tcp/127.0.0.1/${url##*:}"
     printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{' >&4
-    until curl -s "$url/metrics" | grep -q '^swerve_http_connections{phase="receiving"} 1'; do :; done
+    until_true phase receiving 1 || return
     kill -TERM "$server"
-    until grep -q "finishing the requests" serve.err; do sleep 0.02; done
+    until_true grep -q "finishing the requests" serve.err || return
     kill -0 "$server" 2>/dev/null || fail "the server did not wait for the request"
     stop TERM 143
     exec 4>&-
@@ -190,7 +200,7 @@ tokens_and_tls_from_end_to_end() {
     code 4 as worker "$swerve" worker --store "$https" --drain
     cp two.cert now.cert && cp -p two.key now.key
     kill -HUP "$server"
-    until curl -sf --cacert two.cert "$https/healthz" >/dev/null; do sleep 0.02; done
+    until_true curl -sf -o healthz --cacert two.cert "$https/healthz"
     ! grep -q "$(tail -c 60 "$secrets/alice")" serve.err t.db.tokens || fail "a token was written down"
     stop TERM 0
 }
