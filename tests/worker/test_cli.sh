@@ -6,6 +6,7 @@
 #
 # Usage: test_cli.sh SWERVE SOURCE_ROOT PLUGIN_MOODY
 set -u -o pipefail
+tap=$(dirname "$(realpath "$0")")/tap.sh
 swerve=$(realpath "$1")
 root=$(realpath "$2")
 moody=$(realpath "$3")
@@ -18,40 +19,8 @@ cleanup() {
 trap cleanup EXIT
 cd "$work" || exit 1
 unset SWERVE_STORE
-# Children that outlive a killed run would keep our stdout open.
-exec 3>&1
+. "$tap"
 
-count=0
-failed=0
-problem=""
-fail() {
-    problem="$problem
-# line ${BASH_LINENO[0]}: $*"
-}
-# t NAME: runs the function NAME and reports it.
-t() {
-    count=$((count + 1))
-    problem=""
-    "$1"
-    if [ -z "$problem" ]; then
-        echo "ok $count - $1" >&3
-    else
-        echo "not ok $count - $1$problem" >&3
-        failed=$((failed + 1))
-    fi
-}
-# code EXPECTED COMMAND..: exit code; stdout in out, stderr in err.
-code() {
-    local expected=$1
-    shift
-    "$@" >out 2>err
-    local found=$?
-    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 300 err)"
-}
-# says FILE TEXT: the file contains the text.
-says() {
-    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
-}
 # holds PYTHON FILE: an expression over the JSON `d` of the file is true.
 holds() {
     python3 -c 'import json,sys; d=json.load(open(sys.argv[2])); assert eval(sys.argv[1]), sys.argv[1]' \

@@ -6,41 +6,15 @@
 #
 # Usage: test_datagen.sh SWERVE SOURCE_ROOT
 set -u -o pipefail
+tap=$(dirname "$(realpath "$0")")/tap.sh
 swerve=$(realpath "$1")
 root=$(realpath "$2")
 suite=$root/scenarios/smoke.json
 work=$(mktemp -d /tmp/swerve-datagen-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
+. "$tap"
 
-count=0
-failed=0
-problem=""
-fail() {
-    problem="$problem
-# line ${BASH_LINENO[0]}: $*"
-}
-t() {
-    count=$((count + 1))
-    problem=""
-    "$1"
-    if [ -z "$problem" ]; then
-        echo "ok $count - $1"
-    else
-        echo "not ok $count - $1$problem"
-        failed=$((failed + 1))
-    fi
-}
-code() {
-    local expected=$1
-    shift
-    "$@" >out 2>err
-    local found=$?
-    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 300 err)"
-}
-says() {
-    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
-}
 # py ARGUMENTS: the script on stdin, with shard.py beside it.
 py() {
     PYTHONPATH=$work python3 - "$@" 2>pyerr || fail "line ${BASH_LINENO[0]}: $(tail -1 pyerr)"

@@ -6,6 +6,7 @@
 #
 # Usage: test_fleet.sh SWERVE SOURCE_ROOT
 set -u -o pipefail
+tap=$(dirname "$(realpath "$0")")/tap.sh
 swerve=$(realpath "$1")
 root=$(realpath "$2")
 work=$(mktemp -d /tmp/swerve-fleet-XXXXXX)
@@ -19,36 +20,7 @@ trap cleanup EXIT
 chmod 755 "$work"
 cd "$work" || exit 1
 unset SWERVE_STORE SWERVE_TOKEN_FILE SWERVE_CA_FILE SWERVE_PLANNER_SANDBOX
-exec 3>&1
-
-count=0
-failed=0
-problem=""
-fail() {
-    problem="$problem
-# line ${BASH_LINENO[0]}: $*"
-}
-t() {
-    count=$((count + 1))
-    problem=""
-    "$1"
-    if [ -z "$problem" ]; then
-        echo "ok $count - $1" >&3
-    else
-        echo "not ok $count - $1$problem" >&3
-        failed=$((failed + 1))
-    fi
-}
-code() {
-    local expected=$1
-    shift
-    "$@" >out 2>err
-    local found=$?
-    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 400 err)"
-}
-says() {
-    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 400 "$1")"
-}
+. "$tap"
 
 cp "$root/scripts/swerve_planner.py" .
 cat >planner.py <<'END'

@@ -6,6 +6,7 @@
 #
 # Usage: test_serve.sh SWERVE
 set -u -o pipefail
+tap=$(dirname "$(realpath "$0")")/tap.sh
 swerve=$(realpath "$1")
 work=$(mktemp -d /tmp/swerve-serve-XXXXXX)
 secrets=$(mktemp -d /tmp/swerve-serve-XXXXXX) # planners can see what lies in the worker's directory
@@ -19,40 +20,8 @@ cd "$work" || exit 1
 unset SWERVE_STORE SWERVE_TOKEN_FILE SWERVE_CA_FILE
 # The planners here are builtin ones.
 "$swerve" doctor | grep -q "cannot be confined" && export SWERVE_PLANNER_SANDBOX=off
-# Children that outlive a killed run would keep our stdout open.
-exec 3>&1
+. "$tap"
 
-count=0
-failed=0
-problem=""
-fail() {
-    problem="$problem
-# line ${BASH_LINENO[0]}: $*"
-}
-# t NAME: runs the function NAME and reports it.
-t() {
-    count=$((count + 1))
-    problem=""
-    "$1"
-    if [ -z "$problem" ]; then
-        echo "ok $count - $1" >&3
-    else
-        echo "not ok $count - $1$problem" >&3
-        failed=$((failed + 1))
-    fi
-}
-# code EXPECTED COMMAND..: exit code; stdout in out, stderr in err.
-code() {
-    local expected=$1
-    shift
-    "$@" >out 2>err
-    local found=$?
-    [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 300 err)"
-}
-# says FILE TEXT: the file contains the text.
-says() {
-    grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 300 "$1")"
-}
 # until_true COMMAND..: polls until it succeeds; gives up after many tries.
 until_true() {
     local tries=0
