@@ -662,7 +662,9 @@ class FleetSoak(Soak):
                     worker.terminate()
             for worker in self.workers.values():
                 code = worker.wait(60)
-                self.check(code in (0, -signal.SIGKILL), "a worker: exit status %d" % code)
+                # SIGTERM: it had only just been started, and had no handler yet.
+                self.check(code in (0, -signal.SIGKILL, -signal.SIGTERM),
+                           "a worker: exit status %d" % code)
 
     def check_acknowledged(self):
         """Then nobody wants these jobs any more."""
