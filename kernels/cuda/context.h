@@ -24,7 +24,7 @@ struct context_slots {
     int32_t *previous; /* [count]: the newest page, -1: none */
     uint8_t *arena;
     size_t page_bytes;
-    const uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
+    uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
 };
 
 void context_unpack(const struct context_slots *s, void *stream);
@@ -43,6 +43,9 @@ struct context_places {
 };
 void context_places_fill(const struct context_slots *s, const struct context_places *p,
                          void *stream);
+
+/* Where the degree is map or none: the moved frame in place of the layout's BEV (moved.cu). */
+void context_move(const struct context_slots *s, void *stream);
 
 /* Context map (bordered, bf16) and base [count][positions][channels] of one part. */
 void context_fill(const struct context_slots *s, const struct shape_part *part, uint16_t *map,
