@@ -12,6 +12,10 @@
 
 #include "kernels/cuda/shape.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct context_slots {
     const struct device_slot *slots; /* [count] */
     uint32_t count, window;          /* pages that a slot may name */
@@ -61,5 +65,9 @@ void context_store_memory(const struct context_slots *s, const uint16_t *kv, uin
 
 /* The frames of the write pages to frames[count][DEVICE_FRAME_BYTES]. */
 void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -3,6 +3,7 @@
  * not in order, in windows that overlap the page's in part and not at all; layouts of `agents` and
  * of slots that are not active are left alone.
  */
+#include "base/check.h"
 #include "engine/moved.h"
 #include "kernels/cuda/context.h"
 #include "tests/cuda/rig.h"
