@@ -573,7 +573,7 @@ static enum status client_artifact_put(struct store *store, const void *data, si
     sha256_hex(data, bytes, name);
     http_path_begin(&path, "/v1/artifacts/");
     http_path_add_id(&path, name);
-    enum status status = http_put_bytes(client_of(store)->transport, &path, data, bytes, error);
+    enum status status = http_put_packed(client_of(store)->transport, &path, data, bytes, error);
     if (status == STATUS_OK) {
         memcpy(hash, name, sizeof name);
     }
@@ -585,7 +585,7 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
 {
     struct http_path path;
     char found[SHA256_HEX_BYTES];
-    char *body = NULL;
+    void *body = NULL;
     size_t body_bytes = 0;
     enum status status = http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error);
     if (status != STATUS_OK) {
@@ -593,8 +593,8 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
     }
     http_path_begin(&path, "/v1/artifacts/");
     http_path_add_id(&path, hash);
-    status = http_get_bytes(client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
-                            &body_bytes, error);
+    status = http_get_packed(client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
+                             &body_bytes, error);
     if (status != STATUS_OK) {
         return status;
     }

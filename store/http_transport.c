@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "schemas/limits.h"
+#include "store/http_coding.h"
 #include "store/http_wire.h"
 #include "store/token_file.h"
 
@@ -451,6 +452,12 @@ static struct curl_slist *make_headers(struct http_transport *transport,
         curl_slist_append(NULL, call->json ? "Content-Type: application/json"
                                            : "Content-Type: application/octet-stream");
     struct curl_slist *more = headers != NULL ? curl_slist_append(headers, "Expect:") : NULL;
+    if (more != NULL && call->packed) {
+        more = curl_slist_append(headers, "Content-Encoding: zstd");
+    }
+    if (more != NULL && call->accepts_packed) {
+        more = curl_slist_append(headers, "Accept-Encoding: zstd");
+    }
     if (more != NULL && transport->token != NULL) {
         token_file_get(transport->token, token, token_version);
         snprintf(line, sizeof line, "Authorization: Bearer %s", token);
@@ -471,6 +478,14 @@ static void free_headers(struct curl_slist *headers)
         explicit_bzero(at->data, strlen(at->data));
     }
     curl_slist_free_all(headers);
+}
+
+static bool reply_is_packed(CURL *handle)
+{
+    struct curl_header *header = NULL;
+    return curl_easy_header(handle, "Content-Encoding", 0, CURLH_HEADER, -1, &header) ==
+               CURLHE_OK &&
+           http_coding_of(header->value) == HTTP_CODING_ZSTD;
 }
 
 /* One try. *token_version: which reading of the token was shown. */
@@ -526,6 +541,7 @@ static enum status call_once(struct http_transport *transport, struct http_call 
     call->retry_ms = retry_s > 0 && retry_s < 86400 ? (int64_t)retry_s * 1000 : 0;
     call->reply = exchange.reply;
     call->reply_bytes = exchange.reply_bytes;
+    call->reply_packed = reply_is_packed(handle);
     exchange.reply = NULL;
     status = STATUS_OK;
 done:

@@ -177,16 +177,16 @@ static enum status get_artifact(struct store *base, const char *hash, void **dat
     return status;
 }
 
-static enum status write_artifact(struct store *base, size_t bytes, struct artifact_writer **out,
-                                  struct error *error)
+static enum status write_artifact(struct store *base, size_t bytes, bool packed,
+                                  struct artifact_writer **out, struct error *error)
 {
-    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, out, error);
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, packed, out, error);
 }
 
-static enum status read_artifact(struct store *base, const char *hash, struct artifact_reader **out,
-                                 size_t *bytes, struct error *error)
+static enum status read_artifact(struct store *base, const char *hash, bool *packed,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error)
 {
-    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, out, bytes, error);
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, packed, out, bytes, error);
 }
 
 static void finish(struct sqlite_store *store)

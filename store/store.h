@@ -229,9 +229,9 @@ struct store_ops {
     /* Counts every job: costs milliseconds on a large store. */
     enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
     /* Artifacts piece by piece (store/artifacts.h); to be finished before the store is closed. */
-    enum status (*artifact_write)(struct store *store, size_t bytes, struct artifact_writer **out,
-                                  struct error *error);
-    enum status (*artifact_read)(struct store *store, const char *hash,
+    enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,
+                                  struct artifact_writer **out, struct error *error);
+    enum status (*artifact_read)(struct store *store, const char *hash, bool *packed,
                                  struct artifact_reader **out, size_t *bytes, struct error *error);
 };
 
