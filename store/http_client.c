@@ -24,6 +24,7 @@ struct http_client {
     /* Numbers the claims of this client. Starts at the machine's running time, so that a later
      * client of the same worker goes on above it. */
     atomic_int_least64_t claim_sequence;
+    const atomic_bool *stop; /* NULL: never */
 };
 
 static struct http_client *client_of(struct store *store)
@@ -248,6 +249,7 @@ static enum status client_claim(struct store *store, const struct store_worker *
         .method = "POST",
         .path = path.text,
         .once = true,
+        .stop = wait_ms > 0 ? client->stop : NULL,
         .wait_ms = wait_ms > 0 ? wait_ms : 0,
     };
     json_t *body =
@@ -658,6 +660,7 @@ static enum status open_on(struct http_transport *transport, const struct store_
     }
     client->transport = transport;
     client->store.ops = &client_ops;
+    client->stop = config != NULL ? config->stop : NULL;
     atomic_init(&client->claim_sequence, clock_now_ns(clock));
     *out = &client->store;
     return STATUS_OK;

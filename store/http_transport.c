@@ -298,6 +298,18 @@ static int watch_silence(void *context, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
+/* curl asks about once a second, and whenever a signal wakes it. */
+static int ask_to_go_on(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                        curl_off_t up)
+{
+    const atomic_bool *stop = context;
+    (void)down_all;
+    (void)down;
+    (void)up_all;
+    (void)up;
+    return atomic_load(stop) ? 1 : 0;
+}
+
 /* The first option that cannot be set (curl copies strings) stands for all. */
 #define SET(option, value)                                      \
     do {                                                        \
@@ -351,6 +363,11 @@ static CURLcode set_options(CURL *handle, struct exchange *exchange, const char 
         SET(CURLOPT_LOW_SPEED_TIME, (long)(HTTP_REQUEST_MS / 1000));
     } else {
         SET(CURLOPT_TIMEOUT_MS, (long)limit_ms);
+    }
+    if (call->stop != NULL) {
+        SET(CURLOPT_NOPROGRESS, 0L);
+        SET(CURLOPT_XFERINFOFUNCTION, ask_to_go_on);
+        SET(CURLOPT_XFERINFODATA, (void *)(uintptr_t)call->stop);
     }
     if (unix_path[0] != '\0') {
         SET(CURLOPT_PROXY, "");
