@@ -254,8 +254,8 @@ struct store_config {
     const char *token_file;
     const char *ca_file; /* PEM, authorities that may vouch for the server; else the system's */
     int64_t call_deadline_ms; /* how long a call goes on unanswered; 0: 30,000 */
-    /* Clients of http(s)://: a claim that waits comes back soon after this is set, with what it
-     * has; NULL: never. Borrowed. */
+    /* Clients: a claim that waits at a server comes back soon after this is set, with what it has;
+     * NULL: never. Borrowed. */
     const atomic_bool *stop;
     int checkpoint_pages; /* of the log, before it is copied into the database; 0: 1,000 */
 };

@@ -117,11 +117,13 @@ a_stopped_worker_hands_back() {
     code 0 "$swerve" status --store "$url"
     says out "40 done"
 }
-# An idle worker's claim waits at the server, and so it must: there is one, not one after the other.
+# A claim waits at the server, beside this request. (grep reads to the end: a curl that cannot write
+# all fails.)
+waits() { curl -s "$url/metrics" | grep 'connections{phase="handling"} 2$' >/dev/null; }
 an_idle_worker_wakes_and_stops() {
     "$swerve" worker --store "$url" --planner-sandbox off --verbose 2>worker.err &
     local worker=$!
-    until curl -s "$url/metrics" | grep -q 'connections{phase="handling"} 2'; do # that and this request
+    until waits; do
         kill -0 $worker 2>/dev/null || break
         sleep 0.01
     done
@@ -131,7 +133,7 @@ sys.exit(any(s["queued"] or s["leased"] for s in d["suites"]))'; do
         kill -0 $worker 2>/dev/null || break
         sleep 0.01
     done
-    until curl -s "$url/metrics" | grep -q 'connections{phase="handling"} 2'; do
+    until waits; do
         kill -0 $worker 2>/dev/null || break
         sleep 0.01
     done
