@@ -1,11 +1,19 @@
 /*
  * SHA-256 after FIPS 180-4, sections 4.1.2, 4.2.2, 5 and 6.2; tested on the standard's examples.
+ *
+ * The plain C here is the reference, and what machines without instructions for it use.
  */
 #include "base/sha256.h"
 
-#include <string.h>
+#include "base/sha256_blocks.h"
 
-static const uint32_t round_constants[64] = {
+#include <stdatomic.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+const uint32_t sha256_round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -38,7 +46,7 @@ static void compress(uint32_t state[8], const uint8_t block[64])
     for (int i = 0; i < 64; i++) {
         uint32_t s1 = rotate_right(v[4], 6) ^ rotate_right(v[4], 11) ^ rotate_right(v[4], 25);
         uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t t1 = v[7] + s1 + choice + round_constants[i] + w[i];
+        uint32_t t1 = v[7] + s1 + choice + sha256_round_constants[i] + w[i];
         uint32_t s0 = rotate_right(v[0], 2) ^ rotate_right(v[0], 13) ^ rotate_right(v[0], 22);
         uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
         uint32_t t2 = s0 + majority;
@@ -51,12 +59,60 @@ static void compress(uint32_t state[8], const uint8_t block[64])
     }
 }
 
+void sha256_blocks_c(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+    for (; count > 0; count--, blocks += 64) {
+        compress(state, blocks);
+    }
+}
+
+static uint32_t detect(void)
+{
+#if defined(__x86_64__)
+    enum { SSSE3 = 1 << 9, SSE41 = 1 << 19, SHA = 1 << 29 };
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c & SSSE3) != 0 && (c & SSE41) != 0 &&
+        __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & SHA) != 0) {
+        return SHA256_FLAG_X86;
+    }
+#endif
+    return 0;
+}
+
+uint32_t sha256_flags_detect(void)
+{
+    /* Asked once: virtual machines answer cpuid in the time of many blocks. */
+    static atomic_uint_least32_t known; /* flags plus one; 0: not asked yet */
+    uint32_t flags = atomic_load_explicit(&known, memory_order_relaxed);
+    if (flags == 0) {
+        flags = detect() + 1;
+        atomic_store_explicit(&known, flags, memory_order_relaxed);
+    }
+    return flags - 1;
+}
+
 void sha256_init(struct sha256 *hash)
+{
+    sha256_init_masked(hash, sha256_flags_detect());
+}
+
+void sha256_init_masked(struct sha256 *hash, uint32_t flags)
 {
     static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     memcpy(hash->state, initial, sizeof initial);
     hash->total_bytes = 0;
+    hash->blocks = sha256_blocks_c;
+#if defined(__x86_64__)
+    if ((flags & SHA256_FLAG_X86) != 0) {
+        hash->blocks = sha256_blocks_x86;
+    }
+#else
+    (void)flags;
+#endif
 }
 
 void sha256_update(struct sha256 *hash, const void *data, size_t bytes)
@@ -72,17 +128,15 @@ void sha256_update(struct sha256 *hash, const void *data, size_t bytes)
         if (held + take < 64) {
             return;
         }
-        compress(hash->state, hash->block);
+        hash->blocks(hash->state, hash->block, 1);
         input += take;
         bytes -= take;
     }
-    while (bytes >= 64) {
-        compress(hash->state, input);
-        input += 64;
-        bytes -= 64;
+    if (bytes >= 64) {
+        hash->blocks(hash->state, input, bytes / 64);
     }
-    if (bytes > 0) {
-        memcpy(hash->block, input, bytes);
+    if (bytes % 64 > 0) {
+        memcpy(hash->block, input + bytes / 64 * 64, bytes % 64);
     }
 }
 

@@ -16,9 +16,18 @@ struct sha256 {
     uint32_t state[8];
     uint64_t total_bytes;
     uint8_t block[64];
+    void (*blocks)(uint32_t state[8], const uint8_t *blocks, size_t count);
 };
 
+enum sha256_flag { SHA256_FLAG_X86 = 1 /* the SHA extensions */ };
+
+/* Instructions that this machine has for it: a set of enum sha256_flag. */
+uint32_t sha256_flags_detect(void);
+
 void sha256_init(struct sha256 *hash);
+/* With the instructions in `flags` only, which the machine must have; 0: plain C. For tests and
+ * benchmarks: the digest is the same. */
+void sha256_init_masked(struct sha256 *hash, uint32_t flags);
 void sha256_update(struct sha256 *hash, const void *data, size_t bytes);
 void sha256_final(struct sha256 *hash, uint8_t out[SHA256_BYTES]);
 

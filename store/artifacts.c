@@ -2,6 +2,7 @@
  * Artifact files. See artifacts.h.
  */
 #include "store/artifacts_internal.h"
+#include "store/zstd_frame.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -269,7 +270,7 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
                              bytes);
         }
         size_t packed_bytes =
-            ZSTD_compress(packed, capacity, data, bytes, ARTIFACT_COMPRESSION_LEVEL);
+            ZSTD_compress(packed, capacity, data, bytes, ZSTD_FRAME_COMPRESSION_LEVEL);
         if (ZSTD_isError(packed_bytes)) {
             status = error_set(error, STATUS_NO_MEMORY, "cannot compress an artifact: %s",
                                ZSTD_getErrorName(packed_bytes));

@@ -39,24 +39,30 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
 
 /* ---- piece by piece ---- */
 
-/* Takes an artifact whose size is known piece by piece: hashed, compressed and written as it comes,
- * so that it never stands in memory. The artifacts must outlive it. One thread at a time. */
+/* Takes an artifact piece by piece: hashed and written as it comes, so that it never stands in
+ * memory. `bytes` will come; `packed`: they are one zstd frame of the artifact
+ * (store/zstd_frame.h), which is unpacked for its hash and kept as it is; else they are the
+ * artifact, and are compressed. The artifacts must outlive it. One thread at a time. */
 struct artifact_writer;
-enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes,
+enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes, bool packed,
                                  struct artifact_writer **out, struct error *error);
-/* LIMIT when more comes than was announced. */
+/* LIMIT: more comes than was announced, or would come out of the frame than an artifact may have.
+ * BAD_INPUT: a frame that is none. */
 enum status artifact_writer_write(struct artifact_writer *writer, const void *data, size_t bytes,
                                   struct error *error);
 /* Stores what has come under its hash, durable on return; BAD_INPUT when the hash or the size is
- * not the announced one. The writer is gone afterwards, on failure too. */
+ * not the announced one, or the frame has not ended. The writer is gone afterwards, on failure too.
+ */
 enum status artifact_writer_finish(struct artifact_writer *writer, const char *hash,
                                    struct error *error);
 void artifact_writer_abort(struct artifact_writer *writer); /* accepts NULL */
 
 /* Gives an artifact piece by piece. The whole file is read through and its hash verified first (a
- * damaged file is STATUS_IO here), then it is read again. One thread at a time. */
+ * damaged file is STATUS_IO here), then it is read again. *packed: in, whether the caller takes the
+ * file as it is, one zstd frame; out, whether it gets that, which is so where the frame is shorter.
+ * *bytes will be given. One thread at a time. */
 struct artifact_reader;
-enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash,
+enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash, bool *packed,
                                  struct artifact_reader **out, size_t *bytes, struct error *error);
 /* Fills at most `capacity` bytes; *count is 0 at the end. */
 enum status artifact_reader_read(struct artifact_reader *reader, void *out, size_t capacity,

@@ -11,7 +11,6 @@ enum {
     /* Names are joined into buffers that artifacts_open has proven large enough. */
     ARTIFACT_NAME_BYTES = LIMIT_PATH_BYTES + 160,
     ARTIFACT_TEMPORARY_BYTES = ARTIFACT_NAME_BYTES + 128,
-    ARTIFACT_COMPRESSION_LEVEL = 3,
 };
 
 enum status artifacts_io_error(struct error *error, const char *what, const char *path);

@@ -1,11 +1,12 @@
 /*
  * Artifacts piece by piece. See artifacts.h.
  *
- * Memory per transfer is what zstd needs for its window (a few MiB at this level) and two blocks,
- * whatever the artifact's size. The file is the same as that of artifacts_put: one zstd frame that
- * says its size.
+ * Memory per transfer is what zstd needs for its window (a few MiB at this level, at most 8 MiB for
+ * a frame that somebody else made) and two blocks, whatever the artifact's size. The file is the
+ * same kind as that of artifacts_put: one zstd frame that says its size.
  */
 #include "store/artifacts_internal.h"
+#include "store/zstd_frame.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
-enum { BLOCK_BYTES = 128 << 10, FRAME_HEADER_BYTES_MAX = 18 /* RFC 8878, section 3.1.1.1 */ };
+enum { BLOCK_BYTES = 128 << 10 };
 
 /* ---- writing ---- */
 
@@ -24,41 +26,75 @@ struct artifact_writer {
     struct artifacts *artifacts;
     char temporary[ARTIFACT_TEMPORARY_BYTES];
     int fd;
-    ZSTD_CCtx *compressor;
     struct sha256 hash;
     size_t announced_bytes;
     size_t received_bytes;
+    ZSTD_CCtx *compressor; /* NULL: the input is packed, and the following counts */
+    ZSTD_DCtx *expander;
+    uint8_t head[ZSTD_FRAME_HEAD_BYTES]; /* held back until the frame's size is known */
+    size_t head_bytes;
+    bool sized;            /* the head has been read */
+    bool ended;            /* so has the frame */
+    size_t content_bytes;  /* that the frame says */
+    size_t expanded_bytes; /* so far */
     uint8_t block[BLOCK_BYTES];
 };
 
-enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes,
+static void free_writer(struct artifact_writer *writer)
+{
+    if (writer != NULL) {
+        ZSTD_freeCCtx(writer->compressor);
+        ZSTD_freeDCtx(writer->expander);
+        free(writer);
+    }
+}
+
+static struct artifact_writer *create_writer(size_t bytes, bool packed)
+{
+    struct artifact_writer *writer = malloc(sizeof *writer);
+    if (writer == NULL) {
+        return NULL;
+    }
+    memset(writer, 0, offsetof(struct artifact_writer, block));
+    bool good;
+    if (packed) {
+        writer->expander = ZSTD_createDCtx();
+        good = writer->expander != NULL &&
+               !ZSTD_isError(ZSTD_DCtx_setParameter(writer->expander, ZSTD_d_windowLogMax,
+                                                    ZSTD_FRAME_WINDOW_LOG_MAX));
+    } else {
+        writer->compressor = ZSTD_createCCtx();
+        good = writer->compressor != NULL &&
+               !ZSTD_isError(ZSTD_CCtx_setParameter(writer->compressor, ZSTD_c_compressionLevel,
+                                                    ZSTD_FRAME_COMPRESSION_LEVEL)) &&
+               !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(writer->compressor, bytes));
+    }
+    if (!good) {
+        free_writer(writer);
+        return NULL;
+    }
+    return writer;
+}
+
+enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes, bool packed,
                                  struct artifact_writer **out, struct error *error)
 {
     if (bytes > LIMIT_ARTIFACT_BYTES) {
         return error_set(error, STATUS_LIMIT, "an artifact has at most %d bytes, this one has %zu",
                          LIMIT_ARTIFACT_BYTES, bytes);
     }
-    struct artifact_writer *writer = malloc(sizeof *writer);
-    ZSTD_CCtx *compressor = ZSTD_createCCtx();
-    if (writer == NULL || compressor == NULL ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_compressionLevel,
-                                            ARTIFACT_COMPRESSION_LEVEL)) ||
-        ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(compressor, bytes))) {
-        ZSTD_freeCCtx(compressor);
-        free(writer);
+    struct artifact_writer *writer = create_writer(bytes, packed);
+    if (writer == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
                          bytes);
     }
     writer->artifacts = artifacts;
-    writer->compressor = compressor;
     writer->announced_bytes = bytes;
-    writer->received_bytes = 0;
     sha256_init(&writer->hash);
     enum status status =
         artifacts_create_unfinished(artifacts, &writer->fd, writer->temporary, error);
     if (status != STATUS_OK) {
-        ZSTD_freeCCtx(compressor);
-        free(writer);
+        free_writer(writer);
         return status;
     }
     *out = writer;
@@ -88,6 +124,72 @@ static enum status compress(struct artifact_writer *writer, const void *data, si
     }
 }
 
+/* Unpacks a piece of the frame into the hash. */
+static enum status expand(struct artifact_writer *writer, const void *data, size_t bytes,
+                          struct error *error)
+{
+    ZSTD_inBuffer in = {.src = data, .size = bytes, .pos = 0};
+    bool full = false; /* the block was: there may be more to come out of what went in */
+    while (!writer->ended && (in.pos < in.size || full)) {
+        ZSTD_outBuffer out = {.dst = writer->block, .size = sizeof writer->block, .pos = 0};
+        size_t left = ZSTD_decompressStream(writer->expander, &out, &in);
+        if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation) {
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact");
+        }
+        if (ZSTD_isError(left)) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "artifact: expected a zstd frame, found one that does not unpack (%s)",
+                             ZSTD_getErrorName(left));
+        }
+        if (out.pos > writer->content_bytes - writer->expanded_bytes) {
+            return error_set(
+                error, STATUS_BAD_INPUT,
+                "artifact: expected the %zu bytes that the zstd frame says, found more",
+                writer->content_bytes);
+        }
+        writer->expanded_bytes += out.pos;
+        sha256_update(&writer->hash, writer->block, out.pos);
+        full = out.pos == out.size;
+        writer->ended = left == 0;
+    }
+    if (in.pos < in.size) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "artifact: expected one zstd frame, found more behind its end");
+    }
+    return STATUS_OK;
+}
+
+/* The frame's head is complete, or all that there is. */
+static enum status read_head(struct artifact_writer *writer, struct error *error)
+{
+    enum status status =
+        zstd_frame_size("artifact", writer->head, writer->head_bytes, writer->announced_bytes,
+                        LIMIT_ARTIFACT_BYTES, &writer->content_bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    writer->sized = true;
+    return expand(writer, writer->head, writer->head_bytes, error);
+}
+
+static enum status take_packed(struct artifact_writer *writer, const uint8_t *data, size_t bytes,
+                               struct error *error)
+{
+    enum status status = artifacts_write_all(writer->fd, writer->temporary, data, bytes, error);
+    if (status == STATUS_OK && !writer->sized) {
+        size_t take = sizeof writer->head - writer->head_bytes;
+        take = bytes < take ? bytes : take;
+        memcpy(writer->head + writer->head_bytes, data, take);
+        writer->head_bytes += take;
+        data += take;
+        bytes -= take;
+        if (writer->head_bytes == sizeof writer->head) {
+            status = read_head(writer, error);
+        }
+    }
+    return status == STATUS_OK && bytes > 0 ? expand(writer, data, bytes, error) : status;
+}
+
 enum status artifact_writer_write(struct artifact_writer *writer, const void *data, size_t bytes,
                                   struct error *error)
 {
@@ -98,14 +200,11 @@ enum status artifact_writer_write(struct artifact_writer *writer, const void *da
                          writer->announced_bytes);
     }
     writer->received_bytes += bytes;
+    if (writer->compressor == NULL) {
+        return bytes > 0 ? take_packed(writer, data, bytes, error) : STATUS_OK;
+    }
     sha256_update(&writer->hash, data, bytes);
     return compress(writer, data, bytes, ZSTD_e_continue, error);
-}
-
-static void free_writer(struct artifact_writer *writer)
-{
-    ZSTD_freeCCtx(writer->compressor);
-    free(writer);
 }
 
 void artifact_writer_abort(struct artifact_writer *writer)
@@ -117,23 +216,42 @@ void artifact_writer_abort(struct artifact_writer *writer)
     }
 }
 
+/* Everything has come; the frame that it makes, or made, is complete. */
+static enum status end_frame(struct artifact_writer *writer, struct error *error)
+{
+    if (writer->compressor != NULL) {
+        return compress(writer, NULL, 0, ZSTD_e_end, error);
+    }
+    enum status status = writer->sized ? STATUS_OK : read_head(writer, error);
+    if (status == STATUS_OK && !writer->ended) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "artifact: expected a whole zstd frame, found its first %zu bytes",
+                         writer->received_bytes);
+    }
+    return status;
+}
+
 enum status artifact_writer_finish(struct artifact_writer *writer, const char *hash,
                                    struct error *error)
 {
     uint8_t digest[SHA256_BYTES];
     char found[SHA256_HEX_BYTES];
-    sha256_final(&writer->hash, digest);
-    sha256_to_hex(digest, found);
     enum status status = STATUS_OK;
     if (writer->received_bytes != writer->announced_bytes) {
         status = error_set(error, STATUS_BAD_INPUT,
                            "artifact: expected the %zu bytes announced, found %zu",
                            writer->announced_bytes, writer->received_bytes);
-    } else if (strcmp(found, hash) != 0) {
-        status = error_set(error, STATUS_BAD_INPUT,
-                           "artifact: expected bytes with the hash in the path, found %s", found);
     } else {
-        status = compress(writer, NULL, 0, ZSTD_e_end, error);
+        status = end_frame(writer, error);
+    }
+    if (status == STATUS_OK) {
+        sha256_final(&writer->hash, digest);
+        sha256_to_hex(digest, found);
+        if (strcmp(found, hash) != 0) {
+            status =
+                error_set(error, STATUS_BAD_INPUT,
+                          "artifact: expected bytes with the hash in the path, found %s", found);
+        }
     }
     if (status != STATUS_OK) {
         artifact_writer_abort(writer);
@@ -150,7 +268,8 @@ struct artifact_reader {
     char path[ARTIFACT_NAME_BYTES];
     int fd;
     ZSTD_DCtx *expander;
-    size_t bytes;       /* of the artifact, as the frame says */
+    bool packed;        /* gives the file as it is */
+    size_t bytes;       /* of the artifact, as the frame says, or of the file */
     size_t given_bytes; /* since the file was last begun */
     ZSTD_inBuffer in;   /* what is left of the block */
     uint8_t block[BLOCK_BYTES];
@@ -182,6 +301,16 @@ static enum status fill(struct artifact_reader *reader, bool *end, struct error 
     return STATUS_OK;
 }
 
+/* As much of the block as fits; an empty one only at the file's end. */
+static void copy_block(struct artifact_reader *reader, ZSTD_outBuffer *out)
+{
+    size_t bytes = reader->in.size - reader->in.pos;
+    bytes = bytes < out->size - out->pos ? bytes : out->size - out->pos;
+    memcpy((uint8_t *)out->dst + out->pos, (const uint8_t *)reader->in.src + reader->in.pos, bytes);
+    reader->in.pos += bytes;
+    out->pos += bytes;
+}
+
 enum status artifact_reader_read(struct artifact_reader *reader, void *out, size_t capacity,
                                  size_t *count, struct error *error)
 {
@@ -195,7 +324,12 @@ enum status artifact_reader_read(struct artifact_reader *reader, void *out, size
                 return status;
             }
         }
-        size_t result = ZSTD_decompressStream(reader->expander, &buffer, &reader->in);
+        size_t result = 0;
+        if (reader->packed) {
+            copy_block(reader, &buffer);
+        } else {
+            result = ZSTD_decompressStream(reader->expander, &buffer, &reader->in);
+        }
         if (ZSTD_isError(result)) {
             return artifacts_damaged(error, reader->path, "its contents do not unpack");
         }
@@ -222,7 +356,7 @@ static enum status rewind_reader(struct artifact_reader *reader, struct error *e
 
 static enum status read_size(struct artifact_reader *reader, struct error *error)
 {
-    uint8_t header[FRAME_HEADER_BYTES_MAX];
+    uint8_t header[ZSTD_FRAME_HEAD_BYTES];
     ssize_t got = pread(reader->fd, header, sizeof header, 0);
     unsigned long long size =
         got > 0 ? ZSTD_getFrameContentSize(header, (size_t)got) : ZSTD_CONTENTSIZE_ERROR;
@@ -264,7 +398,21 @@ static enum status verify(struct artifact_reader *reader, const char *hash, stru
     return status;
 }
 
-enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash,
+/* From here on the reader gives the file as it is, if that is shorter. */
+static enum status give_packed(struct artifact_reader *reader, struct error *error)
+{
+    struct stat info;
+    if (fstat(reader->fd, &info) != 0) {
+        return artifacts_io_error(error, "look at the artifact", reader->path);
+    }
+    reader->packed = (size_t)info.st_size < reader->bytes;
+    if (reader->packed) {
+        reader->bytes = (size_t)info.st_size;
+    }
+    return STATUS_OK;
+}
+
+enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash, bool *packed,
                                  struct artifact_reader **out, size_t *bytes, struct error *error)
 {
     enum status status = artifacts_check_hash(hash, error);
@@ -279,6 +427,7 @@ enum status artifact_reader_open(const struct artifacts *artifacts, const char *
         return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact");
     }
     reader->expander = expander;
+    reader->packed = false;
     artifacts_file_path(artifacts, hash, reader->path);
     reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC);
     if (reader->fd < 0) {
@@ -299,11 +448,15 @@ enum status artifact_reader_open(const struct artifacts *artifacts, const char *
     if (status == STATUS_OK) {
         status = rewind_reader(reader, error);
     }
+    if (status == STATUS_OK && *packed) {
+        status = give_packed(reader, error);
+    }
     if (status != STATUS_OK) {
         artifact_reader_close(reader);
         return status;
     }
     *out = reader;
+    *packed = reader->packed;
     *bytes = reader->bytes;
     return STATUS_OK;
 }

@@ -404,19 +404,30 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* Until jobs became claimable since `generation`, or `until_ns`. */
-static bool wait_ready(struct sqlite_store *store, uint64_t generation, int64_t until_ns)
+/* Until jobs became claimable since *generation, or `until_ns`. False: the store is closing. */
+static bool wait_ready(struct sqlite_store *store, uint64_t *generation, int64_t until_ns)
 {
     struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     bool waiting = true;
 
     pthread_mutex_lock(&store->mutex);
-    while (waiting && store->ready_generation == generation && !store->closing) {
-        waiting = pthread_cond_timedwait(&store->changed, &store->mutex, &at) == 0;
+    while (waiting && store->ready_generation == *generation && !store->closing) {
+        waiting = pthread_cond_timedwait(&store->ready, &store->mutex, &at) == 0;
     }
+    *generation = store->ready_generation;
     bool closing = store->closing;
     pthread_mutex_unlock(&store->mutex);
     return !closing;
+}
+
+void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait_ms)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+
+    if (sqlite_store_enter(store, NULL) == STATUS_OK) {
+        wait_ready(store, generation, wait_ms > 0 ? monotonic_ns() + wait_ms * NS_PER_MS : 0);
+        sqlite_store_leave(store);
+    }
 }
 
 enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,
@@ -441,10 +452,9 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     if (status != STATUS_OK) {
         return status;
     }
+    uint64_t generation = 0;
+    wait_ready(store, &generation, 0);
     for (;;) {
-        pthread_mutex_lock(&store->mutex);
-        uint64_t generation = store->ready_generation;
-        pthread_mutex_unlock(&store->mutex);
         status = group_commit_run(store->group, claim_op, &call, error);
         int64_t now_ns = monotonic_ns();
         if (status != STATUS_OK || call.count > 0 || now_ns >= deadline_ns || !open) {
@@ -452,7 +462,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
         }
         /* Short of the deadline, a third of the lease: then the next try renews it. */
         int64_t until_ns = now_ns + store->lease_ttl_ns / 3;
-        open = wait_ready(store, generation, until_ns < deadline_ns ? until_ns : deadline_ns);
+        open = wait_ready(store, &generation, until_ns < deadline_ns ? until_ns : deadline_ns);
         if (!open) {
             break;
         }

@@ -349,6 +349,7 @@ enum status store_election_open(const char *path, const struct store_config *con
         .describe = election_describe,
         .close = election_close,
         .context = election,
+        .stop = election->config.stop,
     };
     return link_create(&source, deadline_ms, out, error);
 }

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "schemas/json_record.h"
+#include "store/zstd_frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,20 +145,42 @@ enum status http_send_json(struct http_transport *transport, const char *method,
     return http_exchange_json(transport, &call, body, true, root, error);
 }
 
-enum status http_put_bytes(struct http_transport *transport, const struct http_path *path,
-                           const void *data, size_t bytes, struct error *error)
+static enum status put_bytes(struct http_transport *transport, const struct http_path *path,
+                             const void *data, size_t bytes, bool packed, struct error *error)
 {
     struct http_call call = {
         .method = "PUT",
         .path = path->text,
         .body = data,
         .body_bytes = bytes,
+        .packed = packed,
         .reply_max = HTTP_JSON_BYTES_MAX,
     };
     enum status status = perform(transport, &call, error);
     if (status == STATUS_OK) {
         free(call.reply);
     }
+    return status;
+}
+
+enum status http_put_bytes(struct http_transport *transport, const struct http_path *path,
+                           const void *data, size_t bytes, struct error *error)
+{
+    return put_bytes(transport, path, data, bytes, false, error);
+}
+
+enum status http_put_packed(struct http_transport *transport, const struct http_path *path,
+                            const void *data, size_t bytes, struct error *error)
+{
+    void *frame = NULL;
+    size_t frame_bytes = 0;
+    enum status status = zstd_frame_pack(path->text, data, bytes, &frame, &frame_bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = frame != NULL ? put_bytes(transport, path, frame, frame_bytes, true, error)
+                           : put_bytes(transport, path, data, bytes, false, error);
+    free(frame);
     return status;
 }
 
@@ -171,6 +194,28 @@ enum status http_get_bytes(struct http_transport *transport, const struct http_p
         *bytes = call.reply_bytes;
     }
     return status;
+}
+
+enum status http_get_packed(struct http_transport *transport, const struct http_path *path,
+                            size_t max, void **data, size_t *bytes, struct error *error)
+{
+    struct http_call call = {
+        .method = "GET", .path = path->text, .accepts_packed = true, .reply_max = max};
+    enum status status = perform(transport, &call, error);
+    if (status != STATUS_OK || !call.reply_packed) {
+        *data = status == STATUS_OK ? call.reply : NULL;
+        *bytes = call.reply_bytes;
+        return status;
+    }
+    status = zstd_frame_unpack(path->text, call.reply, call.reply_bytes, max, data, bytes, error);
+    free(call.reply);
+    if (status == STATUS_OK || status == STATUS_NO_MEMORY) {
+        return status;
+    }
+    if (error != NULL) {
+        error->status = STATUS_IO; /* it is not the caller's input that is bad */
+    }
+    return STATUS_IO;
 }
 
 enum status http_take_list(const char *path, json_t *root, const char *name,

@@ -34,9 +34,15 @@ enum status http_send_json(struct http_transport *transport, const char *method,
                            struct error *error);
 enum status http_put_bytes(struct http_transport *transport, const struct http_path *path,
                            const void *data, size_t bytes, struct error *error);
+/* The same as a zstd frame, where that is shorter. */
+enum status http_put_packed(struct http_transport *transport, const struct http_path *path,
+                            const void *data, size_t bytes, struct error *error);
 /* *data is malloc'ed, terminated, the caller's. */
 enum status http_get_bytes(struct http_transport *transport, const struct http_path *path,
                            size_t max, char **data, size_t *bytes, struct error *error);
+/* The same from a server that may answer with a zstd frame. */
+enum status http_get_packed(struct http_transport *transport, const struct http_path *path,
+                            size_t max, void **data, size_t *bytes, struct error *error);
 /* The one list of a reply {"name": [..]}. */
 enum status http_get_list(struct http_transport *transport, const struct http_path *path,
                           const char *name, const struct wire_codec *codec, void *records,

@@ -24,6 +24,7 @@ struct http_client {
     /* Numbers the claims of this client. Starts at the machine's running time, so that a later
      * client of the same worker goes on above it. */
     atomic_int_least64_t claim_sequence;
+    const atomic_bool *stop; /* NULL: never */
 };
 
 static struct http_client *client_of(struct store *store)
@@ -248,6 +249,7 @@ static enum status client_claim(struct store *store, const struct store_worker *
         .method = "POST",
         .path = path.text,
         .once = true,
+        .stop = wait_ms > 0 ? client->stop : NULL,
         .wait_ms = wait_ms > 0 ? wait_ms : 0,
     };
     json_t *body =
@@ -573,7 +575,7 @@ static enum status client_artifact_put(struct store *store, const void *data, si
     sha256_hex(data, bytes, name);
     http_path_begin(&path, "/v1/artifacts/");
     http_path_add_id(&path, name);
-    enum status status = http_put_bytes(client_of(store)->transport, &path, data, bytes, error);
+    enum status status = http_put_packed(client_of(store)->transport, &path, data, bytes, error);
     if (status == STATUS_OK) {
         memcpy(hash, name, sizeof name);
     }
@@ -585,7 +587,7 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
 {
     struct http_path path;
     char found[SHA256_HEX_BYTES];
-    char *body = NULL;
+    void *body = NULL;
     size_t body_bytes = 0;
     enum status status = http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error);
     if (status != STATUS_OK) {
@@ -593,8 +595,8 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
     }
     http_path_begin(&path, "/v1/artifacts/");
     http_path_add_id(&path, hash);
-    status = http_get_bytes(client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
-                            &body_bytes, error);
+    status = http_get_packed(client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
+                             &body_bytes, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -658,6 +660,7 @@ static enum status open_on(struct http_transport *transport, const struct store_
     }
     client->transport = transport;
     client->store.ops = &client_ops;
+    client->stop = config != NULL ? config->stop : NULL;
     atomic_init(&client->claim_sequence, clock_now_ns(clock));
     *out = &client->store;
     return STATUS_OK;

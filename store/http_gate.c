@@ -57,6 +57,14 @@ bool http_gate_enter(struct http_gate *gate, struct http_gate_claim *claim)
     return claim->running;
 }
 
+bool http_gate_cancelled(struct http_gate *gate, const struct http_gate_claim *claim)
+{
+    pthread_mutex_lock(&gate->mutex);
+    bool cancelled = claim->cancelled;
+    pthread_mutex_unlock(&gate->mutex);
+    return cancelled;
+}
+
 void http_gate_leave(struct http_gate *gate, struct http_gate_claim *claim)
 {
     pthread_mutex_lock(&gate->mutex);

@@ -56,6 +56,7 @@ bool http_gate_begin(struct http_gate *gate, struct http_gate_claim *claim);
 bool http_gate_enter(struct http_gate *gate, struct http_gate_claim *claim);
 void http_gate_leave(struct http_gate *gate, struct http_gate_claim *claim);
 void http_gate_end(struct http_gate *gate, struct http_gate_claim *claim);
+bool http_gate_cancelled(struct http_gate *gate, const struct http_gate_claim *claim);
 
 /* On return no claim of the worker up to `sequence` is inside the store or will be. */
 void http_gate_fence(struct http_gate *gate, const char *worker_id, int64_t sequence);

@@ -33,6 +33,7 @@ struct http_exchange {
     size_t data_bytes;
     enum http_content content;      /* of `data` */
     struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
+    bool packed;                    /* what is given is a zstd frame */
     struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     int code; /* of an error, where the status does not decide it; 0: it does */
 };

@@ -2,6 +2,7 @@
  * Handlers of the endpoints that look, cancel, set prices and move artifacts. See http_handlers.h.
  */
 #include "store/http_handlers.h"
+#include "store/zstd_frame.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -251,12 +252,23 @@ enum status http_handle_artifact_put(struct http_exchange *exchange, struct erro
         return finished == STATUS_OK ? http_reply_nothing(exchange, error) : finished;
     }
     const void *data = request->body != NULL ? request->body : "";
-    sha256_hex(data, request->body_bytes, hash);
-    if (strcmp(hash, exchange->ids[0]) != 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "artifact: expected bytes with the hash in the path, found %s", hash);
+    size_t bytes = request->body_bytes;
+    void *unpacked = NULL;
+    enum status status = STATUS_OK;
+    if (request->packed) {
+        status = zstd_frame_unpack("artifact", data, bytes, LIMIT_ARTIFACT_BYTES, &unpacked, &bytes,
+                                   error);
+        data = unpacked;
     }
-    enum status status = store->ops->artifact_put(store, data, request->body_bytes, hash, error);
+    if (status == STATUS_OK) {
+        sha256_hex(data, bytes, hash);
+        status =
+            strcmp(hash, exchange->ids[0]) == 0
+                ? store->ops->artifact_put(store, data, bytes, hash, error)
+                : error_set(error, STATUS_BAD_INPUT,
+                            "artifact: expected bytes with the hash in the path, found %s", hash);
+    }
+    free(unpacked);
     return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
 }
 
@@ -269,11 +281,14 @@ static enum status stream_artifact(struct http_exchange *exchange, struct error 
         return error_set(error, STATUS_BUSY, "artifact: %d downloads are in progress, try again",
                          HTTP_DOWNLOADS_MAX);
     }
-    enum status status = store->ops->artifact_read(store, exchange->ids[0], &exchange->stream,
-                                                   &exchange->data_bytes, error);
+    bool packed = exchange->request->accepts_packed;
+    enum status status = store->ops->artifact_read(store, exchange->ids[0], &packed,
+                                                   &exchange->stream, &exchange->data_bytes, error);
     if (status != STATUS_OK) {
         atomic_fetch_sub(downloads, 1);
+        return status;
     }
+    exchange->packed = packed;
     return status;
 }
 

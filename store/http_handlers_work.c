@@ -171,37 +171,91 @@ static bool peer_gone(const struct http_request *request)
            (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Claims in slices of the wait, so that a stop, a fence or a client that went away is noticed. */
-static enum status claim_in_slices(struct http_exchange *exchange,
-                                   const struct store_worker *worker, struct http_gate_claim *claim,
-                                   uint32_t max, int64_t wait_ms, struct job_lease *leases,
-                                   uint32_t *count, int64_t *ttl_ms, struct error *error)
+/* A claim that waits: what it asks for, and until when. */
+struct patience {
+    struct http_exchange *exchange;
+    const struct store_worker *worker;
+    struct http_gate_claim claim;
+    int64_t end_ns;
+    uint64_t generation; /* of what is claimable, when it was last looked for */
+};
+
+static int64_t left_ms(const struct patience *patience)
 {
-    struct http_gate *gate = exchange->context->gate;
-    struct store *store = exchange->store;
-    const struct clock *clock = exchange->context->clock;
-    int64_t end_ns = clock_now_ns(clock) + wait_ms * (NS_PER_S / 1000);
-    for (;;) {
-        int64_t left_ms = (end_ns - clock_now_ns(clock)) / (NS_PER_S / 1000);
-        int64_t slice_ms = left_ms < HTTP_WAIT_SLICE_MS ? left_ms : HTTP_WAIT_SLICE_MS;
-        if (slice_ms < 0 || http_gate_stopping(gate)) {
-            slice_ms = 0;
+    int64_t left_ns = patience->end_ns - clock_now_ns(patience->exchange->context->clock);
+    return left_ns > 0 ? left_ns / NS_PER_MS : 0;
+}
+
+static int64_t slice_ms(const struct patience *patience)
+{
+    int64_t left = left_ms(patience);
+    if (http_gate_stopping(patience->exchange->context->gate)) {
+        return 0;
+    }
+    return left < HTTP_WAIT_SLICE_MS ? left : HTTP_WAIT_SLICE_MS;
+}
+
+/* Not OK: nobody waits for the answer any more. */
+static enum status check_wanted(const struct patience *patience, struct error *error)
+{
+    if (http_gate_cancelled(patience->exchange->context->gate, &patience->claim)) {
+        return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
+                         patience->worker->worker_id);
+    }
+    if (peer_gone(patience->exchange->request)) {
+        return error_set(error, STATUS_STALE, "worker %s: the client went away",
+                         patience->worker->worker_id);
+    }
+    return STATUS_OK;
+}
+
+/* Until there may be something to claim, the lease wants renewing (*again), or nothing is left to
+ * wait for. In slices, so that a stop, a fence or a client that went away is noticed. The claim is
+ * not inside the store meanwhile and costs its writer nothing; of a store that cannot wait by
+ * itself, the claim has waited for one slice. */
+static enum status wait_for_work(struct patience *patience, int64_t ttl_ms, bool *again,
+                                 struct error *error)
+{
+    struct store *store = patience->exchange->store;
+    const struct clock *clock = patience->exchange->context->clock;
+    int64_t renew_ns = clock_now_ns(clock) + ttl_ms / 3 * NS_PER_MS;
+    uint64_t seen = patience->generation;
+    enum status status = check_wanted(patience, error);
+    *again = store->ops->claimable_wait == NULL && slice_ms(patience) > 0;
+    while (status == STATUS_OK && !*again && slice_ms(patience) > 0) {
+        store->ops->claimable_wait(store, &patience->generation, slice_ms(patience));
+        *again = patience->generation != seen || clock_now_ns(clock) >= renew_ns;
+        status = check_wanted(patience, error);
+    }
+    return status;
+}
+
+static enum status claim_with_patience(struct patience *patience, uint32_t max,
+                                       struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                                       struct error *error)
+{
+    struct http_gate *gate = patience->exchange->context->gate;
+    struct store *store = patience->exchange->store;
+    bool again = true;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && again) {
+        int64_t wait_ms = slice_ms(patience);
+        if (store->ops->claimable_wait != NULL) {
+            store->ops->claimable_wait(store, &patience->generation, 0);
+            wait_ms = 0;
         }
-        if (!http_gate_enter(gate, claim)) {
-            return error_set(error, STATUS_STALE,
-                             "worker %s: this claim was given up by its client", worker->worker_id);
+        if (!http_gate_enter(gate, &patience->claim)) {
+            return check_wanted(patience, error);
         }
-        enum status status =
-            store->ops->claim(store, worker, max, slice_ms, leases, count, ttl_ms, error);
-        http_gate_leave(gate, claim);
-        if (status != STATUS_OK || *count > 0 || slice_ms == 0 || slice_ms == left_ms) {
-            return status;
-        }
-        if (peer_gone(exchange->request)) {
-            return error_set(error, STATUS_STALE, "worker %s: the client went away",
-                             worker->worker_id);
+        status =
+            store->ops->claim(store, patience->worker, max, wait_ms, leases, count, ttl_ms, error);
+        http_gate_leave(gate, &patience->claim);
+        again = false;
+        if (status == STATUS_OK && *count == 0 && slice_ms(patience) > 0) {
+            status = wait_for_work(patience, *ttl_ms, &again, error);
         }
     }
+    return status;
 }
 
 /* Jobs claimed for a client that went away while it waited go back unharmed; should that fail, the
@@ -228,25 +282,29 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
                              uint32_t max, int64_t wait_ms, int64_t sequence, struct error *error)
 {
     struct http_gate *gate = exchange->context->gate;
-    struct http_gate_claim claim = {.worker_id = worker->worker_id, .sequence = sequence};
+    struct patience patience = {
+        .exchange = exchange,
+        .worker = worker,
+        .claim = {.worker_id = worker->worker_id, .sequence = sequence},
+        .end_ns = clock_now_ns(exchange->context->clock) + wait_ms * NS_PER_MS,
+    };
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }
-    if (!http_gate_begin(gate, &claim)) {
+    if (!http_gate_begin(gate, &patience.claim)) {
         free(leases);
         return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
                          worker->worker_id);
     }
-    enum status status =
-        claim_in_slices(exchange, worker, &claim, max, wait_ms, leases, &count, &ttl_ms, error);
+    enum status status = claim_with_patience(&patience, max, leases, &count, &ttl_ms, error);
     if (status == STATUS_OK && count > 0 && peer_gone(exchange->request)) {
         release_leases(exchange->store, worker, leases, count);
         count = 0;
     }
-    http_gate_end(gate, &claim);
+    http_gate_end(gate, &patience.claim);
     if (status == STATUS_OK) {
         struct json_text text = {0};
         json_write_literal(&text, "{\"leases\":[");

@@ -55,7 +55,7 @@ void http_intake_refuse(struct http_intake *intake, enum status status, int code
     release_body(intake);
 }
 
-void http_intake_stream(struct http_intake *intake, struct store *store, size_t bytes)
+void http_intake_stream(struct http_intake *intake, struct store *store, size_t bytes, bool packed)
 {
     struct artifact_writer *writer = NULL;
     if (!http_budget_take(&intake->budget->uploads, 1, HTTP_UPLOADS_MAX)) {
@@ -63,7 +63,7 @@ void http_intake_stream(struct http_intake *intake, struct store *store, size_t 
                            "artifact: %d uploads are in progress, try again", HTTP_UPLOADS_MAX);
         return;
     }
-    if (store->ops->artifact_write(store, bytes, &writer, &intake->error) != STATUS_OK) {
+    if (store->ops->artifact_write(store, bytes, packed, &writer, &intake->error) != STATUS_OK) {
         atomic_fetch_sub(&intake->budget->uploads, 1);
         intake->refused = true;
         return;

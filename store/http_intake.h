@@ -41,8 +41,8 @@ struct http_intake {
 void http_intake_refuse(struct http_intake *intake, enum status status, int code,
                         const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* The body goes to the store's disk. */
-void http_intake_stream(struct http_intake *intake, struct store *store, size_t bytes);
+/* The body goes to the store's disk; packed: it is a zstd frame. */
+void http_intake_stream(struct http_intake *intake, struct store *store, size_t bytes, bool packed);
 
 /* A refused body of this length is short enough to be read and dropped, so that the connection can
  * go on. */

@@ -15,8 +15,8 @@
 enum { STORE_TEXT_S_MIN = 10, STORE_TEXT_FACTOR = 100 };
 
 /* Codes that the server answers with; the last entry stands for any other. */
-static const int codes[HTTP_METRICS_CODES] = {200, 400, 401, 403, 404, 405, 408, 409,
-                                              411, 413, 429, 431, 500, 503, 504, 0};
+static const int codes[HTTP_METRICS_CODES] = {200, 400, 401, 403, 404, 405, 408, 409, 411,
+                                              413, 415, 429, 431, 500, 503, 504, 0};
 
 static const int64_t bounds_ns[HTTP_METRICS_BUCKETS - 1] = {
     500000,       2 * NS_PER_MS, 5 * NS_PER_MS, 20 * NS_PER_MS, 100 * NS_PER_MS,

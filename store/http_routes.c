@@ -313,6 +313,7 @@ void http_route(const struct http_context *context, const struct http_request *r
         reply->data = exchange.data;
         reply->stream = exchange.stream;
         reply->bytes = exchange.data_bytes;
+        reply->packed = exchange.packed;
         exchange.data = NULL;
         exchange.stream = NULL;
     } else {

@@ -21,7 +21,9 @@ struct http_request {
     const char *uri; /* raw: path, then perhaps '?' and the query */
     const void *body;
     size_t body_bytes;
-    int peer_fd; /* the connection, to see whether the client is still there; -1: unknown */
+    bool packed;         /* the body is a zstd frame; only where an artifact is taken */
+    bool accepts_packed; /* so may the reply be */
+    int peer_fd;         /* the connection, to see whether the client is still there; -1: unknown */
     const struct token_grant *grant; /* NULL: everything is allowed */
     /* An artifact that was written to the disk as it came, instead of the body; taken over. */
     struct artifact_writer *upload;
@@ -35,6 +37,7 @@ struct http_reply {
     char *data; /* malloc'ed, owned by the caller; NULL with a stream */
     size_t bytes;
     struct artifact_reader *stream; /* gives `bytes` bytes; owned by the caller */
+    bool packed;                    /* they are a zstd frame */
 };
 
 struct http_context {

@@ -11,6 +11,7 @@
  */
 #include "store/http_server.h"
 
+#include "store/http_coding.h"
 #include "store/http_connections.h"
 #include "store/http_intake.h"
 #include "store/http_metrics.h"
@@ -53,6 +54,9 @@ struct request {
     struct http_intake intake;
     struct http_admission admission;
     int64_t start_ns;
+    bool takes_packed;   /* the path does */
+    bool packed;         /* the body is */
+    bool accepts_packed; /* the answer may be */
     bool answered;
     size_t reply_bytes; /* of the answer, as counted in the budget */
 };
@@ -231,6 +235,16 @@ static void add_headers(struct MHD_Response *response, const struct request *req
     };
     char text[64];
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[reply->content]);
+    if (reply->packed) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd");
+    }
+    if (reply->stream != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    }
+    if (reply->code == 415) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_ENCODING,
+                                request->takes_packed ? "zstd" : "identity");
+    }
     if (close_after) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
@@ -317,6 +331,23 @@ static bool framing_is_plain(struct MHD_Connection *handle)
     return framing.plain && framing.lengths + framing.codings <= 1;
 }
 
+struct codings {
+    const char *value; /* of the first Content-Encoding */
+    unsigned count;
+};
+
+static enum MHD_Result take_coding(void *context, enum MHD_ValueKind kind, const char *key,
+                                   const char *value)
+{
+    struct codings *codings = context;
+    (void)kind;
+    if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_ENCODING) == 0) {
+        codings->value = codings->count == 0 ? value : codings->value;
+        codings->count++;
+    }
+    return MHD_YES;
+}
+
 /* Whether the request is taken up at all; a refusal is in its intake. */
 static void admit(struct store_server *server, struct MHD_Connection *handle,
                   struct request *request, const char *method)
@@ -337,6 +368,26 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
     if (request->admission.code != 0) {
         http_intake_refuse(intake, request->admission.error.status, request->admission.code, "%s",
                            request->admission.error.text);
+    }
+}
+
+/* Which form the body has, and which the answer may have; a form that is not taken is refused. */
+static void settle_coding(struct MHD_Connection *handle, struct request *request,
+                          const char *method)
+{
+    struct codings codings = {0};
+    MHD_get_connection_values(handle, MHD_HEADER_KIND, take_coding, &codings);
+    enum http_coding coding = http_coding_of(codings.value);
+    request->accepts_packed = http_coding_accepted(
+        MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+    request->takes_packed = http_route_takes_artifact(method, request->uri);
+    request->packed = coding == HTTP_CODING_ZSTD;
+    if (request->intake.body_max > 0 && (codings.count > 1 || coding == HTTP_CODING_OTHER ||
+                                         (request->packed && !request->takes_packed))) {
+        http_intake_refuse(
+            &request->intake, STATUS_USAGE, 415, "Content-Encoding: expected %s, found \"%.64s\"%s",
+            request->takes_packed ? "zstd, identity or none" : "none",
+            codings.value != NULL ? codings.value : "", codings.count > 1 ? " and another" : "");
     }
 }
 
@@ -366,21 +417,22 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
         return queue_refusal(handle, request, crowded || chunked || declared > 0);
     }
     intake->body_max = http_route_body_max(method, request->uri);
-    if (declared > intake->body_max && intake->body_max > 0) {
+    settle_coding(handle, request, method);
+    if (!intake->refused && declared > intake->body_max && intake->body_max > 0) {
         http_intake_refuse(intake, STATUS_LIMIT, 0,
                            "%s %.100s: expected at most %zu bytes, found %llu", method,
                            request->uri, intake->body_max, declared);
-        if (!http_intake_worth_reading(intake, declared)) {
-            return queue_refusal(handle, request, true);
-        }
+    }
+    if (intake->refused && !http_intake_worth_reading(intake, declared)) {
+        return queue_refusal(handle, request, true);
     }
     if (!intake->refused && server->context.store->ops->artifact_write != NULL &&
-        http_route_takes_artifact(method, request->uri)) {
+        request->takes_packed) {
         if (chunked) {
             http_intake_refuse(intake, STATUS_USAGE, 411,
                                "artifact: expected a Content-Length, found chunks");
         } else {
-            http_intake_stream(intake, server->context.store, (size_t)declared);
+            http_intake_stream(intake, server->context.store, (size_t)declared, request->packed);
         }
         if (intake->refused) {
             return queue_refusal(handle, request, true);
@@ -408,6 +460,8 @@ static enum MHD_Result handle_request(struct store_server *server, struct MHD_Co
         .uri = request->uri,
         .body = intake->body,
         .body_bytes = intake->body_bytes,
+        .packed = request->packed,
+        .accepts_packed = request->accepts_packed,
         .peer_fd = request->connection->fd,
         .grant = request->admission.limited ? &request->admission.grant : NULL,
     };

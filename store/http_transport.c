@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "schemas/limits.h"
+#include "store/http_coding.h"
 #include "store/http_wire.h"
 #include "store/token_file.h"
 
@@ -297,6 +298,18 @@ static int watch_silence(void *context, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
+/* curl asks about once a second, and whenever a signal wakes it. */
+static int ask_to_go_on(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                        curl_off_t up)
+{
+    const atomic_bool *stop = context;
+    (void)down_all;
+    (void)down;
+    (void)up_all;
+    (void)up;
+    return atomic_load(stop) ? 1 : 0;
+}
+
 /* The first option that cannot be set (curl copies strings) stands for all. */
 #define SET(option, value)                                      \
     do {                                                        \
@@ -350,6 +363,11 @@ static CURLcode set_options(CURL *handle, struct exchange *exchange, const char 
         SET(CURLOPT_LOW_SPEED_TIME, (long)(HTTP_REQUEST_MS / 1000));
     } else {
         SET(CURLOPT_TIMEOUT_MS, (long)limit_ms);
+    }
+    if (call->stop != NULL) {
+        SET(CURLOPT_NOPROGRESS, 0L);
+        SET(CURLOPT_XFERINFOFUNCTION, ask_to_go_on);
+        SET(CURLOPT_XFERINFODATA, (void *)(uintptr_t)call->stop);
     }
     if (unix_path[0] != '\0') {
         SET(CURLOPT_PROXY, "");
@@ -451,6 +469,12 @@ static struct curl_slist *make_headers(struct http_transport *transport,
         curl_slist_append(NULL, call->json ? "Content-Type: application/json"
                                            : "Content-Type: application/octet-stream");
     struct curl_slist *more = headers != NULL ? curl_slist_append(headers, "Expect:") : NULL;
+    if (more != NULL && call->packed) {
+        more = curl_slist_append(headers, "Content-Encoding: zstd");
+    }
+    if (more != NULL && call->accepts_packed) {
+        more = curl_slist_append(headers, "Accept-Encoding: zstd");
+    }
     if (more != NULL && transport->token != NULL) {
         token_file_get(transport->token, token, token_version);
         snprintf(line, sizeof line, "Authorization: Bearer %s", token);
@@ -471,6 +495,14 @@ static void free_headers(struct curl_slist *headers)
         explicit_bzero(at->data, strlen(at->data));
     }
     curl_slist_free_all(headers);
+}
+
+static bool reply_is_packed(CURL *handle)
+{
+    struct curl_header *header = NULL;
+    return curl_easy_header(handle, "Content-Encoding", 0, CURLH_HEADER, -1, &header) ==
+               CURLHE_OK &&
+           http_coding_of(header->value) == HTTP_CODING_ZSTD;
 }
 
 /* One try. *token_version: which reading of the token was shown. */
@@ -526,6 +558,7 @@ static enum status call_once(struct http_transport *transport, struct http_call 
     call->retry_ms = retry_s > 0 && retry_s < 86400 ? (int64_t)retry_s * 1000 : 0;
     call->reply = exchange.reply;
     call->reply_bytes = exchange.reply_bytes;
+    call->reply_packed = reply_is_packed(handle);
     exchange.reply = NULL;
     status = STATUS_OK;
 done:

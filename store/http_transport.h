@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,15 +28,19 @@ struct http_call {
     const char *path; /* "/v1/..", percent-coded, with the query */
     const void *body; /* NULL: none */
     size_t body_bytes;
-    bool json;          /* content type of the body: JSON, else bytes */
-    bool once;          /* never sent twice behind the caller's back (claims) */
-    int64_t wait_ms;    /* how long the server may hold the reply back (long polls) */
-    size_t reply_max;   /* longer replies are STATUS_LIMIT */
-    int64_t limit_ms;   /* for the whole call beyond wait_ms; 0: HTTP_REQUEST_MS */
-    int code;           /* out: HTTP code */
-    int64_t retry_ms;   /* out: the Retry-After of the reply; 0: none */
-    char *reply;        /* out: malloc'ed, terminated, owned by the caller */
-    size_t reply_bytes; /* out */
+    bool json;               /* content type of the body: JSON, else bytes */
+    bool packed;             /* the body is a zstd frame (Content-Encoding) */
+    bool accepts_packed;     /* so may the reply be */
+    bool once;               /* never sent twice behind the caller's back (claims) */
+    const atomic_bool *stop; /* when this is set, the call is given up (HTTP_LOST); NULL: never */
+    int64_t wait_ms;         /* how long the server may hold the reply back (long polls) */
+    size_t reply_max;        /* longer replies are STATUS_LIMIT */
+    int64_t limit_ms;        /* for the whole call beyond wait_ms; 0: HTTP_REQUEST_MS */
+    int code;                /* out: HTTP code */
+    int64_t retry_ms;        /* out: the Retry-After of the reply; 0: none */
+    char *reply;             /* out: malloc'ed, terminated, owned by the caller */
+    size_t reply_bytes;      /* out */
+    bool reply_packed;       /* out: a zstd frame */
 };
 
 /* Somebody else who carries calls: simulated networks. */

@@ -308,6 +308,11 @@ done:
     return status;
 }
 
+static bool told_to_stop(const struct link *link)
+{
+    return link->source.stop != NULL && atomic_load(link->source.stop);
+}
+
 /* One try at a claim: first what an earlier one may have left, then new jobs. */
 static enum status try_claim(struct link_call *call, struct link_worker *known,
                              const struct store_worker *worker, uint32_t max, int64_t wait_ms,
@@ -323,7 +328,7 @@ static enum status try_claim(struct link_call *call, struct link_worker *known,
         if (status == STATUS_OK) {
             status = adopt(call, known, max, leases, count);
         }
-        if (status != STATUS_OK || *count > 0) {
+        if (status != STATUS_OK || *count > 0 || told_to_stop(call->link)) {
             return status;
         }
     }

@@ -35,6 +35,7 @@ struct link_source {
     void (*describe)(void *context, char *text, size_t capacity);
     void (*close)(void *context);
     void *context;
+    const atomic_bool *stop;      /* set: claims come back with what they have; NULL: never */
     const struct link_pace *pace; /* borrowed until close; NULL: the system's clock, sleep */
 };
 

@@ -85,6 +85,7 @@ enum status store_http_open(const char *url, const struct store_config *config, 
         .describe = remote_describe,
         .close = remote_close,
         .context = remote,
+        .stop = filled.stop,
     };
     int64_t deadline_ms = filled.call_deadline_ms > 0 ? filled.call_deadline_ms : LINK_DEADLINE_MS;
     return link_create(&source, deadline_ms, out, error);

@@ -144,7 +144,7 @@ static void on_commit(void *context)
         store->made_ready = false;
         pthread_mutex_lock(&store->mutex);
         store->ready_generation++;
-        pthread_cond_broadcast(&store->changed);
+        pthread_cond_broadcast(&store->ready);
         pthread_mutex_unlock(&store->mutex);
     }
 }
@@ -177,16 +177,16 @@ static enum status get_artifact(struct store *base, const char *hash, void **dat
     return status;
 }
 
-static enum status write_artifact(struct store *base, size_t bytes, struct artifact_writer **out,
-                                  struct error *error)
+static enum status write_artifact(struct store *base, size_t bytes, bool packed,
+                                  struct artifact_writer **out, struct error *error)
 {
-    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, out, error);
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, packed, out, error);
 }
 
-static enum status read_artifact(struct store *base, const char *hash, struct artifact_reader **out,
-                                 size_t *bytes, struct error *error)
+static enum status read_artifact(struct store *base, const char *hash, bool *packed,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error)
 {
-    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, out, bytes, error);
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, packed, out, bytes, error);
 }
 
 static void finish(struct sqlite_store *store)
@@ -199,6 +199,7 @@ static void finish(struct sqlite_store *store)
     leases_finish(&store->leases);
     fairness_finish(&store->fairness);
     pthread_cond_destroy(&store->changed);
+    pthread_cond_destroy(&store->ready);
     pthread_mutex_destroy(&store->mutex);
     free(store);
 }
@@ -212,6 +213,7 @@ static void close_store(struct store *base)
     pthread_mutex_lock(&store->mutex);
     store->closing = true;
     pthread_cond_broadcast(&store->changed);
+    pthread_cond_broadcast(&store->ready);
     while (store->calls > 0) {
         pthread_cond_wait(&store->changed, &store->mutex);
     }
@@ -241,6 +243,7 @@ static const struct store_ops sqlite_ops = {
     .cancel = lifecycle_cancel,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,
+    .claimable_wait = claim_claimable_wait,
     .worker_pool = stats_worker_pool,
     .stats = stats_read,
     .artifact_write = write_artifact,
@@ -327,6 +330,7 @@ static enum status open_store(const char *path, const struct store_config *confi
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&store->changed, &monotonic);
+    pthread_cond_init(&store->ready, &monotonic);
     pthread_condattr_destroy(&monotonic);
     struct group_commit_hooks hooks = {
         .context = store,

@@ -37,6 +37,7 @@ struct sqlite_store {
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;
+    pthread_cond_t ready;      /* claims wait here: readers that come and go do not wake them */
     uint64_t ready_generation; /* raised whenever jobs became claimable */
     bool closing;
     uint32_t calls; /* in progress */
@@ -90,6 +91,7 @@ enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *
 enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,
                        int64_t wait_ms, struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
                        struct error *error);
+void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait_ms);
 
 /* lease.c: */
 enum status lease_heartbeat(struct store *base, const struct store_worker *worker,

@@ -20,6 +20,7 @@
 #include "schemas/job.h"
 #include "schemas/outcome.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -223,15 +224,18 @@ struct store_ops {
                                 struct error *error);
 
     /* ---- for a server in the same process; NULL but in the embedded face ---- */
+    /* Waits up to wait_ms until jobs may have become claimable since *generation, which is renewed;
+     * 0: only that. Costs the writer nothing. */
+    void (*claimable_wait)(struct store *store, uint64_t *generation, int64_t wait_ms);
     /* The pool of a worker that ever claimed a job; "" for others. */
     enum status (*worker_pool)(struct store *store, const char *worker_id,
                                char pool[LIMIT_ID_BYTES], struct error *error);
     /* Counts every job: costs milliseconds on a large store. */
     enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
     /* Artifacts piece by piece (store/artifacts.h); to be finished before the store is closed. */
-    enum status (*artifact_write)(struct store *store, size_t bytes, struct artifact_writer **out,
-                                  struct error *error);
-    enum status (*artifact_read)(struct store *store, const char *hash,
+    enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,
+                                  struct artifact_writer **out, struct error *error);
+    enum status (*artifact_read)(struct store *store, const char *hash, bool *packed,
                                  struct artifact_reader **out, size_t *bytes, struct error *error);
 };
 
@@ -250,7 +254,10 @@ struct store_config {
     const char *token_file;
     const char *ca_file; /* PEM, authorities that may vouch for the server; else the system's */
     int64_t call_deadline_ms; /* how long a call goes on unanswered; 0: 30,000 */
-    int checkpoint_pages;     /* of the log, before it is copied into the database; 0: 1,000 */
+    /* Clients: a claim that waits at a server comes back soon after this is set, with what it has;
+     * NULL: never. Borrowed. */
+    const atomic_bool *stop;
+    int checkpoint_pages; /* of the log, before it is copied into the database; 0: 1,000 */
 };
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a

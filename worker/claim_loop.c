@@ -25,7 +25,7 @@ enum {
     RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
     COMPLETION_BATCH = 32,       /* at most this many wait for one commit */
     COMPLETION_WAIT_MS = 30,     /* .. and no longer than this */
-    CLAIM_IDLE_WAIT_MS = 300,    /* long poll while there is nothing to do */
+    IDLE_WAIT_MS = 300,          /* long poll while there is nothing to do; see the config */
     OFFLINE_PAUSE_MS = 20,       /* between looks, when there is nothing to do without the store */
     REPORT_PERIOD_MS = 200,
     STUCK_LIMIT_MS_MIN = 30000,
@@ -47,6 +47,7 @@ struct loop {
     uint32_t pending_count;
     int64_t pending_since_ns;
     int64_t reported_ns;
+    int64_t idle_wait_ms;
     /* Finished, but their artifacts did not reach the store yet; counted as running. */
     struct job_run *unsent[LIMIT_CLAIM_JOBS];
     uint32_t unsent_count;
@@ -341,6 +342,45 @@ static enum status collect(struct loop *loop, bool force, struct error *error)
     return STATUS_OK;
 }
 
+static struct store_progress progress_of(const struct job_completion *completion)
+{
+    return (struct store_progress){.job_id = completion->job_id,
+                                   .epoch = completion->epoch,
+                                   .device_ns = completion->device_ns,
+                                   .metres_mm = completion->metres_mm,
+                                   .mflop = completion->mflop};
+}
+
+/* What is held now, for the next heartbeat. */
+static void report_to_keeper(struct loop *loop)
+{
+    loop->reported_ns = clock_now_ns(loop->clock);
+    struct runner_progress from[LIMIT_CLAIM_JOBS];
+    struct store_progress to[LIMIT_CLAIM_JOBS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+        if (loop->shelf.entries[i].open.runner != NULL) {
+            count += runner_progress(loop->shelf.entries[i].open.runner, from + count,
+                                     LIMIT_CLAIM_JOBS - count);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
+                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
+    }
+    /* Results on their way to the store are still ours. */
+    for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
+        to[count++] = progress_of(&loop->pending[i]);
+    }
+    for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
+        struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
+                                            .epoch = loop->unsent[i]->lease.epoch};
+        add_costs(&completion, loop->unsent[i]);
+        to[count++] = progress_of(&completion);
+    }
+    lease_keeper_report(loop->keeper, to, count);
+}
+
 /* ---- taking work ---- */
 
 /* A plugin lives in this process and has no deadline but the keeper's. Builtin planners are ours,
@@ -451,8 +491,11 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     uint32_t notes = COMPLETION_BATCH - loop->pending_count;
     room = room > notes ? notes : room;
     room = loop->alone ? 1 : room;
-    bool wait = loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0);
-    int64_t wait_ms = wait ? CLAIM_IDLE_WAIT_MS : 0;
+    int64_t wait_ms = 0;
+    if (loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0)) {
+        wait_ms = loop->idle_wait_ms;
+        report_to_keeper(loop); /* that nothing is held: it may be long until the next time */
+    }
     int64_t sent_ns = clock_now_ns(loop->clock);
     enum status status = store->ops->claim(store, &loop->config->worker, room, wait_ms,
                                            loop->leases, &count, &ttl_ms, error);
@@ -474,46 +517,12 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
 
 /* ---- the loop ---- */
 
-static struct store_progress progress_of(const struct job_completion *completion)
-{
-    return (struct store_progress){.job_id = completion->job_id,
-                                   .epoch = completion->epoch,
-                                   .device_ns = completion->device_ns,
-                                   .metres_mm = completion->metres_mm,
-                                   .mflop = completion->mflop};
-}
-
 static void tell_keeper(struct loop *loop)
 {
-    int64_t now_ns = clock_now_ns(loop->clock);
-    if (now_ns - loop->reported_ns < REPORT_PERIOD_MS * NS_PER_MS) {
+    if (clock_now_ns(loop->clock) - loop->reported_ns < REPORT_PERIOD_MS * NS_PER_MS) {
         return;
     }
-    loop->reported_ns = now_ns;
-    struct runner_progress from[LIMIT_CLAIM_JOBS];
-    struct store_progress to[LIMIT_CLAIM_JOBS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
-        if (loop->shelf.entries[i].open.runner != NULL) {
-            count += runner_progress(loop->shelf.entries[i].open.runner, from + count,
-                                     LIMIT_CLAIM_JOBS - count);
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
-                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
-    }
-    /* Results on their way to the store are still ours. */
-    for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
-        to[count++] = progress_of(&loop->pending[i]);
-    }
-    for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
-        struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
-                                            .epoch = loop->unsent[i]->lease.epoch};
-        add_costs(&completion, loop->unsent[i]);
-        to[count++] = progress_of(&completion);
-    }
-    lease_keeper_report(loop->keeper, to, count);
+    report_to_keeper(loop);
     int64_t cancelled[LIMIT_CLAIM_JOBS];
     uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
     for (uint32_t c = 0; c < cancelled_count; c++) {
@@ -679,6 +688,9 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     }
     loop->config = config;
     loop->clock = clock_system();
+    /* A drain looks after its own retries in between. */
+    loop->idle_wait_ms =
+        config->idle_wait_ms > 0 && !config->drain ? config->idle_wait_ms : IDLE_WAIT_MS;
     loop->shelf.source = (struct runner_source){
         .models = config->models,
         .world_for_tier = config->world_for_tier,

@@ -41,6 +41,9 @@ struct claim_loop_config {
     /* How long a store may be silent before the loop ends with what it said; until then it goes on
      * computing what it has. 0: it ends at once. */
     int64_t offline_limit_ms;
+    /* How long a claim may wait at the store while there is nothing to do; the store must come back
+     * from it when `stop` is set (store_config), or this be short. 0: 300. */
+    int64_t idle_wait_ms;
     const struct logger *logger;
     const atomic_bool *stop; /* set (by a signal handler): hand back and return */
 };

@@ -2,6 +2,7 @@
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
 #include "worker/bench_engine.h"
+#include "worker/bench_hash.h"
 #include "worker/bench_planner.h"
 #include "worker/bench_store.h"
 #include "worker/bench_world.h"
@@ -90,7 +91,7 @@ int command_bench(int argc, char **argv)
     };
     const struct cli_command command = {
         "bench",
-        "kernels|engine|planner|world|store [options]",
+        "kernels|engine|hash|planner|world|store [options]",
         "Measures against baselines of the same run.",
         rows,
         COUNT_OF(rows),
@@ -111,6 +112,8 @@ int command_bench(int argc, char **argv)
         status = bench_world(results, &count, &error);
     } else if (strcmp(what, "kernels") == 0) {
         status = bench_kernels(results, &count, &error);
+    } else if (strcmp(what, "hash") == 0) {
+        status = bench_hash(results, &count, &error);
     } else if (strcmp(what, "store") == 0) {
         status = bench_store(&store, results, &count, &error);
     } else if (strcmp(what, "planner") == 0) {
@@ -122,7 +125,8 @@ int command_bench(int argc, char **argv)
         status = bench_engine(&engine, results, &count, &error);
     } else {
         status = error_set(&error, STATUS_USAGE,
-                           "bench: expected kernels, engine, planner, world or store, found \"%s\"",
+                           "bench: expected kernels, engine, hash, planner, world or store, found "
+                           "\"%s\"",
                            what);
     }
     if (status != STATUS_OK) {

@@ -224,7 +224,7 @@ int command_serve(int argc, char **argv)
         {"--tls-key", "FILE", "its private key in PEM", .text = &options.key_path},
         {"--connections", "N", "at most at one time, further ones are answered 503 (4096)",
          .number = &options.connections_max},
-        {"--peer-connections", "N", "at most from one address, further ones 429 (1024)",
+        {"--peer-connections", "N", "at most from one address, further ones 429; 0: as many (1024)",
          .number = &options.peer_connections_max},
         {"--insecure", NULL, "allow other machines in the clear", .flag = &options.insecure},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
@@ -247,6 +247,10 @@ int command_serve(int argc, char **argv)
     }
     if (options.connections_max < 1 || options.connections_max > 65536) {
         error_set(&error, STATUS_USAGE, "--connections: expected 1 to 65536");
+        return cli_fail(&error);
+    }
+    if (options.peer_connections_max < 0 || options.peer_connections_max > 65536) {
+        error_set(&error, STATUS_USAGE, "--peer-connections: expected 0 to 65536");
         return cli_fail(&error);
     }
     if (strstr(cli_store_url(options.store_path), "://") != NULL) {

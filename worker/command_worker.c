@@ -22,7 +22,12 @@ enum { WORKER_NAME_BYTES_MAX = LIMIT_ID_BYTES - 24 };
 
 /* A spot machine is told 30 s or more before it is taken away. A server that does not answer is not
  * waited for: the worker goes on computing, and its supervisor starts it anew after the limit. */
-enum { GRACE_MS = 20000, REMOTE_CALL_MS = 3000, OFFLINE_LIMIT_MS = 600000 };
+enum {
+    GRACE_MS = 20000,
+    REMOTE_CALL_MS = 3000,
+    OFFLINE_LIMIT_MS = 600000,
+    REMOTE_IDLE_WAIT_MS = 10000, /* work wakes the claim, a signal ends it */
+};
 
 static atomic_bool stop_requested;
 
@@ -163,9 +168,11 @@ int command_worker(int argc, char **argv)
     bool remote = strncmp(url, "http", 4) == 0;
     config.grace_ms = grace_ms;
     config.offline_limit_ms = remote ? OFFLINE_LIMIT_MS : 0;
+    config.idle_wait_ms = remote ? REMOTE_IDLE_WAIT_MS : 0;
     const struct store_config store_config = {
         .logger = &logger,
         .call_deadline_ms = remote ? REMOTE_CALL_MS : 0,
+        .stop = &stop_requested,
     };
     if (confinement_options_settle(&confinement, url, &config.planner_config.confinement, &error) !=
         STATUS_OK) {

@@ -110,21 +110,36 @@ static void check_stuck_locked(struct lease_keeper *keeper)
     }
 }
 
+/* What is held is reported in every round; an idle worker's lease is left alone for a third of its
+ * length. After a failure, or a loss, the store is asked again in every round. */
+static bool due_locked(const struct lease_keeper *keeper, int64_t period_ms)
+{
+    int64_t next_ns = clock_now_ns(keeper->clock) + period_ms * NS_PER_MS;
+    return keeper->progress_count > 0 || keeper->expires_ns == INT64_MAX ||
+           next_ns > keeper->expires_ns - keeper->ttl_ms * NS_PER_MS / 3 * 2;
+}
+
+static int64_t period_of(const struct lease_keeper *keeper)
+{
+    int64_t period_ms = keeper->ttl_ms / 4;
+    period_ms = period_ms > LEASE_PERIOD_MS_MAX ? LEASE_PERIOD_MS_MAX : period_ms;
+    period_ms = period_ms < LEASE_PERIOD_MS_MIN ? LEASE_PERIOD_MS_MIN : period_ms;
+    int64_t stuck_ms = keeper->stuck_limit_ms / 4;
+    return period_ms < stuck_ms ? period_ms : stuck_ms;
+}
+
 static void *keep(void *context)
 {
     struct lease_keeper *keeper = context;
     pthread_mutex_lock(&keeper->mutex);
     while (!keeper->stopping) {
-        pthread_mutex_unlock(&keeper->mutex);
-        beat(keeper);
-        pthread_mutex_lock(&keeper->mutex);
-        check_stuck_locked(keeper);
-        int64_t period_ms = keeper->ttl_ms / 4;
-        period_ms = period_ms > LEASE_PERIOD_MS_MAX ? LEASE_PERIOD_MS_MAX : period_ms;
-        period_ms = period_ms < LEASE_PERIOD_MS_MIN ? LEASE_PERIOD_MS_MIN : period_ms;
-        if (period_ms > keeper->stuck_limit_ms / 4) {
-            period_ms = keeper->stuck_limit_ms / 4;
+        if (due_locked(keeper, period_of(keeper))) {
+            pthread_mutex_unlock(&keeper->mutex);
+            beat(keeper);
+            pthread_mutex_lock(&keeper->mutex);
         }
+        check_stuck_locked(keeper);
+        int64_t period_ms = period_of(keeper);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         int64_t ns = until.tv_nsec + period_ms * NS_PER_MS;

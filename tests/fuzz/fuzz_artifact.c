@@ -2,12 +2,14 @@
  * Fuzz target: artifact files, which a disk may damage and a stranger may replace. The input stands
  * in the place of an artifact's file: reading it must give the bytes of its name or say that it is
  * damaged, and never unpack beyond the limit. The name is that of the unpacked input where a
- * plain decompression (bounded by 1 MiB) gives one, so that what is whole is accepted.
+ * plain decompression (bounded by 1 MiB) gives one, so that what is whole is accepted. The input is
+ * also what a client sends as a packed artifact: it is stored if and only if it is one whole frame.
  *
  * Works in a scratch directory below /dev/shm, which is removed at the end.
  */
 #include "base/check.h"
 #include "store/artifacts.h"
+#include "store/zstd_frame.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -73,11 +75,12 @@ static void check_pieces(const char *hash, enum status expected, const uint8_t *
 {
     struct error error = {0};
     struct artifact_reader *reader = NULL;
+    bool packed = false;
     uint8_t piece[1000];
     size_t bytes = 0;
     size_t count = 0;
     size_t used = 0;
-    enum status status = artifact_reader_open(&artifacts, hash, &reader, &bytes, &error);
+    enum status status = artifact_reader_open(&artifacts, hash, &packed, &reader, &bytes, &error);
     CHECK((status == STATUS_OK) == (expected == STATUS_OK));
     if (status != STATUS_OK) {
         CHECK(status == STATUS_IO && strstr(error.text, "damaged") != NULL);
@@ -91,6 +94,61 @@ static void check_pieces(const char *hash, enum status expected, const uint8_t *
     } while (count > 0);
     CHECK(used == plain_bytes);
     artifact_reader_close(reader);
+}
+
+/* The input as an upload, in pieces of a size that it decides itself. */
+static enum status upload(const uint8_t *data, size_t bytes, const char *hash)
+{
+    struct error error = {0};
+    struct artifact_writer *writer = NULL;
+    size_t piece = 1 + (bytes > 0 ? data[bytes / 2] : 0);
+    enum status status = artifact_writer_open(&artifacts, bytes, true, &writer, &error);
+    CHECK(status == STATUS_OK);
+    for (size_t at = 0; status == STATUS_OK && at < bytes; at += piece) {
+        size_t take = piece < bytes - at ? piece : bytes - at;
+        status = artifact_writer_write(writer, data + at, take, &error);
+    }
+    if (status != STATUS_OK) {
+        artifact_writer_abort(writer);
+    } else {
+        status = artifact_writer_finish(writer, hash, &error);
+    }
+    CHECK(status == STATUS_OK || error.text[0] != '\0');
+    return status;
+}
+
+static void check_upload(const uint8_t *data, size_t bytes)
+{
+    char hash[SHA256_HEX_BYTES];
+    struct error error = {0};
+    void *plain = NULL;
+    void *found = NULL;
+    size_t plain_bytes = 0;
+    size_t found_bytes = 0;
+    bool packed = true;
+    struct artifact_reader *reader = NULL;
+    enum status expected =
+        zstd_frame_unpack("input", data, bytes, PLAIN_BYTES_MAX, &plain, &plain_bytes, &error);
+    if (expected == STATUS_LIMIT) {
+        return; /* whether it is what it says would take too long to find out */
+    }
+    CHECK(expected == STATUS_OK || expected == STATUS_BAD_INPUT);
+    sha256_hex(expected == STATUS_OK ? plain : data, expected == STATUS_OK ? plain_bytes : bytes,
+               hash);
+    CHECK(upload(data, bytes, hash) == expected);
+    if (expected != STATUS_OK) {
+        return;
+    }
+    CHECK(artifacts_get(&artifacts, hash, &found, &found_bytes, &error) == STATUS_OK);
+    CHECK(found_bytes == plain_bytes && memcmp(found, plain, plain_bytes) == 0);
+    CHECK(artifact_reader_open(&artifacts, hash, &packed, &reader, &found_bytes, &error) ==
+          STATUS_OK);
+    CHECK(packed == (bytes < plain_bytes) && found_bytes == (packed ? bytes : plain_bytes));
+    artifact_reader_close(reader);
+    snprintf(path, sizeof path, "%s/%.2s/%s.zst", artifacts.path, hash, hash);
+    remove_file(hash);
+    free(found);
+    free(plain);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -114,5 +172,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     check_pieces(hash, status, plain, plain_bytes);
     remove_file(hash);
+    check_upload(data, bytes);
     return 0;
 }

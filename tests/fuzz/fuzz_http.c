@@ -1,8 +1,8 @@
 /*
  * Fuzz target: the HTTP routes. The input is a conversation: requests of the form "METHOD URI",
  * line feed, body, with an ASCII record separator (0x1e) between two; each goes to http_route as a
- * complete request, over one fake store. Every reply must be there, be well-formed, and never be
- * the server's own fault.
+ * complete request, over one fake store; "~" before the method says that an artifact comes packed.
+ * Every reply must be there, be well-formed, and never be the server's own fault.
  *
  * SWERVE_FUZZ_STORE names the path of a scratch database: then the conversations of one run go to
  * an SQLite store instead, and what one leaves behind the next one finds.
@@ -92,6 +92,11 @@ static void send_request(const struct http_context *context, const uint8_t *data
     char uri[HTTP_URI_BYTES_MAX] = "";
     size_t start = body_start(data, bytes);
     size_t line = start > 0 && data[start - 1] == '\n' ? start - 1 : start;
+    bool packed = line > 0 && data[0] == '~';
+    data += packed;
+    start -= packed;
+    line -= packed;
+    bytes -= packed;
     const uint8_t *space = line > 0 ? memchr(data, ' ', line) : NULL;
     size_t method_bytes = space != NULL ? (size_t)(space - data) : line;
     size_t uri_bytes = space != NULL ? line - method_bytes - 1 : 0;
@@ -112,8 +117,13 @@ static void send_request(const struct http_context *context, const uint8_t *data
         CHECK(body != NULL);
         memcpy(body, data + start, body_bytes);
     }
-    const struct http_request request = {
-        .method = method, .uri = uri, .body = body, .body_bytes = body_bytes, .peer_fd = -1};
+    const struct http_request request = {.method = method,
+                                         .uri = uri,
+                                         .body = body,
+                                         .body_bytes = body_bytes,
+                                         .packed = packed && http_route_takes_artifact(method, uri),
+                                         .accepts_packed = packed,
+                                         .peer_fd = -1};
     struct http_reply reply;
     http_route(context, &request, &reply);
     check_reply(&reply);

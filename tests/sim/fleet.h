@@ -106,6 +106,7 @@ struct message {
     char *path;
     char *body;
     size_t body_bytes;
+    bool packed;
     bool answered;
     bool reset; /* the connection broke */
     struct http_reply reply;

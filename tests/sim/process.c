@@ -175,6 +175,7 @@ static struct message *message_create(struct process *process, struct task *task
         memcpy(message->body, call->body, call->body_bytes);
     }
     message->body_bytes = call->body_bytes;
+    message->packed = call->packed;
     return message;
 }
 

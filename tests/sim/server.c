@@ -310,6 +310,7 @@ static void serve(struct server *server, struct message *message)
                                    .uri = message->path,
                                    .body = message->body,
                                    .body_bytes = message->body_bytes,
+                                   .packed = message->packed,
                                    .peer_fd = -1};
 
     fleet->requests++;

@@ -117,12 +117,39 @@ a_stopped_worker_hands_back() {
     code 0 "$swerve" status --store "$url"
     says out "40 done"
 }
+# A claim waits at the server, beside this request. (grep reads to the end: a curl that cannot write
+# all fails.)
+waits() { curl -s "$url/metrics" | grep 'connections{phase="handling"} 2$' >/dev/null; }
+an_idle_worker_wakes_and_stops() {
+    "$swerve" worker --store "$url" --planner-sandbox off --verbose 2>worker.err &
+    local worker=$!
+    until waits; do
+        kill -0 $worker 2>/dev/null || break
+        sleep 0.01
+    done
+    code 0 "$swerve" submit suite.json --store "$url" --planner builtin:maintain
+    until "$swerve" status --store "$url" --json | python3 -c 'import json, sys; d=json.load(sys.stdin);
+sys.exit(any(s["queued"] or s["leased"] for s in d["suites"]))'; do
+        kill -0 $worker 2>/dev/null || break
+        sleep 0.01
+    done
+    until waits; do
+        kill -0 $worker 2>/dev/null || break
+        sleep 0.01
+    done
+    kill -TERM $worker
+    wait $worker
+    local found=$?
+    [ $found = 0 ] || fail "expected exit 0 after SIGTERM, found $found: $(cat worker.err)"
+    grep -q " 3 jobs" worker.err || fail "expected it to have run 3 jobs: $(cat worker.err)"
+}
 
-echo 1..4 >&3
+echo 1..5 >&3
 t others_planners_are_confined
 t a_secret_in_sight_is_refused
 t forbidden_namespaces_need_a_word
 t a_stopped_worker_hands_back
+t an_idle_worker_wakes_and_stops
 kill -TERM "$server"
 wait "$server"
 server=0

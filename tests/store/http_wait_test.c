@@ -1,0 +1,269 @@
+/*
+ * Claims that wait at a server over the embedded store.
+ *
+ * Goal: a waiting claim costs the writer next to nothing and is woken by work; a fence, a server
+ * that stops and a worker that is told to stop end it, and no job is leased to a claim that nobody
+ * waits for any more.
+ * Method: claims for a minute in threads of their own, which a test that takes minutes would show
+ * to hang; the store's own count of operations; and many races between work and a stop, after which
+ * every job must be queued or known to the worker.
+ */
+#include "base/check.h"
+#include "store/http_wire.h"
+#include "tests/store/http_stack.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+struct site {
+    struct store *behind;
+    struct store_server *server;
+    char socket_path[208];
+    char url[240];
+    atomic_bool stop;
+};
+
+static struct site site;
+
+static void site_start(void)
+{
+    static int serial;
+    struct error error;
+    char path[200];
+    snprintf(path, sizeof path, "%s/%d.db", support_directory(), serial++);
+    snprintf(site.socket_path, sizeof site.socket_path, "%s.s", path);
+    snprintf(site.url, sizeof site.url, "unix:%s", site.socket_path);
+    atomic_store(&site.stop, false);
+    EXPECT_OK(store_sqlite_open(path, NULL, &site.behind, &error), error);
+    EXPECT_OK(store_server_start(site.behind, support_listen(site.socket_path), NULL, &site.server,
+                                 &error),
+              error);
+}
+
+static void site_stop(void)
+{
+    store_server_stop(site.server);
+    site.behind->ops->close(site.behind);
+}
+
+static struct store *connect_worker(void)
+{
+    struct error error;
+    struct store *store = NULL;
+    const struct store_config config = {.stop = &site.stop};
+    EXPECT_OK(store_http_open(site.url, &config, &store, &error), error);
+    return store;
+}
+
+/* A claim for a minute in a thread of its own. */
+struct waiting {
+    struct store *store;
+    struct store_worker worker;
+    pthread_t thread;
+    enum status status;
+    struct error error;
+    struct job_lease lease;
+    uint32_t count;
+};
+
+static void *claim_long(void *context)
+{
+    struct waiting *waiting = context;
+    int64_t ttl_ms = 0;
+    waiting->status =
+        waiting->store->ops->claim(waiting->store, &waiting->worker, 1, HTTP_WAIT_MS_MAX,
+                                   &waiting->lease, &waiting->count, &ttl_ms, &waiting->error);
+    return NULL;
+}
+
+static void wait_begin(struct waiting *waiting, struct store *store, const char *worker_id)
+{
+    memset(waiting, 0, sizeof *waiting);
+    waiting->store = store;
+    waiting->worker = (struct store_worker){.pool = "bulk", .device = "cpu"};
+    snprintf(waiting->worker.worker_id, LIMIT_ID_BYTES, "%s", worker_id);
+    CHECK(pthread_create(&waiting->thread, NULL, claim_long, waiting) == 0);
+}
+
+static void wait_end(struct waiting *waiting)
+{
+    pthread_join(waiting->thread, NULL);
+}
+
+static struct store_stats stats_now(void)
+{
+    struct error error;
+    static struct store_stats stats;
+    EXPECT_OK(site.behind->ops->stats(site.behind, &stats, &error), error);
+    return stats;
+}
+
+/* Until `count` workers have a lease, which is to say that their claims have begun. */
+static void until_waiting(int64_t count)
+{
+    while (stats_now().workers_alive < count) {
+        sched_yield();
+    }
+}
+
+static void work_wakes_the_claim(void)
+{
+    enum { WORKERS = 20 };
+    static struct waiting waiting[WORKERS];
+    site_start();
+    struct store *store = connect_worker();
+    for (int i = 0; i < WORKERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        wait_begin(&waiting[i], store, name);
+    }
+    until_waiting(WORKERS);
+    int64_t before = stats_now().operations;
+    for (int i = 0; i < 3; i++) { /* slices in which the server looks after its waiting claims */
+        nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+    }
+    EXPECT(stats_now().operations - before < WORKERS);
+    submit_jobs(store, 0, WORKERS);
+    for (int i = 0; i < WORKERS; i++) {
+        wait_end(&waiting[i]);
+        EXPECT_OK(waiting[i].status, waiting[i].error);
+        EXPECT_INT(waiting[i].count, 1);
+    }
+    store->ops->close(store);
+    site_stop();
+}
+
+static void a_fence_ends_the_claim(void)
+{
+    static struct waiting waiting;
+    struct error error;
+    struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    site_start();
+    struct store *store = connect_worker();
+    wait_begin(&waiting, store, "w");
+    until_waiting(1);
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    wait_end(&waiting);
+    EXPECT_INT(waiting.status, STATUS_STALE);
+    submit_jobs(store, 0, 1);
+    const struct store_worker other = {.worker_id = "v", .pool = "bulk", .device = "cpu"};
+    EXPECT_OK(store->ops->claim(store, &other, 1, 0, &lease, &count, &ttl_ms, &error), error);
+    EXPECT_INT(count, 1);
+    store->ops->close(store);
+    site_stop();
+}
+
+static void a_stopping_server_ends_the_claim(void)
+{
+    static struct waiting waiting;
+    site_start();
+    struct store *store = connect_worker();
+    wait_begin(&waiting, store, "w");
+    until_waiting(1);
+    store_server_stop(site.server);
+    atomic_store(&site.stop, true); /* else it would be asked for again */
+    site.server = NULL;
+    wait_end(&waiting);
+    EXPECT_INT(waiting.count, 0);
+    store->ops->close(store);
+    site_stop();
+}
+
+static void a_stop_ends_the_claim(void)
+{
+    static struct waiting waiting;
+    struct error error;
+    struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    site_start();
+    struct store *store = connect_worker();
+    wait_begin(&waiting, store, "w");
+    until_waiting(1);
+    atomic_store(&site.stop, true);
+    wait_end(&waiting);
+    EXPECT_OK(waiting.status, waiting.error);
+    EXPECT_INT(waiting.count, 0);
+    submit_jobs(store, 0, 1);
+    EXPECT_OK(store->ops->worker_leases(store, "w", 0, &lease, 1, &count, &error), error);
+    EXPECT_INT(count, 0);
+    /* Told to stop or not: what does not wait is answered. */
+    EXPECT_OK(store->ops->claim(store, &waiting.worker, 1, 0, &lease, &count, &ttl_ms, &error),
+              error);
+    EXPECT_INT(count, 1);
+    store->ops->close(store);
+    site_stop();
+}
+
+static void wake_up(int number)
+{
+    (void)number;
+}
+
+/* Work and the stop come at the same time: whatever is leased is known to the worker. */
+static void no_job_is_lost_to_a_stop(void)
+{
+    enum { RACES = 60 };
+    static struct waiting waiting;
+    int taken = 0;
+    const struct store_worker next = {.worker_id = "next", .pool = "bulk", .device = "cpu"};
+    const struct sigaction action = {.sa_handler = wake_up};
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    site_start();
+    struct store *submitter = connect_to(site.url);
+    for (int race = 0; race < RACES; race++) {
+        struct error error;
+        struct job_lease lease;
+        uint32_t count = 0;
+        int64_t ttl_ms = 0;
+        char name[16];
+        atomic_store(&site.stop, false);
+        struct store *store = connect_worker();
+        snprintf(name, sizeof name, "w%d", race);
+        wait_begin(&waiting, store, name);
+        until_waiting(1);
+        if (race % 3 > 0) { /* as a signal does to a worker */
+            atomic_store(&site.stop, true);
+            pthread_kill(waiting.thread, SIGUSR1);
+        }
+        for (int i = 0; i < race % 3 * race * 10; i++) {
+            sched_yield();
+        }
+        submit_jobs(submitter, race, 1);
+        atomic_store(&site.stop, true);
+        wait_end(&waiting);
+        EXPECT_OK(waiting.status, waiting.error);
+        taken += (int)waiting.count;
+        EXPECT_OK(submitter->ops->worker_leases(submitter, name, 0, &lease, 1, &count, &error),
+                  error);
+        EXPECT_INT(count, waiting.count);
+        if (count == 0) { /* it is there for the next one */
+            EXPECT_OK(
+                submitter->ops->claim(submitter, &next, 1, 0, &lease, &count, &ttl_ms, &error),
+                error);
+            EXPECT_INT(count, 1);
+        }
+        EXPECT_OK(submitter->ops->worker_gone(submitter, name, &error), error);
+        int64_t cancelled = 0; /* the job comes back to nobody */
+        EXPECT_OK(submitter->ops->cancel(submitter, make_spec(race).suite_id, &cancelled, &error),
+                  error);
+        EXPECT_INT(cancelled, 1);
+        store->ops->close(store);
+    }
+    printf("# %d of %d jobs were faster than the stop\n", taken, RACES);
+    submitter->ops->close(submitter);
+    site_stop();
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(work_wakes_the_claim), TEST(a_fence_ends_the_claim),
+                    TEST(a_stopping_server_ends_the_claim), TEST(a_stop_ends_the_claim),
+                    TEST(no_job_is_lost_to_a_stop));
+}
