@@ -66,21 +66,84 @@ static enum status check_structure(const char *file, const char *text, size_t by
 /* ---- memory ---- */
 
 /* jansson drops bytes of a token or of a key that it has no memory for and goes on: what it then
- * returns, an error, a value or a text, is about something else. So its allocations are watched,
- * per thread. */
-static _Thread_local bool allocation_failed;
+ * returns, an error, a value or a text, is about something else; and where it dropped a closing
+ * quote, it reads and writes beyond the token. So while a text is read, the first allocation that
+ * fails gets a reserve, which is large enough for any token of the text, and the text ends there.
+ * It is handed out byte by byte, so that nothing comes after. */
+struct watch {
+    const char *text;
+    size_t bytes;
+    char *reserve;
+    size_t reserve_bytes;
+    bool failed;
+};
+
+/* The thread's; NULL outside jansson's longer calls. */
+static _Thread_local struct watch *watch;
 
 static void *watched_malloc(size_t bytes)
 {
     void *data = malloc(bytes);
-    allocation_failed = allocation_failed || data == NULL;
+
+    if (data == NULL && watch != NULL) {
+        if (!watch->failed && bytes <= watch->reserve_bytes) {
+            data = watch->reserve;
+        }
+        watch->failed = true;
+    }
     return data;
 }
 
-/* Before any thread could be inside jansson. */
-__attribute__((constructor)) static void watch_allocations(void)
+static void watched_free(void *data)
 {
-    json_set_alloc_funcs(watched_malloc, free);
+    if (watch == NULL || data != watch->reserve) {
+        free(data);
+    }
+}
+
+static size_t next_byte(void *out, size_t capacity, void *context)
+{
+    struct watch *from = context;
+
+    if (capacity == 0 || from->bytes == 0 || from->failed) {
+        return 0;
+    }
+    *(char *)out = *from->text++;
+    from->bytes--;
+    return 1;
+}
+
+/* Before any thread could be inside jansson. */
+__attribute__((constructor)) static void set_allocation(void)
+{
+    json_set_alloc_funcs(watched_malloc, watched_free);
+}
+
+/* NO_MEMORY, or OK with *value, NULL for a text that is not JSON. */
+static enum status parse(const char *text, size_t bytes, json_t **value, json_error_t *json_error)
+{
+    enum { SMALLEST_BYTES = 64 };
+    /* jansson doubles its buffer for tokens when it is full. */
+    size_t reserve_bytes = 2 * bytes + SMALLEST_BYTES;
+    struct watch from = {.text = text,
+                         .bytes = bytes,
+                         .reserve = malloc(reserve_bytes),
+                         .reserve_bytes = reserve_bytes};
+
+    if (from.reserve == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    watch = &from;
+    json_t *found =
+        json_load_callback(next_byte, &from, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, json_error);
+    if (from.failed) {
+        json_decref(found);
+        found = NULL;
+    }
+    watch = NULL;
+    free(from.reserve);
+    *value = found;
+    return from.failed ? STATUS_NO_MEMORY : STATUS_OK;
 }
 
 /* ---- texts and files ---- */
@@ -99,10 +162,8 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
     if (status != STATUS_OK) {
         return status;
     }
-    allocation_failed = false;
-    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &json_error);
-    if (allocation_failed) {
-        json_decref(value);
+    json_t *value = NULL;
+    if (parse(text, bytes, &value, &json_error) != STATUS_OK) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory while parsing", file);
     }
     if (value == NULL) {
@@ -525,9 +586,12 @@ enum status json_member_choice(const struct json_cursor *object, const char *key
 
 static char *dump(const json_t *value, size_t flags)
 {
-    allocation_failed = false;
+    struct watch writing = {.reserve = NULL}; /* here it does without */
+
+    watch = &writing;
     char *text = json_dumps(value, flags | JSON_REAL_PRECISION(17));
-    if (allocation_failed) {
+    watch = NULL;
+    if (writing.failed) {
         free(text);
         return NULL;
     }

@@ -21,7 +21,8 @@
 enum status artifacts_io_error(struct error *error, const char *what, const char *path)
 {
     int cause = errno;
-    return error_set(error, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(cause));
+    return error_set(error, cause == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "%s: cannot %s: %s",
+                     path, what, strerror(cause));
 }
 
 static enum status sync_directory(const char *path, struct error *error)

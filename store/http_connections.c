@@ -221,7 +221,7 @@ enum status http_connections_start(struct http_connections *list, int64_t watch_
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (reason != 0) {
         destroy(list);
-        return error_set(error, STATUS_IO, "cannot start the server's watchdog: %s",
+        return error_set(error, STATUS_NO_MEMORY, "cannot start the server's watchdog: %s",
                          strerror(reason));
     }
     return STATUS_OK;

@@ -217,7 +217,14 @@ static CURL *handle_take(struct http_transport *transport)
 
 static void handle_give(struct http_transport *transport, CURL *handle)
 {
-    curl_easy_reset(handle); /* forgets options, keeps the connection */
+    /* What belonged to the call; set_options says everything else anew. Not curl_easy_reset: it
+     * copies strings, and without memory for them leaves other options at nothing, and says
+     * nothing: the next call's body is never sent. */
+    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, NULL);
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, NULL);
+    curl_easy_setopt(handle, CURLOPT_READDATA, NULL);
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, NULL);
     pthread_mutex_lock(&transport->mutex);
     if (transport->idle_count < IDLE_HANDLES_MAX) {
         transport->idle[transport->idle_count++] = handle;
@@ -357,37 +364,26 @@ static CURLcode set_options(CURL *handle, struct exchange *exchange, const char 
     SET(CURLOPT_HTTPHEADER, headers);
     SET(CURLOPT_WRITEFUNCTION, take_reply);
     SET(CURLOPT_WRITEDATA, exchange);
-    if (call->reply_max > HTTP_JSON_BYTES_MAX) {
-        /* A large download may take long, as long as it moves. */
-        SET(CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_BYTES_PER_MS_MIN);
-        SET(CURLOPT_LOW_SPEED_TIME, (long)(HTTP_REQUEST_MS / 1000));
-    } else {
-        SET(CURLOPT_TIMEOUT_MS, (long)limit_ms);
-    }
-    if (call->stop != NULL) {
-        SET(CURLOPT_NOPROGRESS, 0L);
-        SET(CURLOPT_XFERINFOFUNCTION, ask_to_go_on);
-        SET(CURLOPT_XFERINFODATA, (void *)(uintptr_t)call->stop);
-    }
+    /* A large download may take long, as long as it moves. */
+    bool large = call->reply_max > HTTP_JSON_BYTES_MAX;
+    SET(CURLOPT_LOW_SPEED_LIMIT, large ? (long)HTTP_BYTES_PER_MS_MIN : 0L);
+    SET(CURLOPT_LOW_SPEED_TIME, large ? (long)(HTTP_REQUEST_MS / 1000) : 0L);
+    SET(CURLOPT_TIMEOUT_MS, large ? 0L : (long)limit_ms);
+    SET(CURLOPT_XFERINFOFUNCTION, ask_to_go_on);
+    SET(CURLOPT_XFERINFODATA, (void *)(uintptr_t)call->stop);
+    SET(CURLOPT_NOPROGRESS, call->stop == NULL ? 1L : 0L);
     if (unix_path[0] != '\0') {
         SET(CURLOPT_PROXY, "");
         SET(CURLOPT_UNIX_SOCKET_PATH, unix_path);
     }
-    if (call->body == NULL) {
-        if (strcmp(call->method, "GET") != 0) {
-            SET(CURLOPT_POST, 1L);
-            SET(CURLOPT_POSTFIELDSIZE, 0L);
-            SET(CURLOPT_POSTFIELDS, "");
-        }
+    if (call->body == NULL && strcmp(call->method, "GET") == 0) {
+        SET(CURLOPT_HTTPGET, 1L);
     } else {
-        SET(CURLOPT_POST, 1L);
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
-        if (call->once) {
-            SET(CURLOPT_READFUNCTION, give_body);
-            SET(CURLOPT_READDATA, exchange);
-        } else {
-            SET(CURLOPT_POSTFIELDS, call->body);
-        }
+        SET(CURLOPT_POSTFIELDS, call->body == NULL ? "" : call->once ? NULL : call->body);
+        SET(CURLOPT_POST, 1L);
+        SET(CURLOPT_READFUNCTION, give_body);
+        SET(CURLOPT_READDATA, exchange);
     }
     SET(CURLOPT_CUSTOMREQUEST, call->method);
     return code;

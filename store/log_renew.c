@@ -20,7 +20,8 @@ enum { CHUNK_BYTES = 1 << 20, NAME_BYTES = LIMIT_PATH_BYTES + PATH_MAX };
 static enum status io_error(struct error *error, const char *path, const char *what)
 {
     int cause = errno;
-    return error_set(error, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(cause));
+    return error_set(error, cause == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "%s: cannot %s: %s",
+                     path, what, strerror(cause));
 }
 
 /* The log is beside the file itself, not beside a link to it. */

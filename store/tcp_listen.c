@@ -112,7 +112,8 @@ enum status tcp_listen(const char *place, int *fd, struct tcp_place *out, struct
     }
     int reason = getaddrinfo(host, port, &hints, &addresses);
     if (reason != 0) {
-        return error_set(error, STATUS_IO, "cannot listen on %s: %s", place,
+        return error_set(error, reason == EAI_MEMORY ? STATUS_NO_MEMORY : STATUS_IO,
+                         "cannot listen on %s: %s", place,
                          reason == EAI_SYSTEM ? strerror(errno) : gai_strerror(reason));
     }
     int listening = -1;

@@ -182,8 +182,10 @@ static enum status read_text(const char *path, char **text, size_t *bytes, struc
     }
     close(fd);
     if (buffer == NULL || used < capacity) {
+        enum status status = buffer == NULL ? STATUS_NO_MEMORY : STATUS_IO;
         free(buffer);
-        return error_set(error, STATUS_IO, "%s: cannot read the tokens file", path);
+        return error_set(error, status, "%s: cannot read the tokens file%s", path,
+                         status == STATUS_NO_MEMORY ? ": out of memory" : "");
     }
     buffer[used] = '\0';
     *text = buffer;
