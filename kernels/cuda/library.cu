@@ -86,14 +86,24 @@ static bool take_all(void *handle, struct library_calls *c)
            take(handle, "cublasLtMatmulAlgoGetHeuristic", &c->heuristic);
 }
 
-/* Opens the library of the toolkit's major version that the module was built with. */
+/* Opens the library of the toolkit's major version that the module was built with: where the loader
+ * looks, else where the toolkit puts it, which loaders are often not told. */
 static void open_library(struct library *library)
 {
-    char name[64];
-    snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    library->handle_dl = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
+                                          "/usr/local/cuda/targets/x86_64-linux/lib/"};
+    char name[96];
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(name, sizeof name, "%slibcublasLt.so.%d", folders[i], CUBLAS_VER_MAJOR);
+        library->handle_dl = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (library->handle_dl != NULL) {
+            break;
+        }
+        if (i == 0) { /* the reason of the first is the one that helps */
+            snprintf(library->text, sizeof library->text, "%s", dlerror());
+        }
+    }
     if (library->handle_dl == NULL) {
-        snprintf(library->text, sizeof library->text, "%s", dlerror());
         return;
     }
     if (!take_all(library->handle_dl, &library->calls)) {

@@ -38,6 +38,12 @@ static int refuse(struct device_text *why, const char *sentence)
     return DEVICE_FAULT_INPUT;
 }
 
+/* The device is a thread's, and the caller may come on another one than opened the session. */
+static cudaError_t enter(const struct device_session *session)
+{
+    return cudaSetDevice((int)session->options.device);
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -93,6 +99,7 @@ static void close_session(struct device_session *session)
     if (session == NULL) {
         return;
     }
+    enter(session);
     if (session->stream != NULL) {
         cudaStreamSynchronize(session->stream);
     }
@@ -327,8 +334,8 @@ static int tick_start(struct device_session *session, struct device_text *why)
         return fault;
     }
     uint64_t start_ns = now_ns();
-    cudaError_t error = cudaSuccess;
-    if (session->load_pending) {
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess && session->load_pending) {
         error = cudaStreamWaitEvent(session->stream, session->loaded, 0);
         session->load_pending = false;
     }
@@ -377,13 +384,17 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
         return refuse(why, "no such page, or a tick is under way");
     }
     struct device_slot *record = &session->host_slots[session->options.slot_count];
+    cudaError_t error = enter(session);
+    if (error != cudaSuccess) {
+        return check(session, error, "making a page", why);
+    }
     record->active = 1;
     record->write_page = page;
     cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES, cudaMemcpyHostToDevice,
                     session->stream);
     session->stats.launches += module_plan_maker(session);
     session->stats.up_bytes += DEVICE_FRAME_BYTES;
-    cudaError_t error = cudaGetLastError();
+    error = cudaGetLastError();
     if (error == cudaSuccess) {
         error = cudaStreamSynchronize(session->stream);
     }
@@ -413,10 +424,12 @@ static int page_save(struct device_session *session, uint32_t page, void *memory
         return refuse(why, "no such page");
     }
     session->stats.down_bytes += memory_bytes(session);
-    return check(session,
-                 cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
-                                 memory_bytes(session), cudaMemcpyDeviceToHost, session->copies),
-                 "saving a page", why);
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
+                                memory_bytes(session), cudaMemcpyDeviceToHost, session->copies);
+    }
+    return check(session, error, "saving a page", why);
 }
 
 static int page_load(struct device_session *session, uint32_t page, const uint8_t *frame,
@@ -425,8 +438,11 @@ static int page_load(struct device_session *session, uint32_t page, const uint8_
     if (session->lost || page >= session->options.page_count) {
         return refuse(why, "no such page");
     }
-    cudaError_t error = cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES,
-                                        cudaMemcpyHostToDevice, session->copies);
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES,
+                                cudaMemcpyHostToDevice, session->copies);
+    }
     if (error == cudaSuccess) {
         error = cudaMemcpyAsync(page_at(session, page) + DEVICE_FRAME_BYTES, memory,
                                 memory_bytes(session), cudaMemcpyHostToDevice, session->copies);
