@@ -295,7 +295,7 @@ enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_ro
                             uint32_t *count, struct error *error)
 {
     static const uint32_t sets[] = {0, CPU_FLAG_AVX2, CPU_FLAG_AVX2 | CPU_FLAG_AVX512,
-                                    CPU_FLAG_ALL};
+                                    CPU_FLAG_ALL & ~CPU_FLAG_AMX, CPU_FLAG_ALL};
     struct bench bench = {.clock = clock, .rows = rows};
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -308,8 +308,8 @@ enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_ro
     for (uint32_t i = 0; i < COUNT_OF(sets); i++) {
         bench.flags = sets[i];
         if ((cpu_flags_detect() & sets[i]) == sets[i]) {
-            /* Tiles are for bf16 alone; their fp32 table is the AVX-512 one. */
-            if ((sets[i] & CPU_FLAG_AMX) == 0) {
+            /* Tiles and pairs are for bf16 alone; their fp32 table is the AVX-512 one. */
+            if ((sets[i] & CPU_FLAG_AVX512_BF16) == 0) {
                 bench_all(&bench, NN_FP32);
             }
             bench_all(&bench, NN_BF16);

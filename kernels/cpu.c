@@ -21,17 +21,24 @@ static bool tiles_allowed(void)
 #endif
 }
 
-/* Leaf 7 of cpuid: AMX-BF16 and AMX-TILE, and AVX512-BF16 in its first subleaf. */
+/* AVX512-BF16: leaf 7 of cpuid, first subleaf. */
+static bool pairs_present(void)
+{
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
+}
+
+/* AMX-BF16 and AMX-TILE: leaf 7 of cpuid. */
 static bool tiles_present(void)
 {
     unsigned a = 0;
     unsigned b = 0;
     unsigned c = 0;
     unsigned d = 0;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 22 & 1) == 0 || (d >> 24 & 1) == 0) {
-        return false;
-    }
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) != 0 && (d >> 24 & 1) != 0;
 }
 #endif
 
@@ -47,8 +54,11 @@ uint32_t cpu_flags_detect(void)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         flags |= CPU_FLAG_AVX512;
     }
-    if ((flags & CPU_FLAG_AVX512) != 0 && tiles_present() && tiles_allowed()) {
-        flags |= CPU_FLAG_AMX;
+    if ((flags & CPU_FLAG_AVX512) != 0 && pairs_present()) {
+        flags |= CPU_FLAG_AVX512_BF16;
+        if (tiles_present() && tiles_allowed()) {
+            flags |= CPU_FLAG_AMX;
+        }
     }
 #endif
     return flags;
@@ -58,6 +68,9 @@ const char *cpu_flags_name(uint32_t flags)
 {
     if (flags & CPU_FLAG_AMX) {
         return "amx";
+    }
+    if (flags & CPU_FLAG_AVX512_BF16) {
+        return "avx512bf16";
     }
     if (flags & CPU_FLAG_AVX512) {
         return "avx512";

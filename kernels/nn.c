@@ -18,6 +18,9 @@ void nn_kernels_init(struct nn_kernels *kernels, enum nn_precision precision, ui
     }
     if (flags & CPU_FLAG_AVX512) {
         nn_table_avx512(kernels, precision);
+        if (flags & CPU_FLAG_AVX512_BF16) {
+            nn_table_avx512bf16(kernels, precision);
+        }
         if (flags & CPU_FLAG_AMX) {
             nn_table_amx(kernels, precision);
         }

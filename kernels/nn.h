@@ -106,7 +106,7 @@ struct nn_counts {
 
 struct nn_kernels {
     enum nn_precision precision;
-    const char *name; /* "c", "avx2", "avx512", "amx" */
+    const char *name; /* "c", "avx2", "avx512", "avx512bf16", "amx" */
 
     /* Weights w[n][k] (float) into this table's order; bytes by packed_bytes. */
     size_t (*packed_bytes)(uint32_t n, uint32_t k);

@@ -14,11 +14,13 @@
 void nn_table_ref(struct nn_kernels *kernels, enum nn_precision precision);
 void nn_table_avx2(struct nn_kernels *kernels, enum nn_precision precision);
 void nn_table_avx512(struct nn_kernels *kernels, enum nn_precision precision);
+void nn_table_avx512bf16(struct nn_kernels *kernels, enum nn_precision precision);
 void nn_table_amx(struct nn_kernels *kernels, enum nn_precision precision);
 
 /* nn_peak_run of each. */
 double nn_peak_avx2(uint32_t rounds);
 double nn_peak_avx512(uint32_t rounds);
+double nn_peak_avx512bf16(uint32_t rounds);
 double nn_peak_amx(uint32_t rounds);
 
 enum {

@@ -28,6 +28,9 @@ double nn_peak_run(enum nn_precision precision, uint32_t flags, uint32_t rounds)
     if (precision == NN_BF16 && (flags & CPU_FLAG_AMX) && (flags & CPU_FLAG_AVX512)) {
         return nn_peak_amx(rounds);
     }
+    if (precision == NN_BF16 && (flags & CPU_FLAG_AVX512_BF16) && (flags & CPU_FLAG_AVX512)) {
+        return nn_peak_avx512bf16(rounds);
+    }
     if (flags & CPU_FLAG_AVX512) {
         return nn_peak_avx512(rounds);
     }

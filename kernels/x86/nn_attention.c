@@ -15,7 +15,7 @@ enum { HEAD_FLOATS = NN_TOKENS_MAX * NN_HEAD };
 struct head {
     _Alignas(64) float query[HEAD_FLOATS]; /* act [tokens][32] */
     float key[HEAD_FLOATS];                /* panels over tokens, each [32][width] */
-    float value[HEAD_FLOATS];              /* panels over the 32 columns, each [terms][width] */
+    float value[HEAD_FLOATS];              /* panels over the 32 columns, each of padded terms */
     float logits[PRODUCT_ROWS][NN_TOKENS_MAX];
     float weights[PRODUCT_ROWS][NN_TOKENS_MAX]; /* act, rows NN_TOKENS_MAX apart */
     float inverse[PRODUCT_ROWS];
@@ -49,11 +49,12 @@ NN_INLINE void load_keys(enum nn_precision precision, const struct nn_attention 
                 v16 x = v16_load(a->qkv + (size_t)t * 3 * a->width + a->width + offset + c);
                 v16_store(row + c, act_round(precision, rotary_turn(a, t, c, x)));
             }
-            for (uint32_t c = 0; c < NN_HEAD; c++) {
-                panel[c * width + j] = row[c];
+            for (uint32_t c = 0; c < NN_HEAD; c += 4) {
+                panel_store_one(precision, panel + panel_rows(precision, c) * width + j, width,
+                                row + c);
             }
         }
-        panel += width * NN_HEAD;
+        panel += width * panel_rows(precision, NN_HEAD);
     }
 }
 
@@ -64,13 +65,19 @@ NN_INLINE void load_values(enum nn_precision precision, const struct nn_attentio
     uint32_t width;
     for (uint32_t first = 0; first < NN_HEAD; first += width) {
         width = product_width(precision, NN_HEAD, first);
-        for (uint32_t t = 0; t < head->terms; t++, panel += width) {
-            const float *from = a->qkv + (size_t)t * 3 * a->width + 2 * a->width + offset + first;
+        for (uint32_t t = 0; t < head->padded; t += 4) {
+            float *row = panel + panel_rows(precision, t) * width;
             for (uint32_t c = 0; c < width; c += NN_LANES) {
-                v16 x = t < a->tokens ? v16_load(from + c) : v16_zero();
-                v16_store(panel + c, act_round(precision, x));
+                v16 terms[4];
+                for (uint32_t i = 0; i < 4; i++) {
+                    const float *from = a->qkv + (size_t)(t + i) * 3 * a->width + 2 * a->width;
+                    v16 x = t + i < a->tokens ? v16_load(from + offset + first + c) : v16_zero();
+                    terms[i] = act_round(precision, x);
+                }
+                panel_store(precision, row + c, width, terms);
             }
         }
+        panel += width * panel_rows(precision, head->padded);
     }
 }
 
@@ -111,8 +118,8 @@ NN_INLINE void attend_rows(enum nn_precision precision, const struct nn_attentio
     uint32_t width;
     for (uint32_t col = 0; col < head->padded; col += width) {
         width = product_width(precision, head->padded, col);
-        product_tile(precision, &logits, row, rows, head->key + (size_t)col * NN_HEAD, width,
-                     head->tile);
+        const float *keys = head->key + col * panel_rows(precision, NN_HEAD);
+        product_tile(precision, &logits, row, rows, keys, width, head->tile);
         for (uint32_t i = 0; i < rows; i++) {
             for (uint32_t j = 0; j < width; j += NN_LANES) {
                 v16 x = v16_load(head->tile + i * PRODUCT_COLUMNS + j);
@@ -125,8 +132,8 @@ NN_INLINE void attend_rows(enum nn_precision precision, const struct nn_attentio
     }
     for (uint32_t col = 0; col < NN_HEAD; col += width) {
         width = product_width(precision, NN_HEAD, col);
-        product_tile(precision, &values, 0, rows, head->value + (size_t)col * head->terms, width,
-                     head->tile);
+        const float *panel = head->value + col * panel_rows(precision, head->padded);
+        product_tile(precision, &values, 0, rows, panel, width, head->tile);
         for (uint32_t i = 0; i < rows; i++) {
             for (uint32_t j = 0; j < width; j += NN_LANES) {
                 v16 x = v16_load(head->tile + i * PRODUCT_COLUMNS + j);

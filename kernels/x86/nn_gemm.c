@@ -15,9 +15,14 @@ enum { VECTORS = 1 };
 #endif
 enum { STEP = VECTORS * NN_LANES };
 
-size_t NN_NAME(packed_bytes)(uint32_t n, uint32_t k)
+size_t NN_NAME(packed_bytes_fp32)(uint32_t n, uint32_t k)
 {
-    return (size_t)n * k * sizeof(float);
+    return n * panel_rows(NN_FP32, k) * sizeof(float);
+}
+
+size_t NN_NAME(packed_bytes_bf16)(uint32_t n, uint32_t k)
+{
+    return n * panel_rows(NN_BF16, k) * sizeof(float);
 }
 
 NN_INLINE void pack(enum nn_precision precision, const float *w, uint32_t n, uint32_t k, float *out)
@@ -25,17 +30,17 @@ NN_INLINE void pack(enum nn_precision precision, const float *w, uint32_t n, uin
     uint32_t width;
     for (uint32_t col = 0; col < n; col += width) {
         width = product_width(precision, n, col);
-        for (uint32_t i = 0; i < k; i++) {
+        for (uint32_t i = 0; i < k; i += NN_LANES) {
             for (uint32_t j = 0; j < width; j++) {
-                *out++ = w[(size_t)(col + j) * k + i];
+                float terms[NN_LANES];
+                v16_store(terms, act_round(precision, v16_load(w + (size_t)(col + j) * k + i)));
+                for (uint32_t q = 0; q < NN_LANES; q += 4) {
+                    panel_store_one(precision, out + panel_rows(precision, i + q) * width + j,
+                                    width, terms + q);
+                }
             }
         }
-    }
-    if (precision == NN_BF16) {
-        out -= (size_t)n * k;
-        for (size_t i = 0; i < (size_t)n * k; i += NN_LANES) {
-            v16_store(out + i, v16_round_bf16(v16_load(out + i)));
-        }
+        out += width * panel_rows(precision, k);
     }
 }
 
@@ -60,7 +65,7 @@ NN_INLINE void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32
                 }
             }
         }
-        b += (size_t)width * g->k;
+        b += width * panel_rows(precision, g->k);
     }
 }
 
@@ -89,7 +94,7 @@ NN_INLINE void conv3x3(enum nn_precision precision, const struct nn_conv *c, uin
                 }
             }
         }
-        b += (size_t)width * depth;
+        b += width * panel_rows(precision, depth);
     }
 }
 

@@ -8,7 +8,10 @@
 
 #include "kernels/nn_internal.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512BF16__)
+#include "kernels/x86/nn_lanes_avx512.h"
+#define NN_NAME(name) nn_##name##_avx512bf16
+#elif defined(__AVX512F__)
 #include "kernels/x86/nn_lanes_avx512.h"
 #define NN_NAME(name) nn_##name##_avx512
 #elif defined(__AVX2__)

@@ -279,6 +279,33 @@ static inline void v16_store_bf16(uint16_t *p, v16 x)
 }
 #endif
 
+#if defined(__AVX512BF16__)
+/* Two bfloat16 to a word. v16_dot_pairs adds the product of the high halves, then that of the low
+ * ones, each rounded to float and denormals flushed whatever MXCSR says: two links of a chain. */
+static inline v16 v16_dot_pairs(v16 a, v16 b, v16 sum)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
+                            (__m512bh)_mm512_castps_si512(b));
+}
+
+/* Floats that are bfloat16 already. */
+static inline v16 v16_pair(v16 high, v16 low)
+{
+    w16 bits = _mm512_srli_epi32(_mm512_castps_si512(low), 16);
+    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(high), bits));
+}
+
+/* 32 terms k, .. as pairs (k, k + 2), (k + 1, k + 3), (k + 4, k + 6), .., the first one high. */
+static inline v16 v16_load_pairs(const uint16_t *p)
+{
+    const w16 order =
+        _mm512_setr_epi32(0x00000002, 0x00010003, 0x00040006, 0x00050007, 0x0008000A, 0x0009000B,
+                          0x000C000E, 0x000D000F, 0x00100012, 0x00110013, 0x00140016, 0x00150017,
+                          0x0018001A, 0x0019001B, 0x001C001E, 0x001D001F);
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, _mm512_loadu_si512(p)));
+}
+#endif
+
 static inline void v16_store_bf16_part(uint16_t *p, v16 x, uint32_t count)
 {
     _mm512_mask_cvtepi32_storeu_epi16(p, lanes_mask(count), v16_to_bf16(x));

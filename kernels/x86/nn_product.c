@@ -1,8 +1,8 @@
 /*
- * Products in registers, compiled for AVX2 and for AVX-512. NN_FP32: one fused chain per output.
- * NN_BF16: blocks of 32 terms in an even and an odd chain, as TDPBF16PS sums them, with denormals
- * flushed by MXCSR while the block runs; the mode is set around a call that is not inlined, so that
- * no other arithmetic runs under it.
+ * Products in registers, compiled for AVX2, AVX-512 and AVX-512 with products of bfloat16 pairs.
+ * NN_FP32: one fused chain per output. NN_BF16: blocks of 32 terms in an even and an odd chain, as
+ * TDPBF16PS sums them, with denormals flushed by MXCSR while the block runs; the mode is set around
+ * a call that is not inlined, so that no other arithmetic runs under it.
  */
 #include "kernels/x86/nn_product.h"
 
@@ -12,6 +12,34 @@
 enum { VECTORS_FP32 = 4, VECTORS_BF16 = 2 };
 #else
 enum { VECTORS_FP32 = 1, VECTORS_BF16 = 1 };
+#endif
+
+/* 32 terms of a row, one or two to a word, and what is added to a chain for a word of each side. */
+#if defined(__AVX512BF16__)
+enum { BLOCK_WORDS = NN_BLOCK / 2 };
+
+NN_INLINE void load_terms(const uint16_t *row, float words[BLOCK_WORDS])
+{
+    v16_store(words, v16_load_pairs(row));
+}
+
+NN_INLINE v16 add_terms(v16 a, v16 b, v16 chain)
+{
+    return v16_dot_pairs(a, b, chain);
+}
+#else
+enum { BLOCK_WORDS = NN_BLOCK };
+
+NN_INLINE void load_terms(const uint16_t *row, float words[BLOCK_WORDS])
+{
+    v16_store(words, v16_load_bf16(row));
+    v16_store(words + 16, v16_load_bf16(row + 16));
+}
+
+NN_INLINE v16 add_terms(v16 a, v16 b, v16 chain)
+{
+    return v16_fma(a, b, chain);
+}
 #endif
 
 NN_INLINE void tile_fp32(const struct product *p, size_t first, const float *b, float *tile,
@@ -47,8 +75,9 @@ NN_INLINE void tile_fp32(const struct product *p, size_t first, const float *b, 
     }
 }
 
-/* One block of 32 terms: a[rows][32] floats, b[32][16 vectors]; adds to the tile. */
-NN_INLINE void block_bf16(const float a[][NN_BLOCK], const float *b, float *tile, const int rows,
+/* One block of 32 terms; a[rows][..] as load_terms leaves it, b the block's rows of the panel; adds
+ * to the tile. Each turn of the loop takes one row of the panel for either chain. */
+NN_INLINE void block_bf16(const float a[][BLOCK_WORDS], const float *b, float *tile, const int rows,
                           const int vectors)
 {
     v16 even[PRODUCT_ROWS][VECTORS_BF16];
@@ -59,13 +88,13 @@ NN_INLINE void block_bf16(const float a[][NN_BLOCK], const float *b, float *tile
             odd[i][j] = v16_zero();
         }
     }
-    for (int k = 0; k < NN_BLOCK; k += 2, b += 32 * vectors) {
+    for (int k = 0; k < BLOCK_WORDS; k += 2, b += 32 * vectors) {
         for (int j = 0; j < vectors; j++) {
             v16 w0 = v16_load(b + 16 * j);
             v16 w1 = v16_load(b + 16 * (vectors + j));
             for (int i = 0; i < rows; i++) {
-                even[i][j] = v16_fma(v16_set1(a[i][k]), w0, even[i][j]);
-                odd[i][j] = v16_fma(v16_set1(a[i][k + 1]), w1, odd[i][j]);
+                even[i][j] = add_terms(v16_set1(a[i][k]), w0, even[i][j]);
+                odd[i][j] = add_terms(v16_set1(a[i][k + 1]), w1, odd[i][j]);
             }
         }
     }
@@ -88,12 +117,10 @@ NN_INLINE void tile_bf16(const struct product *p, size_t first, const float *b, 
     for (uint32_t s = 0; s < p->count; s++) {
         const struct segment *segment = &p->segments[s];
         const uint16_t *a = (const uint16_t *)segment->base + first * segment->stride;
-        for (uint32_t k = 0; k < segment->length; k += NN_BLOCK, b += NN_BLOCK * 16 * vectors) {
-            float terms[PRODUCT_ROWS][NN_BLOCK];
+        for (uint32_t k = 0; k < segment->length; k += NN_BLOCK, b += BLOCK_WORDS * 16 * vectors) {
+            float terms[PRODUCT_ROWS][BLOCK_WORDS];
             for (int i = 0; i < rows; i++) {
-                const uint16_t *row = a + (size_t)i * segment->stride + k;
-                v16_store(terms[i], v16_load_bf16(row));
-                v16_store(terms[i] + 16, v16_load_bf16(row + 16));
+                load_terms(a + (size_t)i * segment->stride + k, terms[i]);
             }
             block_bf16(terms, b, tile, rows, vectors);
         }

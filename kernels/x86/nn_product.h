@@ -4,12 +4,16 @@
  * matrix, one per tap and input for a convolution, which so reads its map in place).
  *
  * Panels: columns are packed `product_panel` at a time (the last may be narrower), each [k][width]
- * floats, already rounded to the activation type.
+ * floats, already rounded to the activation type. Where the processor multiplies pairs of bfloat16,
+ * a panel is [k / 2][width] words instead: terms (4 i, 4 i + 2) in row 2 i and (4 i + 1, 4 i + 3)
+ * in row 2 i + 1, so that a row belongs to one of the two chains of a block.
  */
 #ifndef SWERVE_KERNELS_X86_NN_PRODUCT_H
 #define SWERVE_KERNELS_X86_NN_PRODUCT_H
 
 #include "kernels/x86/nn_lanes.h"
+
+#include <string.h>
 
 #if defined(__AVX2__)
 
@@ -46,6 +50,55 @@ NN_INLINE uint32_t product_width(enum nn_precision precision, uint32_t columns, 
 {
     uint32_t panel = product_panel(precision);
     return columns - col < panel ? columns - col : panel;
+}
+
+/* Rows of a panel of k terms. */
+NN_INLINE size_t panel_rows(enum nn_precision precision, uint32_t k)
+{
+#if defined(__AVX512BF16__)
+    return precision == NN_BF16 ? k / 2 : k;
+#else
+    (void)precision;
+    return k;
+#endif
+}
+
+/* Four terms (rounded; the first at a multiple of 4) of 16 columns, and of one; `panel` is at their
+ * first row and column. */
+NN_INLINE void panel_store(enum nn_precision precision, float *panel, uint32_t width,
+                           const v16 terms[4])
+{
+#if defined(__AVX512BF16__)
+    if (precision == NN_BF16) {
+        v16_store(panel, v16_pair(terms[0], terms[2]));
+        v16_store(panel + width, v16_pair(terms[1], terms[3]));
+        return;
+    }
+#endif
+    (void)precision;
+    for (uint32_t i = 0; i < 4; i++) {
+        v16_store(panel + (size_t)i * width, terms[i]);
+    }
+}
+
+NN_INLINE void panel_store_one(enum nn_precision precision, float *panel, uint32_t width,
+                               const float terms[4])
+{
+#if defined(__AVX512BF16__)
+    if (precision == NN_BF16) {
+        uint32_t bits[4];
+        memcpy(bits, terms, sizeof bits);
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t pair = bits[i] | bits[i + 2] >> 16;
+            memcpy(panel + (size_t)i * width, &pair, sizeof pair);
+        }
+        return;
+    }
+#endif
+    (void)precision;
+    for (uint32_t i = 0; i < 4; i++) {
+        panel[(size_t)i * width] = terms[i];
+    }
 }
 
 /* Rows of one tile: what the registers hold. */

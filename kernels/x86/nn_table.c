@@ -6,12 +6,14 @@
 void NN_NAME(table)(struct nn_kernels *kernels, enum nn_precision precision)
 {
     bool bf16 = precision == NN_BF16;
-#if defined(__AVX512F__)
+#if defined(__AVX512BF16__)
+    kernels->name = "avx512bf16";
+#elif defined(__AVX512F__)
     kernels->name = "avx512";
 #else
     kernels->name = "avx2";
 #endif
-    kernels->packed_bytes = NN_NAME(packed_bytes);
+    kernels->packed_bytes = bf16 ? NN_NAME(packed_bytes_bf16) : NN_NAME(packed_bytes_fp32);
     kernels->pack = bf16 ? NN_NAME(pack_bf16) : NN_NAME(pack_fp32);
     kernels->gemm = bf16 ? NN_NAME(gemm_bf16) : NN_NAME(gemm_fp32);
     kernels->conv3x3 = bf16 ? NN_NAME(conv3x3_bf16) : NN_NAME(conv3x3_fp32);

@@ -9,7 +9,8 @@
 
 #if defined(__AVX2__)
 
-size_t NN_NAME(packed_bytes)(uint32_t n, uint32_t k);
+size_t NN_NAME(packed_bytes_fp32)(uint32_t n, uint32_t k);
+size_t NN_NAME(packed_bytes_bf16)(uint32_t n, uint32_t k);
 void NN_NAME(pack_fp32)(const float *w, uint32_t n, uint32_t k, void *out);
 void NN_NAME(pack_bf16)(const float *w, uint32_t n, uint32_t k, void *out);
 void NN_NAME(gemm_fp32)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);

@@ -26,6 +26,7 @@ struct variant {
 static const struct variant variants[] = {
     {"avx2", CPU_FLAG_AVX2, CPU_FLAG_AVX2},
     {"avx512", CPU_FLAG_AVX2 | CPU_FLAG_AVX512, CPU_FLAG_AVX2 | CPU_FLAG_AVX512},
+    {"avx512bf16", CPU_FLAG_ALL & ~CPU_FLAG_AMX, CPU_FLAG_ALL & ~CPU_FLAG_AMX},
     {"amx", CPU_FLAG_ALL, CPU_FLAG_ALL},
 };
 
