@@ -193,7 +193,8 @@ struct device_ops {
 
     /* K/V of a page [memory_bytes] to the host or, with its frame, back, on a stream of their own
      * beside a running tick that does not use the page. Both return at once; the buffers may be
-     * used again after page_wait. */
+     * used again after page_wait. Later calls see them done: ticks and page_make may write the page
+     * that is being saved and read the one that is being loaded. */
     size_t (*memory_bytes)(const struct device_session *session);
     int (*page_save)(struct device_session *session, uint32_t page, void *memory,
                      struct device_text *why);

@@ -44,6 +44,15 @@ static cudaError_t enter(const struct device_session *session)
     return cudaSetDevice((int)session->options.device);
 }
 
+/* What is queued on the ticks' stream from now on comes after the copies of pages so far: it may
+ * read a page that is being loaded, or write over one that is being saved. */
+static cudaError_t follow_copies(struct device_session *session)
+{
+    bool pending = session->copy_pending;
+    session->copy_pending = false;
+    return pending ? cudaStreamWaitEvent(session->stream, session->copied, 0) : cudaSuccess;
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -109,8 +118,8 @@ static void close_session(struct device_session *session)
     if (session->graph != NULL) {
         cudaGraphExecDestroy(session->graph);
     }
-    if (session->loaded != NULL) {
-        cudaEventDestroy(session->loaded);
+    if (session->copied != NULL) {
+        cudaEventDestroy(session->copied);
     }
     if (session->copies != NULL) {
         cudaStreamDestroy(session->copies);
@@ -222,7 +231,7 @@ static int warm_up(struct device_session *session, struct device_text *why)
         error = cudaStreamCreateWithFlags(&session->copies, cudaStreamNonBlocking);
     }
     if (error == cudaSuccess) {
-        error = cudaEventCreateWithFlags(&session->loaded, cudaEventDisableTiming);
+        error = cudaEventCreateWithFlags(&session->copied, cudaEventDisableTiming);
     }
     if (error == cudaSuccess) {
         /* Weights and cleared buffers were copied on the default stream, which this one ignores. */
@@ -335,9 +344,8 @@ static int tick_start(struct device_session *session, struct device_text *why)
     }
     uint64_t start_ns = now_ns();
     cudaError_t error = enter(session);
-    if (error == cudaSuccess && session->load_pending) {
-        error = cudaStreamWaitEvent(session->stream, session->loaded, 0);
-        session->load_pending = false;
+    if (error == cudaSuccess) {
+        error = follow_copies(session);
     }
     if (error == cudaSuccess && session->graph != NULL) {
         error = cudaGraphLaunch(session->graph, session->stream);
@@ -385,6 +393,9 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
     }
     struct device_slot *record = &session->host_slots[session->options.slot_count];
     cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = follow_copies(session);
+    }
     if (error != cudaSuccess) {
         return check(session, error, "making a page", why);
     }
@@ -416,6 +427,13 @@ static void host_free(void *memory)
     cudaFreeHost(memory);
 }
 
+/* Marks the end of the copies of a page. */
+static cudaError_t record_copies(struct device_session *session)
+{
+    session->copy_pending = true;
+    return cudaEventRecord(session->copied, session->copies);
+}
+
 /* A page that a finished tick wrote needs no event: tick_finish has waited for it. */
 static int page_save(struct device_session *session, uint32_t page, void *memory,
                      struct device_text *why)
@@ -428,6 +446,9 @@ static int page_save(struct device_session *session, uint32_t page, void *memory
     if (error == cudaSuccess) {
         error = cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
                                 memory_bytes(session), cudaMemcpyDeviceToHost, session->copies);
+    }
+    if (error == cudaSuccess) {
+        error = record_copies(session);
     }
     return check(session, error, "saving a page", why);
 }
@@ -448,8 +469,7 @@ static int page_load(struct device_session *session, uint32_t page, const uint8_
                                 memory_bytes(session), cudaMemcpyHostToDevice, session->copies);
     }
     if (error == cudaSuccess) {
-        error = cudaEventRecord(session->loaded, session->copies);
-        session->load_pending = true;
+        error = record_copies(session);
     }
     session->stats.up_bytes += DEVICE_FRAME_BYTES + memory_bytes(session);
     return check(session, error, "loading a page", why);
