@@ -54,7 +54,7 @@ struct page_pool {
     uint32_t hot_count;    /* pages with hot references */
     uint32_t parked_count; /* pages with cold references */
     uint64_t next_serial;
-    uint32_t buffer_count; /* of the backing's: in use until the next wait */
+    uint32_t buffer_count;              /* of the backing's: in use until the next wait */
     uint32_t leaving[PAGE_BUFFERS_MAX]; /* by buffer: the page that leaves through it, or NONE */
     struct page_stats stats;
 };

@@ -102,9 +102,8 @@ static void open_store(struct library *library)
         !library_store_folder(folder)) {
         return;
     }
-    const char *warned =
-        library_store_open(&library->store, folder, properties.name, library->calls.version(),
-                           warning, sizeof warning);
+    const char *warned = library_store_open(&library->store, folder, properties.name,
+                                            library->calls.version(), warning, sizeof warning);
     if (warned != NULL) {
         size_t used = strlen(library->text);
         snprintf(library->text + used, sizeof library->text - used, "; %.200s", warned);
@@ -258,9 +257,12 @@ static bool choose(struct library *library, struct library_plan *plan)
 /* The algorithm that was kept for the shape, if the library still takes it; else its choice. */
 static bool recall_or_choose(struct library *library, struct library_plan *plan)
 {
-    const struct library_shape shape = {(uint32_t)plan->type, (uint32_t)plan->epilogue,
-                                        plan->m,              plan->n,
-                                        plan->k,              plan->lda,
+    const struct library_shape shape = {(uint32_t)plan->type,
+                                        (uint32_t)plan->epilogue,
+                                        plan->m,
+                                        plan->n,
+                                        plan->k,
+                                        plan->lda,
                                         plan->ldc};
     static_assert(sizeof plan->algorithm == STORE_ALGORITHM_BYTES, "kept as it is");
     cublasLtMatmulHeuristicResult_t result = {};

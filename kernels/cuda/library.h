@@ -4,8 +4,9 @@
  *
  * For every shape an algorithm is chosen once, without a split of k, and kept, in a file too
  * (library_store.h), so that every process of a user on the same GPU and library has the same; the
- * choice is asked of the library with a fixed workspace and no other condition. A product that the library has no algorithm for runs on
- * gpu_gemm_launch, from the first time on. Results of the two differ in bits.
+ * choice is asked of the library with a fixed workspace and no other condition. A product that the
+ * library has no algorithm for runs on gpu_gemm_launch, from the first time on. Results of the two
+ * differ in bits.
  */
 #ifndef SWERVE_KERNELS_CUDA_LIBRARY_H
 #define SWERVE_KERNELS_CUDA_LIBRARY_H

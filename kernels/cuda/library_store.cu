@@ -10,7 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 320, HEAD_BYTES = 400, FILE_BYTES = HEAD_BYTES + LINE_BYTES * STORE_ENTRIES_MAX };
+enum {
+    LINE_BYTES = 320,
+    HEAD_BYTES = 400,
+    FILE_BYTES = HEAD_BYTES + LINE_BYTES * STORE_ENTRIES_MAX
+};
 
 /* FNV-1a of 64 bits: finds damage, not malice. */
 static uint64_t sum_of(const char *text, size_t bytes)
@@ -86,8 +90,13 @@ static bool take_entry(struct library_store *store, const char **at)
     }
     auto *entry = &store->entry[store->count];
     *entry = {};
-    entry->shape = {(uint32_t)number[0], (uint32_t)number[1], (uint32_t)number[2],
-                    (uint32_t)number[3], (uint32_t)number[4], number[5], number[6]};
+    entry->shape = {(uint32_t)number[0],
+                    (uint32_t)number[1],
+                    (uint32_t)number[2],
+                    (uint32_t)number[3],
+                    (uint32_t)number[4],
+                    number[5],
+                    number[6]};
     store->count++;
     return take_bytes(at, entry->algorithm, sizeof entry->algorithm);
 }
@@ -231,10 +240,11 @@ extern "C" bool library_store_save(struct library_store *store)
         return false;
     }
     size_t used = write_entries(store, text, (size_t)write_head(store, text, FILE_BYTES));
-    used += (size_t)snprintf(text + used, 32, "sum %016llx\n",
-                             (unsigned long long)sum_of(text, used));
+    used +=
+        (size_t)snprintf(text + used, 32, "sum %016llx\n", (unsigned long long)sum_of(text, used));
     make_folder(store->path);
-    /* Another process may write its own at the same time: whoever is last has written a whole one. */
+    /* Another process may write its own at the same time: whoever is last has written a whole one.
+     */
     snprintf(temporary, sizeof temporary, "%s.%ld", store->path, (long)getpid());
     FILE *file = fopen(temporary, "wb");
     bool written = file != NULL && fwrite(text, 1, used, file) == used;

@@ -14,7 +14,7 @@
 
 enum {
     REPEATS = 5,
-    PEAK_SIDE = GPU_EMULATED ? 64 : 8192, /* of the product that shows the ceiling */
+    PEAK_SIDE = GPU_EMULATED ? 64 : 8192,          /* of the product that shows the ceiling */
     COPY_BYTES = GPU_EMULATED ? 1 << 16 : 1 << 30, /* of the copy: well beyond any cache */
 };
 

@@ -249,7 +249,8 @@ static void measure_fanout(void)
     figure("independent rollouts: pages", (double)alone.pages, "pages");
     figure("branches, memory of independent rollouts over theirs",
            (double)alone.pages / (double)shared.pages, "ratio");
-    check("branches share their past", shared.pages <= 2 * (branches + 2) + model->config.window, "");
+    check("branches share their past", shared.pages <= 2 * (branches + 2) + model->config.window,
+          "");
 }
 
 /* ---- sessions: the device alone ---- */

@@ -743,6 +743,6 @@ int main(void)
                     TEST(the_longest_parked_goes_first_and_only_when_memory_is_short),
                     TEST(a_lost_page_costs_only_the_rollouts_that_need_it),
                     TEST(a_pool_that_cannot_hold_its_slots_is_refused),
-                    TEST(pages_move_with_what_lies_elsewhere),
-                    TEST(pages_leave_in_their_own_time), TEST(breaking_the_rules_aborts));
+                    TEST(pages_move_with_what_lies_elsewhere), TEST(pages_leave_in_their_own_time),
+                    TEST(breaking_the_rules_aborts));
 }

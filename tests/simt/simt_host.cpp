@@ -262,8 +262,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     if (!kind_fits(to, from, kind)) {
         return bad(SIMT_API, "a copy's pointers are not of the kind that it names");
     }
-    bool pageable = (!simt_is_device(to) && !is_pinned(to)) ||
-                    (!simt_is_device(from) && !is_pinned(from));
+    bool pageable =
+        (!simt_is_device(to) && !is_pinned(to)) || (!simt_is_device(from) && !is_pinned(from));
     if (stream != nullptr && stream->capture != nullptr && pageable &&
         simt_capture_forbids("a copy of pageable memory")) {
         return cudaErrorStreamCaptureUnsupported;
@@ -299,9 +299,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
     }
     const char *bytes_of = (const char *)from;
     auto staged = std::make_shared<std::vector<char>>(bytes_of, bytes_of + bytes);
-    return queue(nullptr, [=]() {
-        copy_now((char *)to, bytes, staged->data(), bytes, bytes, 1);
-    });
+    return queue(nullptr, [=]() { copy_now((char *)to, bytes, staged->data(), bytes, bytes, 1); });
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)

@@ -60,9 +60,9 @@ struct simt_block {
     unsigned threads, warps, alive;
     unsigned char *dynamic;
     size_t static_bytes; /* of the shared objects that this block declared so far */
-    uint32_t run;       /* number of this block over all launches */
-    uint32_t first_run; /* of this launch */
-    uint32_t clock;     /* highest of any thread */
+    uint32_t run;        /* number of this block over all launches */
+    uint32_t first_run;  /* of this launch */
+    uint32_t clock;      /* highest of any thread */
     /* seen[w][v]: what warp v did before this clock, warp w knows to be done. */
     uint32_t seen[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
     uint32_t seen_all[SIMT_WARPS_MAX]; /* the least over all v but w */
