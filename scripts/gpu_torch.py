@@ -241,6 +241,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("gpu_torch.py: PyTorch sees no GPU")
     torch.set_default_device("cuda")
+    torch._dynamo.config.recompile_limit = 64  # layers share programs; where they cannot, none may fall back
     Block.heads_of = staticmethod(fused)
     if not options.no_scale:
         full_scale(may_compile(options))
