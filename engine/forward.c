@@ -283,6 +283,8 @@ static size_t carve_all(struct workspace *w)
     w->ada = carve(w, &used, steps * 6 * d * sizeof(float));
     w->final = carve(w, &used, steps * 2 * d * sizeof(float));
     w->table = carve(w, &used, config->layers * 6 * d * sizeof(float));
+    w->moved_sums = carve(w, &used, sizeof *w->moved_sums);
+    w->moved = carve(w, &used, FRAME_BEV_BYTES);
     w->cosine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
     w->sine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
     w->tokens = carve(w, &used, TOKENS * d * sizeof(float));

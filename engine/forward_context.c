@@ -216,7 +216,7 @@ static void bev_context_line(struct workspace *w, struct part_space *p, uint32_t
     float geometry[WINDOW_SIDE][CONTEXT_GEOMETRY_CHANNELS];
     float geometry_act[WINDOW_SIDE][CONTEXT_GEOMETRY_CHANNELS]; /* room for either type */
     const struct past_line past[2] = {past_bev(w, 0, row), past_bev(w, 1, row)};
-    const uint8_t *layout = w->input->layout_bev + (size_t)row * WINDOW_SIDE * FRAME_BEV_CHANNELS;
+    const uint8_t *given = w->given + (size_t)row * WINDOW_SIDE * FRAME_BEV_CHANNELS;
     size_t at = map_at(p, 0, row, 0, CONTEXT_BEV_CHANNELS);
     bev_geometry(w, row, past, geometry);
     w->kernels->to_act(geometry[0], geometry_act, WINDOW_SIDE * CONTEXT_GEOMETRY_CHANNELS);
@@ -236,7 +236,7 @@ static void bev_context_line(struct workspace *w, struct part_space *p, uint32_t
         } else {
             memset(to + CONTEXT_BEFORE * act, 0, CONTEXT_BEFORE_CHANNELS * act);
         }
-        forward_bytes(w, layout + byte, FRAME_BEV_CHANNELS, p->context, at + CONTEXT_LAYOUT);
+        forward_bytes(w, given + byte, FRAME_BEV_CHANNELS, p->context, at + CONTEXT_LAYOUT);
         memcpy(to + CONTEXT_GEOMETRY * act,
                (const uint8_t *)geometry_act + col * CONTEXT_GEOMETRY_CHANNELS * act,
                CONTEXT_GEOMETRY_CHANNELS * act);
@@ -247,28 +247,6 @@ static void base_values(const struct workspace *w, const uint8_t *bytes, uint32_
 {
     for (uint32_t i = 0; i < count; i++) {
         out[i] = w->act_fp32[bytes[i]];
-    }
-}
-
-static void bev_base_line(struct workspace *w, struct part_space *p, uint32_t row)
-{
-    static const uint8_t empty[FRAME_BEV_CHANNELS] = {[FRAME_VELOCITY] = 128, 128};
-    const struct past_line past = past_bev(w, 0, row);
-    size_t first = (size_t)row * WINDOW_SIDE * FRAME_BEV_CHANNELS;
-    const uint8_t *layout = w->input->layout_bev + first;
-    float *base = p->base + first;
-    if (w->input->degree == LAYOUT_AGENTS) {
-        base_values(w, layout, WINDOW_SIDE * FRAME_BEV_CHANNELS, base);
-        return;
-    }
-    for (int32_t col = 0; col < WINDOW_SIDE; col++) {
-        int32_t at = col * FRAME_BEV_CHANNELS;
-        base_values(w, past_has(&past, col) ? past.line + at : empty, FRAME_BEV_CHANNELS,
-                    base + at);
-        if (w->input->degree == LAYOUT_MAP) {
-            base_values(w, layout + at + FRAME_DRIVABLE, FRAME_VELOCITY - FRAME_DRIVABLE,
-                        base + at + FRAME_DRIVABLE);
-        }
     }
 }
 
@@ -332,7 +310,7 @@ static void context_rows(struct workspace *w, struct part_space *p, uint32_t ima
         size_t element = ((size_t)image * p->rows + row) * count;
         if (p == &w->part[PART_BEV]) {
             bev_context_line(w, p, row);
-            bev_base_line(w, p, row);
+            base_values(w, w->given + element, count, p->base + element);
         } else {
             camera_line(w, p, image, row);
         }
@@ -363,6 +341,11 @@ static void ctx_rows(struct workspace *w, struct part_space *p, uint32_t image, 
 
 void forward_context(struct workspace *w)
 {
+    w->given = w->input->layout_bev;
+    if (w->input->degree != LAYOUT_AGENTS) {
+        moved_frame(w->input, w->moved_sums, w->moved);
+        w->given = w->moved;
+    }
     forward_rows(w, context_rows);
     forward_mark_phase(w, "context");
     forward_rows(w, ctx_rows);

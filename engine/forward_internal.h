@@ -10,6 +10,7 @@
 
 #include "engine/forward.h"
 #include "engine/model_internal.h"
+#include "engine/moved.h"
 #include "engine/threads.h"
 
 enum {
@@ -57,6 +58,10 @@ struct workspace {
     float *final; /* [steps][2 d] */
     float *table; /* [layers][6 d] of the present step: T */
 
+    /* The moved frame. */
+    struct moved_sums *moved_sums;
+    uint8_t *moved; /* [FRAME_BEV_BYTES] */
+
     /* Tokens. */
     float *cosine; /* [216][16] */
     float *sine;
@@ -71,6 +76,7 @@ struct workspace {
     /* Of the present tick and step. */
     const struct forward_input *input;
     struct forward_output *output;
+    const uint8_t *given; /* [FRAME_BEV_BYTES]: what stands in the BEV context's layout slot */
     const uint8_t *frame; /* forward_memory: the frame and where its K/V go */
     uint8_t *memory;
     uint32_t step;

@@ -24,13 +24,13 @@ import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from torch import Tensor  # noqa: E402
 
-from data import AGENTS, MAP, Clip, Page, Shard, Stream, batch_tick  # noqa: E402
+from data import AGENTS, MAP, NONE, Clip, Page, Shard, Stream, batch_tick  # noqa: E402
 from export import read_model  # noqa: E402
 from model import BEV, CAM, CAM_COLS, CAM_ROWS, CAMERAS, SIDE, quantise  # noqa: E402
 from noise import BEV_COUNT, philox_noise  # noqa: E402
 
 STRIDE = 61
-DEGREES = {"agents": AGENTS, "map": MAP}
+DEGREES = {"agents": AGENTS, "map": MAP, "none": NONE}
 
 
 class Account:
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--ticks", type=int, default=50)
     parser.add_argument("--clips", type=int, default=4, help="of each shard")
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--degrees", default="agents,map")
+    parser.add_argument("--degrees", default="agents,map,none")
     args = parser.parse_args()
     clips = [Clip(shard, row) for shard in map(Shard, args.shards) for row in range(args.clips)]
     model = read_model(args.model, torch.float32)

@@ -193,15 +193,6 @@ GPU_FN void put_geometry(const struct device_slot *slot, int32_t row, int32_t co
     }
 }
 
-/* enum layout_degree: 0 agents, 1 map, 2 none. */
-GPU_FN uint8_t bev_base(uint32_t degree, const uint8_t *layout, const uint8_t *past, uint32_t i)
-{
-    if (degree == 0 || (degree == 1 && i >= 12 && i < 20)) {
-        return layout[i];
-    }
-    return past != NULL ? past[i] : (uint8_t)(i >= 20 ? 128 : 0);
-}
-
 __global__ void __launch_bounds__(THREADS)
     k_context_bev(struct context_slots s, struct shape_part part, uint16_t *map, float *base)
 {
@@ -227,7 +218,7 @@ __global__ void __launch_bounds__(THREADS)
     out[63] = 0;
     float *to = base + ((size_t)blockIdx.y * SHAPE_BEV_POSITIONS + position) * SHAPE_BEV_CHANNELS;
     for (uint32_t i = 0; i < SHAPE_BEV_CHANNELS; i++) {
-        to[i] = byte_value(bev_base(slot->degree, layout, past[0], i));
+        to[i] = byte_value(layout[i]);
     }
 }
 

@@ -12,6 +12,10 @@
 
 #include "kernels/cuda/shape.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct context_slots {
     const struct device_slot *slots; /* [count] */
     uint32_t count, window;          /* pages that a slot may name */
@@ -24,7 +28,7 @@ struct context_slots {
     int32_t *previous; /* [count]: the newest page, -1: none */
     uint8_t *arena;
     size_t page_bytes;
-    const uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
+    uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
 };
 
 void context_unpack(const struct context_slots *s, void *stream);
@@ -44,6 +48,9 @@ struct context_places {
 void context_places_fill(const struct context_slots *s, const struct context_places *p,
                          void *stream);
 
+/* Where the degree is map or none: the moved frame in place of the layout's BEV (moved.cu). */
+void context_move(const struct context_slots *s, void *stream);
+
 /* Context map (bordered, bf16) and base [count][positions][channels] of one part. */
 void context_fill(const struct context_slots *s, const struct shape_part *part, uint16_t *map,
                   float *base, void *stream);
@@ -58,5 +65,9 @@ void context_store_memory(const struct context_slots *s, const uint16_t *kv, uin
 
 /* The frames of the write pages to frames[count][DEVICE_FRAME_BYTES]. */
 void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

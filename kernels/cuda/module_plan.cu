@@ -282,6 +282,8 @@ static void run_latent(struct plan *p, int part)
 
 static void plan_context(struct plan *p)
 {
+    context_move(&p->slots, p->stream);
+    p->launches++;
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &p->w->part[i];
         const struct module_images *images = &p->b->part[i];

@@ -2,10 +2,11 @@
 
 tiny.safetensors is a complete model of 64 channels and 2 layers with seeded random weights, none of
 them zero by construction, so that every term of engine/model.md counts. tiny_expected.safetensors
-holds what this implementation computes from it in double precision, for two ticks:
+holds what this implementation computes from it in double precision, for three ticks:
 
   map.*     degree map, 2 pages whose windows are (-3, -6) and (-4, -6), present window (-3, -6)
-  agents.*  degree agents, no pages
+  none.*    degree none, the same pages, present window (-4, -5)
+  agents.*  degree agents, no pages, present window (-3, -6)
 
 Inputs are procedural: byte k of buffer b is ((k * 2654435761 + b * 40503) mod 2^32) >> 24, with b = 0
 layout_bev, 1 layout_cameras, 2 and 3 the frames of page 0 and 1 (BEV bytes, then camera bytes);
@@ -13,6 +14,7 @@ cond[k] = ((k * 7 + 3) mod 11) / 11, but cond[0..2] is the one-hot degree; ego i
 0.3; seed 1234, tick 7. Tensors are named <tick>.<step>.<probe>, flattened in the order of model.md;
 all but `final` keep every 61st element, from element 0. <tick>.frame holds every 61st byte of the
 generated frame (BEV, then cameras), as U8; a byte may differ by one where rounding decides.
+<tick>.given holds every 61st byte of what stands in the BEV context's layout slot, as U8, exactly.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ from model import (
     Tick,
     WorldModel,
     import_tensors,
+    layout_slot,
     quantise,
+    shift_frame,
 )
 from noise import BEV_COUNT, CAM_COUNT, philox_noise
 
@@ -59,7 +63,7 @@ def frame(buffer: int) -> tuple[Tensor, Tensor]:
     )
 
 
-def make_tick(degree: int, pages: int, window: int) -> Tick:
+def make_tick(degree: int, pages: int, window: int, place: tuple[int, int] = (-3, -6)) -> Tick:
     cond = torch.tensor([((k * 7 + 3) % 11) / 11 for k in range(COND)], dtype=torch.float64)
     cond[:3] = 0
     cond[degree] = 1
@@ -68,7 +72,7 @@ def make_tick(degree: int, pages: int, window: int) -> Tick:
     return Tick(
         torch.tensor([degree]),
         cond.float().double()[None],
-        torch.tensor([[-3, -6]]),
+        torch.tensor([place]),
         torch.tensor([[6.0, -3.0, 0.3]], dtype=torch.float64),
         procedural(0, BEV_COUNT).view(1, SIDE, SIDE, BEV),
         procedural(1, CAM_COUNT).view(1, CAMERAS, CAM_ROWS, CAM_COLS, CAM),
@@ -104,6 +108,10 @@ def expected(model: WorldModel, name: str, tick: Tick) -> dict[str, Tensor]:
     bev, cam = model.sample(tick, noise, probe=probe)
     frame_bytes = torch.cat([quantise(bev).reshape(-1), quantise(cam).reshape(-1)])
     out[f"{name}.frame"] = frame_bytes[::STRIDE].contiguous()
+    past, there = shift_frame(tick.page_bev[:, 0], tick.page_window[:, 0], tick.window)
+    there = there & tick.page_valid[:, 0, None, None]
+    given = layout_slot(tick, past, there).reshape(-1)
+    out[f"{name}.given"] = given[::STRIDE].contiguous()
     return out
 
 
@@ -132,8 +140,10 @@ def main() -> None:
     write_model(model, args.out / "tiny.safetensors", "random weights for tests")
     import_tensors(model, load_file(args.out / "tiny.safetensors"))
     model.double()
-    results = expected(model, "map", make_tick(1, 2, 3)) | expected(
-        model, "agents", make_tick(0, 0, 3)
+    results = (
+        expected(model, "map", make_tick(1, 2, 3))
+        | expected(model, "none", make_tick(2, 2, 3, (-4, -5)))
+        | expected(model, "agents", make_tick(0, 0, 3))
     )
     save_file(results, args.out / "tiny_expected.safetensors", {"stride": str(STRIDE)})
     for key, value in results.items():

@@ -1,5 +1,5 @@
 /*
- * Procedural inputs of the two ticks that scripts/train/fixture.py computes in PyTorch, shared by
+ * Procedural inputs of the three ticks that scripts/train/fixture.py computes in PyTorch, shared by
  * the tests of the forward pass. Byte k of buffer b is ((k * 2654435761 + b * 40503) mod 2^32)
  * >> 24.
  */
@@ -45,7 +45,7 @@ static inline void forward_inputs_make(struct forward_inputs *in, const struct m
         .seed = 1234,
         .tick = 7,
         .degree = degree,
-        .window = {-3, -6},
+        .window = {degree == LAYOUT_NONE ? -4 : -3, degree == LAYOUT_NONE ? -5 : -6},
         .ego = {6.0, -3.0, 0.3},
         .cond = in->cond,
         .layout_bev = in->layout_bev,

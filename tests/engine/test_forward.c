@@ -5,8 +5,7 @@
  * scripts/train/fixture.py got from PyTorch in double precision, probe by probe; then thread
  * counts, a used workspace and a second workspace must give the same bytes.
  */
-#include "engine/model_internal.h"
-#include "engine/threads.h"
+#include "engine/forward_internal.h"
 #include "kernels/cpu.h"
 #include "tests/engine/forward_inputs.h"
 #include "tests/harness.h"
@@ -40,7 +39,7 @@ enum { STRIDE = 61 };
 
 struct comparison {
     const struct safetensors *expected;
-    const char *tick; /* "map", "agents" */
+    const char *tick; /* "map", "none", "agents" */
     double error_max; /* relative, by norms */
     double cosine_min;
     char worst[64];
@@ -84,16 +83,17 @@ static void compare(void *context, uint32_t step, const char *name, const float 
     c->cosine_min = cosine < c->cosine_min ? cosine : c->cosine_min;
 }
 
-/* Bytes of the generated frame that differ from PyTorch's by more than `tolerance`. */
-static uint32_t count_wrong(const struct comparison *c, const uint8_t *frame, int tolerance)
+/* Of bytes[count], those that differ from PyTorch's `<tick>.<name>` by more than `tolerance`. */
+static uint32_t count_wrong(const struct comparison *c, const char *name, const uint8_t *bytes,
+                            uint32_t count, int tolerance)
 {
     char key[96];
-    snprintf(key, sizeof key, "%s.frame", c->tick);
+    snprintf(key, sizeof key, "%s.%s", c->tick, name);
     const struct safetensors_tensor *tensor = safetensors_find(c->expected, key);
-    EXPECT(tensor != NULL && tensor->count == (FRAME_BYTES + STRIDE - 1) / STRIDE);
+    EXPECT(tensor != NULL && tensor->count == (count + STRIDE - 1) / STRIDE);
     uint32_t wrong = 0;
-    for (uint32_t i = 0; i < FRAME_BYTES; i += STRIDE) {
-        int difference = frame[i] - ((const uint8_t *)tensor->data)[i / STRIDE];
+    for (uint32_t i = 0; i < count; i += STRIDE) {
+        int difference = bytes[i] - ((const uint8_t *)tensor->data)[i / STRIDE];
         wrong += difference > tolerance || difference < -tolerance;
     }
     return wrong;
@@ -117,9 +117,10 @@ static void run_tick(const char *tick, enum layout_degree degree, uint32_t pages
     EXPECT_INT(output.counts.not_finite, 0);
     EXPECT_INT(c->compared, 14); /* seven probes, two steps */
     /* bf16 moves x0 by some thousandths, so by a byte or two. */
-    uint32_t wrong = count_wrong(c, frame, precision == NN_FP32 ? 1 : 12);
+    uint32_t wrong = count_wrong(c, "frame", frame, FRAME_BYTES, precision == NN_FP32 ? 1 : 12);
     printf("# %s: %u of %u bytes differ\n", tick, wrong, FRAME_BYTES / STRIDE);
     EXPECT_INT(wrong, 0);
+    EXPECT_INT(count_wrong(c, "given", workspace->given, FRAME_BEV_BYTES, 0), 0);
     forward_inputs_finish(&inputs);
     workspace_destroy(workspace);
     model_close(model);
@@ -133,6 +134,8 @@ static void fp32_agrees_with_pytorch(void)
     struct comparison c;
     run_tick("map", LAYOUT_MAP, 2, NN_FP32, &c, frames[0]);
     EXPECT_NEAR(c.error_max, 0.0, 1e-4);
+    run_tick("none", LAYOUT_NONE, 2, NN_FP32, &c, frames[0]);
+    EXPECT_NEAR(c.error_max, 0.0, 1e-4);
     run_tick("agents", LAYOUT_AGENTS, 0, NN_FP32, &c, frames[0]);
     EXPECT_NEAR(c.error_max, 0.0, 1e-4);
 }
@@ -141,6 +144,8 @@ static void bf16_agrees_with_pytorch(void)
 {
     struct comparison c;
     run_tick("map", LAYOUT_MAP, 2, NN_BF16, &c, frames[0]);
+    EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
+    run_tick("none", LAYOUT_NONE, 2, NN_BF16, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
     run_tick("agents", LAYOUT_AGENTS, 0, NN_BF16, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
@@ -277,28 +282,14 @@ static void silence(struct model *model)
     }
 }
 
-/* The base of model.md, position by position. */
+/* The base of model.md; tests/engine/test_moved.c is about the moved frame. */
 static void base_frame(const struct forward_input *in, uint8_t *out)
 {
-    for (int32_t row = 0; row < WINDOW_SIDE; row++) {
-        for (int32_t col = 0; col < WINDOW_SIDE; col++) {
-            int32_t at = (row * WINDOW_SIDE + col) * FRAME_BEV_CHANNELS;
-            int32_t u = in->window.i * WINDOW_PATCH + row; /* metres, lower edge */
-            int32_t v = in->window.j * WINDOW_PATCH + col;
-            int32_t r = u - in->pages[0].window.i * WINDOW_PATCH;
-            int32_t c = v - in->pages[0].window.j * WINDOW_PATCH;
-            bool there =
-                in->page_count > 0 && r >= 0 && r < WINDOW_SIDE && c >= 0 && c < WINDOW_SIDE;
-            for (int32_t k = 0; k < FRAME_BEV_CHANNELS; k++) {
-                bool given =
-                    in->degree == LAYOUT_AGENTS || (in->degree == LAYOUT_MAP && k >= 12 && k < 20);
-                out[at + k] =
-                    given     ? in->layout_bev[at + k]
-                    : there   ? in->pages[0].frame[(r * WINDOW_SIDE + c) * FRAME_BEV_CHANNELS + k]
-                    : k >= 20 ? 128
-                              : 0;
-            }
-        }
+    static struct moved_sums sums;
+    if (in->degree == LAYOUT_AGENTS) {
+        memcpy(out, in->layout_bev, FRAME_BEV_BYTES);
+    } else {
+        moved_frame(in, &sums, out);
     }
     for (uint32_t k = 0; k < FRAME_CAMERA_BYTES; k++) {
         out[FRAME_BEV_BYTES + k] = in->degree == LAYOUT_AGENTS ? in->layout_cameras[k]

@@ -1,7 +1,7 @@
 /*
  * Dumps what the engine computes on recorded scenes, for scripts/truth.py to compare with PyTorch.
  *
- *   truth_dump MODEL fp32|bf16 agents|map TICKS CLIPS HISTORY OUT SHARD..
+ *   truth_dump MODEL fp32|bf16 agents|map|none TICKS CLIPS HISTORY OUT SHARD..
  *
  * The first CLIPS clips of every shard of `swerve datagen` are driven TICKS ticks from their first
  * frame: layouts, conditions and ego as recorded, earlier frames as the engine itself generates
@@ -100,14 +100,19 @@ static void make_layout(const struct dump *dump, const struct safetensors *shard
     const uint8_t *sensed = clip_of(shard, "bev", clip, dump->tick);
     const uint8_t *clean = clip_of(shard, "clean", clip, dump->tick);
     bool agents = dump->degree == LAYOUT_AGENTS;
+    bool mapped = dump->degree != LAYOUT_NONE;
     for (size_t p = 0; p < WINDOW_POSITIONS; p++) {
         for (size_t k = 0; k < FRAME_BEV_CHANNELS; k++) {
             size_t at = p * FRAME_BEV_CHANNELS + k;
             bool map = k >= FRAME_DRIVABLE && k < FRAME_VELOCITY;
             uint8_t empty = k >= FRAME_VELOCITY ? 128 : 0;
             uint8_t known = k < CLEAN ? clean[p * CLEAN + k] : sensed[at];
-            bev[at] = agents || map ? known : empty;
+            bev[at] = agents || (map && mapped) ? known : empty;
         }
+    }
+    if (!mapped) {
+        memset(cameras, 128, FRAME_CAMERA_BYTES);
+        return;
     }
     memcpy(cameras, clip_of(shard, agents ? "camera_agents" : "camera_map", clip, dump->tick),
            FRAME_CAMERA_BYTES);
@@ -228,7 +233,7 @@ static const uint8_t *history_of(const char *path, const struct dump *dump,
 int main(int argc, char **argv)
 {
     if (argc < 9) {
-        quit("MODEL fp32|bf16 agents|map TICKS CLIPS HISTORY OUT SHARD..");
+        quit("MODEL fp32|bf16 agents|map|none TICKS CLIPS HISTORY OUT SHARD..");
     }
     struct error error = {0};
     struct model *model = NULL;
@@ -236,7 +241,9 @@ int main(int argc, char **argv)
     uint32_t clips = (uint32_t)atoi(argv[5]);
     const struct model_open_options options = {strcmp(argv[2], "bf16") == 0 ? NN_BF16 : NN_FP32,
                                                cpu_flags_detect(), false};
-    dump.degree = strcmp(argv[3], "agents") == 0 ? LAYOUT_AGENTS : LAYOUT_MAP;
+    dump.degree = strcmp(argv[3], "agents") == 0 ? LAYOUT_AGENTS
+                  : strcmp(argv[3], "map") == 0  ? LAYOUT_MAP
+                                                 : LAYOUT_NONE;
     dump.scenes = clips * (uint32_t)(argc - 8);
     if (model_open(argv[1], &options, &model, &error) != STATUS_OK ||
         workspace_create(model, THREADS, &dump.workspace, &error) != STATUS_OK) {
