@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STAGED_PAGES = 8 }; /* on their way between device and spill */
+
 struct backend {
     const struct model *model;
     uint32_t batch;
@@ -44,23 +46,27 @@ static bool on_device(const struct backend *backend)
 static bool save_page(void *context, uint32_t frame, void *out)
 {
     struct backend *backend = context;
-    const struct device_ops *ops = backend->device.ops;
     struct device_text why;
-    return ops->page_save(backend->session, frame, out, &why) == DEVICE_OK &&
-           ops->page_wait(backend->session, &why) == DEVICE_OK;
+    return backend->device.ops->page_save(backend->session, frame, out, &why) == DEVICE_OK;
 }
 
-/* The pool's page begins with what the caller keeps there; its frame is the last FRAME_BYTES. */
+/* The pool's page begins with what the caller keeps there; its frame is the last FRAME_BYTES. The
+ * copy in front of `bytes` is used, which is pinned. */
 static bool load_page(void *context, uint32_t frame, const void *page, const void *bytes)
 {
     struct backend *backend = context;
-    const struct device_ops *ops = backend->device.ops;
     struct device_text why;
-    const uint8_t *staging = backend->backing.staging;
-    size_t header = (size_t)((const uint8_t *)bytes - staging) - FRAME_BYTES;
-    (void)page; /* staging holds the same, and is pinned */
-    return ops->page_load(backend->session, frame, staging + header, bytes, &why) == DEVICE_OK &&
-           ops->page_wait(backend->session, &why) == DEVICE_OK;
+    (void)page;
+    return backend->device.ops->page_load(backend->session, frame,
+                                          (const uint8_t *)bytes - FRAME_BYTES, bytes,
+                                          &why) == DEVICE_OK;
+}
+
+static bool wait_for_pages(void *context)
+{
+    struct backend *backend = context;
+    struct device_text why;
+    return backend->device.ops->page_wait(backend->session, &why) == DEVICE_OK;
 }
 
 /* ---- create and destroy ---- */
@@ -74,13 +80,15 @@ static enum status create_device(struct backend *backend, const struct backend_c
     backend->backing = (struct page_backing){
         .context = backend,
         .bytes = bytes,
-        .staging = backend->device.ops->host_alloc(config->page_bytes + bytes),
+        .staging = backend->device.ops->host_alloc(STAGED_PAGES * (config->page_bytes + bytes)),
+        .buffers = STAGED_PAGES,
         .save = save_page,
         .load = load_page,
+        .wait = wait_for_pages,
     };
     if (backend->backing.staging == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no pinned memory for a page of %zu bytes",
-                         config->page_bytes + bytes);
+        return error_set(error, STATUS_NO_MEMORY, "no pinned memory for %d pages of %zu bytes",
+                         STAGED_PAGES, config->page_bytes + bytes);
     }
     return STATUS_OK;
 }

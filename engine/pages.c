@@ -16,7 +16,15 @@
 
 #define NONE UINT32_MAX
 
-enum page_state { PAGE_FREE = 0, PAGE_WRITTEN, PAGE_MEMORY, PAGE_SPILLED, PAGE_HEAP, PAGE_LOST };
+enum page_state {
+    PAGE_FREE = 0,
+    PAGE_WRITTEN,
+    PAGE_MEMORY,
+    PAGE_LEAVING, /* a copy from its backing into a buffer is under way */
+    PAGE_SPILLED,
+    PAGE_HEAP,
+    PAGE_LOST
+};
 
 struct page {
     enum page_state state;
@@ -28,6 +36,7 @@ struct page {
     uint64_t serial;
     uint64_t handle; /* SPILLED */
     void *copy;      /* HEAP */
+    uint32_t buffer; /* LEAVING */
     uint64_t digest; /* SPILLED, HEAP */
 };
 
@@ -45,6 +54,8 @@ struct page_pool {
     uint32_t hot_count;    /* pages with hot references */
     uint32_t parked_count; /* pages with cold references */
     uint64_t next_serial;
+    uint32_t buffer_count;              /* of the backing's: in use until the next wait */
+    uint32_t leaving[PAGE_BUFFERS_MAX]; /* by buffer: the page that leaves through it, or NONE */
     struct page_stats stats;
 };
 
@@ -75,7 +86,9 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
                              struct error *error)
 {
     CHECK(config->page_bytes > 0 && config->hot_max > 0);
-    CHECK(config->backing == NULL || config->backing->bytes % PAGE_ALIGN == 0);
+    CHECK(config->backing == NULL ||
+          (config->backing->bytes % PAGE_ALIGN == 0 && config->backing->buffers >= 1 &&
+           config->backing->buffers <= PAGE_BUFFERS_MAX));
     size_t page_bytes = rounded(config->page_bytes);
     uint32_t records = config->hot_max + config->parked_max;
     size_t frames = page_pool_frames(config);
@@ -123,6 +136,8 @@ static void forget_copy(struct page_pool *pool, struct page *page)
     } else if (page->state == PAGE_HEAP) {
         free(page->copy);
         pool->stats.heap_count--;
+    } else if (page->state == PAGE_LEAVING) {
+        pool->leaving[page->buffer] = NONE;
     }
 }
 
@@ -204,29 +219,11 @@ static void lose(struct page_pool *pool, struct page *page)
     pool->stats.lost++;
 }
 
-/* A page in memory as one piece, to be written elsewhere; NULL when its backing cannot be read. */
-static const uint8_t *piece_of(struct page_pool *pool, uint32_t frame)
-{
-    const struct page_backing *backing = pool->config.backing;
-    const uint8_t *data = frame_at(pool, frame);
-    if (backing == NULL) {
-        return data;
-    }
-    uint8_t *staging = backing->staging;
-    memcpy(staging, data, pool->config.page_bytes);
-    return backing->save(backing->context, frame, staging + pool->config.page_bytes) ? staging
-                                                                                     : NULL;
-}
-
-/* Keeps a copy outside of the pool's memory: in the spill, else on the heap. */
-static bool keep_copy(struct page_pool *pool, struct page *page)
+/* Keeps a copy of `data`, the page in one piece: in the spill, else on the heap. */
+static bool keep_copy(struct page_pool *pool, struct page *page, const uint8_t *data)
 {
     const struct spill_ops *spill = pool->config.spill;
     const size_t bytes = whole_bytes(&pool->config);
-    const uint8_t *data = piece_of(pool, page->frame);
-    if (data == NULL) {
-        return false;
-    }
     page->digest = digest_of(data, bytes);
     page->handle = spill != NULL ? spill->write(spill->context, data, bytes) : 0;
     if (page->handle != 0) {
@@ -244,6 +241,67 @@ static bool keep_copy(struct page_pool *pool, struct page *page)
     return true;
 }
 
+static void keep_or_lose(struct page_pool *pool, struct page *page, const uint8_t *data)
+{
+    if (keep_copy(pool, page, data)) {
+        pool->stats.out++;
+    } else {
+        lose(pool, page);
+    }
+}
+
+static uint8_t *buffer_at(const struct page_pool *pool, uint32_t buffer)
+{
+    return (uint8_t *)pool->config.backing->staging + buffer * whole_bytes(&pool->config);
+}
+
+void page_pool_settle(struct page_pool *pool)
+{
+    const struct page_backing *backing = pool->config.backing;
+    if (pool->buffer_count == 0) {
+        return;
+    }
+    bool good = backing->wait(backing->context);
+    for (uint32_t i = 0; i < pool->buffer_count; i++) {
+        if (pool->leaving[i] == NONE) {
+            continue; /* came in, or nobody wants it any more */
+        }
+        struct page *page = &pool->pages[pool->leaving[i]];
+        if (good) {
+            keep_or_lose(pool, page, buffer_at(pool, i));
+        } else {
+            lose(pool, page);
+        }
+    }
+    pool->buffer_count = 0;
+}
+
+static uint32_t take_buffer(struct page_pool *pool)
+{
+    if (pool->buffer_count == pool->config.backing->buffers) {
+        page_pool_settle(pool);
+    }
+    pool->leaving[pool->buffer_count] = NONE;
+    return pool->buffer_count++;
+}
+
+/* The page's frame is free at once: the device orders what comes next behind the copy. */
+static void start_leaving(struct page_pool *pool, uint32_t index)
+{
+    const struct page_backing *backing = pool->config.backing;
+    struct page *page = &pool->pages[index];
+    uint32_t buffer = take_buffer(pool);
+    uint8_t *data = buffer_at(pool, buffer);
+    memcpy(data, frame_at(pool, page->frame), pool->config.page_bytes);
+    if (!backing->save(backing->context, page->frame, data + pool->config.page_bytes)) {
+        lose(pool, page);
+        return;
+    }
+    page->state = PAGE_LEAVING;
+    page->buffer = buffer;
+    pool->leaving[buffer] = index;
+}
+
 /* Moves the page that has been cold longest out of memory; returns the frame it had. */
 static uint32_t evict(struct page_pool *pool)
 {
@@ -251,10 +309,10 @@ static uint32_t evict(struct page_pool *pool)
     CHECK(index != NONE); /* else more pages are hot than the pool was sized for */
     struct page *page = &pool->pages[index];
     list_remove(pool, index);
-    if (keep_copy(pool, page)) {
-        pool->stats.out++;
+    if (pool->config.backing != NULL) {
+        start_leaving(pool, index);
     } else {
-        lose(pool, page);
+        keep_or_lose(pool, page, frame_at(pool, page->frame));
     }
     return page->frame;
 }
@@ -288,12 +346,15 @@ static bool fetch_copy(struct page_pool *pool, struct page *page, uint8_t *data)
 static void bring_back(struct page_pool *pool, struct page *page)
 {
     const struct page_backing *backing = pool->config.backing;
+    if (page->state == PAGE_LEAVING) {
+        page_pool_settle(pool);
+    }
     if (page->state != PAGE_SPILLED && page->state != PAGE_HEAP) {
         return;
     }
     uint32_t frame = take_frame(pool);
     uint8_t *home = frame_at(pool, frame);
-    uint8_t *data = backing != NULL ? backing->staging : home;
+    uint8_t *data = backing != NULL ? buffer_at(pool, take_buffer(pool)) : home;
     bool good = fetch_copy(pool, page, data);
     if (good && backing != NULL) {
         memcpy(home, data, pool->config.page_bytes);

@@ -22,19 +22,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PAGE_TABLE_MAX = 16, PAGE_ALIGN = 64 };
+enum { PAGE_TABLE_MAX = 16, PAGE_ALIGN = 64, PAGE_BUFFERS_MAX = 16 };
 
 struct page_pool;
 
 /* The part of every page that lies elsewhere, on a device. The pool decides which frame of it a
- * page has; save and load are called when a page leaves memory or comes back, and return false when
- * the device fails: then the page is lost. */
+ * page has; save and load are called when a page leaves memory or comes back. They start a copy and
+ * return; whoever uses the frame later on the device sees it done. `wait` returns when all copies
+ * are done. False of any of them: the device failed, and what it should have copied is lost.
+ *
+ * A page whose copy is under way keeps a buffer of `staging`. What left the device goes on to the
+ * spill at page_pool_settle, or before that when buffers run out or the page is wanted. */
 struct page_backing {
     void *context;
-    size_t bytes;  /* per page, a multiple of PAGE_ALIGN */
-    void *staging; /* [page_bytes, rounded up, + bytes], aligned to PAGE_ALIGN; borrowed */
+    size_t bytes;     /* per page, a multiple of PAGE_ALIGN */
+    void *staging;    /* buffers of [page_bytes, rounded up, + bytes], aligned; borrowed */
+    uint32_t buffers; /* 1..PAGE_BUFFERS_MAX */
     bool (*save)(void *context, uint32_t frame, void *out);
+    /* page: the same page as the pool holds it; it lies before `bytes` too. */
     bool (*load)(void *context, uint32_t frame, const void *page, const void *bytes);
+    bool (*wait)(void *context);
 };
 
 struct page_pool_config {
@@ -67,6 +74,9 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
 /* Accepts NULL. Whatever tables still hold is gone; spilled pages are dropped. */
 void page_pool_destroy(struct page_pool *pool);
 struct page_stats page_pool_stats(const struct page_pool *pool);
+/* Waits for copies from and to the backing, and sends on what left it: to be called where they had
+ * time, after a tick. */
+void page_pool_settle(struct page_pool *pool);
 
 /* A new page to write: its one hot reference is the caller's. Contents undefined. */
 uint32_t page_take(struct page_pool *pool);

@@ -276,6 +276,7 @@ static uint32_t step_batch(struct learned_world *self, uint32_t first, const str
         fail_batch(self, count);
         return index;
     }
+    page_pool_settle(self->pool); /* pages that made room had the tick's time to leave */
     for (uint32_t i = 0; i < count; i++) {
         finish(self, &self->steps[i]);
     }

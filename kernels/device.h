@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 1, /* raised with every change of this file */
+    DEVICE_ABI = 2, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -141,6 +141,8 @@ struct device_scale {
     double product_fp8_flop;                /* of them in fp8 */
     double attention_flop;                  /* within a frame and over the past */
     double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
+    double moved_bytes; /* what its launches read and write, each operand once */
+    double copy_rate;   /* bytes per second, read and written, of a large copy on the device */
     double parameters;
     uint64_t weight_bytes, workspace_bytes, page_bytes;
     uint64_t library_products, own_products; /* run so far on the vendor's library, on our kernel */
@@ -191,7 +193,8 @@ struct device_ops {
 
     /* K/V of a page [memory_bytes] to the host or, with its frame, back, on a stream of their own
      * beside a running tick that does not use the page. Both return at once; the buffers may be
-     * used again after page_wait. */
+     * used again after page_wait. Later calls see them done: ticks and page_make may write the page
+     * that is being saved and read the one that is being loaded. */
     size_t (*memory_bytes)(const struct device_session *session);
     int (*page_save)(struct device_session *session, uint32_t page, void *memory,
                      struct device_text *why);

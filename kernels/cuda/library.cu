@@ -5,6 +5,7 @@
 #include "kernels/cuda/gpu.h"
 
 #include "kernels/cuda/library.h"
+#include "kernels/cuda/library_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ struct library_calls {
     decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
     decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
     decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+    decltype(&cublasLtMatmulAlgoCheck) check;
 };
 
 /* One shape and what was chosen for it. */
@@ -58,6 +60,7 @@ struct library {
     void *workspace;
     struct library_plan plans[PLANS_MAX];
     uint32_t plan_count;
+    struct library_store store;
     uint64_t library_count, own_count;
     char text[256];
 };
@@ -83,17 +86,48 @@ static bool take_all(void *handle, struct library_calls *c)
            take(handle, "cublasLtMatmulPreferenceCreate", &c->preference_create) &&
            take(handle, "cublasLtMatmulPreferenceDestroy", &c->preference_destroy) &&
            take(handle, "cublasLtMatmulPreferenceSetAttribute", &c->preference_set) &&
-           take(handle, "cublasLtMatmulAlgoGetHeuristic", &c->heuristic);
+           take(handle, "cublasLtMatmulAlgoGetHeuristic", &c->heuristic) &&
+           take(handle, "cublasLtMatmulAlgoCheck", &c->check);
 }
 
-/* Opens the library of the toolkit's major version that the module was built with. */
+/* What was chosen before on this kind of device. Without it choices are made anew. */
+static void open_store(struct library *library)
+{
+    cudaDeviceProp properties;
+    char folder[STORE_PATH_BYTES - 300];
+    char warning[400];
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaGetDeviceProperties(&properties, device) != cudaSuccess ||
+        !library_store_folder(folder)) {
+        return;
+    }
+    const char *warned = library_store_open(&library->store, folder, properties.name,
+                                            library->calls.version(), warning, sizeof warning);
+    if (warned != NULL) {
+        size_t used = strlen(library->text);
+        snprintf(library->text + used, sizeof library->text - used, "; %.200s", warned);
+    }
+}
+
+/* Opens the library of the toolkit's major version that the module was built with: where the loader
+ * looks, else where the toolkit puts it, which loaders are often not told. */
 static void open_library(struct library *library)
 {
-    char name[64];
-    snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    library->handle_dl = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
+                                          "/usr/local/cuda/targets/x86_64-linux/lib/"};
+    char name[96];
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(name, sizeof name, "%slibcublasLt.so.%d", folders[i], CUBLAS_VER_MAJOR);
+        library->handle_dl = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (library->handle_dl != NULL) {
+            break;
+        }
+        if (i == 0) { /* the reason of the first is the one that helps */
+            snprintf(library->text, sizeof library->text, "%s", dlerror());
+        }
+    }
     if (library->handle_dl == NULL) {
-        snprintf(library->text, sizeof library->text, "%s", dlerror());
         return;
     }
     if (!take_all(library->handle_dl, &library->calls)) {
@@ -108,6 +142,7 @@ static void open_library(struct library *library)
         return;
     }
     snprintf(library->text, sizeof library->text, "cuBLASLt %zu", library->calls.version());
+    open_store(library);
 }
 
 int library_create(struct library **out, struct device_text *why)
@@ -150,6 +185,7 @@ void library_destroy(struct library *library)
     if (library == NULL) {
         return;
     }
+    library_store_save(&library->store); /* or it is chosen again next time */
     for (uint32_t i = 0; i < library->plan_count; i++) {
         drop_plan(&library->calls, &library->plans[i]);
     }
@@ -218,6 +254,32 @@ static bool choose(struct library *library, struct library_plan *plan)
     return good;
 }
 
+/* The algorithm that was kept for the shape, if the library still takes it; else its choice. */
+static bool recall_or_choose(struct library *library, struct library_plan *plan)
+{
+    const struct library_shape shape = {(uint32_t)plan->type,
+                                        (uint32_t)plan->epilogue,
+                                        plan->m,
+                                        plan->n,
+                                        plan->k,
+                                        plan->lda,
+                                        plan->ldc};
+    static_assert(sizeof plan->algorithm == STORE_ALGORITHM_BYTES, "kept as it is");
+    cublasLtMatmulHeuristicResult_t result = {};
+    if (library_store_find(&library->store, &shape, &plan->algorithm) &&
+        library->calls.check(library->handle, plan->desc, plan->weights, plan->activations,
+                             plan->out, plan->out, &plan->algorithm,
+                             &result) == CUBLAS_STATUS_SUCCESS &&
+        result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE_BYTES) {
+        return true;
+    }
+    if (!choose(library, plan)) {
+        return false;
+    }
+    library_store_put(&library->store, &shape, &plan->algorithm);
+    return true;
+}
+
 static bool same(const struct library_plan *a, const struct library_plan *b)
 {
     return a->type == b->type && a->epilogue == b->epilogue && a->m == b->m && a->n == b->n &&
@@ -245,7 +307,7 @@ static struct library_plan *plan_of(struct library *library, const struct gpu_ge
     }
     struct library_plan *plan = &library->plans[library->plan_count++];
     *plan = wanted;
-    plan->found = describe(&library->calls, plan, g) && choose(library, plan);
+    plan->found = describe(&library->calls, plan, g) && recall_or_choose(library, plan);
     return plan;
 }
 

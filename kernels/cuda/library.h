@@ -2,10 +2,11 @@
  * Products through the vendor's library, cuBLASLt. The library is opened with dlopen when the first
  * session wants it, so that neither the program nor the module needs it to start.
  *
- * For every shape an algorithm is chosen once, without a split of k, and kept; the choice is asked
- * of the library with a fixed workspace and no other condition, so it is the same in every process
- * on the same GPU and library. A product that the library has no algorithm for runs on
- * gpu_gemm_launch, from the first time on. Results of the two differ in bits.
+ * For every shape an algorithm is chosen once, without a split of k, and kept, in a file too
+ * (library_store.h), so that every process of a user on the same GPU and library has the same; the
+ * choice is asked of the library with a fixed workspace and no other condition. A product that the
+ * library has no algorithm for runs on gpu_gemm_launch, from the first time on. Results of the two
+ * differ in bits.
  */
 #ifndef SWERVE_KERNELS_CUDA_LIBRARY_H
 #define SWERVE_KERNELS_CUDA_LIBRARY_H

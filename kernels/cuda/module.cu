@@ -38,6 +38,21 @@ static int refuse(struct device_text *why, const char *sentence)
     return DEVICE_FAULT_INPUT;
 }
 
+/* The device is a thread's, and the caller may come on another one than opened the session. */
+static cudaError_t enter(const struct device_session *session)
+{
+    return cudaSetDevice((int)session->options.device);
+}
+
+/* What is queued on the ticks' stream from now on comes after the copies of pages so far: it may
+ * read a page that is being loaded, or write over one that is being saved. */
+static cudaError_t follow_copies(struct device_session *session)
+{
+    bool pending = session->copy_pending;
+    session->copy_pending = false;
+    return pending ? cudaStreamWaitEvent(session->stream, session->copied, 0) : cudaSuccess;
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -93,6 +108,7 @@ static void close_session(struct device_session *session)
     if (session == NULL) {
         return;
     }
+    enter(session);
     if (session->stream != NULL) {
         cudaStreamSynchronize(session->stream);
     }
@@ -102,8 +118,8 @@ static void close_session(struct device_session *session)
     if (session->graph != NULL) {
         cudaGraphExecDestroy(session->graph);
     }
-    if (session->loaded != NULL) {
-        cudaEventDestroy(session->loaded);
+    if (session->copied != NULL) {
+        cudaEventDestroy(session->copied);
     }
     if (session->copies != NULL) {
         cudaStreamDestroy(session->copies);
@@ -215,7 +231,7 @@ static int warm_up(struct device_session *session, struct device_text *why)
         error = cudaStreamCreateWithFlags(&session->copies, cudaStreamNonBlocking);
     }
     if (error == cudaSuccess) {
-        error = cudaEventCreateWithFlags(&session->loaded, cudaEventDisableTiming);
+        error = cudaEventCreateWithFlags(&session->copied, cudaEventDisableTiming);
     }
     if (error == cudaSuccess) {
         /* Weights and cleared buffers were copied on the default stream, which this one ignores. */
@@ -327,10 +343,9 @@ static int tick_start(struct device_session *session, struct device_text *why)
         return fault;
     }
     uint64_t start_ns = now_ns();
-    cudaError_t error = cudaSuccess;
-    if (session->load_pending) {
-        error = cudaStreamWaitEvent(session->stream, session->loaded, 0);
-        session->load_pending = false;
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = follow_copies(session);
     }
     if (error == cudaSuccess && session->graph != NULL) {
         error = cudaGraphLaunch(session->graph, session->stream);
@@ -377,13 +392,20 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
         return refuse(why, "no such page, or a tick is under way");
     }
     struct device_slot *record = &session->host_slots[session->options.slot_count];
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = follow_copies(session);
+    }
+    if (error != cudaSuccess) {
+        return check(session, error, "making a page", why);
+    }
     record->active = 1;
     record->write_page = page;
     cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES, cudaMemcpyHostToDevice,
                     session->stream);
     session->stats.launches += module_plan_maker(session);
     session->stats.up_bytes += DEVICE_FRAME_BYTES;
-    cudaError_t error = cudaGetLastError();
+    error = cudaGetLastError();
     if (error == cudaSuccess) {
         error = cudaStreamSynchronize(session->stream);
     }
@@ -405,6 +427,13 @@ static void host_free(void *memory)
     cudaFreeHost(memory);
 }
 
+/* Marks the end of the copies of a page. */
+static cudaError_t record_copies(struct device_session *session)
+{
+    session->copy_pending = true;
+    return cudaEventRecord(session->copied, session->copies);
+}
+
 /* A page that a finished tick wrote needs no event: tick_finish has waited for it. */
 static int page_save(struct device_session *session, uint32_t page, void *memory,
                      struct device_text *why)
@@ -413,10 +442,15 @@ static int page_save(struct device_session *session, uint32_t page, void *memory
         return refuse(why, "no such page");
     }
     session->stats.down_bytes += memory_bytes(session);
-    return check(session,
-                 cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
-                                 memory_bytes(session), cudaMemcpyDeviceToHost, session->copies),
-                 "saving a page", why);
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
+                                memory_bytes(session), cudaMemcpyDeviceToHost, session->copies);
+    }
+    if (error == cudaSuccess) {
+        error = record_copies(session);
+    }
+    return check(session, error, "saving a page", why);
 }
 
 static int page_load(struct device_session *session, uint32_t page, const uint8_t *frame,
@@ -425,15 +459,17 @@ static int page_load(struct device_session *session, uint32_t page, const uint8_
     if (session->lost || page >= session->options.page_count) {
         return refuse(why, "no such page");
     }
-    cudaError_t error = cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES,
-                                        cudaMemcpyHostToDevice, session->copies);
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES,
+                                cudaMemcpyHostToDevice, session->copies);
+    }
     if (error == cudaSuccess) {
         error = cudaMemcpyAsync(page_at(session, page) + DEVICE_FRAME_BYTES, memory,
                                 memory_bytes(session), cudaMemcpyHostToDevice, session->copies);
     }
     if (error == cudaSuccess) {
-        error = cudaEventRecord(session->loaded, session->copies);
-        session->load_pending = true;
+        error = record_copies(session);
     }
     session->stats.up_bytes += DEVICE_FRAME_BYTES + memory_bytes(session);
     return check(session, error, "loading a page", why);

@@ -108,8 +108,8 @@ struct device_session {
     struct device_counts *host_counts;
     uint8_t *host_layouts, *host_frames;
     cudaStream_t stream, copies; /* ticks; spills */
-    cudaEvent_t loaded;          /* the last page_load */
-    bool load_pending, running;
+    cudaEvent_t copied;          /* the last page_save or page_load */
+    bool copy_pending, running;
     cudaGraphExec_t graph; /* NULL: eager */
     bool lost;             /* a device call failed: nothing but close may follow */
     struct device_stats stats;

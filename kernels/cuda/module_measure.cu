@@ -35,7 +35,10 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
     cudaEvent_t start = NULL;
     cudaEvent_t end = NULL;
     float ms = 0.0f;
-    cudaError_t error = cudaMalloc(&device, COPY_BYTES);
+    cudaError_t error = cudaSetDevice((int)session->options.device);
+    if (error == cudaSuccess) {
+        error = cudaMalloc(&device, COPY_BYTES);
+    }
     if (error == cudaSuccess) {
         error = cudaMallocHost(&host, COPY_BYTES);
     }
@@ -47,6 +50,9 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
     }
     if (error == cudaSuccess) {
         error = cudaEventCreate(&end);
+    }
+    if (error == cudaSuccess) {
+        error = cudaDeviceSynchronize(); /* the stream does not wait for cudaMemset */
     }
     if (error == cudaSuccess) {
         memset(host, 1, COPY_BYTES); /* touched before it is timed */

@@ -1,7 +1,7 @@
 /*
  * A world step at full scale (scale.h), opened, run and timed: products on the vendor's library
  * where it has an algorithm, the whole step captured as a graph. Beside it, in the same run, what
- * one large product reaches, as the ceiling of arithmetic.
+ * one large product reaches and what a large copy within the device does, as ceilings.
  */
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/module.cuh"
@@ -14,7 +14,8 @@
 
 enum {
     REPEATS = 5,
-    PEAK_SIDE = GPU_EMULATED ? 64 : 8192, /* of the product that shows the ceiling */
+    PEAK_SIDE = GPU_EMULATED ? 64 : 8192,          /* of the product that shows the ceiling */
+    COPY_BYTES = GPU_EMULATED ? 1 << 16 : 1 << 30, /* of the copy: well beyond any cache */
 };
 
 struct scale_run {
@@ -81,9 +82,8 @@ static bool begin(struct scale_run *run, const struct scale_config *config, uint
         bool there = i < config->window && i < tick;
         inputs.table[i] = there ? (int32_t)((tick - 1 - i) % pages) : -1;
     }
-    /* The last step may still be reading the inputs that this replaces. */
-    return good(run, cudaStreamSynchronize(run->stream), "a world step") &&
-           scale_begin(run->scale, &inputs, (void *)run->stream, run->why) == DEVICE_OK;
+    /* Behind the last step in the stream, so what that reads is still there; nobody waits. */
+    return scale_begin(run->scale, &inputs, (void *)run->stream, run->why) == DEVICE_OK;
 }
 
 static bool step(struct scale_run *run)
@@ -183,7 +183,8 @@ static bool time_kinds(struct scale_run *run, const struct scale_config *config,
     return true;
 }
 
-/* Operations per second of one large product on the library. */
+/* Operations per second of one large product on the library. Its numbers are random: products of
+ * equal ones draw less power and run faster. */
 static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
 {
     const size_t side = PEAK_SIDE;
@@ -193,11 +194,12 @@ static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
     void *result = NULL;
     bool done = good(run, cudaMalloc(&operands, 2 * side * side * element), "a large product") &&
                 good(run, cudaMalloc(&scales, side * sizeof(float)), "a large product") &&
-                good(run, cudaMalloc(&result, side * side * 2), "a large product") &&
-                /* 0x3c: 1.5 in e4m3, 0x3c3c: 0.0115 in bf16; rates on zeros would flatter */
-                good(run, cudaMemset(operands, 0x3c, 2 * side * side * element), "a product") &&
-                good(run, cudaMemset(scales, 0x3c, side * sizeof(float)), "a product") &&
-                good(run, cudaDeviceSynchronize(), "a product");
+                good(run, cudaMalloc(&result, side * side * 2), "a large product");
+    if (done) {
+        scale_fill(type, operands, 2 * side * side, 3);
+        scale_fill(GPU_F32, scales, side, 4);
+        done = good(run, cudaDeviceSynchronize(), "a large product");
+    }
     struct gpu_gemm g = {};
     g.type = type;
     g.epilogue = NN_STORE_ACT;
@@ -222,6 +224,29 @@ static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
     cudaFree(result);
     *out =
         least_ms > 0.0 ? 2.0 * (double)side * (double)side * (double)side / (least_ms * 1e-3) : 0.0;
+    return done;
+}
+
+/* Bytes per second, read and written, of a large copy within the device. */
+static bool time_copy(struct scale_run *run, double *out)
+{
+    uint8_t *memory = NULL;
+    double least_ms = 0.0;
+    bool done = good(run, cudaMalloc(&memory, 2 * (size_t)COPY_BYTES), "a large copy") &&
+                good(run, cudaMemset(memory, 1, 2 * (size_t)COPY_BYTES), "a large copy") &&
+                good(run, cudaDeviceSynchronize(), "a large copy");
+    for (int i = 0; done && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
+               good(run,
+                    cudaMemcpyAsync(memory + COPY_BYTES, memory, COPY_BYTES,
+                                    cudaMemcpyDeviceToDevice, run->stream),
+                    "a large copy") &&
+               elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    cudaFree(memory);
+    *out = least_ms > 0.0 ? 2.0 * COPY_BYTES / (least_ms * 1e-3) : 0.0;
     return done;
 }
 
@@ -272,7 +297,7 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
     for (size_t i = 0; i < run->latent_count; i++) {
         out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
     }
-    return time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
+    return time_copy(run, &out->copy_rate) && time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
            (config->type != GPU_E4M3 || time_peak(run, GPU_E4M3, &out->peak_fp8_flops));
 }
 
@@ -294,6 +319,7 @@ int module_scale_run(uint32_t device, const char *name, struct device_scale *out
         out->product_flop = cost.product_flop;
         out->product_fp8_flop = cost.product_fp8_flop;
         out->attention_flop = cost.attention_flop + cost.temporal_flop;
+        out->moved_bytes = cost.moved_bytes;
         out->parameters = cost.parameters;
         out->weight_bytes = cost.weight_bytes;
         out->workspace_bytes = cost.workspace_bytes;

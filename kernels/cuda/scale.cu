@@ -212,6 +212,12 @@ struct filler {
     }
 };
 
+extern "C" void scale_fill(enum gpu_type type, void *out, uint64_t count, uint64_t seed)
+{
+    struct filler f = {seed, 0};
+    f.fill(type, out, count, 0, 0.0f, type == GPU_E4M3 ? 448.0f : 1.0f);
+}
+
 static void fill_weights(struct scale *s)
 {
     const struct scale_config &c = s->config;
@@ -345,10 +351,14 @@ static int initialise(struct scale *s, struct device_text *why)
 {
     cudaError_t error = cudaMemset(s->workspace, 0, s->workspace_bytes);
     fill_weights(s);
-    if (error == cudaSuccess) {
-        error = cudaDeviceSynchronize();
+    int fault = fill_rotary(s, why);
+    if (fault != DEVICE_OK) {
+        return fault;
     }
-    return error == cudaSuccess ? fill_rotary(s, why) : lost(why, "random weights", error);
+    /* All of this is on the default stream, which the caller's may ignore: not even cudaMemcpy
+     * waits until the device has bytes that were pageable. */
+    error = error == cudaSuccess ? cudaDeviceSynchronize() : error;
+    return error == cudaSuccess ? DEVICE_OK : lost(why, "random weights", error);
 }
 
 extern "C" void scale_close(struct scale *s)
@@ -502,6 +512,38 @@ static double parameters(const struct scale *s)
     return sum;
 }
 
+/* Bytes of what an operation reads and writes, each operand once: what must pass through memory
+ * where nothing of it is cached. */
+static double op_bytes(const struct scale_op *op)
+{
+    if (op->kind == SCALE_PRODUCT) {
+        const struct gpu_gemm &g = op->product;
+        double in = (double)type_bytes(g.type) * g.k * ((double)g.rows + g.n);
+        return in + (double)g.rows * g.n * (g.epilogue == NN_STORE ? 4 : 2);
+    }
+    if (op->kind == SCALE_ATTENTION) {
+        const struct gpu_attention &a = op->attention;
+        return 2.0 * a.kv_tokens * a.head_dim * (2.0 * a.heads + 2.0 * a.kv_heads);
+    }
+    if (op->kind == SCALE_TEMPORAL) {
+        const struct gpu_temporal &t = op->temporal;
+        double pages = 2.0 * t.page_count * t.kv_heads * (double)type_bytes(t.kv_type);
+        return (double)t.tokens * t.head_dim * (4.0 * t.heads + pages);
+    }
+    if (op->kind == SCALE_RESIDUAL) {
+        const struct gpu_residual &r = op->residual;
+        return (double)r.rows * r.width * (4 + 2 + 4 + (double)type_bytes(r.out_type));
+    }
+    if (op->kind == SCALE_ACTIVATE) {
+        const struct gpu_activate &a = op->activate;
+        return (double)a.rows * a.width * (2 + (double)type_bytes(a.out_type));
+    }
+    if (op->kind == SCALE_ROTATE) {
+        return 4.0 * op->rotate.rows * op->rotate.heads * op->rotate.head_dim;
+    }
+    return 0.0; /* the rest is below a thousandth of a step */
+}
+
 extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
 {
     *out = {};
@@ -512,6 +554,7 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
     out->launches = s->op_count;
     for (uint32_t i = 0; i < s->op_count; i++) {
         const struct scale_op *op = &s->ops[i];
+        out->moved_bytes += op_bytes(op);
         if (op->kind == SCALE_PRODUCT) {
             double flop = 2.0 * op->product.rows * op->product.n * op->product.k;
             out->product_flop += flop;

@@ -76,6 +76,7 @@ struct scale_cost {
     double product_flop;                  /* of a world step, as the next two */
     double product_fp8_flop;              /* of them in fp8 */
     double attention_flop, temporal_flop; /* with a full window */
+    double moved_bytes;                   /* operands of a world step's launches, each once */
     uint64_t weight_bytes, workspace_bytes, page_bytes;
     uint32_t launches; /* of a world step */
 };
@@ -164,6 +165,9 @@ int scale_step(struct scale *scale, void *stream, struct device_text *why);
 uint32_t scale_op_count(const struct scale *scale);
 const struct scale_op *scale_op_at(const struct scale *scale, uint32_t index);
 int scale_op_run(struct scale *scale, uint32_t index, void *stream, struct device_text *why);
+
+/* Random numbers, evenly distributed, as weights have them; on the default stream. */
+void scale_fill(enum gpu_type type, void *out, uint64_t count, uint64_t seed);
 
 /* The cost of one of `ranks` shares, without a device. */
 int scale_cost_of(const struct scale_config *config, uint32_t ranks, struct scale_cost *out,

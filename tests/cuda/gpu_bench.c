@@ -6,8 +6,9 @@
  * "text"} for a check. Exit status 1 when a check fails. Rates are medians of repeats; a figure
  * that is a ratio has its baseline measured in the same run.
  *
- *   gpu_bench MODULE MODEL.safetensors [quick]        quick: few ticks, small batches, plain
- * kernels gpu_bench MODULE MODEL.safetensors scale CONFIG   a world step at full scale, or "toy"
+ *   gpu_bench MODULE device                             only whether there is one
+ *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG     a world step at full scale, or "toy"
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEATS_MAX = 5, BRANCHES_MAX = 16, AGENTS = 4, SPILL_PAGES = 64 };
+enum { REPEATS_MAX = 5, BRANCHES_MAX = 16, PAST_TICKS = 12, AGENTS = 4, SPILL_PAGES = 64 };
 
 static struct device device;
 static struct model *model;
@@ -43,8 +44,13 @@ static void figure(const char *name, double value, const char *unit)
 
 static void check(const char *name, bool good, const char *text)
 {
+    char plain[512];
+    snprintf(plain, sizeof plain, "%s", text);
+    for (char *c = plain; *c != '\0'; c++) { /* sentences of libraries may quote */
+        *c = *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '\'' : *c;
+    }
     printf("{\"check\": \"%s\", \"ok\": %s, \"text\": \"%s\"}\n", name, good ? "true" : "false",
-           text);
+           plain);
     fflush(stdout);
     failed |= !good;
 }
@@ -151,42 +157,100 @@ static void measure_agreement(uint32_t ticks)
              sum / ticks, worst, ticks);
     check("trajectory agrees with the CPU", finite && worst < 4.0, text);
     figure("trajectory, mean difference of a byte", sum / ticks, "of 255");
+    figure("trajectory, the worst tick's", worst, "of 255");
     world_student_ops.close(worlds[0]);
     world_student_ops.close(worlds[1]);
 }
 
-/* 16 branches of one past: how long the fork takes, what they keep. */
-static void measure_fanout(void)
+static double step_s(struct world *world, const uint8_t *active)
+{
+    const struct action actions[BRANCHES_MAX + 1] = {0};
+    double start = now_s();
+    world_student_ops.step(world, actions, active);
+    return now_s() - start;
+}
+
+static uint32_t past_ticks(void)
+{
+    return quick ? model->config.window : PAST_TICKS;
+}
+
+/* What rollouts cost from their beginning to the first tick in which they are all under way. */
+struct fanout {
+    double start_s, tick_s;
+    uint64_t pages;
+};
+
+/* One rollout drives for a while, then branches fork off it. */
+static struct fanout run_branches(double *fork_s)
 {
     struct world *world = open_on(&device, branches + 1);
-    struct action actions[BRANCHES_MAX + 1] = {0};
     uint8_t active[BRANCHES_MAX + 1] = {1};
-    struct world_cost before;
-    struct world_cost after;
-    reset(world, 0, 7);
-    for (uint32_t tick = 0; tick < model->config.window; tick++) {
-        world_student_ops.step(world, actions, active);
-    }
-    world_student_ops.cost(world, &before);
+    struct world_cost cost;
+    struct fanout result;
     double start = now_s();
+    reset(world, 0, 7);
+    for (uint32_t tick = 0; tick < past_ticks(); tick++) {
+        step_s(world, active);
+    }
+    double forked = now_s();
     for (uint32_t i = 1; i <= branches; i++) {
         world_student_ops.slot_fork(world, 0, i);
     }
-    figure("branches", branches, "");
-    figure("fork", (now_s() - start) / branches * 1e6, "us");
+    *fork_s = (now_s() - forked) / branches;
+    result.start_s = now_s() - start;
     memset(active, 1, sizeof active);
-    start = now_s();
-    world_student_ops.step(world, actions, active);
-    double step_s = now_s() - start;
-    world_student_ops.cost(world, &after);
-    uint64_t pages = after.pages_peak - before.pages_peak;
-    figure("branches and their main line, first tick", step_s * 1e3, "ms");
-    figure("pages that the branches added", (double)pages, "pages");
-    figure("pages that copies would have added",
-           (double)branches * model->config.window + branches + 1, "pages");
-    figure("bytes of a page", (double)after.page_bytes, "bytes");
-    check("branches share their past", pages <= 2 * (branches + 1), "");
+    result.tick_s = step_s(world, active);
+    world_student_ops.cost(world, &cost);
+    result.pages = cost.pages_peak;
+    figure("bytes of a page", (double)cost.page_bytes, "bytes");
     world_student_ops.close(world);
+    return result;
+}
+
+/* As many rollouts that drive the same way each on its own. */
+static struct fanout run_independent(void)
+{
+    struct world *world = open_on(&device, branches + 1);
+    uint8_t active[BRANCHES_MAX + 1];
+    struct world_cost cost;
+    struct fanout result;
+    memset(active, 1, sizeof active);
+    double start = now_s();
+    for (uint32_t i = 0; i <= branches; i++) {
+        reset(world, i, 7 + i);
+    }
+    for (uint32_t tick = 0; tick < past_ticks(); tick++) {
+        step_s(world, active);
+    }
+    result.start_s = now_s() - start;
+    result.tick_s = step_s(world, active);
+    world_student_ops.cost(world, &cost);
+    result.pages = cost.pages_peak;
+    world_student_ops.close(world);
+    return result;
+}
+
+/* Branches of one past against independent rollouts: time and memory of both. */
+static void measure_fanout(void)
+{
+    double fork_s = 0.0;
+    struct fanout shared = run_branches(&fork_s);
+    struct fanout alone = run_independent();
+    double shared_s = shared.start_s + shared.tick_s;
+    double alone_s = alone.start_s + alone.tick_s;
+    figure("branches", branches, "");
+    figure("frames before the fork", past_ticks(), "");
+    figure("fork", fork_s * 1e6, "us");
+    figure("branches: past, forks and a tick", shared_s * 1e3, "ms");
+    figure("independent rollouts: pasts and a tick", alone_s * 1e3, "ms");
+    figure("branches, time of independent rollouts over theirs", alone_s / shared_s, "ratio");
+    figure("branches: pages", (double)shared.pages, "pages");
+    figure("independent rollouts: pages", (double)alone.pages, "pages");
+    figure("branches, memory of independent rollouts over theirs",
+           (double)alone.pages / (double)shared.pages, "ratio");
+    check("branches share their past", shared.pages <= 2 * (branches + 2) + model->config.window,
+          "");
 }
 
 /* ---- sessions: the device alone ---- */
@@ -311,6 +375,8 @@ static void measure_rates(void)
         figure(name, graph * 1e3, "ms");
         snprintf(name, sizeof name, "tick, kernel by kernel, %u slots", slots);
         figure(name, eager * 1e3, "ms");
+        snprintf(name, sizeof name, "graph, time kernel by kernel over its, %u slots", slots);
+        figure(name, eager / graph, "ratio");
         snprintf(name, sizeof name, "host time of a tick, graph, %u slots", slots);
         figure(name, host_graph * 1e6, "us");
         snprintf(name, sizeof name, "host time of a tick, kernel by kernel, %u slots", slots);
@@ -340,6 +406,7 @@ static void check_bits(void)
         }
         device.ops->close(session);
     }
+    figure("determinism, runs whose bits differ", different, "");
     check("bits do not depend on slot count, company or graph", different == 0, "");
 }
 
@@ -413,6 +480,10 @@ static void print_scale(const char *config, const struct device_scale *s)
             (flop - fp8) / s->peak_bf16_flops + (fp8 > 0.0 ? fp8 / s->peak_fp8_flops : 0.0);
         figure("MFU of a world step", least_s * 1e3 / s->step_ms, "ratio");
     }
+    figure("memory traffic of a world step", s->moved_bytes / 1e9, "GB");
+    figure("rate of memory in a world step",
+           s->step_ms > 0.0 ? s->moved_bytes / s->step_ms * 1e-9 : 0.0, "TB/s");
+    figure("one large copy on the device", s->copy_rate * 1e-12, "TB/s");
     figure("parameters", s->parameters * 1e-9, "1e9");
     figure("weights", (double)s->weight_bytes / 1e9, "GB");
     figure("workspace", (double)s->workspace_bytes / 1e9, "GB");
@@ -447,7 +518,7 @@ int main(int argc, char **argv)
     const struct model_open_options options = {
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
-        fprintf(stderr, "usage: gpu_bench MODULE MODEL.safetensors [quick]\n");
+        fprintf(stderr, "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
@@ -455,6 +526,10 @@ int main(int argc, char **argv)
     if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
         check("start", false, error.text);
         return 1;
+    }
+    if (strcmp(argv[2], "device") == 0) {
+        check("start", true, device.backend);
+        return 0;
     }
     if (argc > 4 && strcmp(argv[3], "scale") == 0) {
         return run_scale(argv[4]);

@@ -35,7 +35,7 @@ bool rig_emulated(void)
 
 unsigned rig_schedules(void)
 {
-    return GPU_EMULATED ? 10 : 2;
+    return 10;
 }
 
 void rig_begin(unsigned schedule)
@@ -63,13 +63,19 @@ void *rig_other_stream(void)
     return (void *)streams[1];
 }
 
-static bool wait_for_streams(void)
+/* NULL, or what went wrong. */
+static const char *wait_for_streams(void)
 {
-    bool well = true;
+    cudaError_t error = cudaGetLastError(); /* a launch that was refused shows nowhere else */
     for (cudaStream_t stream : streams) {
-        well = (stream == NULL || cudaStreamSynchronize(stream) == cudaSuccess) && well;
+        cudaError_t waited = stream == NULL ? cudaSuccess : cudaStreamSynchronize(stream);
+        error = error == cudaSuccess ? waited : error;
     }
-    return well;
+    if (error == cudaSuccess) {
+        return NULL;
+    }
+    snprintf(text, sizeof text, "%s", cudaGetErrorString(error));
+    return text;
 }
 
 void *rig_alloc(size_t bytes)
@@ -89,19 +95,16 @@ void *rig_upload(const void *host, size_t bytes)
 {
     void *device = rig_alloc(bytes);
     must(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    /* It may return before the device has the bytes, and the streams do not wait for it. */
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     return device;
-}
-
-static const char *fault_text(void)
-{
-    snprintf(text, sizeof text, "%s", cudaGetErrorString(cudaGetLastError()));
-    return text;
 }
 
 const char *rig_download(void *host, const void *device, size_t bytes)
 {
-    if (!wait_for_streams()) {
-        return fault_text();
+    const char *fault = wait_for_streams();
+    if (fault != NULL) {
+        return fault;
     }
     must(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
     return NULL;
@@ -125,10 +128,7 @@ static long broken_guard(const uint8_t *memory, size_t bytes)
 
 const char *rig_end(void)
 {
-    const char *fault = NULL;
-    if (!wait_for_streams()) {
-        fault = fault_text();
-    }
+    const char *fault = wait_for_streams();
     for (unsigned i = 0; i < allocation_count && GUARD > 0; i++) {
         long at = fault == NULL ? broken_guard(allocations[i].memory, allocations[i].bytes) : -1;
         if (at >= 0) {

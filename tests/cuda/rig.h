@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 bool rig_emulated(void);
-/* Schedules to test: 10 under the emulator, on a GPU 2 runs. */
+/* Schedules to test; on a GPU as many runs, for tests choose their cases by them too. */
 unsigned rig_schedules(void);
 void rig_begin(unsigned schedule);
 void *rig_stream(void);

@@ -542,19 +542,41 @@ static void a_pool_that_cannot_hold_its_slots_is_refused(void)
 
 /* ---- a part of every page elsewhere ---- */
 
-enum { BACKED_FRAMES = 2, BACKED_BYTES = 64 };
+enum { BACKED_FRAMES = 2, BACKED_BYTES = 64, BACKED_BUFFERS = 2 };
+
+/* A copy that was started out of a frame: its bytes arrive at the wait. */
+struct late_copy {
+    uint8_t bytes[BACKED_BYTES];
+    void *out;
+};
 
 struct elsewhere {
     uint8_t frame[BACKED_FRAMES][BACKED_BYTES];
-    _Alignas(PAGE_ALIGN) uint8_t staging[PAGE_ALIGN + BACKED_BYTES];
-    bool save_fails, load_fails;
+    _Alignas(PAGE_ALIGN) uint8_t staging[BACKED_BUFFERS][PAGE_ALIGN + BACKED_BYTES];
+    struct late_copy late[BACKED_BUFFERS];
+    uint32_t late_count;
+    bool save_fails, load_fails, wait_fails;
 };
 
 static bool save_elsewhere(void *context, uint32_t frame, void *out)
 {
     struct elsewhere *elsewhere = context;
-    memcpy(out, elsewhere->frame[frame], BACKED_BYTES);
+    EXPECT(elsewhere->late_count < BACKED_BUFFERS);
+    struct late_copy *copy = &elsewhere->late[elsewhere->late_count++];
+    memcpy(copy->bytes, elsewhere->frame[frame], BACKED_BYTES);
+    copy->out = out;
+    memset(out, 0xEE, BACKED_BYTES);
     return !elsewhere->save_fails;
+}
+
+static bool wait_elsewhere(void *context)
+{
+    struct elsewhere *elsewhere = context;
+    for (uint32_t i = 0; i < elsewhere->late_count; i++) {
+        memcpy(elsewhere->late[i].out, elsewhere->late[i].bytes, BACKED_BYTES);
+    }
+    elsewhere->late_count = 0;
+    return !elsewhere->wait_fails;
 }
 
 static bool load_elsewhere(void *context, uint32_t frame, const void *page, const void *bytes)
@@ -582,8 +604,9 @@ static void pages_move_with_what_lies_elsewhere(void)
 {
     static struct elsewhere elsewhere;
     struct error error;
-    const struct page_backing backing = {&elsewhere, BACKED_BYTES, elsewhere.staging,
-                                         save_elsewhere, load_elsewhere};
+    const struct page_backing backing = {&elsewhere,     BACKED_BYTES,   elsewhere.staging,
+                                         BACKED_BUFFERS, save_elsewhere, load_elsewhere,
+                                         wait_elsewhere};
     const struct page_pool_config config = {
         .page_bytes = PAGE_ALIGN,
         .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
@@ -593,11 +616,12 @@ static void pages_move_with_what_lies_elsewhere(void)
         .backing = &backing,
     };
     EXPECT_INT(page_pool_frames(&config), BACKED_FRAMES);
-    for (int fails = 0; fails < 3; fails++) {
+    for (int fails = 0; fails < 4; fails++) {
         struct page_pool *pool = NULL;
         struct page_table tables[3] = {0};
         struct page_table parked;
-        elsewhere = (struct elsewhere){.save_fails = fails == 1, .load_fails = fails == 2};
+        elsewhere = (struct elsewhere){
+            .save_fails = fails == 1, .load_fails = fails == 2, .wait_fails = fails == 3};
         EXPECT_OK(page_pool_create(&config, &pool, &error), error);
         fill_backed(pool, &elsewhere, 11, &tables[0]);
         EXPECT(page_table_park(pool, &tables[0], &parked));
@@ -615,6 +639,54 @@ static void pages_move_with_what_lies_elsewhere(void)
         EXPECT(page_pool_consistent(pool));
         page_pool_destroy(pool);
     }
+}
+
+/* A page that leaves holds its buffer until the pool settles; it may be dropped before that, and
+ * leaving again and again takes no more buffers than there are. */
+static void pages_leave_in_their_own_time(void)
+{
+    static struct elsewhere elsewhere;
+    struct error error;
+    const struct page_backing backing = {&elsewhere,     BACKED_BYTES,   elsewhere.staging,
+                                         BACKED_BUFFERS, save_elsewhere, load_elsewhere,
+                                         wait_elsewhere};
+    const struct page_pool_config config = {
+        .page_bytes = PAGE_ALIGN,
+        .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
+        .hot_max = BACKED_FRAMES,
+        .parked_max = 8,
+        .heap_max = 8,
+        .backing = &backing,
+    };
+    struct page_pool *pool = NULL;
+    struct page_table parked[7];
+    EXPECT_OK(page_pool_create(&config, &pool, &error), error);
+    for (uint8_t i = 0; i < COUNT_OF(parked); i++) {
+        struct page_table table = {0};
+        fill_backed(pool, &elsewhere, (uint8_t)(i + 1), &table);
+        EXPECT(page_table_park(pool, &table, &parked[i]));
+        page_table_release(pool, &table);
+        EXPECT(page_pool_consistent(pool));
+    }
+    /* Five have left: four through both buffers twice, the fifth is on its way. */
+    EXPECT_INT(elsewhere.late_count, 1);
+    EXPECT_INT(page_pool_stats(pool).heap_count, 4);
+    page_table_drop(pool, &parked[4]);
+    page_pool_settle(pool);
+    EXPECT_INT(elsewhere.late_count, 0);
+    EXPECT_INT(page_pool_stats(pool).heap_count, 4);
+    EXPECT(page_pool_consistent(pool));
+    for (uint8_t i = 0; i < COUNT_OF(parked); i++) {
+        if (i != 4) {
+            EXPECT(page_table_restore(pool, &parked[i]));
+            EXPECT_INT(((const uint8_t *)page_read(pool, parked[i].page[0]))[0], i + 1);
+            EXPECT_INT(elsewhere.frame[page_frame(pool, parked[i].page[0])][5], i + 1);
+            page_table_release(pool, &parked[i]);
+        }
+    }
+    EXPECT_INT(page_pool_stats(pool).page_count, 0);
+    EXPECT(page_pool_consistent(pool));
+    page_pool_destroy(pool);
 }
 
 static void write_after_commit(struct page_pool *pool)
@@ -671,5 +743,6 @@ int main(void)
                     TEST(the_longest_parked_goes_first_and_only_when_memory_is_short),
                     TEST(a_lost_page_costs_only_the_rollouts_that_need_it),
                     TEST(a_pool_that_cannot_hold_its_slots_is_refused),
-                    TEST(pages_move_with_what_lies_elsewhere), TEST(breaking_the_rules_aborts));
+                    TEST(pages_move_with_what_lies_elsewhere), TEST(pages_leave_in_their_own_time),
+                    TEST(breaking_the_rules_aborts));
 }

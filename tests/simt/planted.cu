@@ -148,6 +148,16 @@ __global__ void dynamic_bounds_kernel(float *out, int extra)
     out[blockIdx.x * THREADS + threadIdx.x] = room[(int)threadIdx.x + extra];
 }
 
+/* Static beside dynamic shared memory. */
+__global__ void both_shared_kernel(float *out)
+{
+    SHARED(float[THREADS], fixed);
+    SHARED_DYNAMIC(float, room);
+    fixed[threadIdx.x] = 1.0f;
+    room[threadIdx.x] = fixed[threadIdx.x];
+    out[blockIdx.x * THREADS + threadIdx.x] = room[threadIdx.x];
+}
+
 /* Half of a word is written, all of it is read. */
 __global__ void half_written_kernel(float *out)
 {
@@ -321,6 +331,24 @@ template <bool waits, bool meets> __global__ void copy_kernel(float *out, const 
     out[blockIdx.x * THREADS + threadIdx.x] = x;
 }
 
+/* Sixteen bytes to a place that is a multiple of four. */
+__global__ void misaligned_copy_kernel(float *out, const float *in)
+{
+    SHARED(float[THREADS + 4], room);
+    gpu_copy_async(room + 1, in, true);
+    gpu_copy_commit();
+    gpu_copy_wait<0>();
+    out[blockIdx.x * THREADS + threadIdx.x] = 1.0f;
+}
+
+__global__ void misaligned_matrix_kernel(float *out)
+{
+    SHARED(uint16_t[THREADS * 8 + 8], room);
+    uint32_t found[4];
+    gpu_ldmatrix_x4(found, room + threadIdx.x * 8 + 2);
+    out[blockIdx.x * THREADS + threadIdx.x] = (float)found[0];
+}
+
 __global__ void pending_kernel(float *out, const float *in)
 {
     SHARED(float[THREADS], room);
@@ -417,6 +445,7 @@ static bool stale_graph(const bench &b)
     float *gone;
     cudaMalloc(&gone, sizeof host);
     cudaMemset(gone, 0, sizeof host);
+    cudaDeviceSynchronize();
     cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
     LAUNCH(scale_kernel, 2, THREADS, 0, b.stream, gone, 2.0f);
     cudaStreamEndCapture(b.stream, &captured);
@@ -441,12 +470,98 @@ static bool unwritten_device(const bench &b)
     return right;
 }
 
-static bool capture_waits(const bench &b)
+/* Calls that the runtime refuses to a thread that captures a stream. */
+enum forbidden { WAIT, WAIT_EVENT, ALLOCATE, ALLOCATE_PINNED, RELEASE, COPY, COPY_PAGEABLE };
+
+static bool capture_with(const bench &b, enum forbidden call)
+{
+    cudaGraph_t captured = nullptr;
+    float *memory = nullptr;
+    float *held = nullptr;
+    cudaMalloc(&held, sizeof host);
+    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    LAUNCH(scale_kernel, 2, THREADS, 0, b.stream, b.out, 2.0f);
+    cudaEventRecord(b.event, b.stream);
+    switch (call) {
+    case WAIT:
+        cudaStreamSynchronize(b.stream);
+        break;
+    case WAIT_EVENT:
+        cudaEventSynchronize(b.event);
+        break;
+    case ALLOCATE:
+        cudaMalloc(&memory, sizeof host);
+        break;
+    case ALLOCATE_PINNED:
+        cudaMallocHost(&memory, sizeof host);
+        break;
+    case RELEASE:
+        cudaFree(held);
+        break;
+    case COPY:
+        cudaMemcpy(host, b.in, sizeof host, cudaMemcpyDeviceToHost);
+        break;
+    case COPY_PAGEABLE:
+        cudaMemcpyAsync(b.out, host, sizeof host, cudaMemcpyHostToDevice, b.stream);
+        break;
+    }
+    bool right = cudaStreamEndCapture(b.stream, &captured) == cudaSuccess;
+    cudaFree(held);
+    return right;
+}
+
+/* A replay copies what the pinned memory holds then. */
+static bool graph_of_a_copy(const bench &b)
 {
     cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    float *memory;
+    cudaMallocHost(&memory, sizeof host);
     cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    cudaMemcpyAsync(b.out, memory, sizeof host, cudaMemcpyHostToDevice, b.stream);
+    cudaStreamEndCapture(b.stream, &captured);
+    cudaGraphInstantiate(&exec, captured, 0);
+    cudaGraphDestroy(captured);
+    for (int i = 0; i < COUNT; i++) {
+        memory[i] = 5.0f;
+    }
+    cudaGraphLaunch(exec, b.stream);
     cudaStreamSynchronize(b.stream);
-    return cudaStreamEndCapture(b.stream, &captured) == cudaSuccess;
+    cudaGraphExecDestroy(exec);
+    bool right = fetch(b) && all_are(5.0f);
+    cudaFreeHost(memory);
+    return right;
+}
+
+/* cudaMemcpy from pageable memory returns before the device has the bytes, and a stream that does
+ * not block does not wait for it. */
+static bool pageable_copy(const bench &b, bool waits)
+{
+    for (float &x : host) {
+        x = 3.0f;
+    }
+    cudaMemcpy(b.in, host, sizeof host, cudaMemcpyHostToDevice);
+    if (waits) {
+        cudaDeviceSynchronize();
+    }
+    cudaMemcpyAsync(b.out, b.in, sizeof host, cudaMemcpyDeviceToDevice, b.stream);
+    cudaStreamSynchronize(b.stream);
+    return fetch(b) && all_are(3.0f);
+}
+
+/* Without the checks: what a kernel finds in fresh memory is a NaN, and as an integer no number of
+ * anything. */
+static bool fresh_memory(const bench &b)
+{
+    float *fresh;
+    cudaMalloc(&fresh, sizeof host);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, fresh, 0, 0);
+    bool right = fetch(b);
+    for (float x : host) {
+        right = right && x != x && __float_as_uint(x) > 1u << 30 && __float_as_uint(x) < 1u << 31;
+    }
+    cudaFree(fresh);
+    return right;
 }
 
 /* ---- the list ---- */
@@ -495,6 +610,10 @@ static bool launch_shared(const bench &b, const char *name)
         LAUNCH(dynamic_bounds_kernel, 2, THREADS, THREADS * sizeof(float), b.stream, b.out, -1);
     } else if (IS("too much dynamic shared")) {
         LAUNCH(dynamic_bounds_kernel, 2, THREADS, 50000, b.stream, b.out, 0);
+    } else if (IS("static and dynamic shared")) {
+        LAUNCH(both_shared_kernel, 2, THREADS, (48 << 10) - 512, b.stream, b.out);
+    } else if (IS("too much static and dynamic shared")) {
+        LAUNCH(both_shared_kernel, 2, THREADS, 48 << 10, b.stream, b.out);
     } else if (IS("half a word unwritten")) {
         LAUNCH(half_written_kernel, 2, THREADS, 0, b.stream, b.out);
     } else if (IS("ldmatrix")) {
@@ -563,6 +682,12 @@ static bool launch_meeting(const bench &b, const char *name)
         LAUNCH((copy_kernel<false, true>), 2, THREADS, 0, b.stream, b.out, b.in);
     } else if (IS("cp.async without barrier")) {
         LAUNCH((copy_kernel<true, false>), 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("misaligned cp.async")) {
+        LAUNCH(misaligned_copy_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
+    } else if (IS("misaligned ldmatrix")) {
+        LAUNCH(misaligned_matrix_kernel, 2, THREADS, 0, b.stream, b.out);
+    } else if (IS("70,000 blocks in y")) {
+        LAUNCH(divergent_kernel, dim3(1, 70000), THREADS, 0, b.stream, b.out);
     } else if (IS("cp.async at the end")) {
         LAUNCH(pending_kernel, 2, THREADS, 0, b.stream, b.out, b.in);
     } else if (IS("block of 2,000 threads")) {
@@ -587,9 +712,27 @@ static bool run(const bench &b, const char *name)
         return stale_graph(b);
     } else if (IS("unwritten device memory")) {
         return unwritten_device(b);
-    } else if (IS("waiting during a capture")) {
-        return capture_waits(b);
-    } else if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
+    } else if (IS("graph of a copy")) {
+        return graph_of_a_copy(b);
+    } else if (IS("pageable copy, waited for")) {
+        return pageable_copy(b, true);
+    } else if (IS("pageable copy, not waited for")) {
+        return pageable_copy(b, false);
+    } else if (IS("fresh memory")) {
+        return fresh_memory(b);
+    }
+    static const char *const calls[] = {
+        "waiting during a capture",     "waiting for an event during a capture",
+        "cudaMalloc during a capture",  "cudaMallocHost during a capture",
+        "cudaFree during a capture",    "cudaMemcpy during a capture",
+        "pageable copy into a capture",
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        if (IS(calls[i])) {
+            return capture_with(b, (enum forbidden)i);
+        }
+    }
+    if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
         return false;
     }
     return fetch(b);
@@ -606,6 +749,7 @@ extern "C" bool planted_run(const char *name)
     cudaMalloc(&b.in, sizeof host);
     cudaMemcpy(b.out, host, sizeof host, cudaMemcpyHostToDevice);
     cudaMemcpy(b.in, host, sizeof host, cudaMemcpyHostToDevice);
+    cudaDeviceSynchronize(); /* the streams do not wait for the copies */
     cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&b.other, cudaStreamNonBlocking);
     cudaEventCreateWithFlags(&b.event, cudaEventDisableTiming);
@@ -640,6 +784,8 @@ extern "C" const struct planted planted_all[] = {
     {"beyond dynamic shared", SIMT_BOUNDS},
     {"before dynamic shared", SIMT_BOUNDS},
     {"too much dynamic shared", SIMT_LAUNCH},
+    {"static and dynamic shared", nullptr},
+    {"too much static and dynamic shared", SIMT_LAUNCH},
     {"unwritten shared", SIMT_UNWRITTEN},
     {"half a word unwritten", SIMT_UNWRITTEN},
     {"ldmatrix", nullptr},
@@ -668,12 +814,23 @@ extern "C" const struct planted planted_all[] = {
     {"cp.async without wait", SIMT_RACE},
     {"cp.async without barrier", SIMT_RACE},
     {"cp.async at the end", SIMT_PENDING},
+    {"misaligned cp.async", SIMT_MISALIGNED},
+    {"misaligned ldmatrix", SIMT_MISALIGNED},
+    {"70,000 blocks in y", SIMT_LAUNCH},
     {"block of 2,000 threads", SIMT_LAUNCH},
     {"streams with an event", nullptr},
     {"graph", nullptr},
     {"graph with a loose branch", SIMT_CAPTURE},
     {"graph with a stale pointer", SIMT_BOUNDS},
     {"unwritten device memory", SIMT_UNWRITTEN},
+    {"graph of a copy", nullptr},
+    {"pageable copy, waited for", nullptr},
     {"waiting during a capture", SIMT_CAPTURE},
+    {"waiting for an event during a capture", SIMT_CAPTURE},
+    {"cudaMalloc during a capture", SIMT_CAPTURE},
+    {"cudaMallocHost during a capture", SIMT_CAPTURE},
+    {"cudaFree during a capture", SIMT_CAPTURE},
+    {"cudaMemcpy during a capture", SIMT_CAPTURE},
+    {"pageable copy into a capture", SIMT_CAPTURE},
 };
 extern "C" const size_t planted_count = sizeof planted_all / sizeof planted_all[0];

@@ -451,13 +451,14 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
                 (unsigned)(index / request.grid.x % request.grid.y),
                 (unsigned)(index / request.grid.x / request.grid.y)};
     b->alive = b->threads;
+    b->static_bytes = 0;
     b->run++;
     b->clock = 1;
     memset(b->seen, 0, sizeof b->seen);
     memset(b->seen_all, 0, sizeof b->seen_all);
     memset(barriers, 0, sizeof barriers);
     if (request.shared_bytes > 0) {
-        memset(b->dynamic, 0xff, request.shared_bytes);
+        simt_poison(b->dynamic, request.shared_bytes);
     }
     simt_warp_reset();
     simt_shadow_block();

@@ -48,8 +48,8 @@ dim3 simt_grid_dim() __attribute__((pure));
 
 /* ---- shared memory ---- */
 
-/* Announces a static shared object of the running block: its first announcement fills it with 0xff
- * and marks it unwritten. */
+/* Announces a static shared object of the running block: its first announcement fills it with
+ * NaNs and marks it unwritten. */
 void simt_shared_declare(void *object, size_t bytes);
 void *simt_shared_dynamic(void);
 

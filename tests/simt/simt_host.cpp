@@ -3,6 +3,11 @@
  * the schedule lets it run: seed 1 runs it at once, seed 0 and 2 only when somebody waits, others
  * when chance says. While a stream is captured, its operations become nodes of a graph instead.
  *
+ * The default stream is such a queue too: what it is given waits for the streams that block, but
+ * the host does not wait for it, and streams created as non-blocking do not either. cudaMemset and
+ * a cudaMemcpy from pageable memory are of that kind: they have returned before the device has the
+ * bytes.
+ *
  * Invariant: operations of one stream run in order; an operation after cudaStreamWaitEvent runs
  * after what the event had recorded at that call.
  */
@@ -57,7 +62,8 @@ struct simt_event {
     std::vector<size_t> frontier;
 };
 
-static std::vector<simt_stream *> streams;
+static simt_stream default_stream;
+static std::vector<simt_stream *> streams; /* without the default one */
 static std::map<const void *, int> shared_max;
 static std::map<const void *, size_t> pinned;
 static cudaError_t last_error;
@@ -118,12 +124,14 @@ static void drain_blocking(void)
 static void progress(void)
 {
     if (simt_mode == 1) {
+        drain(&default_stream);
         for (simt_stream *stream : streams) {
             drain(stream);
         }
     } else if (simt_mode >= 3) {
-        for (unsigned rounds = simt_random() % 4; rounds > 0 && !streams.empty(); rounds--) {
-            simt_stream *stream = streams[simt_random() % streams.size()];
+        for (unsigned rounds = simt_random() % 4; rounds > 0; rounds--) {
+            size_t pick = simt_random() % (streams.size() + 1);
+            simt_stream *stream = pick < streams.size() ? streams[pick] : &default_stream;
             if (!stream->queue.empty()) {
                 step(stream);
             }
@@ -141,6 +149,21 @@ static bool any_capture(void)
     return false;
 }
 
+bool simt_capture_forbids(const char *call)
+{
+    if (!any_capture()) {
+        return false;
+    }
+    for (simt_stream *stream : streams) {
+        if (stream->capture != nullptr) {
+            stream->capture->valid = false;
+        }
+    }
+    simt_fail(SIMT_CAPTURE, "%s while a stream is captured", call);
+    result(cudaErrorStreamCaptureUnsupported);
+    return true;
+}
+
 static void capture(simt_stream *stream, std::function<void()> work)
 {
     simt_graph *graph = stream->capture;
@@ -155,18 +178,25 @@ static cudaError_t queue(simt_stream *stream, std::function<void()> work)
         return cudaSuccess;
     }
     if (stream == nullptr) {
-        if (any_capture()) {
-            return bad(SIMT_CAPTURE, "work on the default stream while a stream is captured");
+        if (simt_capture_forbids("work on the default stream")) {
+            return cudaErrorStreamCaptureUnsupported;
         }
         drain_blocking();
-        if (simt_fault() == nullptr) {
-            work();
-        }
-        return health();
+        stream = &default_stream;
+    } else if (stream->blocking) {
+        drain(&default_stream);
     }
     stream->queue.push_back({std::move(work), nullptr, nullptr});
     progress();
     return cudaSuccess;
+}
+
+/* What was given to the default stream and to those that it waits for. */
+static cudaError_t wait_default(void)
+{
+    drain_blocking();
+    drain(&default_stream);
+    return health();
 }
 
 void simt_queue_launch(const simt_launch_request &request, cudaStream_t stream)
@@ -192,6 +222,17 @@ static void copy_now(char *to, size_t to_pitch, const char *from, size_t from_pi
             simt_host_write(target, width);
         }
     }
+}
+
+/* Whether cudaMallocHost gave the memory that this lies in. */
+static bool is_pinned(const void *address)
+{
+    auto after = pinned.upper_bound(address);
+    if (after == pinned.begin()) {
+        return false;
+    }
+    --after;
+    return (const char *)address < (const char *)after->first + after->second;
 }
 
 static bool kind_fits(const void *to, const void *from, cudaMemcpyKind kind)
@@ -221,6 +262,12 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     if (!kind_fits(to, from, kind)) {
         return bad(SIMT_API, "a copy's pointers are not of the kind that it names");
     }
+    bool pageable =
+        (!simt_is_device(to) && !is_pinned(to)) || (!simt_is_device(from) && !is_pinned(from));
+    if (stream != nullptr && stream->capture != nullptr && pageable &&
+        simt_capture_forbids("a copy of pageable memory")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     return queue(stream, [=]() {
         copy_now((char *)to, to_pitch, (const char *)from, from_pitch, width, height);
     });
@@ -232,9 +279,27 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
 
+/* Waits for the copy, except where the documentation says otherwise ("API synchronization
+ * behavior"): between two places of the device, and to the device from pageable memory, which is
+ * then free to change. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
-    return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+    if (simt_capture_forbids("cudaMemcpy")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
+    wait_default();
+    bool pageable = !simt_is_device(from) && simt_is_device(to) && !is_pinned(from);
+    if (!pageable) {
+        cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+        bool between = simt_is_device(from) && simt_is_device(to);
+        return error != cudaSuccess || between ? error : wait_default();
+    }
+    if (!kind_fits(to, from, kind)) {
+        return bad(SIMT_API, "a copy's pointers are not of the kind that it names");
+    }
+    const char *bytes_of = (const char *)from;
+    auto staged = std::make_shared<std::vector<char>>(bytes_of, bytes_of + bytes);
+    return queue(nullptr, [=]() { copy_now((char *)to, bytes, staged->data(), bytes, bytes, 1); });
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
@@ -257,10 +322,14 @@ cudaError_t cudaMemset(void *to, int byte, size_t bytes)
 
 cudaError_t simt_malloc_host(void **memory, size_t bytes)
 {
+    if (simt_capture_forbids("cudaMallocHost")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     void *made = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (made == nullptr) {
         return result(cudaErrorMemoryAllocation);
     }
+    simt_poison(made, bytes);
     pinned[made] = bytes;
     *memory = made;
     return cudaSuccess;
@@ -313,11 +382,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (stream == nullptr) {
-        return cudaDeviceSynchronize();
+        return simt_capture_forbids("a wait for the default stream")
+                   ? cudaErrorStreamCaptureUnsupported
+                   : wait_default();
     }
     if (stream->capture != nullptr) {
-        stream->capture->valid = false;
-        return bad(SIMT_CAPTURE, "cudaStreamSynchronize of a stream that is captured");
+        simt_capture_forbids("cudaStreamSynchronize");
+        return cudaErrorStreamCaptureUnsupported;
     }
     drain(stream);
     return health();
@@ -325,6 +396,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    if (stream != nullptr && stream->capture != nullptr) {
+        simt_capture_forbids("cudaStreamQuery");
+        return cudaErrorStreamCaptureUnsupported;
+    }
     progress();
     if (stream != nullptr && !stream->queue.empty()) {
         step(stream); /* asking often enough brings the end */
@@ -334,13 +409,13 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    if (any_capture()) {
-        return bad(SIMT_CAPTURE, "a call that waits for the device while a stream is captured");
+    if (simt_capture_forbids("a call that waits for the device")) {
+        return cudaErrorStreamCaptureUnsupported;
     }
     for (simt_stream *stream : streams) {
         drain(stream);
     }
-    return health();
+    return wait_default();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
@@ -367,12 +442,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         event->frontier = stream->frontier;
         return cudaSuccess;
     }
-    event->last = std::make_shared<mark>(mark{false, stream});
     if (stream == nullptr) {
         drain_blocking();
-        event->last->done = true;
-        return cudaSuccess;
+        stream = &default_stream;
     }
+    event->last = std::make_shared<mark>(mark{false, stream});
     stream->queue.push_back({nullptr, nullptr, event->last});
     progress();
     return cudaSuccess;
@@ -405,6 +479,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    if (event->capture != nullptr && simt_capture_forbids("cudaEventSynchronize")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     while (event->last != nullptr && !event->last->done) {
         step(event->last->stream);
     }
@@ -413,6 +490,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    if (simt_capture_forbids("cudaEventQuery")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     if (event->last != nullptr && !event->last->done) {
         step(event->last->stream);
     }
@@ -511,6 +591,10 @@ static void replay(const std::vector<node> &nodes)
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
+    if (stream != nullptr && stream->capture != nullptr) {
+        simt_capture_forbids("cudaGraphLaunch");
+        return cudaErrorStreamCaptureUnsupported;
+    }
     auto nodes = std::make_shared<std::vector<node>>(exec->nodes);
     return queue(stream, [nodes]() {
         simt_counted.graph_launches++;

@@ -59,9 +59,10 @@ struct simt_block {
     uint3 index;
     unsigned threads, warps, alive;
     unsigned char *dynamic;
-    uint32_t run;       /* number of this block over all launches */
-    uint32_t first_run; /* of this launch */
-    uint32_t clock;     /* highest of any thread */
+    size_t static_bytes; /* of the shared objects that this block declared so far */
+    uint32_t run;        /* number of this block over all launches */
+    uint32_t first_run;  /* of this launch */
+    uint32_t clock;      /* highest of any thread */
     /* seen[w][v]: what warp v did before this clock, warp w knows to be done. */
     uint32_t seen[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
     uint32_t seen_all[SIMT_WARPS_MAX]; /* the least over all v but w */
@@ -103,11 +104,16 @@ bool simt_host_touch(const void *device, size_t bytes, const char *call);
 /* A copy or a memset wrote these bytes. */
 void simt_host_write(void *device, size_t bytes);
 bool simt_is_device(const void *address);
+/* Fills memory that nobody wrote yet with 0x7fff: a NaN in every float format and a huge integer,
+ * so that a use of it shows without the checks too. */
+void simt_poison(void *memory, size_t bytes);
 void simt_shadow_block(void);  /* before a block */
 void simt_shadow_launch(void); /* before a launch */
 
 /* ---- simt_host.cpp ---- */
 
 int simt_function_shared_max(const void *kernel);
+/* True, with a fault that names the call, while a stream is captured; the capture is then void. */
+bool simt_capture_forbids(const char *call);
 
 #endif

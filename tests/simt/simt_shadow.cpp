@@ -493,6 +493,28 @@ bool simt_host_touch(const void *device, size_t bytes, const char *call)
     return true;
 }
 
+void simt_poison(void *memory, size_t bytes)
+{
+    uint8_t *at = (uint8_t *)memory;
+    for (size_t i = 0; i < bytes; i++) {
+        at[i] = i % 2 == 0 ? 0xff : 0x7f;
+    }
+}
+
+/* A block has a shared object once more: it counts against what the block may have, which is what
+ * nvcc sees of static and dynamic shared memory together. */
+static void take_shared(size_t bytes)
+{
+    simt_block *b = &simt_running;
+    bool opted = simt_function_shared_max(b->request->kernel) > SIMT_SHARED_DEFAULT_MAX;
+    size_t limit = opted ? SIMT_SHARED_MAX : SIMT_SHARED_DEFAULT_MAX;
+    b->static_bytes += bytes;
+    if (b->static_bytes + b->request->shared_bytes > limit) {
+        simt_fail(SIMT_LAUNCH, "%zu bytes of static and %zu of dynamic shared memory, %zu fit",
+                  b->static_bytes, b->request->shared_bytes, limit);
+    }
+}
+
 void simt_shared_declare(void *object, size_t bytes)
 {
     char *start = (char *)object;
@@ -500,7 +522,8 @@ void simt_shared_declare(void *object, size_t bytes)
         if (o.start == start) {
             if (o.run != simt_running.run) {
                 o.run = simt_running.run;
-                memset(start, 0xff, bytes);
+                simt_poison(start, bytes);
+                take_shared(bytes);
             }
             return;
         }
@@ -512,7 +535,8 @@ void simt_shared_declare(void *object, size_t bytes)
         abort();
     }
     objects.push_back({start, bytes, simt_running.run, cells});
-    memset(start, 0xff, bytes);
+    simt_poison(start, bytes);
+    take_shared(bytes);
 }
 
 void simt_shadow_block(void)
@@ -532,6 +556,9 @@ void simt_shadow_launch(void)
 
 cudaError_t simt_malloc(void **memory, size_t bytes)
 {
+    if (simt_capture_forbids("cudaMalloc")) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     if (arena == nullptr) {
         open_arena();
     }
@@ -545,7 +572,7 @@ cudaError_t simt_malloc(void **memory, size_t bytes)
     for (size_t page = 0; page <= room / PAGE; page++) { /* the gap behind it is its own */
         arena_owner[(size_t)(start - arena) / PAGE + page] = (uint32_t)allocations.size();
     }
-    memset(start, 0xff, bytes);
+    simt_poison(start, bytes);
     simt_counted.device_bytes += bytes;
     *memory = start;
     return cudaSuccess;

@@ -3,6 +3,7 @@
  * and the correct kernels beside them never are. A missing wait between streams must show as a
  * wrong result under some schedule.
  */
+#include "base/check.h"
 #include "tests/harness.h"
 #include "tests/simt/planted.h"
 #include "tests/simt/simt_control.h"
@@ -64,18 +65,23 @@ static void checks_can_be_off(void)
     simt_check(0);
     planted_run("other block");
     EXPECT(simt_fault() == NULL);
+    EXPECT(planted_run("fresh memory"));
     simt_check(1);
 }
 
 static void a_missing_stream_wait_shows(void)
 {
-    int wrong = 0;
-    for (unsigned seed = 0; seed < SCHEDULES; seed++) {
-        simt_seed(seed);
-        wrong += !planted_run("streams without an event");
-        EXPECT(simt_fault() == NULL);
+    static const char *const names[] = {"streams without an event",
+                                        "pageable copy, not waited for"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        int wrong = 0;
+        for (unsigned seed = 0; seed < SCHEDULES; seed++) {
+            simt_seed(seed);
+            wrong += !planted_run(names[i]);
+            EXPECT(simt_fault() == NULL);
+        }
+        EXPECT(wrong > 0 && wrong < SCHEDULES);
     }
-    EXPECT(wrong > 0 && wrong < SCHEDULES);
 }
 
 static void a_seed_repeats_itself(void)
