@@ -26,6 +26,7 @@ COND = 64
 YAWS = (math.pi / 3, 0.0, -math.pi / 3)
 RAY_DISTANCE = (8.0, 5.0, 2.5, 1.0)
 EMPTY = 128 / 127.5 - 1
+CARRY, STILL = 20, 2  # a velocity unit is 1/20 cell a tick; slower is noise
 DEGREES = ("agents", "map", "none")
 RENAME = {"inp": "in", "tout": "to"}
 
@@ -149,22 +150,73 @@ def geometry(tick: Tick) -> Tensor:
     return torch.stack([du / 64, dv / 64, r / 64, du / r, dv / r], -1)
 
 
-def empty_bev(like: Tensor) -> Tensor:
-    """Latents of the empty world, [22]."""
-    x = torch.full((BEV,), -1.0, dtype=like.dtype, device=like.device)
-    x[20:] = EMPTY
-    return x
+def carried(f: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
+    """Where a tick carries each occupied sub-cell, in twentieths of a cell: batch, row, column, then
+    its occupancy, its vulnerable part and its velocity, all int64 [N]."""
+    n, r, c, s = torch.nonzero((f[..., :4] > 0) & valid[..., None], as_tuple=True)
+    v = f[n, r, c, 20:].long() - 128
+    v = v * (v.abs() > STILL).any(-1, keepdim=True)
+    a, b = v[:, 0], v[:, 1]
+    row, col = CARRY * (2 * r + s // 2) + a, CARRY * (2 * c + s % 2) + b
+    return n, row, col, f[n, r, c, s].long(), f[n, r, c, s + 4].long(), a, b
+
+
+def moved_frame(f: Tensor, valid: Tensor) -> Tensor:
+    """The previous frame (bytes, in the present window) with what it holds moved on by its velocity.
+
+    Channels 12..19 are f's. Integers alone, so the order of the sums does not matter.
+    """
+    count, side = f.shape[0], f.shape[1]
+    cells = torch.zeros(2, count * 4 * side * side, dtype=torch.int64, device=f.device)
+    places = torch.zeros(3, count * side * side, dtype=torch.int64, device=f.device)
+    n, row, col, o, vru, a, b = carried(f, valid)
+    q, p = row.div(CARRY, rounding_mode="floor"), col.div(CARRY, rounding_mode="floor")
+    for i, j in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        # The share of a neighbour is how far its centre lies from the cell's, from a whole one.
+        y, x = q + i, p + j
+        w = (CARRY - (row - CARRY * y).abs()) * (CARRY - (col - CARRY * x).abs())
+        w = w * ((y >= 0) & (y < 2 * side) & (x >= 0) & (x < 2 * side))
+        y, x = y.clamp(0, 2 * side - 1), x.clamp(0, 2 * side - 1)
+        cells.index_add_(1, (n * 2 * side + y) * 2 * side + x, torch.stack([w * o, w * vru]))
+        at = (n * side + y // 2) * side + x // 2
+        places.index_add_(1, at, torch.stack([w * o, w * o * a, w * o * b]))
+    whole = CARRY * CARRY
+    out = torch.zeros_like(f)
+    for k in range(2):
+        x = ((cells[k] + whole // 2) // whole).clamp(max=255).view(count, side, 2, side, 2)
+        out[..., 4 * k : 4 * k + 4] = x.permute(0, 1, 3, 2, 4).flatten(3)
+    out[..., 8:20] = f[..., 8:20] * valid[..., None]
+    mass, speed = places[0], places[1:]
+    mean = (2 * speed.abs() + mass) // (2 * mass).clamp(min=1) * speed.sign()
+    out[..., 20:] = (128 + mean).t().reshape(count, side, side, 2)
+    return out
+
+
+def layout_slot(tick: Tick, f: Tensor, valid: Tensor) -> Tensor:
+    """Bytes [B][96][96][22] of the layout slot and residual base: the layout in `agents`, else the
+    moved frame, in `map` with the given map."""
+    own = tick.degree != 0
+    if not own.any():
+        return tick.layout_bev
+    moved = moved_frame(f[own], valid[own])
+    given = (tick.degree[own] == 1)[:, None, None, None]
+    moved[..., 12:20] = torch.where(given, tick.layout_bev[own][..., 12:20], moved[..., 12:20])
+    slot = tick.layout_bev.clone()
+    slot[own] = moved
+    return slot
 
 
 def bev_context(tick: Tick, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Context [B][96][96][64] and residual base [B][96][96][22]."""
-    layout = latent(tick.layout_bev, dtype)
-    moved, valid = [], []
+    slot, moved, valid = tick.layout_bev, [], []
     for age in range(2):
         f, ok = shift_frame(tick.page_bev[:, age], tick.page_window[:, age], tick.window)
         ok = ok & tick.page_valid[:, age, None, None]
+        if age == 0:
+            slot = layout_slot(tick, f, ok)
         moved.append(latent(f, dtype))
         valid.append(ok[..., None])
+    base = latent(slot, dtype)
     last = torch.where(valid[0], moved[0], torch.zeros_like(moved[0]))
     before = torch.cat([moved[1][..., :8], moved[1][..., 20:]], -1)
     before = torch.where(valid[1], before, torch.zeros_like(before))
@@ -172,16 +224,12 @@ def bev_context(tick: Tick, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     parts = [
         last,
         before,
-        layout,
+        base,
         geometry(tick).to(dtype),
         valid[0].to(dtype),
         valid[1].to(dtype),
         zeros,
     ]
-    base = torch.where(valid[0], moved[0], empty_bev(layout))
-    given = torch.cat([base[..., :12], layout[..., 12:20], base[..., 20:]], -1)
-    degree = tick.degree[:, None, None, None]
-    base = torch.where(degree == 0, layout, torch.where(degree == 1, given, base))
     return torch.cat(parts, -1), base
 
 
