@@ -17,11 +17,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from data import Clip, Recipe, Stream, batch_tick, interest_of, load_clips, targets, to_device
-from model import Config, Tick, WorldModel, latent, quantise
+from data import (
+    AGENTS,
+    Clip,
+    Cut,
+    Recipe,
+    Stream,
+    batch_tick,
+    interest_of,
+    load_clips,
+    targets,
+    to_device,
+)
+from model import Config, Tick, WorldModel, latent, layout_slot, previous_frame, quantise
 from noise import byte_noise
 
 CHANNEL_WEIGHT = [1.0] * 4 + [2.0] * 4 + [0.5] * 4 + [0.5] * 8 + [4.0] * 2
+SPEED_WEIGHT = 10.0  # more for velocities where there is something to move
+BORDER = 3  # positions at the edge of a cut-out that something may have crossed within the tick
 SURFACE_WEIGHT, AGENT_WEIGHT, VRU_WEIGHT = 8.0, 16.0, 24.0
 OVERSHOOT = 0.3
 DIVERGED_IOU = 0.4
@@ -38,12 +51,31 @@ def moving_mask(truth: Tensor) -> Tensor:
     return (v.pow(2).sum(-1) >= 4.0) & (truth[..., :4].amax(-1) > 0)
 
 
-def position_weights(truth: Tensor) -> Tensor:
-    """Loss weights [B][96][96]: more at surfaces, moving agents and vulnerable road users, which are few."""
-    surface = dilate(truth[..., :4].amax(-1) > 0, 1)
-    agents = dilate(moving_mask(truth), 3)
-    vru = dilate(truth[..., 4:8].amax(-1) > 0, 2)
-    return 1 + SURFACE_WEIGHT * surface + AGENT_WEIGHT * agents + VRU_WEIGHT * vru
+def loss_weights(slot: Tensor, cut: Cut | None) -> Tensor:
+    """Loss weights [B][96][96][22] from the layout slot (bytes): more at surfaces, moving agents and
+    vulnerable road users, which are few.
+
+    They depend on what is given, never on what is wanted: else the model would draw a haze wherever
+    something comes into sight once in a while. The edge of a cut-out has none, because what comes
+    from outside cannot be known.
+    """
+    occupied = slot[..., :4].amax(-1) > 0
+    agents = dilate(moving_mask(slot), 3)
+    vru = dilate(slot[..., 4:8].amax(-1) > 0, 2)
+    weights = 1 + SURFACE_WEIGHT * dilate(occupied, 1) + AGENT_WEIGHT * agents + VRU_WEIGHT * vru
+    if cut:
+        weights = weights * inner(slot.shape[1], slot.device)
+    channel = torch.tensor(CHANNEL_WEIGHT, device=slot.device)
+    out = weights[..., None] * channel
+    out[..., 20:] *= 1 + (SPEED_WEIGHT - 1) * occupied[..., None]
+    return out
+
+
+def inner(side: int, device: torch.device) -> Tensor:
+    """False in the border of a cut-out, [side][side]."""
+    mask = torch.zeros(side, side, dtype=torch.bool, device=device)
+    mask[BORDER:-BORDER, BORDER:-BORDER] = True
+    return mask
 
 
 def frame_loss(
@@ -57,11 +89,9 @@ def frame_loss(
     Below -1 a frame's byte is 0 all the same, so going there costs little: else the thousands of empty
     cells would keep a faint haze, which piles up in rollouts.
     """
-    channel = torch.tensor(CHANNEL_WEIGHT, device=weights.device)
     error = out[0] - want[0]
     error = torch.where((error < 0) & (want[0] <= -1), OVERSHOOT * error, error)
-    bev = (error.pow(2) * channel).mean(-1) * weights
-    bev = bev.flatten(1).mean(1)
+    bev = (error.pow(2) * weights).flatten(1).mean(1)
     if want[1] is None:
         return bev
     return bev + cam_weight * (out[1] - want[1]).pow(2).flatten(1).mean(1)
@@ -206,9 +236,18 @@ class Pool:
     def going_on(self) -> list[int]:
         return [i for i, s in enumerate(self.streams) if s.left > 0 and s.covered(s.tick + 1)]
 
-    def commit(self, chosen: list[int], out: tuple[Tensor, Tensor | None], truth: Tensor) -> None:
-        """Feeds generated frames back; a stream that lost its agents starts anew."""
+    def commit(
+        self,
+        chosen: list[int],
+        out: tuple[Tensor, Tensor | None],
+        want: Tensor,
+        truth: Tensor,
+    ) -> None:
+        """Feeds generated frames back, in a cut-out with the wanted edge, so that what enters does so
+        in sight; a stream that lost its agents starts anew."""
         bev = quantise(out[0])
+        if self.recipe.cut:
+            bev = torch.where(inner(bev.shape[1], bev.device)[..., None], bev, quantise(want))
         moving = dilate(moving_mask(truth), 3)[..., None]
         iou = soft_iou(bev * moving, truth * moving).tolist()
         bev = bev.cpu()
@@ -247,11 +286,12 @@ class Pools:
         clips = load_clips(args.data)
         interest = interest_of(clips)
         self.rng, self.device, self.turn = rng, device, 0
+        recipe = recipe | {"shares": args.shares}
         whole = Pool(clips, 1 + interest, Recipe(**recipe), args.batch, rng)
         cut = Pool(
             clips,
             0.05 + interest,
-            Recipe(**recipe, shares=args.cut_shares, cut=args.cut, cameras=False),
+            Recipe(**(recipe | {"shares": args.cut_shares}), cut=args.cut, cameras=False),
             args.cut_batch,
             rng,
         )
@@ -267,8 +307,13 @@ class Pools:
     def batch(self, pool: Pool, streams: list[Stream]) -> Batch:
         tick = to_device(batch_tick(streams, pool.recipe.window), self.device)
         bev, cam, truth = (x if x is None else x.to(self.device) for x in targets(streams))
+        # What the model moves by itself is drawn without the sensor's noise, or each frame fed back
+        # would lose a few cells more.
+        own = (tick.degree != AGENTS).view(-1, 1, 1, 1)
+        bev = torch.where(own, torch.cat([truth[..., :8], bev[..., 8:]], -1), bev)
         want = latent(bev), None if cam is None else latent(cam)
-        return Batch(streams, tick, want, truth, self.noise(want), position_weights(truth))
+        weights = loss_weights(layout_slot(tick, *previous_frame(tick, 0)), streams[0].cut)
+        return Batch(streams, tick, want, truth, self.noise(want), weights)
 
     def noise(self, like: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
         return tuple(
@@ -294,8 +339,11 @@ def common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cut-shares",
         type=parse_shares,
-        default=(0.2, 0.7, 0.1),
+        default=(0.3, 0.55, 0.15),
         help="of the degrees in cut-outs",
+    )
+    parser.add_argument(
+        "--shares", type=parse_shares, default=(0.35, 0.5, 0.15), help="of the degrees elsewhere"
     )
     parser.add_argument("--cut-batch", type=int, default=48)
     parser.add_argument(
