@@ -96,12 +96,12 @@ def main() -> None:
     common_arguments(parser)
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--init", type=Path, required=True, help="student after its first phase")
-    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--rate", type=float, default=5e-4)
     parser.add_argument(
         "--teacher-share", type=float, default=0.15, help="share of batches with teacher targets"
     )
-    parser.add_argument("--roll", type=float, default=0.8)
-    parser.add_argument("--roll-ticks", type=int, default=12)
+    parser.add_argument("--roll", type=float, default=0.7)
+    parser.add_argument("--roll-ticks", type=int, default=10)
     parser.add_argument("--full-history", type=float, default=0.3)
     parser.add_argument("--one-page", type=float, default=0.4)
     train(parser.parse_args())
