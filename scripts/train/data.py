@@ -254,7 +254,8 @@ class Recipe:
 
     window: int = 6
     shares: tuple[float, float, float] = (0.55, 0.35, 0.10)
-    full_history: float = 0.7
+    full_history: float = 0.5
+    one_page: float = 0.3
     roll: float = 0.0  # share of streams that feed their own frames back
     roll_ticks: int = 12
     cut: int = 0  # patches per side of a cut-out around something that moves; 0: whole frames
@@ -263,11 +264,7 @@ class Recipe:
     def draw(self, clips: list[Clip], interest: np.ndarray, rng: np.random.Generator) -> Stream:
         clip = clips[int(rng.choice(len(clips), p=interest))]
         degree = int(rng.choice(len(DEGREES), p=self.shares))
-        history = (
-            self.window
-            if rng.random() < self.full_history
-            else int(rng.integers(0, self.window + 1))
-        )
+        history = self.draw_history(rng)
         left = int(rng.integers(1, self.roll_ticks + 1)) if rng.random() < self.roll else 0
         first = min(history, clip.ticks - 1)
         tick = int(rng.integers(first, max(first + 1, clip.ticks - left)))
@@ -275,6 +272,15 @@ class Recipe:
         if self.cut:
             stream.cut = self.draw_cut(clip, tick, rng)
         return stream.recorded(history)
+
+    def draw_history(self, rng: np.random.Generator) -> int:
+        """All pages, or the single one that a rollout begins with, or any number."""
+        kind = rng.random()
+        if kind < self.full_history:
+            return self.window
+        if kind < self.full_history + self.one_page:
+            return 1
+        return int(rng.integers(0, self.window + 1))
 
     def draw_cut(self, clip: Clip, tick: int, rng: np.random.Generator) -> Cut:
         """A square that holds a random position of interest, if there is one."""
@@ -285,8 +291,9 @@ class Recipe:
         places = np.argwhere(busy) if busy.any() else np.array([[SIDE // 2, SIDE // 2]])
         at = places[int(rng.integers(len(places)))] // 8
         last = PATCHES - self.cut
-        low = [min(last, max(0, int(a) - self.cut + 1)) for a in at]
-        high = [min(last, int(a)) for a in at]
+        edge = 1 if self.cut > 2 else 0  # what is looked at stays off the edge
+        low = [min(last, max(0, int(a) - self.cut + 1 + edge)) for a in at]
+        high = [min(last, max(0, int(a) - edge)) for a in at]
         r, c = (int(rng.integers(lo, hi + 1)) for lo, hi in zip(low, high))
         window = clip.get("window", tick)
         return Cut(int(window[0]) + r, int(window[1]) + c, self.cut, self.cameras)

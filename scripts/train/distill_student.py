@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from data import AGENTS
-from export import read_checkpoint
+from export import read_any
 from model import Tick, WorldModel
 from training import Batch, Pools, Trainer, begin, common_arguments, frame_loss
 
@@ -47,12 +47,13 @@ def unrolled(
 
 def train(args: argparse.Namespace) -> None:
     rng, _, device = begin(args)
-    teacher = read_checkpoint(args.teacher)[0].to(device).eval()
-    model = read_checkpoint(args.init)[0].to(device)
+    teacher = read_any(args.teacher).to(device).eval()
+    model = read_any(args.init).to(device)
     trainer = Trainer(model, args, args.rate)
     recipe = {
         "window": model.config.window,
         "full_history": args.full_history,
+        "one_page": args.one_page,
         "roll": args.roll,
         "roll_ticks": args.roll_ticks,
     }
@@ -69,7 +70,10 @@ def train(args: argparse.Namespace) -> None:
         chosen = pool.going_on()
         if chosen:
             pool.commit(
-                chosen, tuple(o if o is None else o[chosen] for o in out), batch.truth[chosen]
+                chosen,
+                tuple(o if o is None else o[chosen] for o in out),
+                batch.want[0][chosen],
+                batch.truth[chosen],
             )
         trainer.report(60, f"rolled {np.mean([s.rolled for s in batch.streams]):.1f}")
     trainer.save()
@@ -92,13 +96,14 @@ def main() -> None:
     common_arguments(parser)
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--init", type=Path, required=True, help="student after its first phase")
-    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--rate", type=float, default=5e-4)
     parser.add_argument(
         "--teacher-share", type=float, default=0.15, help="share of batches with teacher targets"
     )
-    parser.add_argument("--roll", type=float, default=0.6)
-    parser.add_argument("--roll-ticks", type=int, default=12)
-    parser.add_argument("--full-history", type=float, default=0.5)
+    parser.add_argument("--roll", type=float, default=0.7)
+    parser.add_argument("--roll-ticks", type=int, default=10)
+    parser.add_argument("--full-history", type=float, default=0.3)
+    parser.add_argument("--one-page", type=float, default=0.4)
     train(parser.parse_args())
 
 

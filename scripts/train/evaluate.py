@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from data import AGENTS, MAP, Clip, Stream, batch_tick, load_clips, targets, truth
-from export import read_checkpoint, read_model
+from export import read_any
 from film import write_film
 from metrics import Tally, constant_velocity, copied
 from model import DEGREES, Tick, WorldModel, quantise
@@ -140,11 +140,6 @@ def films(
         write_film(out / f"{model.config.tier}_{DEGREES[degree]}_{i}.png", shot)
 
 
-def load(path: Path) -> WorldModel:
-    model = read_model(path) if path.suffix == ".safetensors" else read_checkpoint(path)[0]
-    return model.eval()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -167,7 +162,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     clips = load_clips(args.data)[: args.clips]
     horizons = [int(h) for h in args.horizons.split(",")]
-    models = [load(path) for path in args.model]
+    models = [read_any(path).eval() for path in args.model]
     degrees = [DEGREES.index(d) for d in args.degrees.split(",")]
     if args.films:
         chosen = [int(i) for i in args.film_clips.split(",")]

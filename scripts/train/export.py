@@ -47,6 +47,11 @@ def read_checkpoint(path: Path, compute: torch.dtype = torch.bfloat16) -> tuple[
     return model, saved["info"]
 
 
+def read_any(path: Path) -> WorldModel:
+    """The model of a weights file or of a checkpoint."""
+    return read_model(path) if path.suffix == ".safetensors" else read_checkpoint(path)[0]
+
+
 def parse_horizon(text: str) -> dict[str, int]:
     return {k: int(v) for k, v in (item.split("=") for item in text.split(","))}
 

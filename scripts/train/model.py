@@ -192,6 +192,12 @@ def moved_frame(f: Tensor, valid: Tensor) -> Tensor:
     return out
 
 
+def previous_frame(tick: Tick, age: int) -> tuple[Tensor, Tensor]:
+    """The page of that age (bytes) in the present window, and where it is there."""
+    f, there = shift_frame(tick.page_bev[:, age], tick.page_window[:, age], tick.window)
+    return f, there & tick.page_valid[:, age, None, None]
+
+
 def layout_slot(tick: Tick, f: Tensor, valid: Tensor) -> Tensor:
     """Bytes [B][96][96][22] of the layout slot and residual base: the layout in `agents`, else the
     moved frame, in `map` with the given map."""
@@ -210,8 +216,7 @@ def bev_context(tick: Tick, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Context [B][96][96][64] and residual base [B][96][96][22]."""
     slot, moved, valid = tick.layout_bev, [], []
     for age in range(2):
-        f, ok = shift_frame(tick.page_bev[:, age], tick.page_window[:, age], tick.window)
-        ok = ok & tick.page_valid[:, age, None, None]
+        f, ok = previous_frame(tick, age)
         if age == 0:
             slot = layout_slot(tick, f, ok)
         moved.append(latent(f, dtype))

@@ -8,10 +8,11 @@ the model learns to continue from its own errors; a stream that has lost its age
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
-from export import read_checkpoint
+from export import read_any
 from model import Config
 from training import (
     Pool,
@@ -50,7 +51,7 @@ def make_config(args: argparse.Namespace) -> Config:
 
 def train(args: argparse.Namespace) -> None:
     rng, generator, device = begin(args)
-    model = read_checkpoint(args.init)[0] if args.init else build(make_config(args), device)
+    model = read_any(args.init) if args.init else build(make_config(args), device)
     model = model.to(device)
     trainer = Trainer(model, args, args.rate)
     pools = Pools(args, {"window": model.config.window}, rng, device)
@@ -77,7 +78,7 @@ def roll(pools: Pools, pool: Pool, trainer: Trainer, steps: int) -> None:
     if chosen:
         batch = pools.batch(pool, [pool.streams[i] for i in chosen])
         out = trainer.average.model.sample(batch.tick, batch.noise, schedule_of(steps))
-        pool.commit(chosen, out, batch.truth)
+        pool.commit(chosen, out, batch.want[0], batch.truth)
 
 
 def main() -> None:
@@ -86,7 +87,7 @@ def main() -> None:
     )
     common_arguments(parser)
     parser.add_argument("--tier", default="teacher")
-    parser.add_argument("--init", default=None, help="checkpoint to go on from")
+    parser.add_argument("--init", type=Path, default=None, help="checkpoint to go on from")
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--bev-channels", type=int, default=64)
