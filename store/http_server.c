@@ -225,7 +225,13 @@ static struct MHD_Response *make_response(struct store_server *server, struct ht
     return response; /* NULL: no memory even for an error, the connection ends */
 }
 
-static void add_headers(struct MHD_Response *response, const struct request *request,
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+/* False: no memory for one of them, and without it the body may be taken for something else. */
+static bool add_headers(struct MHD_Response *response, const struct request *request,
                         const struct http_reply *reply, bool close_after)
 {
     static const char *const types[] = {
@@ -234,31 +240,32 @@ static void add_headers(struct MHD_Response *response, const struct request *req
         [HTTP_CONTENT_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
     };
     char text[64];
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[reply->content]);
+    bool well = add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[reply->content]);
     if (reply->packed) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd");
+        well = well && add_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd");
     }
     if (reply->stream != NULL) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+        well = well && add_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
     }
     if (reply->code == 415) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_ENCODING,
-                                request->takes_packed ? "zstd" : "identity");
+        well = well && add_header(response, MHD_HTTP_HEADER_ACCEPT_ENCODING,
+                                  request->takes_packed ? "zstd" : "identity");
     }
     if (close_after) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        well = well && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     if (reply->code == 401) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+        well = well && add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     }
     if (reply->code == 405) {
         http_route_methods(request->uri, text, sizeof text);
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, text);
+        well = well && add_header(response, MHD_HTTP_HEADER_ALLOW, text);
     }
     if (reply->code == 429 || reply->code == 503) {
         snprintf(text, sizeof text, "%d", HTTP_RETRY_S);
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
+        well = well && add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
     }
+    return well;
 }
 
 static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request *request,
@@ -270,7 +277,10 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
     if (response == NULL) {
         return MHD_NO;
     }
-    add_headers(response, request, reply, close_after);
+    if (!add_headers(response, request, reply, close_after)) {
+        MHD_destroy_response(response);
+        return MHD_NO;
+    }
     if (buffered) {
         request->reply_bytes = reply->bytes;
         atomic_fetch_add(&server->budget.bytes, reply->bytes);
