@@ -355,11 +355,13 @@ class Abuse:
 
     def resetters(self):
         """Long polls and half requests that end in a reset."""
-        body = json.dumps({"pool": "bulk", "device": "cpu", "max": 1, "wait_ms": 20000,
-                           "sequence": 1}).encode()
-        poll = head("POST", "/v1/workers/resetter/claim",
-                    "Content-Length: %d" % len(body)) + body
+        sequence = 0
         while not self.ending.wait(0.1):
+            sequence += 1
+            body = json.dumps({"pool": "bulk", "device": "cpu", "max": 1, "wait_ms": 20000,
+                               "sequence": sequence}).encode()
+            poll = head("POST", "/v1/workers/resetter/claim",
+                        "Content-Length: %d" % len(body)) + body
             for text in (poll, poll[:-5], head("GET", "/v1/health")):
                 client = dial(self.port)
                 client.sendall(text)

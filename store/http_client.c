@@ -18,13 +18,17 @@
 
 enum { HEARTBEAT_MS_MAX = 5000 };
 
+/* Numbers of claims are doubled no further: what is left above is never used up. */
+#define CLAIM_SEQUENCE_FAR (INT64_MAX / 4)
+
 struct http_client {
     struct store store;
     struct http_transport *transport;
     /* Numbers the claims of this client. Starts at the machine's running time, so that a later
      * client of the same worker goes on above it. */
     atomic_int_least64_t claim_sequence;
-    const atomic_bool *stop; /* NULL: never */
+    atomic_bool claim_refused; /* the last claim's number */
+    const atomic_bool *stop;   /* NULL: never */
 };
 
 static struct http_client *client_of(struct store *store)
@@ -224,6 +228,19 @@ static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64
     return body;
 }
 
+/* A stale claim may have had a number that the server will not take. Where something on the way
+ * delivered the claim twice, the next number is good. Where a predecessor of our worker's name had
+ * higher numbers, from before the machine booted, it takes a much higher one. */
+static void number_claims(struct http_client *client, enum status answer)
+{
+    bool refused = answer == STATUS_STALE;
+    bool again = atomic_exchange(&client->claim_refused, refused) && refused;
+    int64_t used = atomic_load(&client->claim_sequence);
+    if (again && used < CLAIM_SEQUENCE_FAR) {
+        (void)atomic_compare_exchange_strong(&client->claim_sequence, &used, 2 * used);
+    }
+}
+
 static enum status client_claim(struct store *store, const struct store_worker *worker,
                                 uint32_t max, int64_t wait_ms, struct job_lease *leases,
                                 uint32_t *count, int64_t *ttl_ms, struct error *error)
@@ -255,6 +272,7 @@ static enum status client_claim(struct store *store, const struct store_worker *
     json_t *body =
         claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
     status = http_exchange_json(client->transport, &call, body, true, &root, error);
+    number_claims(client, status);
     if (status != STATUS_OK) {
         return status;
     }
@@ -662,6 +680,7 @@ static enum status open_on(struct http_transport *transport, const struct store_
     client->store.ops = &client_ops;
     client->stop = config != NULL ? config->stop : NULL;
     atomic_init(&client->claim_sequence, clock_now_ns(clock));
+    atomic_init(&client->claim_refused, false);
     *out = &client->store;
     return STATUS_OK;
 }

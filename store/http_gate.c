@@ -33,20 +33,84 @@ bool http_gate_stopping(struct http_gate *gate)
     return stopping;
 }
 
-bool http_gate_begin(struct http_gate *gate, struct http_gate_claim *claim)
+/* ---- claims that were delivered before; with the mutex held ---- */
+
+static struct http_gate_run *runs_of(struct http_gate *gate, const char *worker_id)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = worker_id; *c != '\0'; c++) {
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    }
+    return gate->runs[(hash ^ hash >> 32) % HTTP_RUN_SETS];
+}
+
+/* Both are > 0, so that nothing overflows. */
+static bool within_reach(const struct http_gate_run *run, int64_t sequence)
+{
+    int64_t ahead = sequence - run->highest;
+    return ahead > -HTTP_RUN_REACH && ahead < HTTP_RUN_REACH;
+}
+
+/* The run that the claim belongs to, or a new one. */
+static struct http_gate_run *find_run(struct http_gate *gate, const struct http_gate_claim *claim)
+{
+    struct http_gate_run *runs = runs_of(gate, claim->worker_id);
+    struct http_gate_run *oldest = runs;
+    for (size_t i = 0; i < HTTP_RUN_WAYS; i++) {
+        if (runs[i].used > 0 && within_reach(&runs[i], claim->sequence) &&
+            strcmp(runs[i].worker_id, claim->worker_id) == 0) {
+            return &runs[i];
+        }
+        if (runs[i].used < oldest->used) {
+            oldest = &runs[i];
+        }
+    }
+    strcpy(oldest->worker_id, claim->worker_id);
+    oldest->highest = claim->sequence;
+    oldest->seen = 0;
+    return oldest;
+}
+
+/* False: the number has been, or is too far behind to tell. */
+static bool take_number(struct http_gate *gate, const struct http_gate_claim *claim)
+{
+    struct http_gate_run *run = find_run(gate, claim);
+    int64_t ahead = claim->sequence - run->highest;
+    run->used = ++gate->claims_begun;
+    if (ahead > 0) {
+        run->seen = ahead < HTTP_RUN_RECENT ? run->seen << ahead : 0;
+        run->highest = claim->sequence;
+        ahead = 0;
+    }
+    if (ahead <= -HTTP_RUN_RECENT || (run->seen >> -ahead & 1) != 0) {
+        return false;
+    }
+    run->seen |= UINT64_C(1) << -ahead;
+    return true;
+}
+
+static bool is_fenced(const struct http_gate *gate, const struct http_gate_claim *claim)
 {
     bool fenced = false;
-    pthread_mutex_lock(&gate->mutex);
     for (size_t i = 0; i < HTTP_FENCES_MAX && !fenced; i++) {
         fenced = claim->sequence <= gate->fences[i].sequence &&
                  strcmp(gate->fences[i].worker_id, claim->worker_id) == 0;
     }
-    if (!fenced) {
+    return fenced;
+}
+
+/* ---- the life of a claim ---- */
+
+bool http_gate_begin(struct http_gate *gate, struct http_gate_claim *claim)
+{
+    pthread_mutex_lock(&gate->mutex);
+    bool good = !is_fenced(gate, claim) && take_number(gate, claim);
+    if (good) {
         claim->next = gate->claims;
         gate->claims = claim;
     }
     pthread_mutex_unlock(&gate->mutex);
-    return !fenced;
+    return good;
 }
 
 bool http_gate_enter(struct http_gate *gate, struct http_gate_claim *claim)
@@ -83,6 +147,8 @@ void http_gate_end(struct http_gate *gate, struct http_gate_claim *claim)
     *link = claim->next;
     pthread_mutex_unlock(&gate->mutex);
 }
+
+/* ---- fences ---- */
 
 /* With the mutex held: is a claim that the fence forbids inside the store? Cancels all of them. */
 static bool cancel_claims(struct http_gate *gate, const char *worker_id, int64_t sequence)

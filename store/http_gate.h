@@ -4,8 +4,14 @@
  * leased to a worker that does not know of them.
  *
  * Every claim of a client carries a rising sequence number. A fence cancels the claims up to a
- * number, waits for those that are inside the store, and refuses the late ones. Thread-safe.
- * Private to the store room.
+ * number, waits for those that are inside the store, and refuses the late ones.
+ *
+ * A claim that something on the way delivers twice must lease once. So the gate remembers the
+ * numbers of each worker's claims, as runs: the numbers of one client's life lie close together,
+ * those of the next begin elsewhere, perhaps lower (numbers start at the machine's running time,
+ * and machines boot). Within a run a number passes once, and one far behind the highest not at all;
+ * a number far from all known runs begins a new one, so that nobody is locked out by a predecessor.
+ * Thread-safe. Private to the store room.
  */
 #ifndef SWERVE_STORE_HTTP_GATE_H
 #define SWERVE_STORE_HTTP_GATE_H
@@ -16,7 +22,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HTTP_FENCES_MAX = 1024 };
+enum {
+    HTTP_FENCES_MAX = 1024,
+    HTTP_RUN_SETS = 1024, /* a worker's runs are all in one set */
+    HTTP_RUN_WAYS = 8,
+    HTTP_RUN_RECENT = 64,   /* numbers up to the highest that may still come out of order */
+    HTTP_RUN_REACH = 65536, /* numbers this near belong to one run */
+};
 
 /* Fences the claims that are in progress and remembers nothing. */
 #define HTTP_FENCE_PRESENT INT64_MAX
@@ -30,6 +42,14 @@ struct http_gate_claim {
     struct http_gate_claim *next;
 };
 
+/* Claims of one worker whose numbers lie close together. */
+struct http_gate_run {
+    char worker_id[LIMIT_ID_BYTES];
+    int64_t highest;
+    uint64_t seen; /* bit i: highest - i was taken up */
+    uint64_t used; /* when, counted in claims; 0: free */
+};
+
 struct http_gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -40,6 +60,9 @@ struct http_gate {
         int64_t sequence; /* claims up to this one are refused; 0: free */
     } fences[HTTP_FENCES_MAX];
     uint32_t fence_next;
+    /* Of a set, the run that was longest without a claim gives way. */
+    struct http_gate_run runs[HTTP_RUN_SETS][HTTP_RUN_WAYS];
+    uint64_t claims_begun;
     bool stopping;
 };
 
@@ -50,8 +73,8 @@ void http_gate_finish(struct http_gate *gate);
 void http_gate_stop(struct http_gate *gate);
 bool http_gate_stopping(struct http_gate *gate);
 
-/* begin; then enter and leave around each call of the store; end. begin false: fenced, the claim
- * was not taken up. enter false: cancelled meanwhile. */
+/* begin; then enter and leave around each call of the store; end. begin false: fenced, or
+ * its number has been; the claim was not taken up. enter false: cancelled meanwhile. */
 bool http_gate_begin(struct http_gate *gate, struct http_gate_claim *claim);
 bool http_gate_enter(struct http_gate *gate, struct http_gate_claim *claim);
 void http_gate_leave(struct http_gate *gate, struct http_gate_claim *claim);

@@ -296,8 +296,10 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     }
     if (!http_gate_begin(gate, &patience.claim)) {
         free(leases);
-        return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
-                         worker->worker_id);
+        return error_set(error, STATUS_STALE,
+                         "worker %s: claim %lld was received before or was given up; expected a "
+                         "higher sequence",
+                         worker->worker_id, (long long)sequence);
     }
     enum status status = claim_with_patience(&patience, max, leases, &count, &ttl_ms, error);
     if (status == STATUS_OK && count > 0 && peer_gone(exchange->request)) {

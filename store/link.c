@@ -28,6 +28,7 @@ struct link_worker {
     char worker_id[LIMIT_ID_BYTES];
     bool claiming;   /* a thread is inside a claim */
     bool unresolved; /* the answer to a claim was lost */
+    bool gone;       /* declared dead here, while that thread claims */
     uint32_t users;  /* threads that wait for or are inside a claim */
     struct held_job *held;
     size_t held_count;
@@ -216,6 +217,7 @@ static struct link_worker *claim_begin(struct link *link, const char *worker_id,
         worker->held_capacity = capacity;
     }
     worker->claiming = true;
+    worker->gone = false;
 done:
     pthread_mutex_unlock(&link->mutex);
     return worker;
@@ -313,6 +315,14 @@ static bool told_to_stop(const struct link *link)
     return link->source.stop != NULL && atomic_load(link->source.stop);
 }
 
+static bool declared_gone(struct link *link, const struct link_worker *worker)
+{
+    pthread_mutex_lock(&link->mutex);
+    bool gone = worker->gone;
+    pthread_mutex_unlock(&link->mutex);
+    return gone;
+}
+
 /* One try at a claim: first what an earlier one may have left, then new jobs. */
 static enum status try_claim(struct link_call *call, struct link_worker *known,
                              const struct store_worker *worker, uint32_t max, int64_t wait_ms,
@@ -336,6 +346,11 @@ static enum status try_claim(struct link_call *call, struct link_worker *known,
         inner->ops->claim(inner, worker, max, wait_ms, leases, count, ttl_ms, &call->error);
     if (status != STATUS_OK && status != HTTP_UNREACHED) {
         known->unresolved = true; /* lost, or there was no memory to read the answer */
+    }
+    if (status == STATUS_STALE && !declared_gone(call->link, known)) {
+        /* The claim was delivered twice, and this is the answer to the one that came second. (Or
+         * somebody else declared the worker dead; it is not, and goes on.) */
+        return HTTP_LOST;
     }
     return status;
 }
@@ -388,6 +403,12 @@ static enum status link_worker_gone(struct store *store, const char *worker_id, 
 {
     struct link_call call;
     call_begin(&call, store);
+    pthread_mutex_lock(&call.link->mutex);
+    struct link_worker *claiming = find_worker(call.link, worker_id);
+    if (claiming != NULL) {
+        claiming->gone = true;
+    }
+    pthread_mutex_unlock(&call.link->mutex);
     while (call_next(&call)) {
         call.status = call.inner->ops->worker_gone(call.inner, worker_id, &call.error);
     }

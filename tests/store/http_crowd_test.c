@@ -169,12 +169,15 @@ static void *claim_long(void *context)
     struct error error;
     int fd = support_connect(crowd->url + 5);
     char reply[4096];
-    static const char body[] =
-        "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"wait_ms\":60000,\"sequence\":1}";
+    static atomic_int sequence;
+    char body[128];
     char text[512];
+    int bytes = sprintf(
+        body, "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"wait_ms\":60000,\"sequence\":%d}",
+        atomic_fetch_add(&sequence, 1) + 1);
     int count = sprintf(
-        text, "POST /v1/workers/w/claim HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
-        sizeof body - 1, body);
+        text, "POST /v1/workers/w/claim HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", bytes,
+        body);
     (void)error;
     int code = support_request(fd, text, (size_t)count, reply, sizeof reply);
     close(fd);

@@ -3,13 +3,16 @@
  *
  * Goal: a waiting claim costs the writer next to nothing and is woken by work; a fence, a server
  * that stops and a worker that is told to stop end it, and no job is leased to a claim that nobody
- * waits for any more.
+ * waits for any more, or that was delivered before.
  * Method: claims for a minute in threads of their own, which a test that takes minutes would show
  * to hang; the store's own count of operations; and many races between work and a stop, after which
  * every job must be queued or known to the worker.
  */
 #include "base/check.h"
+#include "base/units.h"
+#include "store/http_client.h"
 #include "store/http_wire.h"
+#include "store/link.h"
 #include "tests/store/http_stack.h"
 
 #include <pthread.h>
@@ -261,9 +264,166 @@ static void no_job_is_lost_to_a_stop(void)
     site_stop();
 }
 
+/* ---- claims that are delivered twice ---- */
+
+/* A raw client behind a link; its machine runs since `running_ns`. */
+struct proxied {
+    struct http_transport *transport;
+    struct clock clock;
+    int64_t running_ns;
+    struct store *client;
+    int doubled; /* how many claims are left to deliver twice */
+};
+
+static int64_t running(void *context)
+{
+    return ((struct proxied *)context)->running_ns;
+}
+
+/* Hands out the answer to what came second. */
+static enum status carry_twice(void *context, struct http_call *call, struct error *error)
+{
+    struct proxied *proxied = context;
+    if (strstr(call->path, "/claim") != NULL && proxied->doubled > 0) {
+        struct http_call first = *call;
+        proxied->doubled--;
+        EXPECT_OK(http_transport_call(proxied->transport, &first, error), *error);
+        EXPECT_INT(first.code, 200);
+        free(first.reply);
+    }
+    return http_transport_call(proxied->transport, call, error);
+}
+
+static enum status find_client(void *context, bool lost, struct store **inner, struct error *error)
+{
+    (void)lost;
+    (void)error;
+    *inner = ((struct proxied *)context)->client;
+    return STATUS_OK;
+}
+
+static void describe_client(void *context, char *text, size_t capacity)
+{
+    (void)context;
+    snprintf(text, capacity, "the server");
+}
+
+static void close_client(void *context)
+{
+    struct proxied *proxied = context;
+    proxied->client->ops->close(proxied->client);
+    http_transport_destroy(proxied->transport);
+}
+
+static struct store *connect_proxied(struct proxied *proxied, int64_t running_ns)
+{
+    struct error error;
+    struct store *store = NULL;
+    memset(proxied, 0, sizeof *proxied);
+    proxied->running_ns = running_ns;
+    proxied->clock = *clock_system();
+    proxied->clock.now_ns = running;
+    proxied->clock.context = proxied;
+    const struct http_carrier carrier = {carry_twice, proxied};
+    const struct store_config config = {.clock = &proxied->clock};
+    const struct link_source source = {.locate = find_client,
+                                       .describe = describe_client,
+                                       .close = close_client,
+                                       .context = proxied};
+    EXPECT_OK(http_transport_create(site.url, NULL, NULL, &proxied->transport, &error), error);
+    EXPECT_OK(http_client_open_over(&carrier, &config, &proxied->client, &error), error);
+    EXPECT_OK(link_create(&source, LINK_DEADLINE_MS, &store, &error), error);
+    return store;
+}
+
+static void a_claim_delivered_twice_leases_once(void)
+{
+    static const char body[] = "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":2,\"sequence\":7}";
+    char reply[8192];
+    struct error error;
+    struct job_lease leases[8];
+    uint32_t count = 0;
+    site_start();
+    submit_jobs(site.behind, 0, 6);
+    EXPECT_INT(
+        support_call(site.socket_path, "POST", "/v1/workers/w/claim", body, reply, sizeof reply),
+        200);
+    EXPECT_INT(
+        support_call(site.socket_path, "POST", "/v1/workers/w/claim", body, reply, sizeof reply),
+        409);
+    EXPECT(strstr(reply, "\"stale\"") != NULL);
+    EXPECT_OK(site.behind->ops->worker_leases(site.behind, "w", 0, leases, 8, &count, &error),
+              error);
+    EXPECT_INT(count, 2);
+    site_stop();
+}
+
+/* The answer that it gets is a refusal: the jobs are its all the same, each once. */
+static void a_worker_finds_what_a_doubled_claim_leased(void)
+{
+    static struct proxied proxied;
+    struct error error;
+    struct job_lease leases[8];
+    const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    int64_t known[6];
+    site_start();
+    submit_jobs(site.behind, 0, 6);
+    struct store *store = connect_proxied(&proxied, 500 * NS_PER_S);
+    for (uint32_t i = 0; i < 6; i += 2) {
+        proxied.doubled = i < 4 ? 1 : 0;
+        EXPECT_OK(store->ops->claim(store, &worker, 2, 0, leases, &count, &ttl_ms, &error), error);
+        EXPECT_INT(count, 2);
+        EXPECT(ttl_ms > 0);
+        known[i] = leases[0].job_id;
+        known[i + 1] = leases[1].job_id;
+    }
+    EXPECT_OK(site.behind->ops->worker_leases(site.behind, "w", 0, leases, 8, &count, &error),
+              error);
+    EXPECT_INT(count, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        EXPECT_INT(known[i], leases[i].job_id);
+    }
+    store->ops->close(store);
+    site_stop();
+}
+
+/* A machine that ran for long boots: the numbers of its worker's claims, and of its fences, were
+ * higher. */
+static void a_worker_goes_on_after_its_machine_booted(void)
+{
+    static struct proxied before;
+    static struct proxied after;
+    struct error error;
+    struct job_lease lease;
+    const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    site_start();
+    submit_jobs(site.behind, 0, 4);
+    for (int fenced = 0; fenced < 2; fenced++) {
+        struct store *store = connect_proxied(&before, 100 * 86400 * NS_PER_S);
+        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT_INT(count, 1);
+        if (fenced > 0) {
+            EXPECT_OK(store->ops->worker_leases(store, "w", 0, &lease, 1, &count, &error), error);
+        }
+        store->ops->close(store);
+        EXPECT_OK(site.behind->ops->worker_gone(site.behind, "w", &error), error);
+        store = connect_proxied(&after, (20 + fenced) * NS_PER_S);
+        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT_INT(count, 1);
+        store->ops->close(store);
+    }
+    site_stop();
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(work_wakes_the_claim), TEST(a_fence_ends_the_claim),
                     TEST(a_stopping_server_ends_the_claim), TEST(a_stop_ends_the_claim),
-                    TEST(no_job_is_lost_to_a_stop));
+                    TEST(no_job_is_lost_to_a_stop), TEST(a_claim_delivered_twice_leases_once),
+                    TEST(a_worker_finds_what_a_doubled_claim_leased),
+                    TEST(a_worker_goes_on_after_its_machine_booted));
 }
