@@ -31,7 +31,7 @@
 enum {
     FIRST_ONES = 12,
     ALLOCATIONS_MAX = 100000,
-    ROUNDS_MAX = 4, /* of listing places and failing them */
+    ROUNDS_MAX = 16, /* of listing places and failing them */
     HANG_S = 100,
 };
 
