@@ -217,6 +217,9 @@ static const struct bug bugs[] = {
     {.name = "no-fence",
      .what = "a claim that its client gave up takes effect after the client has asked",
      .no_fence = true},
+    {.name = "leased-twice",
+     .what = "a claim that is delivered twice leases twice",
+     .no_numbers = true},
 };
 
 const struct bug *bug_at(size_t index)

@@ -196,6 +196,7 @@ struct bug {
     const char *after; /* and after each call that writes */
     bool no_link;      /* clients repeat claims without asking what they hold */
     bool no_fence;     /* the server forgets which claims were given up */
+    bool no_numbers;   /* the server forgets which claims it has had */
 };
 
 const struct bug *bug_at(size_t index); /* NULL: no more */

@@ -1,9 +1,9 @@
 /*
  * Processes, their fibers, and the network that carries their calls. See fleet.h.
  *
- * The network is TCP as HTTP sees it: a request arrives once (or, when the library or a proxy repeats
- * it, twice), late or not at all; its connection ends with the server's process; a
- * client that has waited long enough goes away, while its request may still be on its way.
+ * The network is TCP as HTTP sees it: a request arrives once (or, when the library or a proxy
+ * repeats it, twice), late or not at all; its connection ends with the server's process; a client
+ * that has waited long enough goes away, while its request may still be on its way.
  */
 #include "tests/sim/fleet.h"
 
@@ -209,7 +209,7 @@ static enum status carry(void *context, struct http_call *call, struct error *er
     struct message *message = message_create(process, task, call);
     /* What must not be repeated is what lateness hurts most. */
     send_request(message, call->once ? fleet->faults.late_claim : 0);
-    if (sim_chance(&fleet->sim, fleet->faults.duplicated)) {
+    if (sim_chance(&fleet->sim, fleet->faults.duplicated * (call->once ? 4 : 1))) {
         send_request(message, 0);
     }
     task->reply_to = message;

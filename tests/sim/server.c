@@ -326,6 +326,9 @@ static void serve(struct server *server, struct message *message)
         http_gate_finish(&server->gate);
         http_gate_init(&server->gate);
     }
+    if (fleet->bug != NULL && fleet->bug->no_numbers) {
+        memset(server->gate.runs, 0, sizeof server->gate.runs);
+    }
     if (server->crash_commits > 0) {
         free(reply.data);
         message_reset(message);
