@@ -4,6 +4,7 @@
  * the only arithmetic here is that of a few values per token, position and step.
  */
 #include "engine/forward_internal.h"
+#include "engine/forward_past.h"
 
 #include "base/dmath.h"
 #include "base/rng.h"
@@ -144,37 +145,6 @@ void forward_geometry(struct workspace *w)
 
 /* ---- context maps and base ---- */
 
-/* A previous frame seen from the present window: line `row` starts `shift` bytes after `line`, and
- * holds for columns first .. end - 1. */
-struct past_line {
-    const uint8_t *line; /* of column 0, valid for the columns below only */
-    int32_t first, end;
-};
-
-static struct past_line past_bev(const struct workspace *w, uint32_t page, uint32_t row)
-{
-    struct past_line past = {NULL, 0, 0};
-    if (page >= w->input->page_count) {
-        return past;
-    }
-    const struct forward_page *from = &w->input->pages[page];
-    int64_t di = ((int64_t)w->input->window.i - from->window.i) * WINDOW_PATCH;
-    int64_t dj = ((int64_t)w->input->window.j - from->window.j) * WINDOW_PATCH;
-    int64_t there = row + di;
-    if (there < 0 || there >= WINDOW_SIDE || dj <= -WINDOW_SIDE || dj >= WINDOW_SIDE) {
-        return past;
-    }
-    past.first = dj < 0 ? (int32_t)-dj : 0;
-    past.end = dj > 0 ? (int32_t)(WINDOW_SIDE - dj) : WINDOW_SIDE;
-    past.line = from->frame + (there * WINDOW_SIDE + dj) * FRAME_BEV_CHANNELS;
-    return past;
-}
-
-static bool past_has(const struct past_line *past, int32_t col)
-{
-    return col >= past->first && col < past->end;
-}
-
 enum {
     CONTEXT_PREVIOUS = 0,
     CONTEXT_BEFORE = CONTEXT_PREVIOUS + FRAME_BEV_CHANNELS,
@@ -215,7 +185,7 @@ static void bev_context_line(struct workspace *w, struct part_space *p, uint32_t
     size_t act = w->act_bytes;
     float geometry[WINDOW_SIDE][CONTEXT_GEOMETRY_CHANNELS];
     float geometry_act[WINDOW_SIDE][CONTEXT_GEOMETRY_CHANNELS]; /* room for either type */
-    const struct past_line past[2] = {past_bev(w, 0, row), past_bev(w, 1, row)};
+    const struct past_line past[2] = {past_bev(w->input, 0, row), past_bev(w->input, 1, row)};
     const uint8_t *given = w->given + (size_t)row * WINDOW_SIDE * FRAME_BEV_CHANNELS;
     size_t at = map_at(p, 0, row, 0, CONTEXT_BEV_CHANNELS);
     bev_geometry(w, row, past, geometry);

@@ -5,6 +5,7 @@
 #include "engine/moved.h"
 
 #include "base/check.h"
+#include "engine/forward_past.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,28 +110,17 @@ static void put_position(const struct moved_sums *sums, int32_t row, int32_t col
 
 /* ---- the frame ---- */
 
-/* The previous frame at a position of the present window, NULL: not there. */
-static const uint8_t *past_of(const struct forward_input *input, int32_t row, int32_t col)
-{
-    if (input->page_count == 0) {
-        return NULL;
-    }
-    const struct forward_page *page = &input->pages[0];
-    int64_t r = row + ((int64_t)input->window.i - page->window.i) * WINDOW_PATCH;
-    int64_t c = col + ((int64_t)input->window.j - page->window.j) * WINDOW_PATCH;
-    bool there = r >= 0 && r < WINDOW_SIDE && c >= 0 && c < WINDOW_SIDE;
-    return there ? page->frame + (r * WINDOW_SIDE + c) * FRAME_BEV_CHANNELS : NULL;
-}
-
 void moved_frame(const struct forward_input *input, struct moved_sums *sums, uint8_t *out)
 {
     static const uint8_t empty[FRAME_BEV_CHANNELS] = {0};
     CHECK(input->degree != LAYOUT_AGENTS);
     memset(sums, 0, sizeof *sums);
     for (int32_t row = 0; row < WINDOW_SIDE; row++) {
+        const struct past_line line = past_bev(input, 0, (uint32_t)row);
         for (int32_t col = 0; col < WINDOW_SIDE; col++) {
             size_t at = ((size_t)row * WINDOW_SIDE + (size_t)col) * FRAME_BEV_CHANNELS;
-            const uint8_t *past = past_of(input, row, col);
+            const uint8_t *past =
+                past_has(&line, col) ? line.line + col * FRAME_BEV_CHANNELS : NULL;
             const uint8_t *stays = past != NULL ? past : empty;
             const uint8_t *map = input->degree == LAYOUT_MAP ? input->layout_bev + at : stays;
             memcpy(out + at + FRAME_UNSEEN, stays + FRAME_UNSEEN, SUB_CELLS);

@@ -58,10 +58,8 @@ static struct artifact_writer *create_writer(size_t bytes, bool packed)
     memset(writer, 0, offsetof(struct artifact_writer, block));
     bool good;
     if (packed) {
-        writer->expander = ZSTD_createDCtx();
-        good = writer->expander != NULL &&
-               !ZSTD_isError(ZSTD_DCtx_setParameter(writer->expander, ZSTD_d_windowLogMax,
-                                                    ZSTD_FRAME_WINDOW_LOG_MAX));
+        writer->expander = zstd_frame_expander();
+        good = writer->expander != NULL;
     } else {
         writer->compressor = ZSTD_createCCtx();
         good = writer->compressor != NULL &&

@@ -3,6 +3,8 @@
  */
 #include "store/http_gate.h"
 
+#include "store/name_hash.h"
+
 #include <string.h>
 
 void http_gate_init(struct http_gate *gate)
@@ -37,10 +39,7 @@ bool http_gate_stopping(struct http_gate *gate)
 
 static struct http_gate_run *runs_of(struct http_gate *gate, const char *worker_id)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = worker_id; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    }
+    uint64_t hash = name_hash(worker_id);
     return gate->runs[(hash ^ hash >> 32) % HTTP_RUN_SETS];
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/name_hash.h"
 #include "store/records.h"
 #include "store/sqlite_store.h"
 
@@ -20,16 +21,6 @@ enum {
 
 /* ---- leases in memory ---- */
 
-/* FNV-1a (Fowler, Noll, Vo). */
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    }
-    return hash;
-}
-
 void leases_finish(struct leases *leases)
 {
     free(leases->hashes);
@@ -39,7 +30,7 @@ void leases_finish(struct leases *leases)
 
 struct lease *leases_find(struct leases *leases, const char *worker_id)
 {
-    uint64_t hash = hash_text(worker_id);
+    uint64_t hash = name_hash(worker_id);
 
     for (size_t i = 0; i < leases->count; i++) {
         if (leases->hashes[i] == hash && strcmp(leases->rows[i].worker_id, worker_id) == 0) {
@@ -83,7 +74,7 @@ static enum status leases_renew(struct leases *leases, const char *worker_id, in
                 return status;
             }
         }
-        leases->hashes[leases->count] = hash_text(worker_id);
+        leases->hashes[leases->count] = name_hash(worker_id);
         lease = &leases->rows[leases->count++];
         memset(lease, 0, sizeof *lease);
         memcpy(lease->worker_id, worker_id, strlen(worker_id) + 1);

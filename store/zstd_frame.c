@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 #include <zstd_errors.h>
 
 /* Others begin skippable frames, which stand for nothing. */
@@ -46,6 +45,17 @@ enum status zstd_frame_size(const char *what, const void *head, size_t head_byte
     return STATUS_OK;
 }
 
+ZSTD_DCtx *zstd_frame_expander(void)
+{
+    ZSTD_DCtx *expander = ZSTD_createDCtx();
+    if (expander != NULL && ZSTD_isError(ZSTD_DCtx_setParameter(expander, ZSTD_d_windowLogMax,
+                                                                ZSTD_FRAME_WINDOW_LOG_MAX))) {
+        ZSTD_freeDCtx(expander);
+        expander = NULL;
+    }
+    return expander;
+}
+
 /* Into the room that the frame's own size asks for. */
 static enum status unpack_into(const char *what, ZSTD_DCtx *expander, const void *frame,
                                size_t frame_bytes, void *data, size_t bytes, struct error *error)
@@ -82,10 +92,8 @@ enum status zstd_frame_unpack(const char *what, const void *frame, size_t frame_
         return status;
     }
     char *buffer = malloc(size + 1);
-    ZSTD_DCtx *expander = ZSTD_createDCtx();
-    if (buffer == NULL || expander == NULL ||
-        ZSTD_isError(
-            ZSTD_DCtx_setParameter(expander, ZSTD_d_windowLogMax, ZSTD_FRAME_WINDOW_LOG_MAX))) {
+    ZSTD_DCtx *expander = zstd_frame_expander();
+    if (buffer == NULL || expander == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory", what);
     } else {
         status = unpack_into(what, expander, frame, frame_bytes, buffer, size, error);

@@ -10,6 +10,7 @@
 #include "base/status.h"
 
 #include <stddef.h>
+#include <zstd.h>
 
 enum {
     ZSTD_FRAME_HEAD_BYTES = 18,     /* the longest header: RFC 8878, section 3.1.1.1 */
@@ -22,6 +23,10 @@ enum {
  * such frame, or one far longer than its contents can need. */
 enum status zstd_frame_size(const char *what, const void *head, size_t head_bytes,
                             size_t frame_bytes, size_t max, size_t *size, struct error *error);
+
+/* Refuses frames that need a larger window; for frames from outside. NULL: out of memory; freed
+ * with ZSTD_freeDCtx. */
+ZSTD_DCtx *zstd_frame_expander(void);
 
 /* Unpacks one frame and nothing beside it. *data is malloc'ed (terminated, the terminator not
  * counted), owned by the caller. BAD_INPUT, LIMIT, NO_MEMORY. */

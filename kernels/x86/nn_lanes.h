@@ -23,6 +23,24 @@
 
 #define NN_INLINE static inline __attribute__((always_inline))
 
+/* Terms of an NN_BF16 product in a word of an operand, and what such a word of each side adds to a
+ * chain. */
+#if defined(__AVX512BF16__)
+enum { WORD_TERMS = 2 };
+
+NN_INLINE v16 v16_add_terms(v16 a, v16 b, v16 chain)
+{
+    return v16_dot_pairs(a, b, chain);
+}
+#else
+enum { WORD_TERMS = 1 };
+
+NN_INLINE v16 v16_add_terms(v16 a, v16 b, v16 chain)
+{
+    return v16_fma(a, b, chain);
+}
+#endif
+
 NN_INLINE v16 v16_exp(v16 x)
 {
     x = v16_max(v16_set1(-NN_EXP_LIMIT), x);

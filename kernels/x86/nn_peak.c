@@ -10,22 +10,6 @@ enum { CHAINS = 12 };
 enum { CHAINS = 6 }; /* of two registers each */
 #endif
 
-#if defined(__AVX512BF16__)
-enum { TERMS = 2 };
-
-NN_INLINE v16 add_terms(v16 sum, v16 a, v16 b)
-{
-    return v16_dot_pairs(a, b, sum);
-}
-#else
-enum { TERMS = 1 };
-
-NN_INLINE v16 add_terms(v16 sum, v16 a, v16 b)
-{
-    return v16_fma(sum, a, b);
-}
-#endif
-
 double NN_NAME(peak)(uint32_t rounds)
 {
     v16 sums[CHAINS];
@@ -36,7 +20,7 @@ double NN_NAME(peak)(uint32_t rounds)
     const v16 term = v16_set1(0.25f);
     for (uint32_t round = 0; round < rounds; round++) {
         for (int i = 0; i < CHAINS; i++) {
-            sums[i] = add_terms(sums[i], factor, term);
+            sums[i] = v16_add_terms(factor, term, sums[i]);
         }
     }
     for (int i = 1; i < CHAINS; i++) {
@@ -44,5 +28,5 @@ double NN_NAME(peak)(uint32_t rounds)
     }
     volatile float used = v16_sum(sums[0]); /* so that the loop is not removed */
     (void)used;
-    return 2.0 * TERMS * NN_LANES * CHAINS * rounds;
+    return 2.0 * WORD_TERMS * NN_LANES * CHAINS * rounds;
 }

@@ -14,33 +14,18 @@ enum { VECTORS_FP32 = 4, VECTORS_BF16 = 2 };
 enum { VECTORS_FP32 = 1, VECTORS_BF16 = 1 };
 #endif
 
-/* 32 terms of a row, one or two to a word, and what is added to a chain for a word of each side. */
+enum { BLOCK_WORDS = NN_BLOCK / WORD_TERMS };
+
+/* 32 terms of a row. */
+NN_INLINE void load_terms(const uint16_t *row, float words[BLOCK_WORDS])
+{
 #if defined(__AVX512BF16__)
-enum { BLOCK_WORDS = NN_BLOCK / 2 };
-
-NN_INLINE void load_terms(const uint16_t *row, float words[BLOCK_WORDS])
-{
     v16_store(words, v16_load_pairs(row));
-}
-
-NN_INLINE v16 add_terms(v16 a, v16 b, v16 chain)
-{
-    return v16_dot_pairs(a, b, chain);
-}
 #else
-enum { BLOCK_WORDS = NN_BLOCK };
-
-NN_INLINE void load_terms(const uint16_t *row, float words[BLOCK_WORDS])
-{
     v16_store(words, v16_load_bf16(row));
     v16_store(words + 16, v16_load_bf16(row + 16));
-}
-
-NN_INLINE v16 add_terms(v16 a, v16 b, v16 chain)
-{
-    return v16_fma(a, b, chain);
-}
 #endif
+}
 
 NN_INLINE void tile_fp32(const struct product *p, size_t first, const float *b, float *tile,
                          const int rows, const int vectors)
@@ -93,8 +78,8 @@ NN_INLINE void block_bf16(const float a[][BLOCK_WORDS], const float *b, float *t
             v16 w0 = v16_load(b + 16 * j);
             v16 w1 = v16_load(b + 16 * (vectors + j));
             for (int i = 0; i < rows; i++) {
-                even[i][j] = add_terms(v16_set1(a[i][k]), w0, even[i][j]);
-                odd[i][j] = add_terms(v16_set1(a[i][k + 1]), w1, odd[i][j]);
+                even[i][j] = v16_add_terms(v16_set1(a[i][k]), w0, even[i][j]);
+                odd[i][j] = v16_add_terms(v16_set1(a[i][k + 1]), w1, odd[i][j]);
             }
         }
     }

@@ -55,12 +55,7 @@ NN_INLINE uint32_t product_width(enum nn_precision precision, uint32_t columns, 
 /* Rows of a panel of k terms. */
 NN_INLINE size_t panel_rows(enum nn_precision precision, uint32_t k)
 {
-#if defined(__AVX512BF16__)
-    return precision == NN_BF16 ? k / 2 : k;
-#else
-    (void)precision;
-    return k;
-#endif
+    return precision == NN_BF16 ? k / WORD_TERMS : k;
 }
 
 /* Four terms (rounded; the first at a multiple of 4) of 16 columns, and of one; `panel` is at their

@@ -42,7 +42,7 @@ from model import (
     import_tensors,
     layout_slot,
     quantise,
-    shift_frame,
+    previous_frame,
 )
 from noise import BEV_COUNT, CAM_COUNT, philox_noise
 
@@ -108,9 +108,7 @@ def expected(model: WorldModel, name: str, tick: Tick) -> dict[str, Tensor]:
     bev, cam = model.sample(tick, noise, probe=probe)
     frame_bytes = torch.cat([quantise(bev).reshape(-1), quantise(cam).reshape(-1)])
     out[f"{name}.frame"] = frame_bytes[::STRIDE].contiguous()
-    past, there = shift_frame(tick.page_bev[:, 0], tick.page_window[:, 0], tick.window)
-    there = there & tick.page_valid[:, 0, None, None]
-    given = layout_slot(tick, past, there).reshape(-1)
+    given = layout_slot(tick, *previous_frame(tick, 0)).reshape(-1)
     out[f"{name}.given"] = given[::STRIDE].contiguous()
     return out
 

@@ -587,6 +587,24 @@ static bool load_elsewhere(void *context, uint32_t frame, const void *page, cons
     return !elsewhere->load_fails;
 }
 
+static struct page_backing backing_of(struct elsewhere *elsewhere)
+{
+    return (struct page_backing){elsewhere,      BACKED_BYTES,   elsewhere->staging, BACKED_BUFFERS,
+                                 save_elsewhere, load_elsewhere, wait_elsewhere};
+}
+
+static struct page_pool_config backed_config(const struct page_backing *backing, uint32_t copies)
+{
+    return (struct page_pool_config){
+        .page_bytes = PAGE_ALIGN,
+        .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
+        .hot_max = BACKED_FRAMES,
+        .parked_max = copies,
+        .heap_max = copies,
+        .backing = backing,
+    };
+}
+
 /* A page of that byte, here and elsewhere, as a table of its own. */
 static void fill_backed(struct page_pool *pool, struct elsewhere *elsewhere, uint8_t byte,
                         struct page_table *table)
@@ -604,17 +622,8 @@ static void pages_move_with_what_lies_elsewhere(void)
 {
     static struct elsewhere elsewhere;
     struct error error;
-    const struct page_backing backing = {&elsewhere,     BACKED_BYTES,   elsewhere.staging,
-                                         BACKED_BUFFERS, save_elsewhere, load_elsewhere,
-                                         wait_elsewhere};
-    const struct page_pool_config config = {
-        .page_bytes = PAGE_ALIGN,
-        .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
-        .hot_max = BACKED_FRAMES,
-        .parked_max = 4,
-        .heap_max = 4,
-        .backing = &backing,
-    };
+    const struct page_backing backing = backing_of(&elsewhere);
+    const struct page_pool_config config = backed_config(&backing, 4);
     EXPECT_INT(page_pool_frames(&config), BACKED_FRAMES);
     for (int fails = 0; fails < 4; fails++) {
         struct page_pool *pool = NULL;
@@ -647,17 +656,8 @@ static void pages_leave_in_their_own_time(void)
 {
     static struct elsewhere elsewhere;
     struct error error;
-    const struct page_backing backing = {&elsewhere,     BACKED_BYTES,   elsewhere.staging,
-                                         BACKED_BUFFERS, save_elsewhere, load_elsewhere,
-                                         wait_elsewhere};
-    const struct page_pool_config config = {
-        .page_bytes = PAGE_ALIGN,
-        .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
-        .hot_max = BACKED_FRAMES,
-        .parked_max = 8,
-        .heap_max = 8,
-        .backing = &backing,
-    };
+    const struct page_backing backing = backing_of(&elsewhere);
+    const struct page_pool_config config = backed_config(&backing, 8);
     struct page_pool *pool = NULL;
     struct page_table parked[7];
     EXPECT_OK(page_pool_create(&config, &pool, &error), error);

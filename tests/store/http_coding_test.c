@@ -14,7 +14,7 @@
 #include "store/http_wire.h"
 #include "store/zstd_frame.h"
 #include "tests/harness.h"
-#include "tests/store/http_support.h"
+#include "tests/store/http_site.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,33 +25,7 @@
 
 enum { REPLY_BYTES = 4 << 20, CONTENT_BYTES = 300000 };
 
-struct site {
-    struct store *behind;
-    struct store_server *server;
-    char path[200];
-    char socket_path[208];
-};
-
-static struct site site;
 static char reply[REPLY_BYTES];
-
-static void site_start(void)
-{
-    static int serial;
-    struct error error;
-    snprintf(site.path, sizeof site.path, "%s/%d.db", support_directory(), serial++);
-    snprintf(site.socket_path, sizeof site.socket_path, "%s.s", site.path);
-    EXPECT_OK(store_sqlite_open(site.path, NULL, &site.behind, &error), error);
-    EXPECT_OK(store_server_start(site.behind, support_listen(site.socket_path), NULL, &site.server,
-                                 &error),
-              error);
-}
-
-static void site_stop(void)
-{
-    store_server_stop(site.server);
-    site.behind->ops->close(site.behind);
-}
 
 /* Bytes that pack to about a third. */
 static uint8_t *make_content(size_t bytes)
@@ -95,10 +69,17 @@ static int put(const char *hash, const char *headers, const void *body, size_t b
     return code;
 }
 
+enum { FILE_PATH_BYTES = 400 };
+
+static void file_path(const char *hash, char out[FILE_PATH_BYTES])
+{
+    snprintf(out, FILE_PATH_BYTES, "%s.artifacts/%.2s/%s.zst", site.path, hash, hash);
+}
+
 static size_t file_bytes(const char *hash, void *out, size_t capacity)
 {
-    char path[400];
-    snprintf(path, sizeof path, "%s.artifacts/%.2s/%s.zst", site.path, hash, hash);
+    char path[FILE_PATH_BYTES];
+    file_path(hash, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
@@ -225,7 +206,7 @@ struct bad {
 
 static void expect_refused(const char *hash, const struct bad *bad)
 {
-    char path[400];
+    char path[FILE_PATH_BYTES];
     int code = put(hash, bad->headers, bad->body, bad->bytes);
     if (code != bad->code) {
         TEST_FAIL("%s: expected %d, found %d: %.600s", bad->what, bad->code, code, reply);
@@ -234,7 +215,7 @@ static void expect_refused(const char *hash, const struct bad *bad)
     if (code == 415) {
         EXPECT(strcasestr(reply, "Accept-Encoding: zstd\r\n") != NULL);
     }
-    snprintf(path, sizeof path, "%s.artifacts/%.2s/%s.zst", site.path, hash, hash);
+    file_path(hash, path);
     EXPECT(access(path, F_OK) != 0);
     snprintf(path, sizeof path, "%s.artifacts/unfinished", site.path);
     EXPECT(rmdir(path) == 0 && mkdir(path, 0777) == 0); /* it was empty */
@@ -332,7 +313,7 @@ static void damaged_files_are_not_given(void)
 {
     struct error error;
     static uint8_t file[CONTENT_BYTES];
-    char path[400];
+    char path[FILE_PATH_BYTES];
     char hash[SHA256_HEX_BYTES];
     uint8_t *content = make_content(CONTENT_BYTES);
     int code = 0;
@@ -341,7 +322,7 @@ static void damaged_files_are_not_given(void)
     EXPECT_OK(site.behind->ops->artifact_put(site.behind, content, CONTENT_BYTES, hash, &error),
               error);
     size_t stored = file_bytes(hash, file, sizeof file);
-    snprintf(path, sizeof path, "%s.artifacts/%.2s/%s.zst", site.path, hash, hash);
+    file_path(hash, path);
     for (size_t at = 0; at < stored; at += 1 + stored / 50) {
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         uint8_t wrong = (uint8_t)(file[at] ^ 4);

@@ -13,6 +13,7 @@
 #include "store/http_client.h"
 #include "store/http_wire.h"
 #include "store/link.h"
+#include "tests/store/http_site.h"
 #include "tests/store/http_stack.h"
 
 #include <pthread.h>
@@ -22,42 +23,19 @@
 #include <time.h>
 #include <unistd.h>
 
-struct site {
-    struct store *behind;
-    struct store_server *server;
-    char socket_path[208];
-    char url[240];
-    atomic_bool stop;
-};
+static atomic_bool stop; /* of the workers */
 
-static struct site site;
-
-static void site_start(void)
+static void begin(void)
 {
-    static int serial;
-    struct error error;
-    char path[200];
-    snprintf(path, sizeof path, "%s/%d.db", support_directory(), serial++);
-    snprintf(site.socket_path, sizeof site.socket_path, "%s.s", path);
-    snprintf(site.url, sizeof site.url, "unix:%s", site.socket_path);
-    atomic_store(&site.stop, false);
-    EXPECT_OK(store_sqlite_open(path, NULL, &site.behind, &error), error);
-    EXPECT_OK(store_server_start(site.behind, support_listen(site.socket_path), NULL, &site.server,
-                                 &error),
-              error);
-}
-
-static void site_stop(void)
-{
-    store_server_stop(site.server);
-    site.behind->ops->close(site.behind);
+    atomic_store(&stop, false);
+    site_start();
 }
 
 static struct store *connect_worker(void)
 {
     struct error error;
     struct store *store = NULL;
-    const struct store_config config = {.stop = &site.stop};
+    const struct store_config config = {.stop = &stop};
     EXPECT_OK(store_http_open(site.url, &config, &store, &error), error);
     return store;
 }
@@ -117,7 +95,7 @@ static void work_wakes_the_claim(void)
 {
     enum { WORKERS = 20 };
     static struct waiting waiting[WORKERS];
-    site_start();
+    begin();
     struct store *store = connect_worker();
     for (int i = 0; i < WORKERS; i++) {
         char name[16];
@@ -147,7 +125,7 @@ static void a_fence_ends_the_claim(void)
     struct job_lease lease;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    site_start();
+    begin();
     struct store *store = connect_worker();
     wait_begin(&waiting, store, "w");
     until_waiting(1);
@@ -165,12 +143,12 @@ static void a_fence_ends_the_claim(void)
 static void a_stopping_server_ends_the_claim(void)
 {
     static struct waiting waiting;
-    site_start();
+    begin();
     struct store *store = connect_worker();
     wait_begin(&waiting, store, "w");
     until_waiting(1);
     store_server_stop(site.server);
-    atomic_store(&site.stop, true); /* else it would be asked for again */
+    atomic_store(&stop, true); /* else it would be asked for again */
     site.server = NULL;
     wait_end(&waiting);
     EXPECT_INT(waiting.count, 0);
@@ -185,11 +163,11 @@ static void a_stop_ends_the_claim(void)
     struct job_lease lease;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    site_start();
+    begin();
     struct store *store = connect_worker();
     wait_begin(&waiting, store, "w");
     until_waiting(1);
-    atomic_store(&site.stop, true);
+    atomic_store(&stop, true);
     wait_end(&waiting);
     EXPECT_OK(waiting.status, waiting.error);
     EXPECT_INT(waiting.count, 0);
@@ -218,7 +196,7 @@ static void no_job_is_lost_to_a_stop(void)
     const struct store_worker next = {.worker_id = "next", .pool = "bulk", .device = "cpu"};
     const struct sigaction action = {.sa_handler = wake_up};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    site_start();
+    begin();
     struct store *submitter = connect_to(site.url);
     for (int race = 0; race < RACES; race++) {
         struct error error;
@@ -226,20 +204,20 @@ static void no_job_is_lost_to_a_stop(void)
         uint32_t count = 0;
         int64_t ttl_ms = 0;
         char name[16];
-        atomic_store(&site.stop, false);
+        atomic_store(&stop, false);
         struct store *store = connect_worker();
         snprintf(name, sizeof name, "w%d", race);
         wait_begin(&waiting, store, name);
         until_waiting(1);
         if (race % 3 > 0) { /* as a signal does to a worker */
-            atomic_store(&site.stop, true);
+            atomic_store(&stop, true);
             pthread_kill(waiting.thread, SIGUSR1);
         }
         for (int i = 0; i < race % 3 * race * 10; i++) {
             sched_yield();
         }
         submit_jobs(submitter, race, 1);
-        atomic_store(&site.stop, true);
+        atomic_store(&stop, true);
         wait_end(&waiting);
         EXPECT_OK(waiting.status, waiting.error);
         taken += (int)waiting.count;
@@ -343,7 +321,7 @@ static void a_claim_delivered_twice_leases_once(void)
     struct error error;
     struct job_lease leases[8];
     uint32_t count = 0;
-    site_start();
+    begin();
     submit_jobs(site.behind, 0, 6);
     EXPECT_INT(
         support_call(site.socket_path, "POST", "/v1/workers/w/claim", body, reply, sizeof reply),
@@ -368,7 +346,7 @@ static void a_worker_finds_what_a_doubled_claim_leased(void)
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     int64_t known[6];
-    site_start();
+    begin();
     submit_jobs(site.behind, 0, 6);
     struct store *store = connect_proxied(&proxied, 500 * NS_PER_S);
     for (uint32_t i = 0; i < 6; i += 2) {
@@ -400,7 +378,7 @@ static void a_worker_goes_on_after_its_machine_booted(void)
     const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    site_start();
+    begin();
     submit_jobs(site.behind, 0, 4);
     for (int fenced = 0; fenced < 2; fenced++) {
         struct store *store = connect_proxied(&before, 100 * 86400 * NS_PER_S);

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "store/server.h"
 #include "tests/harness.h"
-#include "tests/store/http_support.h"
+#include "tests/store/http_site.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -203,31 +203,7 @@ static void parse(char *text)
 
 /* ---- the server ---- */
 
-static struct {
-    char socket_path[128];
-    struct store *store;
-    struct store_server *server;
-} site;
-
 static char reply[TEXT_BYTES];
-
-static void site_start(const char *name)
-{
-    struct error error;
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s.db", support_directory(), name);
-    snprintf(site.socket_path, sizeof site.socket_path, "%s/s.sock", support_directory());
-    EXPECT_OK(store_sqlite_open(path, NULL, &site.store, &error), error);
-    EXPECT_OK(store_server_start(site.store, support_listen(site.socket_path), NULL, &site.server,
-                                 &error),
-              error);
-}
-
-static void site_stop(void)
-{
-    store_server_stop(site.server);
-    site.store->ops->close(site.store);
-}
 
 static int ask(const char *method, const char *path, const char *body)
 {
@@ -268,8 +244,8 @@ static void work(void)
         specs[i].attempts_max = 2;
     }
     strcpy(worker.pool, odd_pool);
-    EXPECT_OK(site.store->ops->submit(site.store, "suite", 1, specs, 3, results, &error), error);
-    EXPECT_OK(site.store->ops->claim(site.store, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
+    EXPECT_OK(site.behind->ops->submit(site.behind, "suite", 1, specs, 3, results, &error), error);
+    EXPECT_OK(site.behind->ops->claim(site.behind, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
               error);
     EXPECT_INT(count, 1);
     for (int i = 0; i < 2; i++) {
@@ -281,15 +257,15 @@ static void work(void)
         completions[i].mflop = 7;
         strcpy(completions[i].worker_id, "w");
     }
-    EXPECT_OK(site.store->ops->complete(site.store, completions, 1, ends, &error), error);
-    EXPECT_OK(site.store->ops->claim(site.store, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
+    EXPECT_OK(site.behind->ops->complete(site.behind, completions, 1, ends, &error), error);
+    EXPECT_OK(site.behind->ops->claim(site.behind, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
               error);
     EXPECT_INT(count, 1); /* the second job */
 }
 
 static void a_scraper_understands_it(void)
 {
-    site_start("understood");
+    site_start();
     work();
     for (int i = 0; i < 5; i++) {
         EXPECT_INT(ask("GET", "/v1/suites", ""), 200);
@@ -321,7 +297,7 @@ static void a_scraper_understands_it(void)
 
 static void an_empty_store_has_metrics(void)
 {
-    site_start("empty");
+    site_start();
     scrape();
     EXPECT_INT(find("swerve_store_workers", ""), 0);
     EXPECT_INT(find("swerve_http_buffered_bytes", ""), 0);
@@ -332,7 +308,7 @@ static void an_empty_store_has_metrics(void)
 static void clients_cannot_add_series(void)
 {
     char path[64];
-    site_start("bounded");
+    site_start();
     scrape();
     size_t before = parsed.count;
     for (int i = 0; i < 50; i++) {

@@ -98,6 +98,13 @@ END
     code 0 unshare -Ur env SWERVE_PLANNER_SANDBOX=off sh inside.sh "$swerve" worker --store "$url" --drain
     code 2 "$swerve" worker --store "$url" --drain --planner-sandbox perhaps
 }
+# A worker that is told to stop ends, and without an error.
+ends_well() {
+    kill -TERM "$1"
+    wait "$1"
+    local found=$?
+    [ $found = 0 ] || fail "expected exit 0 after SIGTERM, found $found: $(cat worker.err)"
+}
 a_stopped_worker_hands_back() {
     code 0 "$swerve" submit long.json --store "$url" --planner builtin:reference
     "$swerve" worker --store "$url" --slots 2 --planner-sandbox off --grace-ms 60000 2>worker.err &
@@ -106,10 +113,7 @@ a_stopped_worker_hands_back() {
         kill -0 $worker 2>/dev/null || break
         sleep 0.01
     done
-    kill -TERM $worker
-    wait $worker
-    local found=$?
-    [ $found = 0 ] || fail "expected exit 0 after SIGTERM, found $found: $(cat worker.err)"
+    ends_well $worker
     code 0 "$swerve" status --store "$url" --json
     python3 -c 'import json; d=json.load(open("out")); assert all(s["leased"] == 0 for s in d["suites"])' \
         2>pyerr || fail "something is still leased: $(head -c 400 out)"
@@ -137,10 +141,7 @@ sys.exit(any(s["queued"] or s["leased"] for s in d["suites"]))'; do
         kill -0 $worker 2>/dev/null || break
         sleep 0.01
     done
-    kill -TERM $worker
-    wait $worker
-    local found=$?
-    [ $found = 0 ] || fail "expected exit 0 after SIGTERM, found $found: $(cat worker.err)"
+    ends_well $worker
     grep -q " 3 jobs" worker.err || fail "expected it to have run 3 jobs: $(cat worker.err)"
 }
 
