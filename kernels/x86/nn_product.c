@@ -7,6 +7,8 @@
 #include "kernels/x86/nn_product.h"
 
 #define NN_OUTLINE static __attribute__((noinline))
+/* The compiler takes what it knows of memory for stale. */
+#define NN_FORGET __asm__ volatile("" ::: "memory")
 
 #if defined(__AVX512F__)
 enum { VECTORS_FP32 = 4, VECTORS_BF16 = 2 };
@@ -61,7 +63,9 @@ NN_INLINE void tile_fp32(const struct product *p, size_t first, const float *b, 
 }
 
 /* One block of 32 terms; a[rows][..] as load_terms leaves it, b the block's rows of the panel; adds
- * to the tile. Each turn of the loop takes one row of the panel for either chain. */
+ * to the tile. Each turn of the loop takes one row of the panel for either chain. A row's term is
+ * used up before the next one is loaded: the chains, one term and four vectors of the panel are
+ * what the registers hold. */
 NN_INLINE void block_bf16(const float a[][BLOCK_WORDS], const float *b, float *tile, const int rows,
                           const int vectors)
 {
@@ -74,21 +78,31 @@ NN_INLINE void block_bf16(const float a[][BLOCK_WORDS], const float *b, float *t
         }
     }
     for (int k = 0; k < BLOCK_WORDS; k += 2, b += 32 * vectors) {
+        v16 w0[VECTORS_BF16];
+        v16 w1[VECTORS_BF16];
         for (int j = 0; j < vectors; j++) {
-            v16 w0 = v16_load(b + 16 * j);
-            v16 w1 = v16_load(b + 16 * (vectors + j));
-            for (int i = 0; i < rows; i++) {
-                even[i][j] = v16_add_terms(v16_set1(a[i][k]), w0, even[i][j]);
-                odd[i][j] = v16_add_terms(v16_set1(a[i][k + 1]), w1, odd[i][j]);
+            w0[j] = v16_load(b + 16 * j);
+            w1[j] = v16_load(b + 16 * (vectors + j));
+        }
+        for (int i = 0; i < rows; i++) {
+            v16 x = v16_set1(a[i][k]);
+            for (int j = 0; j < vectors; j++) {
+                even[i][j] = v16_add_terms(x, w0[j], even[i][j]);
+            }
+            x = v16_set1(a[i][k + 1]);
+            for (int j = 0; j < vectors; j++) {
+                odd[i][j] = v16_add_terms(x, w1[j], odd[i][j]);
             }
         }
     }
+    NN_FORGET; /* the totals stay in memory: no register is left for them */
     for (int i = 0; i < rows; i++) {
         for (int j = 0; j < vectors; j++) {
             float *total = tile + i * PRODUCT_COLUMNS + 16 * j;
             v16_store(total, v16_add(v16_load(total), v16_add(even[i][j], odd[i][j])));
         }
     }
+    NN_FORGET;
 }
 
 NN_INLINE void tile_bf16(const struct product *p, size_t first, const float *b, float *tile,
