@@ -1,15 +1,16 @@
-"""Distils the teacher into a student of few steps, on the student's own rollouts.
+"""Trains a model on its own rollouts, the student with its teacher's frames among the targets.
 
-First the student learns its steps from recorded clips like the teacher did (train_teacher.py with
---tier student; give the checkpoint with --init). Here it then takes all its sampler steps as in use, from
-noise to frame, each step's prediction judged against one target:
+First a model learns its steps from recorded clips (train_teacher.py, for a student with --tier student;
+give the checkpoint with --init). Here it then takes all its sampler steps as in use, from noise to frame,
+each step's prediction judged against one target:
 
-  on a share of the batches, in the degree `agents`, the frame that the teacher samples from the same
-  noise in the same context, so that a given noise means one frame;
+  with --teacher, on a share of the batches, in the degree `agents`, the frame that the teacher samples
+  from the same noise in the same context, so that a given noise means one frame;
   else the recorded frame.
 
-The frame that comes out is fed back, so the contexts are the student's own (self-forcing); a rollout that
-has lost its agents starts anew. No extra pass is needed to roll on.
+The frame that comes out is fed back, so the contexts are the model's own (self-forcing); a rollout that
+has lost its agents starts anew. No extra pass is needed to roll on. The teacher's own last stage is this
+one without --teacher.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def unrolled(
 
 def train(args: argparse.Namespace) -> None:
     rng, _, device = begin(args)
-    teacher = read_any(args.teacher).to(device).eval()
+    teacher = read_any(args.teacher).to(device).eval() if args.teacher else None
     model = read_any(args.init).to(device)
     trainer = Trainer(model, args, args.rate)
     recipe = {
@@ -61,7 +62,7 @@ def train(args: argparse.Namespace) -> None:
     while trainer.budget.spent < 1:
         pool, batch = pools.next()
         want = batch.want
-        if rng.random() < args.teacher_share:
+        if teacher and rng.random() < args.teacher_share:
             want = from_teacher(teacher, batch)
         loss, out = unrolled(
             model, batch.tick, batch.noise, want, batch.weights, args.camera_weight
@@ -94,8 +95,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     common_arguments(parser)
-    parser.add_argument("--teacher", type=Path, required=True)
-    parser.add_argument("--init", type=Path, required=True, help="student after its first phase")
+    parser.add_argument("--teacher", type=Path, default=None)
+    parser.add_argument("--init", type=Path, required=True, help="the model after its first phase")
     parser.add_argument("--rate", type=float, default=5e-4)
     parser.add_argument(
         "--teacher-share", type=float, default=0.15, help="share of batches with teacher targets"
