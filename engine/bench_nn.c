@@ -35,6 +35,7 @@ struct bench {
     double copy; /* bytes/s */
     void *buffers[BUFFERS];
     int16_t index[TOKENS];
+    struct nn_int8_row int8_rows[TOKENS];
     struct engine_bench_nn_row *rows;
     uint32_t count;
 };
@@ -94,6 +95,12 @@ static void call_gemm(const struct bench *bench, const void *argument)
     bench->kernels.gemm(g, 0, g->m);
 }
 
+static void call_gemm_int8(const struct bench *bench, const void *argument)
+{
+    const struct nn_gemm *g = argument;
+    bench->kernels.gemm_int8(g, 0, g->m);
+}
+
 static void bench_gemm(struct bench *bench, uint32_t n, uint32_t k, enum nn_epilogue epilogue)
 {
     static const char *const names[] = {"store", "add", "act", "silu"};
@@ -103,6 +110,7 @@ static void bench_gemm(struct bench *bench, uint32_t n, uint32_t k, enum nn_epil
         .k = k,
         .a = bench->buffers[0],
         .lda = k,
+        .rows = bench->int8_rows,
         .b = bench->buffers[1],
         .bias = bench->buffers[2],
         .epilogue = epilogue,
@@ -111,16 +119,19 @@ static void bench_gemm(struct bench *bench, uint32_t n, uint32_t k, enum nn_epil
         .ldc = n,
     };
     char name[48];
-    bench->kernels.pack(bench->buffers[5], n, k, bench->buffers[1]);
+    bool int8 = bench->kernels.precision == NN_INT8;
+    (int8 ? bench->kernels.pack_int8 : bench->kernels.pack)(bench->buffers[5], n, k,
+                                                            bench->buffers[1]);
     snprintf(name, sizeof name, "gemm_%ux%ux%u_%s", g.m, n, k, names[epilogue]);
-    double seconds = best_s(bench, call_gemm, &g);
+    double seconds = best_s(bench, int8 ? call_gemm_int8 : call_gemm, &g);
     add_row(bench, name, 2.0 * g.m * n * k, seconds, true);
 }
 
 static void call_conv(const struct bench *bench, const void *argument)
 {
     const struct nn_conv *c = argument;
-    bench->kernels.conv3x3(c, 0, c->rows);
+    bool int8 = bench->kernels.precision == NN_INT8;
+    (int8 ? bench->kernels.conv3x3_int8 : bench->kernels.conv3x3)(c, 0, c->rows);
 }
 
 static void bench_conv(struct bench *bench, uint32_t rows, uint32_t cols, uint32_t in, uint32_t out)
@@ -141,7 +152,12 @@ static void bench_conv(struct bench *bench, uint32_t rows, uint32_t cols, uint32
         .out = bench->buffers[4],
     };
     char name[48];
-    bench->kernels.pack(bench->buffers[5], out, 9 * in, bench->buffers[1]);
+    if (bench->kernels.precision == NN_INT8) {
+        bench->kernels.conv_pack_int8(bench->buffers[5], out, c.in_count, c.in_channels,
+                                      bench->buffers[1]);
+    } else {
+        bench->kernels.pack(bench->buffers[5], out, 9 * in, bench->buffers[1]);
+    }
     snprintf(name, sizeof name, "conv3x3_%ux%u_%u_%u_silu", rows, cols, in, out);
     double seconds = best_s(bench, call_conv, &c);
     add_row(bench, name, 2.0 * 9 * in * out * rows * cols, seconds, true);
@@ -209,6 +225,13 @@ static void call_to_act(const struct bench *bench, const void *argument)
     bench->kernels.to_act(bench->buffers[5], bench->buffers[4], ELEMENTS);
 }
 
+static void call_to_int8(const struct bench *bench, const void *argument)
+{
+    (void)argument;
+    bench->kernels.to_int8(bench->buffers[5], WIDTH, bench->buffers[4], WIDTH,
+                           (struct nn_int8_row *)bench->buffers[3], 0, TOKENS);
+}
+
 static void call_noise(const struct bench *bench, const void *argument)
 {
     (void)argument;
@@ -269,6 +292,31 @@ static void fill(struct bench *bench)
     }
 }
 
+static void bench_gemms(struct bench *bench)
+{
+    bench_gemm(bench, 4 * WIDTH, WIDTH, NN_SILU_ACT);
+    bench_gemm(bench, WIDTH, 4 * WIDTH, NN_ADD_GATED);
+    bench_gemm(bench, 512, 512, NN_ADD_GATED);
+}
+
+static void bench_convs(struct bench *bench)
+{
+    bench_conv(bench, MAP_SIDE, MAP_SIDE, 32, 64);
+    bench_conv(bench, MAP_SIDE, MAP_SIDE, 64, 64);
+    bench_conv(bench, MAP_SIDE, MAP_SIDE, 128, 64);
+    bench_conv(bench, 32, 48, 64, 32);
+}
+
+/* What NN_INT8 has of its own. */
+static void bench_int8(struct bench *bench)
+{
+    bench_gemms(bench);
+    bench_convs(bench);
+    fill(bench);
+    double seconds = best_s(bench, call_to_int8, NULL);
+    add_row(bench, "to_int8_216x256", 3.0 * TOKENS * WIDTH, seconds, false);
+}
+
 static void bench_all(struct bench *bench, enum nn_precision precision)
 {
     nn_kernels_init(&bench->kernels, precision, bench->flags);
@@ -279,13 +327,12 @@ static void bench_all(struct bench *bench, enum nn_precision precision)
     if (bench->flags == 0) {
         return; /* the plain C products are the definition, not a product */
     }
-    bench_gemm(bench, 4 * WIDTH, WIDTH, NN_SILU_ACT);
-    bench_gemm(bench, WIDTH, 4 * WIDTH, NN_ADD_GATED);
-    bench_gemm(bench, 512, 512, NN_ADD_GATED);
-    bench_conv(bench, MAP_SIDE, MAP_SIDE, 32, 64);
-    bench_conv(bench, MAP_SIDE, MAP_SIDE, 64, 64);
-    bench_conv(bench, MAP_SIDE, MAP_SIDE, 128, 64);
-    bench_conv(bench, 32, 48, 64, 32);
+    if (precision == NN_INT8) {
+        bench_int8(bench);
+        return;
+    }
+    bench_gemms(bench);
+    bench_convs(bench);
     fill(bench);
     bench_attention(bench);
     bench_elements(bench);
@@ -294,8 +341,12 @@ static void bench_all(struct bench *bench, enum nn_precision precision)
 enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_row *rows,
                             uint32_t *count, struct error *error)
 {
-    static const uint32_t sets[] = {0, CPU_FLAG_AVX2, CPU_FLAG_AVX2 | CPU_FLAG_AVX512,
-                                    CPU_FLAG_ALL & ~CPU_FLAG_AMX, CPU_FLAG_ALL};
+    static const uint32_t sets[] = {0,
+                                    CPU_FLAG_AVX2,
+                                    CPU_FLAG_AVX2 | CPU_FLAG_AVX512,
+                                    CPU_FLAG_AVX2 | CPU_FLAG_AVX512 | CPU_FLAG_AVX512_VNNI,
+                                    CPU_FLAG_ALL & ~CPU_FLAG_AMX,
+                                    CPU_FLAG_ALL};
     struct bench bench = {.clock = clock, .rows = rows};
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -308,11 +359,16 @@ enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_ro
     for (uint32_t i = 0; i < COUNT_OF(sets); i++) {
         bench.flags = sets[i];
         if ((cpu_flags_detect() & sets[i]) == sets[i]) {
-            /* Tiles and pairs are for bf16 alone; their fp32 table is the AVX-512 one. */
-            if ((sets[i] & CPU_FLAG_AVX512_BF16) == 0) {
+            /* Products of four bytes are for int8 alone, tiles and pairs for bf16. */
+            if ((sets[i] & CPU_FLAG_AVX512_VNNI) == 0) {
                 bench_all(&bench, NN_FP32);
             }
-            bench_all(&bench, NN_BF16);
+            if (sets[i] != (CPU_FLAG_AVX2 | CPU_FLAG_AVX512 | CPU_FLAG_AVX512_VNNI)) {
+                bench_all(&bench, NN_BF16);
+            }
+            if ((sets[i] & CPU_FLAG_AVX512_BF16) == 0) {
+                bench_all(&bench, NN_INT8);
+            }
         }
     }
     *count = bench.count;

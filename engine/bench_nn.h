@@ -23,7 +23,7 @@ struct engine_bench_nn_row {
  * this precision and these flags (enum cpu_flag) use, from registers; takes about 20 ms. */
 double engine_peak_flops(enum nn_precision precision, uint32_t cpu_flags);
 
-/* Every instruction set that the machine has, both precisions, at the shapes of the world models;
+/* Every instruction set that the machine has, every precision, at the shapes of the world models;
  * rows[ENGINE_BENCH_NN_MAX]. Takes a few seconds. */
 enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_row *rows,
                             uint32_t *count, struct error *error);

@@ -65,7 +65,7 @@ static void memory_part(struct workspace *w, struct part_space *p, uint32_t firs
     }
     struct nn_gemm g = forward_gemm(&p->model->memory, p->tokens, p->patches);
     g.c = w->query + (size_t)p->first_token * g.n;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, &p->model->memory, &g, p->first_token, first, end);
 }
 
 static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
@@ -89,7 +89,7 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
             struct nn_gemm g = forward_gemm(products[i], TOKENS, w->normed);
             g.epilogue = NN_STORE_ACT;
             g.out = w->memory + (2 * layer + i) * page_bytes;
-            w->kernels->gemm(&g, first, end);
+            forward_product(w, products[i], &g, 0, first, end);
         }
     }
 }
@@ -153,6 +153,34 @@ struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, 
         .epilogue = NN_STORE,
         .ldc = product->n,
     };
+}
+
+void forward_whole(struct workspace *w, struct nn_gemm *g, uint32_t token, uint32_t first,
+                   uint32_t end)
+{
+    int8_t *q = w->int8 + token * w->int8_stride;
+    struct nn_int8_row *rows = w->int8_rows + token;
+    w->kernels->to_int8(g->a, g->k, q, w->int8_stride, rows, first, end);
+    g->a = q;
+    g->lda = w->int8_stride;
+    g->rows = rows;
+}
+
+void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
+                     uint32_t token, uint32_t first, uint32_t end)
+{
+    if (!product->int8) {
+        w->kernels->gemm(g, first, end);
+        return;
+    }
+    forward_whole(w, g, token, first, end);
+    w->kernels->gemm_int8(g, first, end);
+}
+
+void forward_conv(const struct workspace *w, const struct model_product *product,
+                  const struct nn_conv *c, uint32_t first, uint32_t end)
+{
+    (product->int8 ? w->kernels->conv3x3_int8 : w->kernels->conv3x3)(c, first, end);
 }
 
 /* Element of the map where line `line` of a patch begins. */
@@ -269,6 +297,19 @@ static void carve_part(struct workspace *w, struct part_space *p, size_t *used)
     p->mod = carve(w, used, (size_t)w->model->config.steps * 4 * c * sizeof *p->mod);
 }
 
+/* Terms of the widest product over tokens. The rows lie a line further apart, so that they do not
+ * all fall into the same places of a cache. */
+static size_t widest_row(const struct workspace *w)
+{
+    size_t most = 4 * (size_t)w->model->config.width;
+    for (uint32_t i = 0; i < PART_COUNT; i++) {
+        size_t channels = w->part[i].model->channels;
+        size_t terms = PATCH_POSITIONS * (channels > LATENT_CHANNELS ? channels : LATENT_CHANNELS);
+        most = terms > most ? terms : most;
+    }
+    return most + 64;
+}
+
 static size_t carve_all(struct workspace *w)
 {
     const struct model_config *config = &w->model->config;
@@ -293,6 +334,11 @@ static size_t carve_all(struct workspace *w)
     w->mixed = carve(w, &used, TOKENS * d * w->act_bytes);
     w->query = carve(w, &used, TOKENS * d * sizeof(float));
     w->wide = carve(w, &used, TOKENS * 4 * d * w->act_bytes);
+    if (w->kernels->precision == NN_INT8) {
+        w->int8_stride = widest_row(w);
+        w->int8 = carve(w, &used, TOKENS * w->int8_stride);
+        w->int8_rows = carve(w, &used, TOKENS * sizeof *w->int8_rows);
+    }
     size_t bev = (size_t)WINDOW_POSITIONS * config->bev_channels;
     size_t cameras = (size_t)CAMERA_COUNT * FRAME_CAMERA_POSITIONS * config->camera_channels;
     w->probe = carve(w, &used, (bev > cameras ? bev : cameras) * sizeof(float));

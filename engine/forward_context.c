@@ -306,7 +306,7 @@ static void ctx_rows(struct workspace *w, struct part_space *p, uint32_t image, 
         .bias = model->ctx.bias,
         .out_f32 = p->add + (size_t)image * p->rows * p->cols * model->channels,
     };
-    w->kernels->conv3x3(&c, first, end);
+    forward_conv(w, &model->ctx, &c, first, end);
 }
 
 void forward_context(struct workspace *w)

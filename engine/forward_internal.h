@@ -71,6 +71,10 @@ struct workspace {
     void *mixed;   /* act [216][d]: what attention gave */
     float *query;  /* [216][d] */
     void *wide;    /* act [216][4 d] */
+    int8_t *int8;  /* [216][int8_stride] and what belongs to each row, NN_INT8 alone: the rows that
+                      a product of whole numbers is about to take */
+    struct nn_int8_row *int8_rows;
+    size_t int8_stride;
     int16_t index[NN_PAGES_MAX][TOKENS];
 
     /* Of the present tick and step. */
@@ -113,6 +117,18 @@ void forward_tokens(struct workspace *w,
 
 /* gemm of `rows` rows of one of the model's products; the epilogue's members are set by it. */
 struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, const void *a);
+
+/* Rows first .. end - 1 of that product, of whole numbers where its weights are. `token`: the first
+ * row's among all. forward_whole alone puts them in the place of the activations, for several
+ * products of the same ones. */
+void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
+                     uint32_t token, uint32_t first, uint32_t end);
+void forward_whole(struct workspace *w, struct nn_gemm *g, uint32_t token, uint32_t first,
+                   uint32_t end);
+
+/* Rows first .. end - 1 of one of the model's convolutions, likewise. */
+void forward_conv(const struct workspace *w, const struct model_product *product,
+                  const struct nn_conv *c, uint32_t first, uint32_t end);
 
 /* Copies patch `token` of the part's map of `channels` to row `token` of patches, or back. */
 void forward_gather(struct workspace *w, struct part_space *p, const void *map, uint32_t channels,

@@ -42,14 +42,14 @@ static void in_rows(struct workspace *w, struct part_space *p, uint32_t image, u
     c.add = p->add + (size_t)image * p->rows * p->cols * channels;
     c.scale = p->mod + (size_t)w->step * 4 * channels;
     c.shift = c.scale + channels;
-    w->kernels->conv3x3(&c, first, end);
+    forward_conv(w, &p->model->in, &c, first, end);
 }
 
 static void mid_rows(struct workspace *w, struct part_space *p, uint32_t image, uint32_t first,
                      uint32_t end)
 {
     struct nn_conv c = conv_of(w, p, &p->model->mid, image, p->a, p->model->channels, p->h);
-    w->kernels->conv3x3(&c, first, end);
+    forward_conv(w, &p->model->mid, &c, first, end);
 }
 
 static void head_rows(struct workspace *w, struct part_space *p, uint32_t image, uint32_t first,
@@ -62,7 +62,7 @@ static void head_rows(struct workspace *w, struct part_space *p, uint32_t image,
     c.in_channels[1] = channels;
     c.scale = p->mod + ((size_t)w->step * 4 + 2) * channels;
     c.shift = c.scale + channels;
-    w->kernels->conv3x3(&c, first, end);
+    forward_conv(w, &p->model->head, &c, first, end);
 }
 
 /* The last convolution, then the sampler's step on what it gave; the last step ends in bytes. */
@@ -73,7 +73,7 @@ static void out_rows(struct workspace *w, struct part_space *p, uint32_t image, 
     struct nn_conv c = conv_of(w, p, &p->model->out, image, p->g, p->model->channels, NULL);
     c.silu = 0;
     c.out_f32 = p->out + (size_t)image * p->rows * p->cols * LATENT_CHANNELS;
-    w->kernels->conv3x3(&c, first, end);
+    forward_conv(w, &p->model->out, &c, first, end);
 
     bool last = w->step + 1 == config->steps;
     float weight = model_step_weight(config, w->step);
@@ -118,7 +118,7 @@ static void embed_part(struct workspace *w, struct part_space *p, uint32_t first
     struct nn_gemm g = forward_gemm(&p->model->embed, p->tokens, p->patches);
     g.epilogue = NN_ADD_GATED; /* onto pos */
     g.c = w->tokens + (size_t)p->first_token * g.n;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, &p->model->embed, &g, p->first_token, first, end);
 }
 
 /* u = unembed(Y), back to positions */
@@ -130,7 +130,7 @@ static void unembed_part(struct workspace *w, struct part_space *p, uint32_t fir
                          (size_t)p->first_token * w->model->config.width * w->act_bytes);
     g.epilogue = NN_STORE_ACT;
     g.out = p->patches;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, &p->model->unembed, &g, p->first_token, first, end);
     for (uint32_t token = first; token < end; token++) {
         forward_scatter(w, p, p->u, p->model->channels, token);
     }
@@ -142,9 +142,10 @@ static void qkv_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint
     uint32_t d = w->model->config.width;
     const float *table = w->table + (size_t)layer * 6 * d;
     w->kernels->norm(w->tokens, d, 1.0f, table, table + d, w->normed, first, end);
-    struct nn_gemm g = forward_gemm(&w->model->blocks[layer].qkv, TOKENS, w->normed);
+    const struct model_product *qkv = &w->model->blocks[layer].qkv;
+    struct nn_gemm g = forward_gemm(qkv, TOKENS, w->normed);
     g.c = w->qkv;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, qkv, &g, 0, first, end);
 }
 
 static void embed_tokens(struct workspace *w, uint32_t first, uint32_t end)
@@ -165,7 +166,7 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
     kernels->norm(w->tokens, d, 0.0f, block->norm_weight, block->norm_bias, w->normed, first, end);
     struct nn_gemm g = forward_gemm(&block->tq, TOKENS, w->normed);
     g.c = w->query;
-    kernels->gemm(&g, first, end);
+    forward_product(w, &block->tq, &g, 0, first, end);
     struct nn_temporal t = {
         .tokens = TOKENS,
         .width = d,
@@ -188,7 +189,7 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g = forward_gemm(&block->to, TOKENS, w->mixed);
     g.epilogue = NN_ADD_GATED;
     g.c = w->tokens;
-    kernels->gemm(&g, first, end);
+    forward_product(w, &block->to, &g, 0, first, end);
 }
 
 /* What follows a layer's attention, and what precedes the next one's. */
@@ -202,7 +203,7 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g.epilogue = NN_ADD_GATED;
     g.gate = table + 2 * d;
     g.c = w->tokens;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, &block->o, &g, 0, first, end);
 
     temporal_tokens(w, first, end);
 
@@ -210,12 +211,12 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g = forward_gemm(&block->fc1, TOKENS, w->normed);
     g.epilogue = NN_SILU_ACT;
     g.out = w->wide;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, &block->fc1, &g, 0, first, end);
     g = forward_gemm(&block->fc2, TOKENS, w->wide);
     g.epilogue = NN_ADD_GATED;
     g.gate = table + 5 * d;
     g.c = w->tokens;
-    w->kernels->gemm(&g, first, end);
+    forward_product(w, &block->fc2, &g, 0, first, end);
 
     if (w->layer + 1 < config->layers) {
         qkv_tokens(w, w->layer + 1, first, end);

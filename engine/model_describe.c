@@ -58,7 +58,7 @@ enum status model_describe(const struct model *model, struct model_device *out, 
     if (!model->device) {
         return error_set(error, STATUS_DEVICE,
                          "model %s: opened in %s for the CPU alone; devices take bf16",
-                         config->name, model->kernels.precision == NN_BF16 ? "bf16" : "fp32");
+                         config->name, nn_precision_names[model->kernels.precision]);
     }
     for (uint32_t step = 0; step < config->steps; step++) {
         out->weight[step] = model_step_weight(config, step);

@@ -176,27 +176,67 @@ static const float *take_floats(struct loader *loader, const char *name, uint32_
     return kept;
 }
 
-static void take_product(struct loader *loader, const char *name, uint32_t rank,
-                         const uint64_t *shape, struct model_product *out)
+/* How a product is computed in NN_INT8 (engine/model.md, "Precision"). */
+enum numbers { FLOATS, WHOLE };
+
+/* The maps that a convolution takes. */
+struct inputs {
+    uint32_t count;
+    uint32_t channels[2];
+};
+
+/* inputs: NULL for a linear layer. */
+static size_t packed_bytes(const struct nn_kernels *kernels, const struct model_product *product,
+                           const struct inputs *inputs)
 {
+    if (!product->int8) {
+        return kernels->packed_bytes(product->n, product->k);
+    }
+    if (inputs == NULL) {
+        return kernels->packed_bytes_int8(product->n, product->k);
+    }
+    return kernels->conv_packed_bytes_int8(product->n, inputs->count, inputs->channels);
+}
+
+static void pack(const struct nn_kernels *kernels, const struct model_product *product,
+                 const struct inputs *inputs, const float *values, void *out)
+{
+    if (!product->int8) {
+        kernels->pack(values, product->n, product->k, out);
+    } else if (inputs == NULL) {
+        kernels->pack_int8(values, product->n, product->k, out);
+    } else {
+        kernels->conv_pack_int8(values, product->n, inputs->count, inputs->channels, out);
+    }
+}
+
+static void take_product(struct loader *loader, const char *name, uint32_t rank,
+                         const uint64_t *shape, const struct inputs *inputs, enum numbers numbers,
+                         struct model_product *out)
+{
+    const struct nn_kernels *kernels = loader->kernels;
     char text[SAFETENSORS_NAME_BYTES];
     uint64_t k = 1;
     for (uint32_t i = 1; i < rank; i++) {
         k *= shape[i];
     }
-    *out = (struct model_product){.n = (uint32_t)shape[0], .k = (uint32_t)k};
+    *out = (struct model_product){
+        .n = (uint32_t)shape[0],
+        .k = (uint32_t)k,
+        .int8 = numbers == WHOLE && kernels->precision == NN_INT8,
+    };
     snprintf(text, sizeof text, "%s.weight", name);
     const float *values = take(loader, text, rank, shape, 1.0 / sqrt((double)k));
-    void *packed = reserve(loader, loader->kernels->packed_bytes(out->n, out->k));
+    void *packed = reserve(loader, packed_bytes(kernels, out, inputs));
     if (values != NULL) {
-        loader->kernels->pack(values, out->n, out->k, packed);
+        pack(kernels, out, inputs, values, packed);
     }
     out->packed = packed;
     if (loader->device) {
         uint64_t count = out->n * k;
         uint16_t *plain = reserve(loader, (size_t)count * sizeof *plain);
         if (values != NULL) {
-            loader->kernels->to_act(values, plain, (size_t)count);
+            kernels->to_act(values, plain, (size_t)count);
         }
         out->plain = plain;
     }
@@ -205,21 +245,21 @@ static void take_product(struct loader *loader, const char *name, uint32_t rank,
 }
 
 static void take_linear(struct loader *loader, const char *prefix, const char *name, uint32_t n,
-                        uint32_t k, struct model_product *out)
+                        uint32_t k, enum numbers numbers, struct model_product *out)
 {
     char text[SAFETENSORS_NAME_BYTES - 8];
     const uint64_t shape[] = {n, k};
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    take_product(loader, text, 2, shape, out);
+    take_product(loader, text, 2, shape, NULL, numbers, out);
 }
 
 static void take_conv(struct loader *loader, const char *prefix, const char *name, uint32_t n,
-                      uint32_t channels, struct model_product *out)
+                      struct inputs inputs, enum numbers numbers, struct model_product *out)
 {
     char text[SAFETENSORS_NAME_BYTES - 8];
-    const uint64_t shape[] = {n, 3, 3, channels};
+    const uint64_t shape[] = {n, 3, 3, nn_conv_depth(inputs.count, inputs.channels)};
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    take_product(loader, text, 4, shape, out);
+    take_product(loader, text, 4, shape, &inputs, numbers, out);
 }
 
 /* ---- the list ---- */
@@ -228,15 +268,20 @@ static void walk_part(struct loader *loader, const char *prefix, uint32_t d,
                       struct model_part *part)
 {
     uint32_t c = part->channels;
-    take_linear(loader, prefix, "mod", 4 * c, d, &part->mod);
-    take_conv(loader, prefix, "ctx", c, part->context_channels, &part->ctx);
-    take_conv(loader, prefix, "in", c, LATENT_CHANNELS, &part->in);
-    take_conv(loader, prefix, "mid", c, c, &part->mid);
-    take_linear(loader, prefix, "embed", d, PATCH_POSITIONS * c, &part->embed);
-    take_linear(loader, prefix, "unembed", PATCH_POSITIONS * c, d, &part->unembed);
-    take_conv(loader, prefix, "head", c, 2 * c, &part->head);
-    take_conv(loader, prefix, "out", LATENT_CHANNELS, c, &part->out);
-    take_linear(loader, prefix, "memory", d, PATCH_POSITIONS * LATENT_CHANNELS, &part->memory);
+    take_linear(loader, prefix, "mod", 4 * c, d, FLOATS, &part->mod);
+    const struct inputs context = {1, {part->context_channels}};
+    const struct inputs latents = {1, {LATENT_CHANNELS}};
+    const struct inputs one = {1, {c}};
+    const struct inputs both = {2, {c, c}};
+    take_conv(loader, prefix, "ctx", c, context, WHOLE, &part->ctx);
+    take_conv(loader, prefix, "in", c, latents, WHOLE, &part->in);
+    take_conv(loader, prefix, "mid", c, one, FLOATS, &part->mid);
+    take_linear(loader, prefix, "embed", d, PATCH_POSITIONS * c, WHOLE, &part->embed);
+    take_linear(loader, prefix, "unembed", PATCH_POSITIONS * c, d, WHOLE, &part->unembed);
+    take_conv(loader, prefix, "head", c, both, WHOLE, &part->head);
+    take_conv(loader, prefix, "out", LATENT_CHANNELS, one, WHOLE, &part->out);
+    take_linear(loader, prefix, "memory", d, PATCH_POSITIONS * LATENT_CHANNELS, WHOLE,
+                &part->memory);
 }
 
 static const float *block_floats(struct loader *loader, const char *prefix, const char *name,
@@ -254,29 +299,29 @@ static void walk_block(struct loader *loader, const struct model_config *config,
     char prefix[32];
     snprintf(prefix, sizeof prefix, "blocks.%u.", layer);
     block->table = block_floats(loader, prefix, "table", 2, 6, d);
-    take_linear(loader, prefix, "qkv", 3 * d, d, &block->qkv);
-    take_linear(loader, prefix, "o", d, d, &block->o);
+    take_linear(loader, prefix, "qkv", 3 * d, d, WHOLE, &block->qkv);
+    take_linear(loader, prefix, "o", d, d, WHOLE, &block->o);
     block->norm_weight = block_floats(loader, prefix, "tnorm.weight", 1, d, 1);
     block->norm_bias = block_floats(loader, prefix, "tnorm.bias", 1, d, 1);
-    take_linear(loader, prefix, "tq", d, d, &block->tq);
-    take_linear(loader, prefix, "tk", d, d, &block->tk);
-    take_linear(loader, prefix, "tv", d, d, &block->tv);
-    take_linear(loader, prefix, "to", d, d, &block->to);
+    take_linear(loader, prefix, "tq", d, d, WHOLE, &block->tq);
+    take_linear(loader, prefix, "tk", d, d, WHOLE, &block->tk);
+    take_linear(loader, prefix, "tv", d, d, WHOLE, &block->tv);
+    take_linear(loader, prefix, "to", d, d, WHOLE, &block->to);
     block->tbias = block_floats(loader, prefix, "tbias", 2, d / NN_HEAD, config->window);
     block->null_k = block_floats(loader, prefix, "null_k", 1, d, 1);
     block->null_v = block_floats(loader, prefix, "null_v", 1, d, 1);
-    take_linear(loader, prefix, "fc1", 4 * d, d, &block->fc1);
-    take_linear(loader, prefix, "fc2", d, 4 * d, &block->fc2);
+    take_linear(loader, prefix, "fc1", 4 * d, d, WHOLE, &block->fc1);
+    take_linear(loader, prefix, "fc2", d, 4 * d, WHOLE, &block->fc2);
 }
 
 static void walk(struct loader *loader, struct model *model)
 {
     const struct model_config *config = &model->config;
     uint32_t d = config->width;
-    take_linear(loader, "", "time1", d, COND_COUNT + MODEL_FEATURES, &model->time1);
-    take_linear(loader, "", "time2", d, d, &model->time2);
-    take_linear(loader, "", "ada", 6 * d, d, &model->ada);
-    take_linear(loader, "", "final", 2 * d, d, &model->final);
+    take_linear(loader, "", "time1", d, COND_COUNT + MODEL_FEATURES, FLOATS, &model->time1);
+    take_linear(loader, "", "time2", d, d, FLOATS, &model->time2);
+    take_linear(loader, "", "ada", 6 * d, d, FLOATS, &model->ada);
+    take_linear(loader, "", "final", 2 * d, d, FLOATS, &model->final);
     model->pos = take_floats(loader, "pos", 2, TOKENS, d);
     model->part[PART_BEV].channels = config->bev_channels;
     model->part[PART_BEV].context_channels = CONTEXT_BEV_CHANNELS;

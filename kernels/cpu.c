@@ -54,6 +54,9 @@ uint32_t cpu_flags_detect(void)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         flags |= CPU_FLAG_AVX512;
     }
+    if ((flags & CPU_FLAG_AVX512) != 0 && __builtin_cpu_supports("avx512vnni")) {
+        flags |= CPU_FLAG_AVX512_VNNI;
+    }
     if ((flags & CPU_FLAG_AVX512) != 0 && pairs_present()) {
         flags |= CPU_FLAG_AVX512_BF16;
         if (tiles_present() && tiles_allowed()) {
@@ -71,6 +74,9 @@ const char *cpu_flags_name(uint32_t flags)
     }
     if (flags & CPU_FLAG_AVX512_BF16) {
         return "avx512bf16";
+    }
+    if (flags & CPU_FLAG_AVX512_VNNI) {
+        return "avx512vnni";
     }
     if (flags & CPU_FLAG_AVX512) {
         return "avx512";

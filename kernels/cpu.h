@@ -10,19 +10,20 @@
 #include <stdint.h>
 
 enum cpu_flag {
-    CPU_FLAG_AVX2 = 1,        /* AVX2 and FMA together */
-    CPU_FLAG_AVX512 = 2,      /* F, BW, DQ and VL together */
-    CPU_FLAG_AMX = 4,         /* tiles with bfloat16 */
-    CPU_FLAG_AVX512_BF16 = 8, /* products of bfloat16 pairs; all tile machines have them */
-    CPU_FLAG_ALL = 15,        /* kernels of the last two need CPU_FLAG_AVX512 too */
+    CPU_FLAG_AVX2 = 1,         /* AVX2 and FMA together */
+    CPU_FLAG_AVX512 = 2,       /* F, BW, DQ and VL together */
+    CPU_FLAG_AMX = 4,          /* tiles with bfloat16 */
+    CPU_FLAG_AVX512_BF16 = 8,  /* products of bfloat16 pairs; all tile machines have them */
+    CPU_FLAG_AVX512_VNNI = 16, /* products of four bytes */
+    CPU_FLAG_ALL = 31,         /* kernels of the last three need CPU_FLAG_AVX512 too */
 };
 
 /* What the processor and the operating system support: a set of enum cpu_flag. Asks the kernel to
  * let this process use tiles; where it refuses, there are none. */
 uint32_t cpu_flags_detect(void);
 
-/* "amx", "avx512bf16", "avx512", "avx2" or "c": the widest set in `flags`, for benchmark and doctor
- * output. */
+/* "amx", "avx512bf16", "avx512vnni", "avx512", "avx2" or "c": the widest set in `flags`, for
+ * benchmark and doctor output. */
 const char *cpu_flags_name(uint32_t flags);
 
 #endif

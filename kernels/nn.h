@@ -5,10 +5,16 @@
  * output does not depend on the machine; a CUDA table will be compared within a tolerance instead.
  *
  * An *activation* (`act`) is float in NN_FP32 and bfloat16 (uint16_t, round to nearest even) in
- * NN_BF16. All products take activations and packed weights and sum in float:
+ * NN_BF16 and NN_INT8. Products take activations and packed weights and sum in float:
  *   NN_FP32  one chain of fused multiply-adds per output, k ascending, starting from 0
  *   NN_BF16  in blocks of 32 terms, each summed as TDPBF16PS does (Intel SDM vol. 2), denormals
  *            flushed; the block's sum is added to the total
+ *   NN_INT8  as NN_BF16, and has beside them products of whole numbers (the members with int8 in
+ *            their names), whose sums are exact, so that any order gives the same bits
+ * Whole numbers: the largest magnitude of a row (of activations: one row of a matrix; of weights:
+ * all of one output) is 127 steps, scale = largest / 127; an element is its value * (127 / largest)
+ * rounded to nearest even. A row whose largest is below NN_INT8_LEAST is zero, with scale 0. A row
+ * with a NaN or an infinity is zero with scale NaN, so all that it is multiplied with is NaN.
  * A *map* is [rows + 2][cols + 2][channels] act, channels last, with a border that the caller keeps
  * zero. Functions take a range of rows, tokens or heads so that threads can share one call; ranges
  * do not change bits. Nothing allocates. Pointers alias only where stated. 64-byte alignment of
@@ -20,19 +26,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum nn_precision { NN_FP32 = 0, NN_BF16, NN_PRECISION_COUNT };
+enum nn_precision { NN_FP32 = 0, NN_BF16, NN_INT8, NN_PRECISION_COUNT };
 
-extern const char *const nn_precision_names[NN_PRECISION_COUNT]; /* "fp32", "bf16" */
+extern const char *const nn_precision_names[NN_PRECISION_COUNT]; /* "fp32", "bf16", "int8" */
 
 enum {
-    NN_HEAD = 32,        /* head dimension */
-    NN_TOKENS_MAX = 256, /* of one attention call */
-    NN_PAGES_MAX = 16,   /* memory frames */
+    NN_HEAD = 32,              /* head dimension */
+    NN_TOKENS_MAX = 256,       /* of one attention call */
+    NN_PAGES_MAX = 16,         /* memory frames */
+    NN_INT8_TERMS_MAX = 65536, /* 255 * 127 times as many is a sum of 32 bits */
+    NN_CONV_INT8_COLS_MAX = 96,
+    NN_CONV_INT8_CHANNELS_MAX = 256, /* of one input */
 };
 
 static inline size_t nn_act_bytes(enum nn_precision precision)
 {
-    return precision == NN_BF16 ? 2 : 4;
+    return precision == NN_FP32 ? 4 : 2;
 }
 
 enum nn_epilogue {
@@ -42,13 +51,24 @@ enum nn_epilogue {
     NN_SILU_ACT,  /* out = act(silu(y)) */
 };
 
-/* y[m][n] = sum_k a[m][k] * w[n][k] + bias[n] */
+#define NN_INT8_LEAST 0x1p-100f
+
+/* What belongs to a row q of whole numbers: element i stands for q[i] * scale. */
+struct nn_int8_row {
+    float scale;
+    int32_t sum; /* of q, for instructions that take one side as bytes without a sign */
+};
+
+/* y[m][n] = sum_k a[m][k] * w[n][k] + bias[n]; of whole numbers:
+ * y[m][n] = (float) (sum_k a[m][k] * w[n][k]) * (rows[m].scale * scale of w[n]) + bias[n], each
+ * operation rounded. */
 struct nn_gemm {
     uint32_t m, n, k;
-    const void *a;     /* act [m][lda] */
-    size_t lda;        /* elements */
-    const void *b;     /* packed by pack() */
-    const float *bias; /* [n] or NULL */
+    const void *a;                  /* act [m][lda]; gemm_int8: int8_t [m][lda] */
+    size_t lda;                     /* elements */
+    const struct nn_int8_row *rows; /* [m], gemm_int8 alone */
+    const void *b;                  /* packed by pack() or pack_int8() */
+    const float *bias;              /* [n] or NULL */
     enum nn_epilogue epilogue;
     const float *gate; /* [n] or NULL, NN_ADD_GATED */
     float *c;          /* [m][ldc], NN_STORE and NN_ADD_GATED */
@@ -73,6 +93,12 @@ struct nn_conv {
     void *out;      /* map of out_channels, or NULL */
     float *out_f32; /* [rows][cols][out_channels], or NULL; exactly one of the two */
 };
+
+/* Channels of all inputs. */
+static inline uint32_t nn_conv_depth(uint32_t in_count, const uint32_t in_channels[2])
+{
+    return in_channels[0] + (in_count > 1 ? in_channels[1] : 0);
+}
 
 /* Rotary self-attention of some heads over one range of tokens. */
 struct nn_attention {
@@ -106,7 +132,8 @@ struct nn_counts {
 
 struct nn_kernels {
     enum nn_precision precision;
-    const char *name; /* "c", "avx2", "avx512", "avx512bf16", "amx" */
+    const char *name; /* "c", "avx2", "avx512", "avx512bf16", "amx"; of NN_INT8 that of its own
+                         members: "c", "avx2", "avx512", "avx512vnni" */
 
     /* Weights w[n][k] (float) into this table's order; bytes by packed_bytes. */
     size_t (*packed_bytes)(uint32_t n, uint32_t k);
@@ -114,6 +141,23 @@ struct nn_kernels {
 
     void (*gemm)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
     void (*conv3x3)(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
+
+    /* NN_INT8 alone, NULL else. k at most NN_INT8_TERMS_MAX. */
+    size_t (*packed_bytes_int8)(uint32_t n, uint32_t k);
+    void (*pack_int8)(const float *w, uint32_t n, uint32_t k, void *out);
+    /* Rows of k activations, one after the other, to whole numbers: q [row][ldq]. */
+    void (*to_int8)(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
+                    uint32_t first_row, uint32_t end_row);
+    void (*gemm_int8)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
+
+    /* conv3x3 with whole numbers, NN_INT8 alone, NULL else. Each line of an input map, its border
+     * included, is a row of whole numbers. total = fma((float) sum over dx, c of a * w, scale of
+     * the line, total) for dy, then inputs, ascending, from 0; then total * scale of w takes the
+     * place of the sum. b is packed by conv_pack_int8, w as stored, [n][3][3][in]. */
+    size_t (*conv_packed_bytes_int8)(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);
+    void (*conv_pack_int8)(const float *w, uint32_t n, uint32_t in_count,
+                           const uint32_t in_channels[2], void *out);
+    void (*conv3x3_int8)(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
 
     /* out[r][i] = act(LN(x[r])[i] * (one + scale[i]) + shift[i]), one = 1 or 0. width a multiple of
      * 16; scale and shift NULL: plain LN. Mean and variance in 16 interleaved partial sums. */

@@ -17,11 +17,23 @@ void nn_table_avx512(struct nn_kernels *kernels, enum nn_precision precision);
 void nn_table_avx512bf16(struct nn_kernels *kernels, enum nn_precision precision);
 void nn_table_amx(struct nn_kernels *kernels, enum nn_precision precision);
 
+/* The same for what NN_INT8 has beside the table of NN_BF16. */
+void nn_table_int8_ref(struct nn_kernels *kernels);
+void nn_table_int8_avx2(struct nn_kernels *kernels);
+void nn_table_int8_avx512(struct nn_kernels *kernels);
+void nn_table_int8_avx512vnni(struct nn_kernels *kernels);
+void nn_table_conv_int8_avx2(struct nn_kernels *kernels);
+void nn_table_conv_int8_avx512(struct nn_kernels *kernels);
+void nn_table_conv_int8_avx512vnni(struct nn_kernels *kernels);
+
 /* nn_peak_run of each. */
 double nn_peak_avx2(uint32_t rounds);
 double nn_peak_avx512(uint32_t rounds);
 double nn_peak_avx512bf16(uint32_t rounds);
 double nn_peak_amx(uint32_t rounds);
+double nn_peak_int8_avx2(uint32_t rounds);
+double nn_peak_int8_avx512(uint32_t rounds);
+double nn_peak_int8_avx512vnni(uint32_t rounds);
 
 enum {
     NN_BLOCK = 32, /* terms that NN_BF16 sums on their own */

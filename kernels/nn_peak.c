@@ -25,6 +25,15 @@ static double peak_c(uint32_t rounds)
 double nn_peak_run(enum nn_precision precision, uint32_t flags, uint32_t rounds)
 {
 #if defined(__x86_64__)
+    if (precision == NN_INT8 && (flags & CPU_FLAG_AVX512_VNNI) && (flags & CPU_FLAG_AVX512)) {
+        return nn_peak_int8_avx512vnni(rounds);
+    }
+    if (precision == NN_INT8 && (flags & CPU_FLAG_AVX512)) {
+        return nn_peak_int8_avx512(rounds);
+    }
+    if (precision == NN_INT8 && (flags & CPU_FLAG_AVX2)) {
+        return nn_peak_int8_avx2(rounds);
+    }
     if (precision == NN_BF16 && (flags & CPU_FLAG_AMX) && (flags & CPU_FLAG_AVX512)) {
         return nn_peak_amx(rounds);
     }

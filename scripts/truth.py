@@ -2,9 +2,10 @@
 """Compares the engine with PyTorch on recorded scenes, tick by tick, and prints a Markdown table.
 
 The engine drives the scenes on the history that it generates in single precision
-(tests/engine/truth_dump.c), in both precisions. For every tick PyTorch computes the same frame in
+(tests/engine/truth_dump.c), in every precision. For every tick PyTorch computes the same frame in
 single precision from the same inputs: layouts and conditions of the shards, those earlier frames, the
 same noise. Compared are the intermediate results of every layer and step, and the bytes of the frame.
+Exits with 1 when the smallest cosine of any layer, scene, tick and step is not above its precision's gate.
 
 Use: truth.py MODEL SHARD.. [--ticks 50] [--clips 4] [--build build]
 """
@@ -30,6 +31,7 @@ from model import BEV, CAM, CAM_COLS, CAM_ROWS, CAMERAS, SIDE, quantise  # noqa:
 from noise import BEV_COUNT, philox_noise  # noqa: E402
 
 STRIDE = 61
+GATES = {"fp32": 0.999999, "bf16": 0.9999, "int8": 0.999}
 DEGREES = {"agents": AGENTS, "map": MAP, "none": NONE}
 
 
@@ -46,6 +48,10 @@ class Account:
         size = truth.norm(dim=1)
         self.errors.append((found - truth).norm(dim=1) / size)
         self.cosines.append((found * truth).sum(1) / (size * found.norm(dim=1)))
+
+    def least(self) -> float:
+        """The smallest cosine; NaN if any is."""
+        return float(torch.cat(self.cosines).min())
 
     def row(self) -> str:
         e, c = torch.cat(self.errors), 1 - torch.cat(self.cosines)
@@ -83,6 +89,11 @@ class Comparison:
         lines = [f"**{title}**: {share:.3f}% of the frames' bytes differ, by at most {self.largest}\n"]
         lines += ["| layer | relative error, mean | max | cosine, mean | min |", "|---|---|---|---|---|"]
         return "\n".join(lines + [f"| {name} | {account.row()} |" for name, account in self.accounts.items()]) + "\n"
+
+
+    def missed(self, gate: float) -> list[str]:
+        """The layers whose smallest cosine is not above the gate."""
+        return [f"{name} {account.least():.6f}" for name, account in self.accounts.items() if not account.least() > gate]
 
 
 def compare(model, clips: list[Clip], degree: int, history: Tensor, comparisons: list[Comparison], ticks: int) -> None:
@@ -124,14 +135,19 @@ def main() -> None:
     clips = [Clip(shard, row) for shard in map(Shard, args.shards) for row in range(args.clips)]
     model = read_model(args.model, torch.float32)
     print(f"{args.model.name}, {len(clips)} scenes, {args.ticks} ticks each, {len(model.config.schedule) - 1} steps a tick; PyTorch in fp32\n")
+    missed: list[str] = []
     for degree in args.degrees.split(","):
         with tempfile.TemporaryDirectory() as scratch:
-            fp32, bf16 = Path(scratch) / "fp32", Path(scratch) / "bf16"
-            dumps = [drive(args, "fp32", degree, "own", fp32), drive(args, "bf16", degree, str(fp32), bf16)]
+            own = Path(scratch) / "fp32"
+            dumps = [drive(args, name, degree, "own" if name == "fp32" else str(own), Path(scratch) / name) for name in GATES]
             comparisons = [Comparison(dump) for dump in dumps]
             compare(model, clips, DEGREES[degree], dumps[0]["frame"], comparisons, args.ticks)
-        for name, comparison in zip(("fp32", "bf16"), comparisons):
+        for (name, gate), comparison in zip(GATES.items(), comparisons):
             print(comparison.table(f"{name}, {degree}"), flush=True)
+            missed += [f"{name}, {degree}: {layer}, expected above {gate}" for layer in comparison.missed(gate)]
+    for line in missed:
+        print(f"truth.py: the smallest cosine of {line}", file=sys.stderr)
+    sys.exit(1 if missed else 0)
 
 
 if __name__ == "__main__":

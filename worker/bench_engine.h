@@ -13,7 +13,7 @@ struct bench_engine_options {
     const char *config;    /* "student-3b", on a device; NULL: none */
     const char *device;    /* for it */
     const char *slots;     /* "1,8,32" */
-    const char *precision; /* "bf16" or "fp32" */
+    const char *precision; /* "fp32", "bf16" or "int8" */
     uint32_t threads;
     uint32_t ticks; /* per repeat, at least */
 };

@@ -87,7 +87,7 @@ int command_bench(int argc, char **argv)
         {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
         {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
          .text = &planner},
-        {"--precision", "NAME", "engine: bf16 or fp32 (bf16)", .text = &precision},
+        {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)", .text = &precision},
     };
     const struct cli_command command = {
         "bench",

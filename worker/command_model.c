@@ -296,7 +296,7 @@ int command_model(int argc, char **argv)
     const struct cli_option rows[] = {
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &model.directory},
-        {"--precision", "NAME", "bf16 or fp32 (bf16)", .text = &model.precision},
+        {"--precision", "NAME", "fp32, bf16 or int8 (bf16)", .text = &model.precision},
         {"--suite", "FILE", "calibrate: healthy scenarios to drive", .text = &model.suite},
         {"--planner", "SPEC", "calibrate: who drives (builtin:reference)", .text = &model.planner},
         {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &model.seeds},

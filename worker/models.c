@@ -322,7 +322,7 @@ enum status models_parse_precision(const char *name, enum nn_precision *out, str
             return STATUS_OK;
         }
     }
-    return error_set(error, STATUS_USAGE, "precision: expected bf16 or fp32, found \"%.60s\"",
+    return error_set(error, STATUS_USAGE, "precision: expected fp32, bf16 or int8, found \"%.60s\"",
                      name);
 }
 

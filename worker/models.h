@@ -69,7 +69,7 @@ enum status models_named(struct models *models, const char *name, enum nn_precis
 enum status models_parse_sampler(const char *sampler, enum layout_degree *degree,
                                  enum nn_precision *precision, struct error *error);
 
-/* "bf16" or "fp32"; BAD_INPUT else. */
+/* "fp32", "bf16" or "int8"; USAGE else. */
 enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error);
 enum status models_parse_degree(const char *name, enum layout_degree *out, struct error *error);
 

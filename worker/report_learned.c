@@ -109,8 +109,8 @@ void report_tiers(struct report *report)
     if (peak->bf16_flops > 0) {
         html_format(html,
                     "<p class=\"soft\">MFU against the peak of a core of the machine that wrote "
-                    "this: %.0f GFLOP/s in bf16, %.0f in fp32, measured then.</p>",
-                    peak->bf16_flops / 1e9, peak->fp32_flops / 1e9);
+                    "this: %.0f GFLOP/s in bf16, %.0f in fp32, %.0f in int8, measured then.</p>",
+                    peak->bf16_flops / 1e9, peak->fp32_flops / 1e9, peak->int8_flops / 1e9);
     }
     html_raw(html, "</div>");
 }

@@ -38,7 +38,7 @@ struct suite_options {
          .text = &(options).models},                                                               \
         {"--layout", "DEGREE", "what a world model is given: agents, map or none (agents)",        \
          .text = &(options).layout},                                                               \
-        {"--precision", "NAME", "of a world model: bf16 or fp32 (bf16)",                           \
+        {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                     \
          .text = &(options).precision},                                                            \
         {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (1 in 20)",      \
          .text = &(options).audit},                                                                \

@@ -63,6 +63,7 @@ struct summary_agreement {
 struct summary_peak {
     double fp32_flops;
     double bf16_flops;
+    double int8_flops;
 };
 
 struct summary {

@@ -171,6 +171,7 @@ void summary_measure_peak(struct summary *summary)
         summary->peak = (struct summary_peak){
             .fp32_flops = engine_peak_flops(NN_FP32, machine_cpu_flags()),
             .bf16_flops = engine_peak_flops(NN_BF16, machine_cpu_flags()),
+            .int8_flops = engine_peak_flops(NN_INT8, machine_cpu_flags()),
         };
     }
 }
@@ -181,8 +182,9 @@ double summary_mfu(const struct summary *summary, const struct summary_row *row)
     if (outcome == NULL || row->work.device_ns <= 0 || strcmp(outcome->backend, "cpu") != 0) {
         return NAN;
     }
-    bool single = strstr(outcome->sampler, "fp32") != NULL;
-    double peak = single ? summary->peak.fp32_flops : summary->peak.bf16_flops;
+    double peak = strstr(outcome->sampler, "fp32") != NULL   ? summary->peak.fp32_flops
+                  : strstr(outcome->sampler, "int8") != NULL ? summary->peak.int8_flops
+                                                             : summary->peak.bf16_flops;
     double device_s = (double)row->work.device_ns / (double)NS_PER_S;
     return peak > 0 ? (double)row->work.mflop * 1e6 / (device_s * peak) : NAN;
 }
@@ -335,8 +337,8 @@ bool summary_learned_json(const struct summary *summary, json_t *json)
     json_object_set_new(json, "audit_rollouts", json_integer((json_int_t)summary->twin_count));
     if (summary->peak.fp32_flops > 0) {
         json_object_set_new(json, "peak_flops",
-                            json_pack("{s:f, s:f}", "fp32", summary->peak.fp32_flops, "bf16",
-                                      summary->peak.bf16_flops));
+                            json_pack("{s:f, s:f, s:f}", "fp32", summary->peak.fp32_flops, "bf16",
+                                      summary->peak.bf16_flops, "int8", summary->peak.int8_flops));
     }
     return true;
 }

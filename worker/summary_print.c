@@ -79,9 +79,10 @@ static void print_tiers(const struct summary *summary, FILE *stream)
     }
     if (summary->peak.bf16_flops > 0) {
         fprintf(stream,
-                "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f "
-                "fp32 a core\n",
-                summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9);
+                "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
+                "int8 a core\n",
+                summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9,
+                summary->peak.int8_flops / 1e9);
     }
 }
 

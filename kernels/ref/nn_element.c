@@ -59,6 +59,25 @@ void nn_to_act_bf16_ref(const float *x, void *out, size_t count)
     }
 }
 
+void nn_to_int8_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
+                    uint32_t first_row, uint32_t end_row)
+{
+    for (size_t row = first_row; row < end_row; row++) {
+        const uint16_t *x = (const uint16_t *)act + row * k;
+        uint32_t largest = 0;
+        for (uint32_t i = 0; i < k; i++) {
+            uint32_t bits = x[i] & 0x7FFF;
+            largest = bits > largest ? bits : largest;
+        }
+        struct nn_int8_step step = nn_int8_step(largest << 16);
+        rows[row] = (struct nn_int8_row){.scale = step.scale};
+        for (uint32_t i = 0; i < k; i++) {
+            q[row * ldq + i] = nn_to_int8(nn_from_bf16(x[i]), step);
+            rows[row].sum += q[row * ldq + i];
+        }
+    }
+}
+
 void nn_silu_ref(float *x, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /*
  * Reference products: y = a w + bias and the 3 x 3 convolution, with their epilogues. One output at
  * a time, as kernels/nn.h states it; weights are packed as they are stored, [n][k], rounded to the
- * activation type and kept as floats.
+ * activation type and kept as floats; whole numbers as [n] scales, then [n][k] bytes.
  */
 #include "kernels/ref/nn_ref.h"
 #include "kernels/ref/nn_scalar.h"
@@ -71,7 +71,7 @@ static void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32_t 
 static float conv_one(enum nn_precision precision, const struct nn_conv *c, uint32_t row,
                       uint32_t col, uint32_t o)
 {
-    uint32_t depth = c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0);
+    uint32_t depth = nn_conv_depth(c->in_count, c->in_channels);
     const float *w = (const float *)c->b + (size_t)o * 9 * depth;
     float total = 0.0f;
     for (uint32_t tap = 0; tap < 9; tap++) {
@@ -90,7 +90,7 @@ static float conv_one(enum nn_precision precision, const struct nn_conv *c, uint
     return total;
 }
 
-static void conv_store(enum nn_precision precision, const struct nn_conv *c, uint32_t row,
+void nn_conv_store_ref(enum nn_precision precision, const struct nn_conv *c, uint32_t row,
                        uint32_t col, uint32_t o, float total)
 {
     size_t flat = ((size_t)row * c->cols + col) * c->out_channels + o;
@@ -118,7 +118,7 @@ static void conv3x3(enum nn_precision precision, const struct nn_conv *c, uint32
     for (uint32_t row = first_row; row < end_row; row++) {
         for (uint32_t col = 0; col < c->cols; col++) {
             for (uint32_t o = 0; o < c->out_channels; o++) {
-                conv_store(precision, c, row, col, o, conv_one(precision, c, row, col, o));
+                nn_conv_store_ref(precision, c, row, col, o, conv_one(precision, c, row, col, o));
             }
         }
     }
@@ -152,4 +152,39 @@ void nn_conv3x3_fp32_ref(const struct nn_conv *c, uint32_t first_row, uint32_t e
 void nn_conv3x3_bf16_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row)
 {
     conv3x3(NN_BF16, c, first_row, end_row);
+}
+
+size_t nn_packed_bytes_int8_ref(uint32_t n, uint32_t k)
+{
+    return n * (sizeof(float) + k);
+}
+
+void nn_pack_int8_ref(const float *w, uint32_t n, uint32_t k, void *out)
+{
+    float *scale = out;
+    int8_t *q = (int8_t *)(scale + n);
+    for (uint32_t col = 0; col < n; col++, w += k, q += k) {
+        struct nn_int8_step step = nn_int8_weights(w, k);
+        scale[col] = step.scale;
+        for (uint32_t i = 0; i < k; i++) {
+            q[i] = nn_to_int8(w[i], step);
+        }
+    }
+}
+
+void nn_gemm_int8_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row)
+{
+    const float *scale = g->b;
+    for (uint32_t row = first_row; row < end_row; row++) {
+        const int8_t *a = (const int8_t *)g->a + row * g->lda;
+        for (uint32_t col = 0; col < g->n; col++) {
+            const int8_t *w = (const int8_t *)(scale + g->n) + (size_t)col * g->k;
+            int32_t sum = 0;
+            for (uint32_t k = 0; k < g->k; k++) {
+                sum += a[k] * w[k];
+            }
+            float y = (float)sum * (g->rows[row].scale * scale[col]);
+            gemm_store(NN_BF16, g, row, col, g->bias != NULL ? y + g->bias[col] : y);
+        }
+    }
 }

@@ -15,6 +15,20 @@ void nn_gemm_bf16_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_
 void nn_conv3x3_fp32_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
 void nn_conv3x3_bf16_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
 
+size_t nn_packed_bytes_int8_ref(uint32_t n, uint32_t k);
+void nn_pack_int8_ref(const float *w, uint32_t n, uint32_t k, void *out);
+void nn_to_int8_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
+                    uint32_t first_row, uint32_t end_row);
+void nn_gemm_int8_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
+
+/* What happens to the sum of one output of a convolution (ref/nn_gemm.c). */
+void nn_conv_store_ref(enum nn_precision precision, const struct nn_conv *c, uint32_t row,
+                       uint32_t col, uint32_t o, float total);
+size_t nn_conv_packed_bytes_int8_ref(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);
+void nn_conv_pack_int8_ref(const float *w, uint32_t n, uint32_t in_count,
+                           const uint32_t in_channels[2], void *out);
+void nn_conv3x3_int8_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
+
 void nn_attention_fp32_ref(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
 void nn_attention_bf16_ref(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);
 void nn_temporal_fp32_ref(const struct nn_temporal *t, uint32_t first_token, uint32_t end_token);

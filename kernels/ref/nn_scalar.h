@@ -65,6 +65,46 @@ static inline float nn_act_round(enum nn_precision precision, float x)
     return precision == NN_BF16 ? nn_from_bf16(nn_to_bf16(x)) : x;
 }
 
+/* The steps in which NN_INT8 counts a row: both factors 0 for a zero row, scale NaN and inverse 0
+ * for one that is not finite. `largest`: bits of the largest magnitude, which order as magnitudes
+ * do, infinities and NaN above all. */
+struct nn_int8_step {
+    float scale, inverse;
+};
+
+static inline struct nn_int8_step nn_int8_step(uint32_t largest)
+{
+    float x = nn_from_bits(largest);
+    if (largest >= 0x7F800000) {
+        return (struct nn_int8_step){nn_from_bits(0x7FC00000), 0.0f};
+    }
+    if (x < NN_INT8_LEAST) {
+        return (struct nn_int8_step){0.0f, 0.0f};
+    }
+    return (struct nn_int8_step){x / 127.0f, 127.0f / x};
+}
+
+/* x in these steps, -127..127. */
+static inline int8_t nn_to_int8(float x, struct nn_int8_step step)
+{
+    if (step.inverse == 0.0f) {
+        return 0;
+    }
+    float shifted = x * step.inverse + NN_EXP_MAGIC;
+    return (int8_t)(int32_t)(nn_bits(shifted) - nn_bits(NN_EXP_MAGIC));
+}
+
+/* The steps of the k weights of one output. */
+static inline struct nn_int8_step nn_int8_weights(const float *w, uint32_t k)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t bits = nn_bits(w[i]) & 0x7FFFFFFF;
+        largest = bits > largest ? bits : largest;
+    }
+    return nn_int8_step(largest);
+}
+
 static inline float nn_flush(float x)
 {
     return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x;

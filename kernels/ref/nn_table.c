@@ -1,5 +1,5 @@
 /*
- * The plain C table: every member of both precisions. What kernels/nn.c starts from.
+ * The plain C tables: every member of every precision. What kernels/nn.c starts from.
  */
 #include "kernels/nn_internal.h"
 #include "kernels/ref/nn_ref.h"
@@ -23,4 +23,16 @@ void nn_table_ref(struct nn_kernels *kernels, enum nn_precision precision)
         .euler = nn_euler_ref,
         .quantise = nn_quantise_ref,
     };
+}
+
+void nn_table_int8_ref(struct nn_kernels *kernels)
+{
+    kernels->name = "c";
+    kernels->packed_bytes_int8 = nn_packed_bytes_int8_ref;
+    kernels->pack_int8 = nn_pack_int8_ref;
+    kernels->to_int8 = nn_to_int8_ref;
+    kernels->gemm_int8 = nn_gemm_int8_ref;
+    kernels->conv_packed_bytes_int8 = nn_conv_packed_bytes_int8_ref;
+    kernels->conv_pack_int8 = nn_conv_pack_int8_ref;
+    kernels->conv3x3_int8 = nn_conv3x3_int8_ref;
 }

@@ -75,7 +75,7 @@ NN_INLINE void conv3x3(enum nn_precision precision, const struct nn_conv *c, uin
     _Alignas(64) float tile[PRODUCT_ROWS * PRODUCT_COLUMNS];
     const struct product p = conv_product(precision, c);
     const uint32_t step = product_rows(precision);
-    const uint32_t depth = 9 * (c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0));
+    const uint32_t depth = 9 * nn_conv_depth(c->in_count, c->in_channels);
     const float *b = c->b;
     uint32_t width;
     for (uint32_t o = 0; o < c->out_channels; o += width) {

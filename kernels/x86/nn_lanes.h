@@ -11,6 +11,9 @@
 #if defined(__AVX512BF16__)
 #include "kernels/x86/nn_lanes_avx512.h"
 #define NN_NAME(name) nn_##name##_avx512bf16
+#elif defined(__AVX512VNNI__)
+#include "kernels/x86/nn_lanes_avx512.h"
+#define NN_NAME(name) nn_##name##_avx512vnni
 #elif defined(__AVX512F__)
 #include "kernels/x86/nn_lanes_avx512.h"
 #define NN_NAME(name) nn_##name##_avx512

@@ -177,6 +177,12 @@ static inline w16 w16_set1(uint32_t x)
     return (w16){_mm256_set1_epi32((int)x), _mm256_set1_epi32((int)x)};
 }
 
+static inline w16 w16_load(const void *p)
+{
+    const __m256i *from = p;
+    return (w16){_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
+}
+
 static inline w16 w16_add(w16 x, w16 y)
 {
     return (w16){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
@@ -202,6 +208,81 @@ static inline w16 w16_xor(w16 x, w16 y)
 static inline w16 w16_shift_to_exponent(w16 x)
 {
     return (w16){_mm256_slli_epi32(x.a, 23), _mm256_slli_epi32(x.b, 23)};
+}
+
+/* Sixteen sums of products of whole numbers. */
+typedef w16 s16;
+
+static inline s16 s16_set1(int32_t x)
+{
+    return w16_set1((uint32_t)x);
+}
+
+static inline s16 s16_load(const int32_t *p)
+{
+    return w16_load(p);
+}
+
+/* sum + x[0] * y[0] + x[1] * y[1] of the 16-bit halves of each word. */
+static inline s16 s16_add_halves(s16 sum, w16 x, w16 y)
+{
+    return (s16){_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)),
+                 _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
+}
+
+/* The compiler no longer knows what x is. */
+static inline void w16_forget(w16 *x)
+{
+    __asm__("" : "+x"(x->a), "+x"(x->b));
+}
+
+static inline v16 s16_to_float(s16 x)
+{
+    return (v16){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
+}
+
+/* The sum of all words. */
+static inline int32_t w16_sum(w16 x)
+{
+    __m256i h = _mm256_add_epi32(x.a, x.b);
+    __m128i q = _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+    q = _mm_add_epi32(q, _mm_shuffle_epi32(q, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(q, _mm_shuffle_epi32(q, 0xB1)));
+}
+
+/* Nearest whole number, ties to even. */
+static inline w16 v16_to_words(v16 x)
+{
+    return (w16){_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
+}
+
+/* The low byte of each word, which is between -128 and 127. */
+static inline void w16_store_bytes(int8_t *p, w16 x)
+{
+    __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
+    __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+    _mm_storeu_si128((__m128i *)p, bytes);
+}
+
+/* 16 bytes with sign as halves. */
+static inline void halves_from_bytes(int16_t *out, const int8_t *p)
+{
+    __m256i halves = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+    _mm256_storeu_si256((__m256i *)out, halves);
+}
+
+/* The largest of count bfloat16 (a multiple of 32) by their bits without sign. */
+static inline uint32_t bf16_largest(const uint16_t *p, uint32_t count)
+{
+    __m256i most = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < count; i += 16) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(p + i));
+        most = _mm256_max_epu16(most, _mm256_and_si256(x, _mm256_set1_epi16(0x7FFF)));
+    }
+    __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)));
+    return ~(uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF;
 }
 
 static inline void w8_multiply(__m256i x, __m256i factor, __m256i *high, __m256i *low)

@@ -185,6 +185,11 @@ static inline w16 w16_count_up(uint32_t first)
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 
+static inline w16 w16_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
 static inline w16 w16_add(w16 a, w16 b)
 {
     return _mm512_add_epi32(a, b);
@@ -203,6 +208,85 @@ static inline w16 w16_xor(w16 a, w16 b)
 static inline w16 w16_shift_to_exponent(w16 x)
 {
     return _mm512_slli_epi32(x, 23);
+}
+
+/* Sixteen sums of products of whole numbers. A type of its own, that of the instructions' operands:
+ * sums of type w16 are spilled by gcc 12 in the middle of a loop. */
+typedef int32_t s16 __attribute__((vector_size(64)));
+
+static inline s16 s16_set1(int32_t x)
+{
+    return (s16)_mm512_set1_epi32(x);
+}
+
+static inline s16 s16_load(const int32_t *p)
+{
+    return (s16)_mm512_loadu_si512(p);
+}
+
+/* sum + a[0] * b[0] + a[1] * b[1] of the 16-bit halves of each word. */
+static inline s16 s16_add_halves(s16 sum, w16 a, w16 b)
+{
+    return sum + (s16)_mm512_madd_epi16(a, b);
+}
+
+#if defined(__AVX512VNNI__)
+/* sum + the four products of each word's bytes: a without sign, b with. */
+static inline s16 s16_add_bytes(s16 sum, w16 a, w16 b)
+{
+    return (s16)_mm512_dpbusd_epi32((w16)sum, a, b);
+}
+#endif
+
+/* The compiler no longer knows what x is. */
+static inline void w16_forget(w16 *x)
+{
+    __asm__("" : "+v"(*x));
+}
+
+static inline v16 s16_to_float(s16 x)
+{
+    return _mm512_cvtepi32_ps((w16)x);
+}
+
+/* The sum of all words. */
+static inline int32_t w16_sum(w16 x)
+{
+    return _mm512_reduce_add_epi32(x);
+}
+
+/* Nearest whole number, ties to even. */
+static inline w16 v16_to_words(v16 x)
+{
+    return _mm512_cvtps_epi32(x);
+}
+
+/* The low byte of each word. */
+static inline void w16_store_bytes(int8_t *p, w16 x)
+{
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(x));
+}
+
+/* 16 bytes with sign as halves. */
+static inline void halves_from_bytes(int16_t *out, const int8_t *p)
+{
+    __m256i halves = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+    _mm256_storeu_si256((__m256i *)out, halves);
+}
+
+/* The largest of count bfloat16 (a multiple of 32) by their bits without sign. */
+static inline uint32_t bf16_largest(const uint16_t *p, uint32_t count)
+{
+    __m512i most = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < count; i += 32) {
+        __m512i bits = _mm512_and_si512(_mm512_loadu_si512(p + i), _mm512_set1_epi16(0x7FFF));
+        most = _mm512_max_epu16(most, bits);
+    }
+    __m256i half =
+        _mm256_max_epu16(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
+    __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)));
+    return ~(uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF;
 }
 
 /* Both halves of a * factor. */

@@ -566,12 +566,22 @@ static void signs_and_cost_follow_the_ticks(void)
     teardown(&f);
 }
 
-/* The smallest model of the tier, random weights; arguments: "fp32" or "bf16", degree. */
+static enum nn_precision precision_named(const char *name)
+{
+    uint32_t i = 0;
+    while (i < NN_PRECISION_COUNT && strcmp(name, nn_precision_names[i]) != 0) {
+        i++;
+    }
+    CHECK(i < NN_PRECISION_COUNT);
+    return (enum nn_precision)i;
+}
+
+/* The smallest model of the tier, random weights; arguments: precision, degree. */
 static bool create_model(char **arguments, struct model **model)
 {
     struct error error;
     const struct model_open_options options = {
-        .precision = strcmp(arguments[0], "bf16") == 0 ? NN_BF16 : NN_FP32,
+        .precision = precision_named(arguments[0]),
         .cpu_flags = cpu_flags_detect(),
     };
     const struct model_config config = {

@@ -1,5 +1,5 @@
 /*
- * Goal: the forward pass computes what engine/model.md says, in both precisions, and its bits
+ * Goal: the forward pass computes what engine/model.md says, in every precision, and its bits
  * depend on nothing but model and input.
  * Method: the tiny random model of tests/engine/data against the results that
  * scripts/train/fixture.py got from PyTorch in double precision, probe by probe; then thread
@@ -148,6 +148,18 @@ static void bf16_agrees_with_pytorch(void)
     run_tick("none", LAYOUT_NONE, 2, NN_BF16, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
     run_tick("agents", LAYOUT_AGENTS, 0, NN_BF16, &c, frames[0]);
+    EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
+}
+
+/* The gate of scripts/truth.py, on the tiny weights. */
+static void int8_agrees_with_pytorch(void)
+{
+    struct comparison c;
+    run_tick("map", LAYOUT_MAP, 2, NN_INT8, &c, frames[0]);
+    EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
+    run_tick("none", LAYOUT_NONE, 2, NN_INT8, &c, frames[0]);
+    EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
+    run_tick("agents", LAYOUT_AGENTS, 0, NN_INT8, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
 }
 
@@ -398,7 +410,8 @@ int main(int argc, char **argv)
 {
     data_directory = argc > 1 ? argv[1] : "tests/engine/data";
     return TEST_RUN(TEST(fp32_agrees_with_pytorch), TEST(bf16_agrees_with_pytorch),
-                    TEST(bits_depend_on_model_and_input_alone), TEST(every_input_matters),
-                    TEST(moving_the_world_changes_nothing), TEST(base_is_what_is_known),
-                    TEST(overflow_is_counted), TEST(threads_visit_every_item_once));
+                    TEST(int8_agrees_with_pytorch), TEST(bits_depend_on_model_and_input_alone),
+                    TEST(every_input_matters), TEST(moving_the_world_changes_nothing),
+                    TEST(base_is_what_is_known), TEST(overflow_is_counted),
+                    TEST(threads_visit_every_item_once));
 }

@@ -1,9 +1,9 @@
 /*
  * Goal: what a learned rollout shows depends on the scenario, the model, its precision and the seed
- * alone. A matrix of 24 cases (12 ways of running the same rollout, in fp32 and bf16) must give the
- * same digest of everything it shows: scene, signs, BEV and all cameras of every tick. Beside it:
- * what is shared, what is refused, and what happens to a rollout whose pages are lost.
- * Method: a small model with random weights.
+ * alone. A matrix of 36 cases (12 ways of running the same rollout, in every precision) must give
+ * the same digest of everything it shows: scene, signs, BEV and all cameras of every tick. Beside
+ * it: what is shared, what is refused, and what happens to a rollout whose pages are lost. Method:
+ * a small model with random weights.
  */
 #include "base/rng.h"
 #include "base/sha256.h"
@@ -420,6 +420,7 @@ static void the_digest_tells_rollouts_apart(void)
     run_alone(&how, KEY + 1, other); /* another seed, the same actions */
     EXPECT(strcmp(other, reference(NN_BF16, LAYOUT_AGENTS)) != 0);
     EXPECT(strcmp(reference(NN_FP32, LAYOUT_AGENTS), reference(NN_BF16, LAYOUT_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_INT8, LAYOUT_AGENTS), reference(NN_BF16, LAYOUT_AGENTS)) != 0);
     EXPECT(strcmp(reference(NN_BF16, LAYOUT_MAP), reference(NN_BF16, LAYOUT_AGENTS)) != 0);
 }
 
@@ -603,7 +604,7 @@ int main(void)
     uint32_t count = 0;
     for (uint32_t i = 0; i < CASES; i++) {
         if (is_run(i % WAYS, (enum nn_precision)(i / WAYS))) {
-            snprintf(names[i], sizeof names[i], "%s: %s", i < WAYS ? "fp32" : "bf16",
+            snprintf(names[i], sizeof names[i], "%s: %s", nn_precision_names[i / WAYS],
                      ways[i % WAYS]);
             cases[count++] = (struct test_case){names[i], next_case};
         }
@@ -620,7 +621,8 @@ int main(void)
     int code = test_run(cases, count + COUNT_OF(others));
     stage_unref(stage);
     arena_finish(&arena);
-    model_close(models[NN_FP32]);
-    model_close(models[NN_BF16]);
+    for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+        model_close(models[p]);
+    }
     return code;
 }

@@ -1,7 +1,7 @@
 /*
  * Dumps what the engine computes on recorded scenes, for scripts/truth.py to compare with PyTorch.
  *
- *   truth_dump MODEL fp32|bf16 agents|map|none TICKS CLIPS HISTORY OUT SHARD..
+ *   truth_dump MODEL fp32|bf16|int8 agents|map|none TICKS CLIPS HISTORY OUT SHARD..
  *
  * The first CLIPS clips of every shard of `swerve datagen` are driven TICKS ticks from their first
  * frame: layouts, conditions and ego as recorded, earlier frames as the engine itself generates
@@ -230,17 +230,26 @@ static const uint8_t *history_of(const char *path, const struct dump *dump,
     return frames->data;
 }
 
+static enum nn_precision precision_named(const char *name)
+{
+    for (int i = 0; i < NN_PRECISION_COUNT; i++) {
+        if (strcmp(name, nn_precision_names[i]) == 0) {
+            return (enum nn_precision)i;
+        }
+    }
+    quit("the precision is none of fp32, bf16 and int8");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 9) {
-        quit("MODEL fp32|bf16 agents|map|none TICKS CLIPS HISTORY OUT SHARD..");
+        quit("MODEL fp32|bf16|int8 agents|map|none TICKS CLIPS HISTORY OUT SHARD..");
     }
     struct error error = {0};
     struct model *model = NULL;
     struct dump dump = {.ticks = (uint32_t)atoi(argv[4])};
     uint32_t clips = (uint32_t)atoi(argv[5]);
-    const struct model_open_options options = {strcmp(argv[2], "bf16") == 0 ? NN_BF16 : NN_FP32,
-                                               cpu_flags_detect(), false};
+    const struct model_open_options options = {precision_named(argv[2]), cpu_flags_detect(), false};
     dump.degree = strcmp(argv[3], "agents") == 0 ? LAYOUT_AGENTS
                   : strcmp(argv[3], "map") == 0  ? LAYOUT_MAP
                                                  : LAYOUT_NONE;

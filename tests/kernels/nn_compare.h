@@ -30,9 +30,37 @@ static const struct variant variants[] = {
     {"amx", CPU_FLAG_ALL, CPU_FLAG_ALL},
 };
 
+static const struct variant int8_variants[] = {
+    {"avx2", CPU_FLAG_AVX2, CPU_FLAG_AVX2},
+    {"avx512", CPU_FLAG_AVX2 | CPU_FLAG_AVX512, CPU_FLAG_AVX2 | CPU_FLAG_AVX512},
+    {"avx512vnni", CPU_FLAG_AVX2 | CPU_FLAG_AVX512 | CPU_FLAG_AVX512_VNNI,
+     CPU_FLAG_AVX2 | CPU_FLAG_AVX512 | CPU_FLAG_AVX512_VNNI},
+};
+
+/* NN_FP32 and NN_BF16: what NN_INT8 has beside the latter is test_nn_int8.c's. */
+enum { FLOAT_PRECISIONS = NN_BF16 + 1 };
+
 static inline bool variant_runs(const struct variant *variant)
 {
     return (cpu_flags_detect() & variant->needs) == variant->needs;
+}
+
+/* The same for what NN_INT8 has of its own. */
+static inline void for_each_int8_variant(void (*check)(const struct nn_kernels *found,
+                                                       const struct nn_kernels *reference))
+{
+    for (size_t i = 0; i < COUNT_OF(int8_variants); i++) {
+        struct nn_kernels found;
+        struct nn_kernels reference;
+        if (!variant_runs(&int8_variants[i])) {
+            printf("# %s: not on this machine\n", int8_variants[i].name);
+            continue;
+        }
+        nn_kernels_init(&found, NN_INT8, int8_variants[i].flags);
+        nn_kernels_init(&reference, NN_INT8, 0);
+        EXPECT_TEXT(found.name, int8_variants[i].name);
+        check(&found, &reference);
+    }
 }
 
 /* A call per variant that this machine has and per precision; the others are named and skipped. */
@@ -44,7 +72,7 @@ static inline void for_each_variant(void (*check)(const struct nn_kernels *found
             printf("# %s: not on this machine\n", variants[i].name);
             continue;
         }
-        for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+        for (int p = 0; p < FLOAT_PRECISIONS; p++) {
             struct nn_kernels found;
             struct nn_kernels reference;
             nn_kernels_init(&found, (enum nn_precision)p, variants[i].flags);

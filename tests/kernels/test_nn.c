@@ -4,7 +4,7 @@
  * and row ranges; the plain C one against the formula in double precision; and a planted fault of
  * one last bit, which the comparison must see.
  */
-#include "tests/kernels/nn_compare.h"
+#include "tests/kernels/nn_conv_rig.h"
 
 struct gemm_case {
     uint32_t m, n, k;
@@ -117,115 +117,10 @@ static void gemm_variants_give_the_reference_bits(void)
     for_each_variant(compare_gemms);
 }
 
-struct conv_case {
-    uint32_t rows, cols;
-    uint32_t in[2];
-    uint32_t out;
-    uint32_t first, split, end; /* row ranges of two calls */
-};
-
 static const struct conv_case conv_cases[] = {
     {3, 16, {32, 0}, 32, 0, 1, 3},  {5, 48, {32, 0}, 64, 0, 5, 5},  {4, 32, {64, 0}, 32, 1, 2, 4},
     {2, 16, {32, 64}, 96, 0, 1, 2}, {3, 96, {32, 32}, 32, 0, 2, 3},
 };
-
-struct conv_run {
-    struct buffer in[2], w, bias, add, scale, shift, packed, out;
-    struct nn_conv call;
-};
-
-static void map_fill(enum nn_precision precision, void *map, const struct conv_case *c,
-                     uint32_t channels, enum input_kind kind, uint32_t *element)
-{
-    size_t act = nn_act_bytes(precision);
-    memset(map, 0, (size_t)(c->rows + 2) * (c->cols + 2) * channels * act);
-    for (size_t row = 1; row <= c->rows; row++) {
-        size_t first = (row * (c->cols + 2) + 1) * channels;
-        fill_act(precision, (uint8_t *)map + first * act, (size_t)c->cols * channels, kind,
-                 element);
-    }
-}
-
-/* Bits of `options`: 1 add, 2 scale and shift, 4 silu, 8 floats out. */
-static void conv_prepare(struct conv_run *run, const struct nn_kernels *kernels,
-                         const struct conv_case *c, uint32_t options, enum input_kind kind,
-                         uint32_t seed)
-{
-    uint32_t element = seed;
-    enum nn_precision precision = kernels->precision;
-    size_t act = nn_act_bytes(precision);
-    size_t places = (size_t)(c->rows + 2) * (c->cols + 2);
-    size_t flat = (size_t)c->rows * c->cols * c->out;
-    uint32_t k = 9 * (c->in[0] + c->in[1]);
-    for (int i = 0; i < 2; i++) {
-        run->in[i] = buffer_make(places * c->in[i] * act);
-        map_fill(precision, run->in[i].data, c, c->in[i], kind, &element);
-    }
-    run->w = buffer_make((size_t)c->out * k * sizeof(float));
-    run->packed = buffer_make(kernels->packed_bytes(c->out, k));
-    fill_floats(run->w.data, (size_t)c->out * k, kind == INPUT_HUGE ? INPUT_WIDE : kind, &element);
-    kernels->pack(run->w.data, c->out, k, run->packed.data);
-    run->bias = buffer_make(c->out * sizeof(float));
-    run->scale = buffer_make(c->out * sizeof(float));
-    run->shift = buffer_make(c->out * sizeof(float));
-    run->add = buffer_make(flat * sizeof(float));
-    fill_floats(run->bias.data, c->out, kind, &element);
-    fill_floats(run->scale.data, c->out, kind, &element);
-    fill_floats(run->shift.data, c->out, kind, &element);
-    fill_floats(run->add.data, flat, kind, &element);
-    run->out = buffer_make(options & 8 ? flat * sizeof(float) : places * c->out * act);
-    run->call = (struct nn_conv){
-        .rows = c->rows,
-        .cols = c->cols,
-        .in_count = c->in[1] != 0 ? 2 : 1,
-        .in = {run->in[0].data, run->in[1].data},
-        .in_channels = {c->in[0], c->in[1]},
-        .out_channels = c->out,
-        .b = run->packed.data,
-        .bias = run->bias.data,
-        .add = options & 1 ? run->add.data : NULL,
-        .scale = options & 2 ? run->scale.data : NULL,
-        .shift = options & 2 ? run->shift.data : NULL,
-        .silu = options & 4 ? 1 : 0,
-        .out = options & 8 ? NULL : run->out.data,
-        .out_f32 = options & 8 ? run->out.data : NULL,
-    };
-}
-
-static void conv_finish(struct conv_run *run)
-{
-    buffer_end(&run->in[0]);
-    buffer_end(&run->in[1]);
-    buffer_end(&run->w);
-    buffer_end(&run->bias);
-    buffer_end(&run->add);
-    buffer_end(&run->scale);
-    buffer_end(&run->shift);
-    buffer_end(&run->packed);
-    buffer_end(&run->out);
-}
-
-/* The outputs start as guard bytes, so a border that is written shows as a difference. */
-static void compare_conv(const struct nn_kernels *found, const struct nn_kernels *reference,
-                         const struct conv_case *c, uint32_t options, enum input_kind kind,
-                         uint32_t seed)
-{
-    struct conv_run x;
-    struct conv_run y;
-    conv_prepare(&x, found, c, options, kind, seed);
-    conv_prepare(&y, reference, c, options, kind, seed);
-    found->conv3x3(&x.call, c->first, c->split);
-    found->conv3x3(&x.call, c->split, c->end);
-    reference->conv3x3(&y.call, c->first, c->end);
-    if (options & 8) {
-        expect_same_floats("conv3x3", found, x.out.data, y.out.data, x.out.bytes / 4);
-    } else {
-        expect_same_act("conv3x3", found, x.out.data, y.out.data,
-                        x.out.bytes / nn_act_bytes(found->precision));
-    }
-    conv_finish(&x);
-    conv_finish(&y);
-}
 
 static void compare_convs(const struct nn_kernels *found, const struct nn_kernels *reference)
 {
@@ -264,7 +159,7 @@ static void expect_close(double found, double expected, double scale, double tol
 
 static void gemm_is_the_formula(void)
 {
-    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
+    for (int precision = 0; precision < FLOAT_PRECISIONS; precision++) {
         const struct gemm_case c = {7, 32, 256, 0};
         struct nn_kernels kernels;
         struct gemm_run run;
@@ -313,7 +208,7 @@ static double conv_value(const struct nn_kernels *kernels, const struct conv_run
 
 static void conv_is_the_formula(void)
 {
-    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
+    for (int precision = 0; precision < FLOAT_PRECISIONS; precision++) {
         const struct conv_case c = {3, 16, {32, 64}, 32, 0, 0, 3};
         struct nn_kernels kernels;
         struct conv_run run;

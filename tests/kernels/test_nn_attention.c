@@ -120,7 +120,7 @@ static void attend(const struct attention_run *run, uint32_t head, uint32_t toke
 
 static void attention_is_the_formula(void)
 {
-    for (int precision = 0; precision < NN_PRECISION_COUNT; precision++) {
+    for (int precision = 0; precision < FLOAT_PRECISIONS; precision++) {
         struct nn_kernels kernels;
         struct attention_run run;
         double tolerance = precision == NN_FP32 ? 1e-6 : 1e-2;

@@ -100,7 +100,7 @@ static void double_model_sampler(const struct model *model, enum layout_degree d
                                  char out[LIMIT_ID_BYTES])
 {
     snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", layout_degree_names[degree], model->config.steps,
-             model->precision == NN_BF16 ? "bf16" : "fp32");
+             nn_precision_names[model->precision]);
 }
 
 static const struct model_loader double_loader = {

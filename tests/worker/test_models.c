@@ -162,16 +162,17 @@ static void jobs_get_their_model_and_no_other(void)
 static void samplers_are_parsed(void)
 {
     static const char *const wrong[] = {
-        "", "agents", "agents/bf16", "all/euler4/bf16", "agents/euler4/int8", "/euler4/bf16"};
+        "", "agents", "agents/bf16", "all/euler4/bf16", "agents/euler4/int4", "/euler4/bf16"};
     enum layout_degree degree = LAYOUT_AGENTS;
     enum nn_precision precision = NN_BF16;
     for (int d = 0; d < LAYOUT_DEGREE_COUNT; d++) {
         char text[LIMIT_ID_BYTES];
+        enum nn_precision expected = (enum nn_precision)(d % NN_PRECISION_COUNT);
         snprintf(text, sizeof text, "%s/euler12/%s", layout_degree_names[d],
-                 d == 1 ? "fp32" : "bf16");
+                 nn_precision_names[expected]);
         EXPECT_OK(models_parse_sampler(text, &degree, &precision, &error), error);
         EXPECT_INT(degree, d);
-        EXPECT_INT(precision, d == 1 ? NN_FP32 : NN_BF16);
+        EXPECT_INT(precision, expected);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         EXPECT_INT(models_parse_sampler(wrong[i], &degree, &precision, &error), STATUS_BAD_INPUT);

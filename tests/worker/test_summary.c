@@ -571,6 +571,7 @@ static void learned_tiers_are_accounted_for(void)
     summary.status.mflop = 1;
     summary_measure_peak(&summary);
     EXPECT(summary.peak.fp32_flops > 1e7 && summary.peak.bf16_flops > 1e7);
+    EXPECT(summary.peak.int8_flops > 1e7);
     summary.peak = (struct summary_peak){.fp32_flops = 1, .bf16_flops = 8e12};
     EXPECT_NEAR(summary_mfu(&summary, student), 0.25, 1e-9);
     EXPECT_NEAR(summary_mfu(&summary, teacher), 0.25, 1e-9);
