@@ -273,7 +273,7 @@ static void walk_part(struct loader *loader, const char *prefix, uint32_t d,
     const struct inputs latents = {1, {LATENT_CHANNELS}};
     const struct inputs one = {1, {c}};
     const struct inputs both = {2, {c, c}};
-    take_conv(loader, prefix, "ctx", c, context, WHOLE, &part->ctx);
+    take_conv(loader, prefix, "ctx", c, context, FLOATS, &part->ctx);
     take_conv(loader, prefix, "in", c, latents, WHOLE, &part->in);
     take_conv(loader, prefix, "mid", c, one, FLOATS, &part->mid);
     take_linear(loader, prefix, "embed", d, PATCH_POSITIONS * c, WHOLE, &part->embed);

@@ -151,9 +151,13 @@ struct nn_kernels {
     void (*gemm_int8)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
     /* conv3x3 with whole numbers, NN_INT8 alone, NULL else. Each line of an input map, its border
-     * included, is a row of whole numbers. total = fma((float) sum over dx, c of a * w, scale of
-     * the line, total) for dy, then inputs, ascending, from 0; then total * scale of w takes the
-     * place of the sum. b is packed by conv_pack_int8, w as stored, [n][3][3][in]. */
+     * included, has steps of its own: from the smallest to the largest of its elements and 0 it is
+     * 254 steps, scale = (largest - smallest) / 254, and a is an element * (254 / (largest -
+     * smallest)) rounded to nearest even. A line less than NN_INT8_LEAST wide is zero; one that is
+     * not finite, or infinitely wide, is zero with scale NaN. total = fma((float) sum over dx, c of
+     * a * w, scale of the line, total) for dy, then inputs, ascending, from 0; then total * scale
+     * of w takes the place of the sum. b is packed by conv_pack_int8, w as stored, [n][3][3][in].
+     */
     size_t (*conv_packed_bytes_int8)(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);
     void (*conv_pack_int8)(const float *w, uint32_t n, uint32_t in_count,
                            const uint32_t in_channels[2], void *out);

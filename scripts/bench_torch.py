@@ -100,7 +100,7 @@ def compare(args: argparse.Namespace, slots: int) -> list[str]:
         runner.time()  # compiles, warms up
         runner.time()
     for _ in range(args.rounds):
-        for precision in ("bf16", "fp32"):
+        for precision in ("int8", "bf16", "fp32"):
             rates.setdefault(f"swerve {precision}", []).append(engine_ticks(args, slots, precision))
         for runner in runners:
             rates.setdefault(runner.name, []).append(slots / min(runner.time() for _ in range(3)))

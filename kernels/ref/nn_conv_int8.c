@@ -21,19 +21,26 @@ void nn_conv_pack_int8_ref(const float *w, uint32_t n, uint32_t in_count,
 }
 
 /* The steps of a line of an input map, border included. */
-static struct nn_int8_step line_step(const struct nn_conv *c, uint32_t input, uint32_t line)
+static struct nn_int8_line line_steps(const struct nn_conv *c, uint32_t input, uint32_t line)
 {
     const size_t count = (size_t)(c->cols + 2) * c->in_channels[input];
     const uint16_t *x = (const uint16_t *)c->in[input] + line * count;
-    uint32_t largest = 0;
+    int16_t least = 0;
+    int16_t most = 0;
     for (size_t i = 0; i < count; i++) {
-        uint32_t bits = x[i] & 0x7FFF;
-        largest = bits > largest ? bits : largest;
+        const int16_t key = nn_bf16_key(x[i]);
+        least = key < least ? key : least;
+        most = key > most ? key : most;
     }
-    return nn_int8_step(largest << 16);
+    return nn_int8_line(least, most);
 }
 
-static float conv_one(const struct nn_conv *c, const struct nn_int8_step steps[3][2], uint32_t row,
+static int32_t in_steps(uint16_t bits, struct nn_int8_line line)
+{
+    return line.inverse == 0.0f ? 0 : (int32_t)rintf(nn_from_bf16(bits) * line.inverse);
+}
+
+static float conv_one(const struct nn_conv *c, const struct nn_int8_line lines[3][2], uint32_t row,
                       uint32_t col, uint32_t o)
 {
     const uint32_t depth = nn_conv_depth(c->in_count, c->in_channels);
@@ -50,10 +57,10 @@ static float conv_one(const struct nn_conv *c, const struct nn_int8_step steps[3
                 const uint16_t *a = (const uint16_t *)c->in[input] + at * channels;
                 const int8_t *tap = w + (dy * 3 + dx) * depth + offset;
                 for (uint32_t i = 0; i < channels; i++) {
-                    sum += nn_to_int8(nn_from_bf16(a[i]), steps[dy][input]) * tap[i];
+                    sum += in_steps(a[i], lines[dy][input]) * tap[i];
                 }
             }
-            total = fmaf((float)sum, steps[dy][input].scale, total);
+            total = fmaf((float)sum, lines[dy][input].scale, total);
             offset += channels;
         }
     }
@@ -64,16 +71,16 @@ void nn_conv3x3_int8_ref(const struct nn_conv *c, uint32_t first_row, uint32_t e
 {
     CHECK(c->cols <= NN_CONV_INT8_COLS_MAX);
     for (uint32_t row = first_row; row < end_row; row++) {
-        struct nn_int8_step steps[3][2];
-        memset(steps, 0, sizeof steps);
+        struct nn_int8_line lines[3][2];
+        memset(lines, 0, sizeof lines);
         for (uint32_t dy = 0; dy < 3; dy++) {
             for (uint32_t input = 0; input < c->in_count; input++) {
-                steps[dy][input] = line_step(c, input, row + dy);
+                lines[dy][input] = line_steps(c, input, row + dy);
             }
         }
         for (uint32_t col = 0; col < c->cols; col++) {
             for (uint32_t o = 0; o < c->out_channels; o++) {
-                nn_conv_store_ref(NN_BF16, c, row, col, o, conv_one(c, steps, row, col, o));
+                nn_conv_store_ref(NN_BF16, c, row, col, o, conv_one(c, lines, row, col, o));
             }
         }
     }

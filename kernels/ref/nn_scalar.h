@@ -94,6 +94,34 @@ static inline int8_t nn_to_int8(float x, struct nn_int8_step step)
     return (int8_t)(int32_t)(nn_bits(shifted) - nn_bits(NN_EXP_MAGIC));
 }
 
+/* The steps of a line of a map (conv3x3_int8); a and a + zero fit into a byte without sign. */
+struct nn_int8_line {
+    float scale, inverse;
+    int32_t zero; /* what smallest becomes, with the sign changed */
+};
+
+/* bfloat16 bits as a number that orders as they do, NaN beyond the infinities. */
+static inline int16_t nn_bf16_key(uint16_t bits)
+{
+    return (int16_t)(bits ^ (bits >> 15 != 0 ? 0x7FFF : 0));
+}
+
+/* Of the keys of the smallest and largest element. */
+static inline struct nn_int8_line nn_int8_line(int16_t least, int16_t most)
+{
+    const float low = least < 0 ? nn_from_bf16((uint16_t)(least ^ 0x7FFF)) : 0.0f;
+    const float high = most > 0 ? nn_from_bf16((uint16_t)most) : 0.0f;
+    const float width = high - low;
+    if (!(width < INFINITY)) {
+        return (struct nn_int8_line){nn_from_bits(0x7FC00000), 0.0f, 0};
+    }
+    if (width < NN_INT8_LEAST) {
+        return (struct nn_int8_line){0.0f, 0.0f, 0};
+    }
+    const float inverse = 254.0f / width;
+    return (struct nn_int8_line){width / 254.0f, inverse, (int32_t)rintf(-low * inverse)};
+}
+
 /* The steps of the k weights of one output. */
 static inline struct nn_int8_step nn_int8_weights(const float *w, uint32_t k)
 {

@@ -6,9 +6,10 @@
  * terms whose rows overlap; its exact sums are scaled and added to the totals, which stay in
  * memory.
  *
- * Packed: [n] scales, [segments][n] starts of sums, then panels of CONV_PANEL outputs, each
+ * Packed: [n] scales, [segments][n] sums of the weights, then panels of CONV_PANEL outputs, each
  * [segment][3 * channels / CONV_TERMS][CONV_PANEL] words. VNNI's VPDPBUSD takes one side without
- * sign: there a line holds its numbers plus 128, and a sum starts at -128 times its weights.
+ * sign: there a line holds its numbers plus the line's zero, and a sum starts at minus that many
+ * times its weights.
  */
 #include "kernels/ref/nn_scalar.h"
 #include "kernels/x86/nn_epilogue.h"
@@ -28,13 +29,13 @@ enum { CONV_ROWS = 6, CONV_VECTORS = 1 };
 enum { CONV_WIDTH = CONV_VECTORS * NN_LANES };
 
 #if defined(__AVX512VNNI__)
-enum { CONV_TERMS = 4, CONV_OFFSET = 128 };
+enum { CONV_TERMS = 4, CONV_OFFSET = 1 };
 typedef int8_t conv_weight;
 typedef uint8_t conv_term;
 
 NN_INLINE void store_terms(conv_term *out, w16 words)
 {
-    w16_store_bytes((int8_t *)out, w16_xor(words, w16_set1(CONV_OFFSET)));
+    w16_store_bytes((int8_t *)out, words);
 }
 
 NN_INLINE s16 add_word(s16 sum, w16 a, w16 w)
@@ -48,9 +49,7 @@ typedef int16_t conv_term;
 
 NN_INLINE void store_terms(conv_term *out, w16 words)
 {
-    int8_t bytes[NN_LANES];
-    w16_store_bytes(bytes, words);
-    halves_from_bytes(out, bytes);
+    w16_store_halves(out, words);
 }
 
 NN_INLINE s16 add_word(s16 sum, w16 a, w16 w)
@@ -66,7 +65,7 @@ NN_INLINE s16 add_word(s16 sum, w16 a, w16 w)
 
 struct packed {
     float *scale;       /* [n] */
-    int32_t *start;     /* [segments][n] */
+    int32_t *sums;      /* [segments][n] */
     conv_weight *panel; /* [n / CONV_PANEL][panel_terms] */
     size_t panel_terms;
 };
@@ -74,9 +73,9 @@ struct packed {
 static struct packed packed_at(void *base, uint32_t n, uint32_t segments, uint32_t depth)
 {
     uint8_t *at = base;
-    void *start = at + n * sizeof(float);
+    void *sums = at + n * sizeof(float);
     void *panel = at + n * (sizeof(float) + segments * sizeof(int32_t));
-    return (struct packed){base, start, panel, (size_t)9 * depth * CONV_PANEL};
+    return (struct packed){base, sums, panel, (size_t)9 * depth * CONV_PANEL};
 }
 
 static size_t packed_bytes(uint32_t n, uint32_t in_count, const uint32_t in_channels[2])
@@ -111,8 +110,7 @@ static void pack(const float *w, uint32_t n, uint32_t in_count, const uint32_t i
             const uint32_t channels = in_channels[s % in_count];
             const float *taps =
                 w + (size_t)(s / in_count) * 3 * depth + (s % in_count > 0 ? in_channels[0] : 0);
-            p.start[(size_t)s * n + o] =
-                -CONV_OFFSET * pack_segment(taps, depth, channels, step, words);
+            p.sums[(size_t)s * n + o] = pack_segment(taps, depth, channels, step, words);
             words += (size_t)3 * channels * CONV_PANEL;
         }
     }
@@ -122,6 +120,7 @@ static void pack(const float *w, uint32_t n, uint32_t in_count, const uint32_t i
 
 struct line {
     float scale;
+    int32_t zero; /* of what the terms hold */
     _Alignas(64) conv_term terms[(NN_CONV_INT8_COLS_MAX + 2) * NN_CONV_INT8_CHANNELS_MAX];
 };
 
@@ -133,15 +132,21 @@ static void quantise_line(const struct nn_conv *c, uint32_t input, uint32_t row,
 {
     const uint32_t count = (c->cols + 2) * c->in_channels[input];
     const uint16_t *x = (const uint16_t *)c->in[input] + (size_t)row * count;
-    const struct nn_int8_step step = nn_int8_step(bf16_largest(x, count) << 16);
-    line->scale = step.scale;
-    if (step.inverse == 0.0f) {
-        memset(line->terms, CONV_OFFSET, count * sizeof *line->terms);
+    int16_t least;
+    int16_t most;
+    bf16_range(x, count, &least, &most);
+    const struct nn_int8_line steps = nn_int8_line(least, most);
+    line->scale = steps.scale;
+    line->zero = CONV_OFFSET * steps.zero;
+    if (steps.inverse == 0.0f) {
+        memset(line->terms, 0, count * sizeof *line->terms);
         return;
     }
-    const v16 inverse = v16_set1(step.inverse);
+    const v16 inverse = v16_set1(steps.inverse);
+    const w16 zero = w16_set1((uint32_t)line->zero);
     for (uint32_t i = 0; i < count; i += NN_LANES) {
-        store_terms(line->terms + i, v16_to_words(v16_mul(v16_load_bf16(x + i), inverse)));
+        w16 words = v16_to_words(v16_mul(v16_load_bf16(x + i), inverse));
+        store_terms(line->terms + i, w16_add(words, zero));
     }
 }
 
@@ -158,7 +163,8 @@ struct line_segment {
     const conv_term *terms; /* of the tile's first position, left neighbour first */
     uint32_t channels;
     float scale;
-    const int32_t *start;
+    int32_t zero;
+    const int32_t *sums; /* of the weights */
 };
 
 NN_INLINE w16 load_word(const conv_term *a)
@@ -177,7 +183,7 @@ NN_INLINE const conv_weight *add_segment(const struct line_segment *s, const con
     s16 lower[CONV_ROWS / 2][CONV_VECTORS];
     for (int i = 0; i < half; i++) {
         for (int j = 0; j < CONV_VECTORS; j++) {
-            upper[i][j] = lower[i][j] = s16_load(s->start + NN_LANES * j);
+            upper[i][j] = lower[i][j] = s16_scaled(s->sums + NN_LANES * j, -s->zero);
         }
     }
     const size_t channels = s->channels;
@@ -270,7 +276,7 @@ static void conv_outputs(const struct nn_conv *c, const struct packed *p, const 
         const struct line *line = &lines->input[s % c->in_count][(row + s / c->in_count) % 3];
         segments[s] =
             (struct line_segment){line->terms, c->in_channels[s % c->in_count], line->scale,
-                                  p->start + (size_t)s * c->out_channels + o};
+                                  line->zero, p->sums + (size_t)s * c->out_channels + o};
     }
     const conv_weight *b = p->panel + o / CONV_PANEL * p->panel_terms + o % CONV_PANEL * CONV_TERMS;
     uint32_t rows;

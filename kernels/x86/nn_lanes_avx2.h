@@ -218,9 +218,12 @@ static inline s16 s16_set1(int32_t x)
     return w16_set1((uint32_t)x);
 }
 
-static inline s16 s16_load(const int32_t *p)
+/* p[i] * factor */
+static inline s16 s16_scaled(const int32_t *p, int32_t factor)
 {
-    return w16_load(p);
+    w16 x = w16_load(p);
+    return (s16){_mm256_mullo_epi32(x.a, _mm256_set1_epi32(factor)),
+                 _mm256_mullo_epi32(x.b, _mm256_set1_epi32(factor))};
 }
 
 /* sum + x[0] * y[0] + x[1] * y[1] of the 16-bit halves of each word. */
@@ -265,6 +268,13 @@ static inline void w16_store_bytes(int8_t *p, w16 x)
     _mm_storeu_si128((__m128i *)p, bytes);
 }
 
+/* The low half of each word, which is between -32768 and 32767. */
+static inline void w16_store_halves(int16_t *p, w16 x)
+{
+    __m256i halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
+    _mm256_storeu_si256((__m256i *)p, halves);
+}
+
 /* 16 bytes with sign as halves. */
 static inline void halves_from_bytes(int16_t *out, const int8_t *p)
 {
@@ -283,6 +293,29 @@ static inline uint32_t bf16_largest(const uint16_t *p, uint32_t count)
     __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
     __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)));
     return ~(uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF;
+}
+
+static inline int16_t halves_least(__m256i x)
+{
+    __m128i eight = _mm_min_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(INT16_MIN)));
+    return (int16_t)(_mm_cvtsi128_si32(least) ^ 0x8000);
+}
+
+/* The keys (ref/nn_scalar.h) of the smallest and the largest of count bfloat16 (a multiple of 32),
+ * and of 0. */
+static inline void bf16_range(const uint16_t *p, uint32_t count, int16_t *least, int16_t *most)
+{
+    __m256i low = _mm256_setzero_si256();
+    __m256i high = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < count; i += 16) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(p + i));
+        __m256i key = _mm256_xor_si256(x, _mm256_srli_epi16(_mm256_srai_epi16(x, 15), 1));
+        low = _mm256_min_epi16(low, key);
+        high = _mm256_max_epi16(high, key);
+    }
+    *least = halves_least(low);
+    *most = (int16_t)~halves_least(_mm256_xor_si256(high, _mm256_set1_epi16(-1)));
 }
 
 static inline void w8_multiply(__m256i x, __m256i factor, __m256i *high, __m256i *low)

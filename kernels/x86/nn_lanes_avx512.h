@@ -219,9 +219,10 @@ static inline s16 s16_set1(int32_t x)
     return (s16)_mm512_set1_epi32(x);
 }
 
-static inline s16 s16_load(const int32_t *p)
+/* p[i] * factor */
+static inline s16 s16_scaled(const int32_t *p, int32_t factor)
 {
-    return (s16)_mm512_loadu_si512(p);
+    return (s16)_mm512_mullo_epi32(_mm512_loadu_si512(p), _mm512_set1_epi32(factor));
 }
 
 /* sum + a[0] * b[0] + a[1] * b[1] of the 16-bit halves of each word. */
@@ -267,6 +268,12 @@ static inline void w16_store_bytes(int8_t *p, w16 x)
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(x));
 }
 
+/* The low half of each word. */
+static inline void w16_store_halves(int16_t *p, w16 x)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(x));
+}
+
 /* 16 bytes with sign as halves. */
 static inline void halves_from_bytes(int16_t *out, const int8_t *p)
 {
@@ -287,6 +294,31 @@ static inline uint32_t bf16_largest(const uint16_t *p, uint32_t count)
     __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)));
     return ~(uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF;
+}
+
+static inline int16_t halves_least(__m256i x)
+{
+    __m128i eight = _mm_min_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(INT16_MIN)));
+    return (int16_t)(_mm_cvtsi128_si32(least) ^ 0x8000);
+}
+
+/* The keys (ref/nn_scalar.h) of the smallest and the largest of count bfloat16 (a multiple of 32),
+ * and of 0. */
+static inline void bf16_range(const uint16_t *p, uint32_t count, int16_t *least, int16_t *most)
+{
+    __m512i low = _mm512_setzero_si512();
+    __m512i high = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < count; i += 32) {
+        __m512i x = _mm512_loadu_si512(p + i);
+        __m512i flip = _mm512_srli_epi16(_mm512_srai_epi16(x, 15), 1);
+        low = _mm512_min_epi16(low, _mm512_xor_si512(x, flip));
+        high = _mm512_max_epi16(high, _mm512_xor_si512(x, flip));
+    }
+    __m256i l = _mm256_min_epi16(_mm512_castsi512_si256(low), _mm512_extracti64x4_epi64(low, 1));
+    __m256i h = _mm256_max_epi16(_mm512_castsi512_si256(high), _mm512_extracti64x4_epi64(high, 1));
+    *least = halves_least(l);
+    *most = (int16_t)~halves_least(_mm256_xor_si256(h, _mm256_set1_epi16(-1)));
 }
 
 /* Both halves of a * factor. */

@@ -174,6 +174,12 @@ def main() -> None:
         score(args, models, clips, degrees, horizons)
 
 
+def row_names(paths: list[Path], models: list[WorldModel]) -> list[str]:
+    """A model's own name, or its file's where two have the same."""
+    names = [m.config.name for m in models]
+    return [p.stem if names.count(n) > 1 else n for p, n in zip(paths, names)]
+
+
 def score(
     args: argparse.Namespace,
     models: list[WorldModel],
@@ -187,7 +193,8 @@ def score(
         given = {n: score_baseline(n, clips, horizons, args.batch) for n in BASELINES}
     results, text = {}, []
     for degree in degrees:
-        rows = {m.config.name: score_model(m, clips, degree, horizons, args.batch) for m in models}
+        scores = [score_model(m, clips, degree, horizons, args.batch) for m in models]
+        rows = dict(zip(row_names(args.model, models), scores))
         results[DEGREES[degree]] = rows | given
         text.append(table(f"{DEGREES[degree]}, {len(clips)} clips", rows | given))
         print(text[-1], flush=True)

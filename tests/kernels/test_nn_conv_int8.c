@@ -30,14 +30,18 @@ static void variants_give_the_reference_bits(void)
     for_each_int8_variant(compare_convs);
 }
 
-static double magnitude_of_line(const struct nn_conv *c, int input, size_t line)
+/* From the smallest to the largest of a line's elements and 0. */
+static double width_of_line(const struct nn_conv *c, int input, size_t line)
 {
-    double largest = 0.0;
+    double least = 0.0;
+    double most = 0.0;
     const size_t count = (size_t)(c->cols + 2) * c->in_channels[input];
     for (size_t i = 0; i < count; i++) {
-        largest = fmax(largest, fabs(act_value(NN_BF16, c->in[input], line * count + i)));
+        const double value = act_value(NN_BF16, c->in[input], line * count + i);
+        least = fmin(least, value);
+        most = fmax(most, value);
     }
-    return largest;
+    return most - least;
 }
 
 /* The exact sum of one output, and how far quantising may take it: half a step of each line's
@@ -56,7 +60,7 @@ static double exact_sum(const struct conv_run *run, size_t row, size_t col, size
     *slack = 0.0;
     for (size_t tap = 0; tap < 9; tap++) {
         for (uint32_t input = 0; input < c->in_count; input++) {
-            const double half = 0.5 * magnitude_of_line(c, (int)input, row + tap / 3) / 127.0;
+            const double half = 0.5 * width_of_line(c, (int)input, row + tap / 3) / 254.0;
             const size_t at = (row + tap / 3) * (c->cols + 2) + col + tap % 3;
             for (uint32_t i = 0; i < c->in_channels[input]; i++, w++) {
                 double a = act_value(NN_BF16, c->in[input], at * c->in_channels[input] + i);
@@ -90,6 +94,45 @@ static void the_sums_are_the_formula(void)
         EXPECT(worst > 0.01); /* it is quantised */
         conv_finish(&run);
     }
+}
+
+/* Elements without sign have all steps to themselves: the same inputs come out with half the error
+ * that they have when one element of the line is as far below zero. */
+static double worst_error(bool below)
+{
+    const struct conv_case c = {1, 16, {32, 0}, 32, 0, 0, 1};
+    struct nn_kernels kernels;
+    struct conv_run run;
+    nn_kernels_init(&kernels, NN_INT8, 0);
+    conv_prepare(&run, &kernels, &c, 8, INPUT_TAME, 9);
+    const size_t line = (size_t)(c.cols + 2) * c.in[0];
+    uint16_t *map = run.in[0].data;
+    for (size_t i = 0; i < 3 * line; i++) {
+        map[i] = map[i] & 0x7FFF;
+    }
+    for (size_t i = 0; below && i < 3; i++) {
+        map[i * line] = 0xBF80; /* -1, in the border */
+    }
+    for (size_t i = 0; i < 3; i++) {
+        map[i * line + 1] = 0x3F80;
+    }
+    kernels.conv3x3_int8(&run.call, 0, 1);
+    const float *out = run.out.data;
+    double square = 0.0;
+    for (size_t i = 0; i < (size_t)c.cols * c.out; i++) {
+        double slack;
+        double sum = exact_sum(&run, 0, i / c.out, i % c.out, &slack);
+        double error = out[i] - (sum + run.call.bias[i % c.out]);
+        square += error * error;
+    }
+    conv_finish(&run);
+    return sqrt(square);
+}
+
+static void all_steps_are_used(void)
+{
+    /* A third of the error is the weights'. */
+    EXPECT(worst_error(false) < 0.8 * worst_error(true));
 }
 
 /* A line of zeros adds nothing; a NaN makes the three rows that see its line NaN, and no other. */
@@ -144,5 +187,5 @@ static void a_planted_fault_is_caught(void)
 int main(void)
 {
     return TEST_RUN(TEST(variants_give_the_reference_bits), TEST(the_sums_are_the_formula),
-                    TEST(special_lines), TEST(a_planted_fault_is_caught));
+                    TEST(all_steps_are_used), TEST(special_lines), TEST(a_planted_fault_is_caught));
 }
