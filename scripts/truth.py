@@ -31,7 +31,7 @@ from model import BEV, CAM, CAM_COLS, CAM_ROWS, CAMERAS, SIDE, quantise  # noqa:
 from noise import BEV_COUNT, philox_noise  # noqa: E402
 
 STRIDE = 61
-GATES = {"fp32": 0.999999, "bf16": 0.9999, "int8": 0.999}
+GATES = {"fp32": 0.999999, "bf16": 0.9995, "int8": 0.999}
 DEGREES = {"agents": AGENTS, "map": MAP, "none": NONE}
 
 

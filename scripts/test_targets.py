@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Prints what ninja has to build for the tests of some suites, one target a line.
+
+Usage: scripts/test_targets.py BUILD SUITE..
+"""
+import json
+import os
+import subprocess
+import sys
+
+
+def introspect(build: str, what: str) -> list[dict]:
+    command = ["meson", "introspect", build, what]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    build, suites = sys.argv[1], set(sys.argv[2:])
+    files = {t["id"]: t["filename"] for t in introspect(build, "--targets")}
+    wanted: set[str] = set()
+    for test in introspect(build, "--tests"):
+        # A suite is PROJECT:NAME, or PROJECT alone.
+        if suites & {s.partition(":")[2] for s in test["suite"]}:
+            for name in test["depends"]:
+                wanted.update(os.path.relpath(f, build) for f in files[name])
+    if not wanted:
+        sys.exit(f"{build}: no test of {', '.join(sorted(suites))}")
+    print("\n".join(sorted(wanted)))
+
+
+if __name__ == "__main__":
+    main()
