@@ -77,14 +77,17 @@ enum status bench_model_open(const char *path, const char *shape, enum nn_precis
 struct peak {
     const struct nn_kernels *kernels;
     struct nn_gemm gemm[THREADS_MAX];
+    struct nn_int8_row rows[SQUARE];
 };
 
 static void peak_work(void *context, uint32_t first, uint32_t end)
 {
     const struct peak *peak = context;
+    const struct nn_kernels *kernels = peak->kernels;
+    bool int8 = kernels->precision == NN_INT8;
     for (uint32_t thread = first; thread < end; thread++) {
         for (int round = 0; round < PEAK_ROUNDS; round++) {
-            peak->kernels->gemm(&peak->gemm[thread], 0, SQUARE);
+            (int8 ? kernels->gemm_int8 : kernels->gemm)(&peak->gemm[thread], 0, SQUARE);
         }
     }
 }
@@ -94,7 +97,9 @@ static enum status measure_peak(const struct model *model, uint32_t threads,
                                 const struct clock *clock, double *flops, struct error *error)
 {
     const struct nn_kernels *kernels = &model->kernels;
-    size_t packed = kernels->packed_bytes(SQUARE, SQUARE);
+    bool int8 = kernels->precision == NN_INT8;
+    size_t packed = (int8 ? kernels->packed_bytes_int8 : kernels->packed_bytes)(SQUARE, SQUARE);
+    packed = (packed + 63) / 64 * 64;
     size_t each = packed + 2 * sizeof(float) * SQUARE * SQUARE;
     struct threads *pool = NULL;
     enum status status = threads_create(threads, &pool, error);
@@ -113,12 +118,13 @@ static enum status measure_peak(const struct model *model, uint32_t threads,
     peak->kernels = kernels;
     for (uint32_t i = 0; i < threads; i++) {
         uint8_t *at = memory + i * each;
-        kernels->pack(w, SQUARE, SQUARE, at);
+        (int8 ? kernels->pack_int8 : kernels->pack)(w, SQUARE, SQUARE, at);
         peak->gemm[i] = (struct nn_gemm){.m = SQUARE,
                                          .n = SQUARE,
                                          .k = SQUARE,
                                          .a = at + packed,
                                          .lda = SQUARE,
+                                         .rows = peak->rows,
                                          .b = at,
                                          .c = (float *)(void *)(at + packed) + SQUARE * SQUARE,
                                          .ldc = SQUARE};

@@ -359,6 +359,25 @@ static void overflow_is_counted(void)
     model_close(model);
 }
 
+/* In whole numbers, too, a NaN in the last block reaches every byte and is counted. */
+static void nan_is_counted_in_int8(void)
+{
+    static struct forward_inputs inputs;
+    struct model *model = make_random(NN_INT8, 1);
+    struct workspace *workspace = make_workspace(model, 2);
+    struct forward_output output = {.frame = frames[0]};
+    float *bias = (float *)model->blocks[1].fc2.bias;
+    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_tick(model, workspace, &inputs.input, &output);
+    EXPECT_INT(output.counts.not_finite, 0);
+    bias[7] = NAN;
+    forward_tick(model, workspace, &inputs.input, &output);
+    EXPECT_INT(output.counts.not_finite, FRAME_BYTES);
+    forward_inputs_finish(&inputs);
+    workspace_destroy(workspace);
+    model_close(model);
+}
+
 /* ---- the pool ---- */
 
 struct tally {
@@ -413,5 +432,5 @@ int main(int argc, char **argv)
                     TEST(int8_agrees_with_pytorch), TEST(bits_depend_on_model_and_input_alone),
                     TEST(every_input_matters), TEST(moving_the_world_changes_nothing),
                     TEST(base_is_what_is_known), TEST(overflow_is_counted),
-                    TEST(threads_visit_every_item_once));
+                    TEST(nan_is_counted_in_int8), TEST(threads_visit_every_item_once));
 }
