@@ -90,7 +90,6 @@ class Comparison:
         lines += ["| layer | relative error, mean | max | cosine, mean | min |", "|---|---|---|---|---|"]
         return "\n".join(lines + [f"| {name} | {account.row()} |" for name, account in self.accounts.items()]) + "\n"
 
-
     def missed(self, gate: float) -> list[str]:
         """The layers whose smallest cosine is not above the gate."""
         return [f"{name} {account.least():.6f}" for name, account in self.accounts.items() if not account.least() > gate]
