@@ -92,13 +92,8 @@ static void add_row(struct bench *bench, const char *kernel, double work, double
 static void call_gemm(const struct bench *bench, const void *argument)
 {
     const struct nn_gemm *g = argument;
-    bench->kernels.gemm(g, 0, g->m);
-}
-
-static void call_gemm_int8(const struct bench *bench, const void *argument)
-{
-    const struct nn_gemm *g = argument;
-    bench->kernels.gemm_int8(g, 0, g->m);
+    bool int8 = bench->kernels.precision == NN_INT8;
+    (int8 ? bench->kernels.gemm_int8 : bench->kernels.gemm)(g, 0, g->m);
 }
 
 static void bench_gemm(struct bench *bench, uint32_t n, uint32_t k, enum nn_epilogue epilogue)
@@ -123,7 +118,7 @@ static void bench_gemm(struct bench *bench, uint32_t n, uint32_t k, enum nn_epil
     (int8 ? bench->kernels.pack_int8 : bench->kernels.pack)(bench->buffers[5], n, k,
                                                             bench->buffers[1]);
     snprintf(name, sizeof name, "gemm_%ux%ux%u_%s", g.m, n, k, names[epilogue]);
-    double seconds = best_s(bench, int8 ? call_gemm_int8 : call_gemm, &g);
+    double seconds = best_s(bench, call_gemm, &g);
     add_row(bench, name, 2.0 * g.m * n * k, seconds, true);
 }
 

@@ -32,6 +32,28 @@ void forward_tick(const struct model *model, struct workspace *w, const struct f
     }
 }
 
+/* ---- products ---- */
+
+/* Puts whole numbers in the place of the activations, for a product whose weights are. */
+static void take_activations(struct workspace *w, const struct model_product *product,
+                             struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end)
+{
+    if (product->int8) {
+        int8_t *q = w->int8 + token * w->int8_stride;
+        struct nn_int8_row *rows = w->int8_rows + token;
+        w->kernels->to_int8(g->a, g->k, q, w->int8_stride, rows, first, end);
+        g->a = q;
+        g->lda = w->int8_stride;
+        g->rows = rows;
+    }
+}
+
+static void multiply(const struct workspace *w, const struct model_product *product,
+                     const struct nn_gemm *g, uint32_t first, uint32_t end)
+{
+    (product->int8 ? w->kernels->gemm_int8 : w->kernels->gemm)(g, first, end);
+}
+
 /* ---- the memory of a committed frame ---- */
 
 size_t forward_memory_bytes(const struct model *model)
@@ -82,14 +104,18 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
     }
     w->kernels->norm(w->query, d, 1.0f, NULL, NULL, w->normed, first, end);
     size_t page_bytes = (size_t)TOKENS * d * w->act_bytes;
+    /* All layers' products have one shape and take the same activations. */
+    struct nn_gemm g = forward_gemm(&model->blocks[0].tk, TOKENS, w->normed);
+    g.epilogue = NN_STORE_ACT;
+    take_activations(w, &model->blocks[0].tk, &g, 0, first, end);
     for (uint32_t layer = 0; layer < model->config.layers; layer++) {
         const struct model_product *products[2] = {&model->blocks[layer].tk,
                                                    &model->blocks[layer].tv};
         for (uint32_t i = 0; i < 2; i++) {
-            struct nn_gemm g = forward_gemm(products[i], TOKENS, w->normed);
-            g.epilogue = NN_STORE_ACT;
+            g.b = products[i]->packed;
+            g.bias = products[i]->bias;
             g.out = w->memory + (2 * layer + i) * page_bytes;
-            forward_product(w, products[i], &g, 0, first, end);
+            multiply(w, products[i], &g, first, end);
         }
     }
 }
@@ -155,26 +181,11 @@ struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, 
     };
 }
 
-void forward_whole(struct workspace *w, struct nn_gemm *g, uint32_t token, uint32_t first,
-                   uint32_t end)
-{
-    int8_t *q = w->int8 + token * w->int8_stride;
-    struct nn_int8_row *rows = w->int8_rows + token;
-    w->kernels->to_int8(g->a, g->k, q, w->int8_stride, rows, first, end);
-    g->a = q;
-    g->lda = w->int8_stride;
-    g->rows = rows;
-}
-
 void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
                      uint32_t token, uint32_t first, uint32_t end)
 {
-    if (!product->int8) {
-        w->kernels->gemm(g, first, end);
-        return;
-    }
-    forward_whole(w, g, token, first, end);
-    w->kernels->gemm_int8(g, first, end);
+    take_activations(w, product, g, token, first, end);
+    multiply(w, product, g, first, end);
 }
 
 void forward_conv(const struct workspace *w, const struct model_product *product,

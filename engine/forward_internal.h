@@ -119,12 +119,9 @@ void forward_tokens(struct workspace *w,
 struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, const void *a);
 
 /* Rows first .. end - 1 of that product, of whole numbers where its weights are. `token`: the first
- * row's among all. forward_whole alone puts them in the place of the activations, for several
- * products of the same ones. */
+ * row's among all. */
 void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
                      uint32_t token, uint32_t first, uint32_t end);
-void forward_whole(struct workspace *w, struct nn_gemm *g, uint32_t token, uint32_t first,
-                   uint32_t end);
 
 /* Rows first .. end - 1 of one of the model's convolutions, likewise. */
 void forward_conv(const struct workspace *w, const struct model_product *product,

@@ -58,9 +58,6 @@ NN_INLINE s16 add_word(s16 sum, w16 a, w16 w)
 }
 #endif
 
-/* The compiler takes what it knows of memory for stale. */
-#define CONV_FORGET __asm__ volatile("" ::: "memory")
-
 /* ---- weights ---- */
 
 struct packed {
@@ -204,7 +201,7 @@ NN_INLINE const conv_weight *add_segment(const struct line_segment *s, const con
         }
         b += CONV_PANEL * CONV_TERMS;
     }
-    CONV_FORGET; /* the totals stay in memory: no register is left for them */
+    NN_FORGET; /* the totals stay in memory: no register is left for them */
     const v16 scale = v16_set1(s->scale);
     for (int i = 0; i < half; i++) {
         for (int j = 0; j < CONV_VECTORS; j++) {
@@ -214,7 +211,7 @@ NN_INLINE const conv_weight *add_segment(const struct line_segment *s, const con
             v16_store(total, v16_fma(s16_to_float(lower[i][j]), scale, v16_load(total)));
         }
     }
-    CONV_FORGET;
+    NN_FORGET;
     return b;
 }
 

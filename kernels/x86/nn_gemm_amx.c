@@ -325,7 +325,7 @@ void nn_conv3x3_bf16_amx(const struct nn_conv *c, uint32_t first_row, uint32_t e
     const struct tiling t = {
         .call = c,
         .product = conv_product(NN_BF16, c),
-        .terms = 9 * (c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0)),
+        .terms = 9 * nn_conv_depth(c->in_count, c->in_channels),
         .columns = c->out_channels,
         .b = c->b,
         .first = first_row,

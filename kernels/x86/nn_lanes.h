@@ -25,6 +25,8 @@
 #if defined(__AVX2__)
 
 #define NN_INLINE static inline __attribute__((always_inline))
+/* The compiler takes what it knows of memory for stale. */
+#define NN_FORGET __asm__ volatile("" ::: "memory")
 
 /* Terms of an NN_BF16 product in a word of an operand, and what such a word of each side adds to a
  * chain. */

@@ -6,8 +6,7 @@
 #define SWERVE_KERNELS_X86_NN_LANES_AVX2_H
 
 #if defined(__AVX2__)
-#include <immintrin.h>
-#include <stdint.h>
+#include "kernels/x86/nn_halves.h"
 
 typedef struct {
     __m256 a, b;
@@ -275,13 +274,6 @@ static inline void w16_store_halves(int16_t *p, w16 x)
     _mm256_storeu_si256((__m256i *)p, halves);
 }
 
-/* 16 bytes with sign as halves. */
-static inline void halves_from_bytes(int16_t *out, const int8_t *p)
-{
-    __m256i halves = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
-    _mm256_storeu_si256((__m256i *)out, halves);
-}
-
 /* The largest of count bfloat16 (a multiple of 32) by their bits without sign. */
 static inline uint32_t bf16_largest(const uint16_t *p, uint32_t count)
 {
@@ -290,16 +282,7 @@ static inline uint32_t bf16_largest(const uint16_t *p, uint32_t count)
         __m256i x = _mm256_loadu_si256((const __m256i *)(p + i));
         most = _mm256_max_epu16(most, _mm256_and_si256(x, _mm256_set1_epi16(0x7FFF)));
     }
-    __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
-    __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)));
-    return ~(uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF;
-}
-
-static inline int16_t halves_least(__m256i x)
-{
-    __m128i eight = _mm_min_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(INT16_MIN)));
-    return (int16_t)(_mm_cvtsi128_si32(least) ^ 0x8000);
+    return (uint32_t)halves_most(most); /* no sign, so any order will do */
 }
 
 /* The keys (ref/nn_scalar.h) of the smallest and the largest of count bfloat16 (a multiple of 32),
@@ -315,7 +298,7 @@ static inline void bf16_range(const uint16_t *p, uint32_t count, int16_t *least,
         high = _mm256_max_epi16(high, key);
     }
     *least = halves_least(low);
-    *most = (int16_t)~halves_least(_mm256_xor_si256(high, _mm256_set1_epi16(-1)));
+    *most = halves_most(high);
 }
 
 static inline void w8_multiply(__m256i x, __m256i factor, __m256i *high, __m256i *low)

@@ -7,8 +7,6 @@
 #include "kernels/x86/nn_product.h"
 
 #define NN_OUTLINE static __attribute__((noinline))
-/* The compiler takes what it knows of memory for stale. */
-#define NN_FORGET __asm__ volatile("" ::: "memory")
 
 #if defined(__AVX512F__)
 enum { VECTORS_FP32 = 4, VECTORS_BF16 = 2 };

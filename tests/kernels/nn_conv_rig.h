@@ -131,4 +131,19 @@ static inline void compare_conv(const struct nn_kernels *found, const struct nn_
     conv_finish(&y);
 }
 
+/* Every case with a third of the options and one kind of inputs each, in turn. */
+static inline void compare_conv_cases(const struct nn_kernels *found,
+                                      const struct nn_kernels *reference,
+                                      const struct conv_case *cases, size_t count)
+{
+    uint32_t seed = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t options = seed % 3; options < 16; options += 3) {
+            enum input_kind kind = (enum input_kind)(seed % INPUT_KIND_COUNT);
+            compare_conv(found, reference, &cases[i], options, kind, seed);
+            seed++;
+        }
+    }
+}
+
 #endif

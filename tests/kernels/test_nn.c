@@ -124,14 +124,7 @@ static const struct conv_case conv_cases[] = {
 
 static void compare_convs(const struct nn_kernels *found, const struct nn_kernels *reference)
 {
-    uint32_t seed = 0;
-    for (size_t i = 0; i < COUNT_OF(conv_cases); i++) {
-        for (uint32_t options = seed % 3; options < 16; options += 3) {
-            enum input_kind kind = (enum input_kind)(seed % INPUT_KIND_COUNT);
-            compare_conv(found, reference, &conv_cases[i], options, kind, seed);
-            seed++;
-        }
-    }
+    compare_conv_cases(found, reference, conv_cases, COUNT_OF(conv_cases));
 }
 
 static void conv_variants_give_the_reference_bits(void)

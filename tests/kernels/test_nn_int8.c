@@ -157,33 +157,27 @@ static void compare_gemm(const struct nn_kernels *found, const struct nn_kernels
     gemm_end(&y);
 }
 
-static void variants_give_the_reference_bits(void)
+static void compare_gemms(const struct nn_kernels *found, const struct nn_kernels *reference)
 {
-    for (size_t v = 0; v < COUNT_OF(int8_variants); v++) {
-        struct nn_kernels found;
-        struct nn_kernels reference;
-        if (!variant_runs(&int8_variants[v])) {
-            printf("# %s: not on this machine\n", int8_variants[v].name);
-            continue;
+    uint32_t seed = 0;
+    for (size_t i = 0; i < COUNT_OF(gemm_cases); i++) {
+        for (int epilogue = NN_STORE; epilogue <= NN_SILU_ACT; epilogue++, seed++) {
+            compare_gemm(found, reference, &gemm_cases[i], (enum nn_epilogue)epilogue,
+                         (int)seed % KIND_COUNT, seed);
         }
-        nn_kernels_init(&found, NN_INT8, int8_variants[v].flags);
-        nn_kernels_init(&reference, NN_INT8, 0);
-        EXPECT_TEXT(found.name, int8_variants[v].name);
-        uint32_t seed = 0;
-        for (size_t i = 0; i < COUNT_OF(gemm_cases); i++) {
-            for (int epilogue = NN_STORE; epilogue <= NN_SILU_ACT; epilogue++, seed++) {
-                compare_gemm(&found, &reference, &gemm_cases[i], (enum nn_epilogue)epilogue,
-                             (int)seed % KIND_COUNT, seed);
-            }
-            compare_gemm(&found, &reference, &gemm_cases[i], NN_STORE, KIND_EXTREME, seed);
-        }
-        const struct gemm_case small = {19, 64, 96, 6};
-        for (int kind = 0; kind < KIND_COUNT; kind++) {
-            for (int epilogue = NN_STORE; epilogue <= NN_SILU_ACT; epilogue++) {
-                compare_gemm(&found, &reference, &small, (enum nn_epilogue)epilogue, kind, seed++);
-            }
+        compare_gemm(found, reference, &gemm_cases[i], NN_STORE, KIND_EXTREME, seed);
+    }
+    const struct gemm_case small = {19, 64, 96, 6};
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        for (int epilogue = NN_STORE; epilogue <= NN_SILU_ACT; epilogue++) {
+            compare_gemm(found, reference, &small, (enum nn_epilogue)epilogue, kind, seed++);
         }
     }
+}
+
+static void variants_give_the_reference_bits(void)
+{
+    for_each_int8_variant(compare_gemms);
 }
 
 /* Whole numbers of a row lie within half a step of what they stand for, the largest at 127 steps
