@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what ninja has to build for the tests of some suites, one target a line.
 
-Usage: scripts/test_targets.py BUILD SUITE..
+Usage: scripts/test_targets.py BUILD SUITE.. [-SUITE..] (a suite to leave out)
 """
 import json
 import os
@@ -17,12 +17,15 @@ def introspect(build: str, what: str) -> list[dict]:
 def main() -> None:
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    build, suites = sys.argv[1], set(sys.argv[2:])
+    build, words = sys.argv[1], sys.argv[2:]
+    without = {w[1:] for w in words if w.startswith("-")}
+    suites = set(words) - {"-" + w for w in without}
     files = {t["id"]: t["filename"] for t in introspect(build, "--targets")}
     wanted: set[str] = set()
     for test in introspect(build, "--tests"):
         # A suite is PROJECT:NAME, or PROJECT alone.
-        if suites & {s.partition(":")[2] for s in test["suite"]}:
+        own = {s.partition(":")[2] for s in test["suite"]}
+        if suites & own and not without & own:
             for name in test["depends"]:
                 wanted.update(os.path.relpath(f, build) for f in files[name])
     if not wanted:

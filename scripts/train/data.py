@@ -230,6 +230,15 @@ def targets(streams: list[Stream]) -> tuple[Tensor, Tensor | None, Tensor]:
     return bev, cam, torch.stack([truth(s.clip, s.tick, s.cut) for s in streams])
 
 
+def camera_layouts(streams: list[Stream]) -> tuple[Tensor, Tensor]:
+    """Camera layouts of the next frames, with agents and without."""
+    stacks = [
+        torch.stack([s.clip.get(name, s.tick) for s in streams])
+        for name in ("camera_agents", "camera_map")
+    ]
+    return stacks[0], stacks[1]
+
+
 def to_device(tick: Tick, device: torch.device) -> Tick:
     return (
         tick

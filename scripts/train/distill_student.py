@@ -25,13 +25,13 @@ from torch import Tensor
 from data import AGENTS
 from export import read_any
 from model import Tick, WorldModel
-from training import Batch, Pools, Trainer, begin, common_arguments, frame_loss
+from training import Batch, Pools, Trainer, Weights, begin, common_arguments, frame_loss
 
 Frames = tuple[Tensor, Tensor | None]
 
 
 def unrolled(
-    model: WorldModel, tick: Tick, noise: Frames, want: Frames, weights: Tensor, cam_weight: float
+    model: WorldModel, tick: Tick, noise: Frames, want: Frames, weights: Weights, cam_weight: float
 ) -> tuple[Tensor, Frames]:
     """All steps of the sampler with gradients within each; the loss, and the frame that came out."""
     times = model.config.schedule

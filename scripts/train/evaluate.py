@@ -18,7 +18,7 @@ from typing import Iterator
 import torch
 from torch import Tensor
 
-from data import AGENTS, MAP, Clip, Stream, batch_tick, load_clips, targets, truth
+from data import AGENTS, MAP, Clip, Stream, batch_tick, camera_layouts, load_clips, targets, truth
 from export import read_any
 from film import write_film
 from metrics import Tally, constant_velocity, copied
@@ -58,14 +58,6 @@ def rollout(
         yield streams, bev, cam, tick
         for s, b, c in zip(streams, bev, cam):
             s.advance(b, c, model.config.window)
-
-
-def camera_layouts(streams: list[Stream]) -> tuple[Tensor, Tensor]:
-    stacks = [
-        torch.stack([s.clip.get(name, s.tick) for s in streams])
-        for name in ("camera_agents", "camera_map")
-    ]
-    return stacks[0], stacks[1]
 
 
 def score_model(

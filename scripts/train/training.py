@@ -24,6 +24,7 @@ from data import (
     Recipe,
     Stream,
     batch_tick,
+    camera_layouts,
     interest_of,
     load_clips,
     targets,
@@ -37,8 +38,10 @@ NEAR, FAINT = 3, 31  # positions around what is there that occupancy may come up
 FAR_WEIGHT = 4.0  # of occupancy elsewhere
 BORDER = 3  # positions at the edge of a cut-out that something may have crossed within the tick
 SURFACE_WEIGHT, AGENT_WEIGHT, VRU_WEIGHT = 8.0, 16.0, 24.0
+AGENT_PIXEL_WEIGHT = 8.0
 OVERSHOOT = 0.1
-DIVERGED_IOU = 0.55
+ROUND = 0.05  # latent errors below this count as squares where larger ones count as they are
+DIVERGED_IOU = 0.35
 
 
 def dilate(mask: Tensor, by: int) -> Tensor:
@@ -52,7 +55,26 @@ def moving_mask(truth: Tensor) -> Tensor:
     return (v.pow(2).sum(-1) >= 4.0) & (truth[..., :4].amax(-1) > 0)
 
 
-def loss_weights(slot: Tensor, cut: Cut | None) -> Tensor:
+@dataclass
+class Weights:
+    """What an error counts: in the BEV [B][96][96][22], in the cameras [B][3][32][48][1] (None without
+    them), and for which rollouts the layout gives the agents, [B]."""
+
+    bev: Tensor
+    cam: Tensor | None
+    given: Tensor
+
+
+def camera_weights(streams: list[Stream], given: Tensor) -> Tensor | None:
+    """More where the layout shows agents, which fill few of the pixels."""
+    if not streams[0].has_cameras():
+        return None
+    agents, without = (x.short() for x in camera_layouts(streams))
+    shown = ((agents - without).abs() > 24).any(-1, keepdim=True).to(given.device)
+    return 1 + AGENT_PIXEL_WEIGHT * (shown & given.view(-1, 1, 1, 1, 1))
+
+
+def bev_weights(slot: Tensor, cut: Cut | None) -> Tensor:
     """Loss weights [B][96][96][22] from the layout slot (bytes): more at surfaces, moving agents and
     vulnerable road users, which are few.
 
@@ -80,20 +102,28 @@ def inner(side: int, device: torch.device) -> Tensor:
 def frame_loss(
     out: tuple[Tensor, Tensor | None],
     want: tuple[Tensor, Tensor | None],
-    weights: Tensor,
+    weights: Weights,
     cam_weight: float,
 ) -> Tensor:
-    """Weighted squared error per rollout, [B].
+    """Weighted error per rollout, [B]: squared, but for occupancy where the layout gives the agents.
+
+    There each error counts as it is, so that a cell shows the value that the sensor reports most often.
+    Squares would ask for the mean of hits and losses, a half-occupied cell that no sensor reports.
+    Where the model moves the agents itself the mean says how sure it is.
 
     Below -1 a frame's byte is 0 all the same, so going there costs little: else the thousands of empty
     cells would keep a faint haze, which piles up in rollouts.
     """
     error = out[0] - want[0]
     error = torch.where((error < 0) & (want[0] <= -1), OVERSHOOT * error, error)
-    bev = (error.pow(2) * weights).flatten(1).mean(1)
+    square = error.pow(2)
+    plain = (square[..., :8] + ROUND * ROUND).sqrt() - ROUND
+    given = weights.given.view(-1, 1, 1, 1)
+    occupancy = torch.where(given, plain, square[..., :8])
+    bev = (torch.cat([occupancy, square[..., 8:]], -1) * weights.bev).flatten(1).mean(1)
     if want[1] is None:
         return bev
-    return bev + cam_weight * (out[1] - want[1]).pow(2).flatten(1).mean(1)
+    return bev + cam_weight * ((out[1] - want[1]).pow(2) * weights.cam).flatten(1).mean(1)
 
 
 def draw_times(batch: int, generator: torch.Generator) -> Tensor:
@@ -279,7 +309,7 @@ class Batch:
     want: tuple[Tensor, Tensor | None]
     truth: Tensor
     noise: tuple[Tensor, Tensor | None]
-    weights: Tensor
+    weights: Weights
 
 
 class Pools:
@@ -324,8 +354,11 @@ class Pools:
         near = dilate(slot[..., :4].amax(-1) > FAINT, NEAR)[..., None]
         bev = torch.where(own, torch.cat([truth[..., :8] * near, bev[..., 8:]], -1), bev)
         want = latent(bev), None if cam is None else latent(cam)
-        weights = loss_weights(slot, streams[0].cut)
-        weights[..., :8] *= torch.where(own & ~near, FAR_WEIGHT, 1.0)
+        given = tick.degree == AGENTS
+        weights = Weights(
+            bev_weights(slot, streams[0].cut), camera_weights(streams, given), given
+        )
+        weights.bev[..., :8] *= torch.where(own & ~near, FAR_WEIGHT, 1.0)
         return Batch(streams, tick, want, truth, self.noise(want), weights)
 
     def noise(self, like: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
