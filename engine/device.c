@@ -12,7 +12,10 @@
 #define MODULE_FILE "swerve_cuda.so"
 #define MODULE_INSTALLED "/usr/lib/swerve/" MODULE_FILE
 
-enum { PATH_BYTES = 4096 };
+enum {
+    PATH_BYTES = 4096,
+    CAPABILITY_MIN = 8, /* major; the kernels' bf16 products need it */
+};
 
 enum status device_error(struct error *error, int fault, const char *what,
                          const struct device_text *why)
@@ -105,6 +108,12 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
     }
     *out = (struct device){.ops = ops, .index = index};
     if (strcmp(ops->name, "cuda") == 0) {
+        if (info.major < CAPABILITY_MIN) {
+            return error_set(error, STATUS_DEVICE,
+                             "device cuda:%u, %s: expected compute capability %d.0 or newer, found "
+                             "%u.%u",
+                             index, info.name, CAPABILITY_MIN, info.major, info.minor);
+        }
         snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u", info.major, info.minor);
     } else {
         snprintf(out->backend, sizeof out->backend, "cuda:%.32s", ops->name);

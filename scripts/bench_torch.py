@@ -6,7 +6,7 @@ advantage that its user could take: all rollouts as one batch, K/V of earlier pa
 before the clock starts, eager and compiled, single precision and bfloat16; the best of these counts.
 Its frame still becomes bytes and its page's K/V are made, as the engine does.
 
-Use: bench_torch.py [--weights 128x4] [--slots 1,8,32] [--threads 2] [--rounds 5] [--no-compile]
+Use: bench_torch.py [--shape 128x4] [--slots 1,8,32] [--threads 2] [--rounds 5] [--no-compile]
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ class Runner:
 
 
 def engine_ticks(args: argparse.Namespace, slots: int, precision: str) -> float:
-    command = [args.swerve, "bench", "engine", "--json", "--random-weights", args.weights, "--slots", str(slots),
+    command = [args.swerve, "bench", "engine", "--json", "--shape", args.shape, "--slots", str(slots),
                "--threads", str(args.threads), "--ticks", str(max(args.ticks, slots)), "--precision", precision]
     out = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return max(r["value"] for r in out["results"] if r["unit"] == "ticks/s")
 
 
 def compare(args: argparse.Namespace, slots: int) -> list[str]:
-    config = config_of(args.weights)
+    config = config_of(args.shape)
     kinds = [(d, c) for d in (torch.bfloat16, torch.float32) for c in ((False, True) if args.compile else (False,))]
     runners = [Runner(config, d, c, slots) for d, c in kinds]
     rates: dict[str, list[float]] = {}
@@ -112,7 +112,7 @@ def compare(args: argparse.Namespace, slots: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--swerve", default=str(ROOT / "build" / "worker" / "swerve"))
-    parser.add_argument("--weights", default="128x4", help="WIDTHxLAYERS")
+    parser.add_argument("--shape", default="128x4", help="WIDTHxLAYERS")
     parser.add_argument("--slots", default="1,8,32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--ticks", type=int, default=20)
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    print(f"{args.weights}, {args.threads} threads, {'median' if args.median else 'best'} of {args.rounds} alternated rounds\n")
+    print(f"{args.shape}, {args.threads} threads, {'median' if args.median else 'best'} of {args.rounds} alternated rounds\n")
     print("| slots | what | ticks/s | to the best PyTorch |\n|---|---|---|---|")
     for slots in (int(s) for s in args.slots.split(",")):
         print("\n".join(compare(args, slots)), flush=True)

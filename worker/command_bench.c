@@ -62,6 +62,7 @@ static void print_results(const struct bench_result *results, uint32_t count)
 int command_bench(int argc, char **argv)
 {
     bool json = false;
+    bool random_weights = false;
     int64_t threads = 2;
     int64_t ticks = 40;
     const char *precision = "bf16";
@@ -78,7 +79,9 @@ int command_bench(int argc, char **argv)
          .text = &store.workers},
         {"--batch", "N", "store: jobs of a fleet worker's claim (16)", .number = &store.batch},
         {"--model", "FILE", "engine: the weights (random ones)", .text = &engine.model},
-        {"--random-weights", "WIDTHxLAYERS", "engine: their shape (128x4)", .text = &engine.shape},
+        {"--random-weights", NULL, "engine: no model file", .flag = &random_weights},
+        {"--shape", "WIDTHxLAYERS", "engine: of a model with random weights (128x4)",
+         .text = &engine.shape},
         {"--config", "NAME", "engine: a full-scale world step with random weights: student-3b",
          .text = &engine.config},
         {"--device", "NAME", "engine: where --config runs (cuda:0)", .text = &engine.device},
@@ -118,6 +121,9 @@ int command_bench(int argc, char **argv)
         status = bench_store(&store, results, &count, &error);
     } else if (strcmp(what, "planner") == 0) {
         status = bench_planner(planner, results, &count, &error);
+    } else if (strcmp(what, "engine") == 0 && random_weights && engine.model != NULL) {
+        status = error_set(&error, STATUS_USAGE,
+                           "bench: expected --model or --random-weights, found both");
     } else if (strcmp(what, "engine") == 0) {
         engine.precision = precision;
         engine.threads = (uint32_t)threads;

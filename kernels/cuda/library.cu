@@ -218,6 +218,15 @@ static bool describe(const struct library_calls *calls, struct library_plan *pla
     if (plan->type != GPU_E4M3) {
         return true;
     }
+#if CUBLAS_VERSION < 120900
+    return false; /* no scales per row and channel: our kernel computes it */
+#else
+    /* Sums stay in the tensor core's own format: what it rounds is below what fp8 did. */
+    int8_t fast = 1;
+    if (calls->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast) !=
+        CUBLAS_STATUS_SUCCESS) {
+        return false;
+    }
     int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
     return calls->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &mode, sizeof mode) ==
                CUBLAS_STATUS_SUCCESS &&
@@ -227,6 +236,7 @@ static bool describe(const struct library_calls *calls, struct library_plan *pla
                            sizeof g->b_scale) == CUBLAS_STATUS_SUCCESS &&
            calls->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &g->a_scale,
                            sizeof g->a_scale) == CUBLAS_STATUS_SUCCESS;
+#endif
 }
 
 /* The library's first choice among algorithms that do not split k. */

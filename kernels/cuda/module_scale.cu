@@ -250,6 +250,23 @@ static bool time_copy(struct scale_run *run, double *out)
     return done;
 }
 
+/* fp8 needs tensor cores that know it; the emulator's capability is 0.0. */
+static bool capable(struct scale_run *run, uint32_t device, const struct scale_config *config)
+{
+    cudaDeviceProp properties;
+    if (!good(run, cudaGetDeviceProperties(&properties, (int)device), "asking about the device")) {
+        return false;
+    }
+    int found = 10 * properties.major + properties.minor;
+    if (found != 0 && found < 89 && config->type == GPU_E4M3) {
+        snprintf(run->why->text, sizeof run->why->text,
+                 "%.32s is fp8: expected compute capability 8.9 or newer, found %d.%d",
+                 config->name, properties.major, properties.minor);
+        return false;
+    }
+    return true;
+}
+
 static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config)
 {
     struct scale_options options = {};
@@ -313,7 +330,8 @@ int module_scale_run(uint32_t device, const char *name, struct device_scale *out
     }
     run.why = why;
     *out = {};
-    bool done = open_run(&run, device, config) && measure(&run, config, out);
+    bool done = capable(&run, device, config) && open_run(&run, device, config) &&
+                measure(&run, config, out);
     if (done) {
         scale_count(run.scale, &cost);
         out->product_flop = cost.product_flop;

@@ -33,6 +33,7 @@ COLUMNS = {
     "vru": "VRU recall",
     "agents": "permanence",
     "area": "area ratio",
+    "sensor": "BEV error",
     "response": "within 0.5 m",
     "camera": "camera error",
     "consistency": "agents in camera",
@@ -69,8 +70,7 @@ def score_model(
             rollout(model, clips[first : first + batch], degree, max(horizons)), 1
         ):
             if k in tallies:
-                _, seen, clean = targets(streams)
-                tallies[k].add(bev, cam, clean, seen, *camera_layouts(streams))
+                tallies[k].add(bev, cam, targets(streams), camera_layouts(streams))
     return {h: t.figures() for h, t in tallies.items()}
 
 
@@ -82,7 +82,7 @@ def score_baseline(
         tally = Tally.new()
         for first in range(0, len(clips), batch):
             streams = [Stream(c, h, AGENTS) for c in clips[first : first + batch]]
-            recorded, seen, clean = targets(streams)
+            recorded = targets(streams)
             windows = [
                 torch.stack([s.clip.get("window", k).long() for s in streams]) for k in (0, h)
             ]
@@ -93,8 +93,8 @@ def score_baseline(
                 begin = torch.stack([truth(s.clip, 0) for s in streams])
                 bev = constant_velocity(begin, *windows, 0.1 * h)
             elif name == "recorded":
-                bev, cam = recorded, seen
-            tally.add(bev, cam, clean, seen, *camera_layouts(streams))
+                bev, cam, _ = recorded
+            tally.add(bev, cam, recorded, camera_layouts(streams))
         out[h] = tally.figures()
     return out
 

@@ -68,6 +68,7 @@ class Tally:
     surface: np.ndarray
     vru: np.ndarray
     area: np.ndarray
+    sensor: np.ndarray
     agents: np.ndarray
     camera: np.ndarray
     shifts: list[float]
@@ -75,12 +76,17 @@ class Tally:
 
     @classmethod
     def new(cls) -> "Tally":
-        return cls(*(np.zeros(2) for _ in range(6)), [], [])
+        return cls(*(np.zeros(2) for _ in range(7)), [], [])
 
     def add(
-        self, bev: Tensor, cam: Tensor, truth: Tensor, seen: Tensor, agents: Tensor, empty: Tensor
+        self,
+        bev: Tensor,
+        cam: Tensor,
+        recorded: tuple[Tensor, Tensor, Tensor],
+        layouts: tuple[Tensor, Tensor],
     ) -> None:
-        """cam against `seen` (as recorded); camera layouts with and without agents tell where these are."""
+        """Frames against those of data.targets; camera layouts with agents and without tell where they are."""
+        sensed, seen, truth = recorded
         p, g = cells(bev[..., :4]) > THRESHOLD, cells(truth[..., :4]) > THRESHOLD
         moves = moving_mask(truth)
         at = dilate(moves, 3).repeat_interleave(2, 1).repeat_interleave(2, 2)
@@ -89,6 +95,8 @@ class Tally:
         pv, gv = cells(bev[..., 4:8]) > THRESHOLD, cells(truth[..., 4:8]) > THRESHOLD
         self.vru += [(near(pv, 1) & gv).sum().item(), gv.sum().item()]
         self.area += [bev[..., :4].sum().item() / 255, truth[..., :4].sum().item() / 255]
+        off = (bev[..., :4].float() - sensed[..., :4].float()).abs()
+        self.sensor += [off.sum().item(), sensed[..., :4].float().sum().item()]
         self.add_agents(
             near(p, 2), (g & moves.repeat_interleave(2, 1).repeat_interleave(2, 2)) | gv
         )
@@ -97,7 +105,7 @@ class Tally:
             shift = best_shift(p[i] & static[i], g[i] & static[i])
             if shift is not None:
                 self.shifts.append(shift)
-        self.add_camera(cam, seen, agents, empty)
+        self.add_camera(cam, seen, *layouts)
 
     def add_agents(self, there: Tensor, truth: Tensor) -> None:
         for hit, mask in zip(there.numpy(), truth.numpy()):
@@ -126,6 +134,7 @@ class Tally:
             "surface": share(self.surface),
             "vru": share(self.vru),
             "area": share(self.area),
+            "sensor": share(self.sensor),
             "agents": share(self.agents),
             "camera": share(self.camera) / 255,
             "consistency": corr,

@@ -40,7 +40,7 @@ BORDER = 3  # positions at the edge of a cut-out that something may have crossed
 SURFACE_WEIGHT, AGENT_WEIGHT, VRU_WEIGHT = 8.0, 16.0, 24.0
 AGENT_PIXEL_WEIGHT = 8.0
 OVERSHOOT = 0.1
-ROUND = 0.05  # latent errors below this count as squares where larger ones count as they are
+ROUND, PLAIN_SCALE = 0.05, 0.5  # errors below ROUND count as squares where larger ones count as they are
 DIVERGED_IOU = 0.35
 
 
@@ -58,11 +58,11 @@ def moving_mask(truth: Tensor) -> Tensor:
 @dataclass
 class Weights:
     """What an error counts: in the BEV [B][96][96][22], in the cameras [B][3][32][48][1] (None without
-    them), and for which rollouts the layout gives the agents, [B]."""
+    them), and in which occupancy [B][96][96][8] it counts as it is, not squared."""
 
     bev: Tensor
     cam: Tensor | None
-    given: Tensor
+    plain: Tensor
 
 
 def camera_weights(streams: list[Stream], given: Tensor) -> Tensor | None:
@@ -105,7 +105,7 @@ def frame_loss(
     weights: Weights,
     cam_weight: float,
 ) -> Tensor:
-    """Weighted error per rollout, [B]: squared, but for occupancy where the layout gives the agents.
+    """Weighted error per rollout, [B]: squared, but for the surfaces of a layout that gives the agents.
 
     There each error counts as it is, so that a cell shows the value that the sensor reports most often.
     Squares would ask for the mean of hits and losses, a half-occupied cell that no sensor reports.
@@ -117,9 +117,8 @@ def frame_loss(
     error = out[0] - want[0]
     error = torch.where((error < 0) & (want[0] <= -1), OVERSHOOT * error, error)
     square = error.pow(2)
-    plain = (square[..., :8] + ROUND * ROUND).sqrt() - ROUND
-    given = weights.given.view(-1, 1, 1, 1)
-    occupancy = torch.where(given, plain, square[..., :8])
+    plain = PLAIN_SCALE * ((square[..., :8] + ROUND * ROUND).sqrt() - ROUND)
+    occupancy = torch.where(weights.plain, plain, square[..., :8])
     bev = (torch.cat([occupancy, square[..., 8:]], -1) * weights.bev).flatten(1).mean(1)
     if want[1] is None:
         return bev
@@ -356,7 +355,9 @@ class Pools:
         want = latent(bev), None if cam is None else latent(cam)
         given = tick.degree == AGENTS
         weights = Weights(
-            bev_weights(slot, streams[0].cut), camera_weights(streams, given), given
+            bev_weights(slot, streams[0].cut),
+            camera_weights(streams, given),
+            given.view(-1, 1, 1, 1) & (slot[..., :8] > 0),
         )
         weights.bev[..., :8] *= torch.where(own & ~near, FAR_WEIGHT, 1.0)
         return Batch(streams, tick, want, truth, self.noise(want), weights)

@@ -562,21 +562,45 @@ static void toy_in_bf16_is_the_formulas(void)
     check_steps(&config, 5, 0.01);
 }
 
+/* The smallest step that runs every kernel of one: 16 tokens, so that 8 ranks have two each. */
+static struct scale_config smallest_step(void)
+{
+    struct scale_config config = *scale_config_find("toy");
+    config.heads = config.kv_heads = 8;
+    config.view_tokens = 4;
+    config.bev_tokens = 8;
+    config.layers = 1;
+    config.steps = 1;
+    config.plain_layers = 0;
+    config.joint_every = 0;
+    return config;
+}
+
+static void the_smallest_step_under_every_schedule(void)
+{
+    struct scale_config config = smallest_step();
+    for (unsigned schedule = 0; schedule < rig_schedules(); schedule++) {
+        config.type = schedule % 2 == 0 ? GPU_E4M3 : GPU_BF16;
+        check_steps(&config, schedule, 0.03);
+    }
+}
+
 /* Ranks take turns between two streams: what orders them is the exchange alone. */
 static void *stream_of(uint32_t rank)
 {
     return rank % 2 == 0 ? rig_stream() : rig_other_stream();
 }
 
-/* Latents and the page of one world step by so many ranks, in token order. */
-static void run_ranks(uint32_t ranks, const struct scale_config *config, float *latents,
-                      uint8_t *keys)
+/* Latents and the page of one world step by so many ranks, in token order. Schedule 0 leaves all to
+ * the last moment: only events make the other stream go on. */
+static void run_ranks(uint32_t ranks, const struct scale_config *config, unsigned schedule,
+                      float *latents, uint8_t *keys)
 {
     struct device_text why;
     struct exchange_group *group = NULL;
     struct scale *scale[EXCHANGE_RANKS_MAX] = {NULL};
     static const struct scale_inputs inputs[] = {{7, 2, {-1, -1, -1}, 3}, {7, 3, {3, -1, -1}, 2}};
-    rig_begin(0); /* all is left to the last moment: only events make the other stream go on */
+    rig_begin(schedule);
     EXPECT_INT(exchange_group_create(ranks, &group, &why), DEVICE_OK);
     for (uint32_t i = 0; i < ranks; i++) {
         const struct scale_options options = {
@@ -614,21 +638,17 @@ static void ranks_give_the_bits_of_one(void)
     static float shared[TOKENS_MAX * 32];
     static uint8_t alone_keys[TOKENS_MAX * WIDTH_MAX];
     static uint8_t shared_keys[TOKENS_MAX * WIDTH_MAX];
-    struct scale_config config = *scale_config_find("toy");
-    config.heads = config.kv_heads = 8;
-    config.view_tokens = 4;
-    config.bev_tokens = 8; /* 16 tokens in all, so that 8 ranks have two each */
-    config.layers = 1;
-    config.steps = 1;
-    config.plain_layers = 0;
-    config.joint_every = 0;
-    run_ranks(1, &config, alone, alone_keys);
+    const struct scale_config config = smallest_step();
+    run_ranks(1, &config, 0, alone, alone_keys);
     for (uint32_t ranks = 2; ranks <= EXCHANGE_RANKS_MAX; ranks *= 2) {
-        memset(shared, 0, sizeof shared);
-        memset(shared_keys, 0, sizeof shared_keys);
-        run_ranks(ranks, &config, shared, shared_keys);
-        EXPECT(memcmp(alone, shared, sizeof alone) == 0);
-        EXPECT(memcmp(alone_keys, shared_keys, sizeof alone_keys) == 0);
+        unsigned schedules = ranks == 2 ? rig_schedules() : 1;
+        for (unsigned schedule = 0; schedule < schedules; schedule++) {
+            memset(shared, 0, sizeof shared);
+            memset(shared_keys, 0, sizeof shared_keys);
+            run_ranks(ranks, &config, schedule, shared, shared_keys);
+            EXPECT(memcmp(alone, shared, sizeof alone) == 0);
+            EXPECT(memcmp(alone_keys, shared_keys, sizeof alone_keys) == 0);
+        }
     }
 }
 
@@ -699,6 +719,7 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
 int main(void)
 {
     return TEST_RUN(TEST(toy_is_the_formulas), TEST(toy_in_bf16_is_the_formulas),
-                    TEST(ranks_give_the_bits_of_one), TEST(what_does_not_fit_is_refused),
+                    TEST(the_smallest_step_under_every_schedule), TEST(ranks_give_the_bits_of_one),
+                    TEST(what_does_not_fit_is_refused),
                     TEST(the_cost_of_student_3b_is_that_of_its_shapes));
 }

@@ -171,6 +171,10 @@ exit_2_usage() {
     [ -e u.db ] && fail "a store was made"
     code 2 "$swerve" show 1 --trace --scenario --store a.db
     code 2 "$swerve" show 1 --trace --evidence e.png --store a.db
+    code 2 "$swerve" bench engine --random-weights --model m.safetensors
+    says err "expected --model or --random-weights"
+    code 5 "$swerve" bench engine --config student-3b --random-weights --device cpu
+    says err "expected a device, found cpu"
     code 2 "$swerve" validate drive.json --colour
     [ "$(cat err)" = "swerve validate: unknown option --colour; see swerve validate --help" ] ||
         fail "expected one line, found: $(cat err)"
@@ -265,6 +269,7 @@ PY
 }
 exit_5_device() {
     SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" run drive.json --store dev.db --device cuda:0
+    SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" bench engine --config student-3b --random-weights
     SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" worker --store a.db --device cuda:1
     [ -e dev.db ] && fail "a store was made"
 }
