@@ -44,7 +44,8 @@ const char *status_name(enum status status);
 int status_exit_code(enum status status);
 
 /* Fills *error (may be NULL) with a formatted sentence and returns `status`, so that callers write
- * `return error_set(error, STATUS_IO, "...")`. Text that does not fit is cut, always terminated. */
+ * `return error_set(error, STATUS_IO, "...")`. Text that does not fit is cut, always terminated;
+ * bytes that are not printable UTF-8 become "?". */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -81,11 +81,18 @@ static void fairness_prune(struct fairness *fairness, int64_t pool)
     size_t kept = 0;
 
     for (size_t i = 0; i < fairness->count; i++) {
-        if (fairness->rows[i].pool != pool || fairness->rows[i].head_rollouts > 0) {
+        if (fairness->rows[i].pool != pool || fairness->rows[i].head_cost > 0) {
             fairness->rows[kept++] = fairness->rows[i];
         }
     }
     fairness->count = kept;
+}
+
+int64_t claim_cost(enum tier tier, int64_t rollouts)
+{
+    static const int64_t units[TIER_COUNT] = {
+        [TIER_REPLAY] = 1, [TIER_OBJECT] = 1, [TIER_STUDENT] = 128, [TIER_TEACHER] = 512};
+    return (unsigned)tier < TIER_COUNT ? units[tier] * rollouts : rollouts;
 }
 
 static int64_t quantum(const struct fairness_row *row)
@@ -96,7 +103,7 @@ static int64_t quantum(const struct fairness_row *row)
 /* Visits that the suite needs before its next job fits: at least one. */
 static int64_t rounds_needed(const struct fairness_row *row)
 {
-    int64_t missing = row->head_rollouts - row->deficit;
+    int64_t missing = row->head_cost - row->deficit;
     int64_t rounds = (missing + quantum(row) - 1) / quantum(row);
     return rounds < 1 ? 1 : rounds;
 }
@@ -159,15 +166,17 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
     return query_end(&query, error);
 }
 
-/* Rollouts of the suite's next job; 0: none. */
-static enum status head_rollouts(struct claim_call *call, int64_t suite, int64_t *rollouts,
-                                 struct error *error)
+/* Cost of the suite's next job; 0: none. */
+static enum status head_cost(struct claim_call *call, int64_t suite, int64_t *cost,
+                             struct error *error)
 {
     struct query query = query_begin(call->tally.db, STATEMENT_READY_HEAD);
 
     query_int(&query, call->pool);
     query_int(&query, suite);
-    *rollouts = query_row(&query) ? query_column_int(&query, 0) : 0;
+    *cost = query_row(&query)
+                ? claim_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0))
+                : 0;
     return query_end(&query, error);
 }
 
@@ -202,18 +211,18 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     while (call->count < call->max && query_row(&query)) {
         struct job_lease *lease = &call->leases[call->count];
         int64_t own_prefix = query_column_int(&query, 3);
-        int64_t rollouts = query_column_int(&query, 5 + 14);
-        bool fits = affine ? row->deficit > floor : row->deficit >= rollouts;
+        memset(lease, 0, sizeof *lease);
+        record_spec_read(&query, 5, &lease->spec);
+        int64_t cost = claim_cost(lease->spec.tier, lease->spec.rollout_count);
+        bool fits = affine ? row->deficit > floor : row->deficit >= cost;
         if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
             break;
         }
-        memset(lease, 0, sizeof *lease);
         lease->job_id = query_column_int(&query, 0);
         lease->epoch = query_column_int(&query, 1) + 1;
         lease->attempt = (uint32_t)query_column_int(&query, 2) + 1;
         lease->lost = (uint32_t)query_column_int(&query, 4);
-        record_spec_read(&query, 5, &lease->spec);
-        row->deficit -= rollouts;
+        row->deficit -= cost;
         *prefix = own_prefix;
         call->count++;
     }
@@ -262,16 +271,16 @@ static enum status choose_suite(struct claim_call *call, struct fairness_row **c
     enum status status = STATUS_OK;
 
     if (served != NULL) {
-        status = head_rollouts(call, served->suite, &served->head_rollouts, error);
+        status = head_cost(call, served->suite, &served->head_cost, error);
         if (status != STATUS_OK ||
-            (served->head_rollouts > 0 && served->deficit >= served->head_rollouts)) {
+            (served->head_cost > 0 && served->deficit >= served->head_cost)) {
             *chosen = served;
             return status;
         }
     }
     for (size_t i = 0; i < fairness->count; i++) {
         if (fairness->rows[i].pool == call->pool) {
-            fairness->rows[i].head_rollouts = 0;
+            fairness->rows[i].head_cost = 0;
         }
     }
     status = next_suite(call, 0, 0, &suite, &weight, error);
@@ -280,7 +289,7 @@ static enum status choose_suite(struct claim_call *call, struct fairness_row **c
         if (row == NULL) {
             return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
         }
-        status = head_rollouts(call, suite, &row->head_rollouts, error);
+        status = head_cost(call, suite, &row->head_cost, error);
         if (status == STATUS_OK) {
             status = next_suite(call, 0, suite, &suite, &weight, error);
         }

@@ -126,8 +126,10 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
         " ORDER BY j.suite LIMIT 1",
     [STATEMENT_READY_HEAD] =
-        "SELECT rollouts FROM jobs WHERE state = 0 AND due_ns = 0 AND pool = ?1 AND suite = ?2"
-        " ORDER BY priority DESC, id LIMIT 1",
+        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"

@@ -168,14 +168,19 @@ const char *cli_store_url(const char *given)
     return environment != NULL && environment[0] != '\0' ? environment : "swerve.db";
 }
 
+enum status cli_store_exists(const char *url, struct error *error)
+{
+    return strchr(url, ':') != NULL || access(url, F_OK) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_STORE, "store %s: %s", url, strerror(errno));
+}
+
 enum status cli_store_open(const char *given, struct store **store, struct error *error)
 {
     const char *url = cli_store_url(given);
     const struct store_config config = {0};
-    if (strchr(url, ':') == NULL && access(url, F_OK) != 0) {
-        return error_set(error, STATUS_STORE, "store %s: %s", url, strerror(errno));
-    }
-    return store_open(url, &config, store, error);
+    enum status status = cli_store_exists(url, error);
+    return status == STATUS_OK ? store_open(url, &config, store, error) : status;
 }
 
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error)

@@ -61,6 +61,9 @@ int cli_print_json(json_t *json);
 /* The store URL given, or SWERVE_STORE, or "swerve.db". */
 const char *cli_store_url(const char *given);
 
+/* STATUS_STORE for a path where nothing is; addresses pass. */
+enum status cli_store_exists(const char *url, struct error *error);
+
 /* Opens the store for a command that only asks or orders: a path that does not exist is an error,
  * so that a mistyped one does not become an empty store. */
 enum status cli_store_open(const char *given, struct store **store, struct error *error);

@@ -293,6 +293,14 @@ static int present_to_people(const struct run_options *options, struct store *st
     return code;
 }
 
+/* A planner that answered nowhere is broken, whatever a gate asks for. */
+static bool planner_failed_everywhere(const struct summary *summary)
+{
+    const int64_t *verdicts = summary->total.verdicts;
+    return verdicts[VERDICT_PLANNER_ERROR] > 0 && verdicts[VERDICT_PASS] == 0 &&
+           verdicts[VERDICT_FAIL] == 0;
+}
+
 /* Prints or writes everything that the finished suite has to show. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
                    const struct submission *submission, double wall_s)
@@ -335,6 +343,8 @@ static int present(const struct run_options *options, struct store *store,
     } else {
         code = present_to_people(options, store, submission, &summary, wall_s, code);
     }
+    bool failed_everywhere = planner_failed_everywhere(&summary);
+    int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
     summary_finish(&summary);
     if (code == 0 && options->gate && !gate_met) {
         fprintf(stderr,
@@ -343,8 +353,13 @@ static int present(const struct run_options *options, struct store *store,
                 100 * rate, 100 * wanted, (long long)unanswered);
         code = status_exit_code(STATUS_MISMATCH);
     }
+    if (failed_everywhere) {
+        fprintf(stderr, "swerve: the planner failed in every one of %lld rollouts\n",
+                (long long)planner_errors);
+    }
     /* A job without any answer weighs more than a rate among those that have one. */
-    if (dead > 0 && (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
+    if ((dead > 0 || failed_everywhere) &&
+        (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
         code = status_exit_code(STATUS_PLANNER);
     }
     return code;
@@ -429,9 +444,9 @@ int command_run(int argc, char **argv)
         "run",
         "SUITE [options]",
         "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met, 6 when a\n"
-        "planner cannot start or jobs are dead (attempts used up, no answer), 130 or 143 when a "
-        "signal\n"
-        "interrupted it: what is finished is kept, and the same command goes on.",
+        "planner cannot start or fails in every rollout, or when jobs are dead (attempts used up,\n"
+        "no answer), 130 or 143 when a signal interrupted it: what is finished is kept, and the\n"
+        "same command goes on.",
         rows,
         COUNT_OF(rows),
         1,

@@ -185,12 +185,17 @@ int command_worker(int argc, char **argv)
         /* Jobs of other tiers do not need them; those that do will say what is wrong. */
         log_event(&logger, LOG_ERROR, "%s", error.text);
     }
-    if (store_open(url, &store_config, &config.store, &error) != STATUS_OK) {
+    /* Without --drain it may wait in a new store for what will be submitted. */
+    enum status status = drain ? cli_store_exists(url, &error) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = store_open(url, &store_config, &config.store, &error);
+    }
+    if (status != STATUS_OK) {
         models_close(config.models);
         return cli_fail(&error);
     }
     struct claim_loop_stats stats = {0};
-    enum status status = claim_loop_run(&config, &stats, &error);
+    status = claim_loop_run(&config, &stats, &error);
     config.store->ops->close(config.store);
     models_close(config.models);
     log_event(&logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",

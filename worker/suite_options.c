@@ -3,6 +3,7 @@
  */
 #include "worker/suite_options.h"
 
+#include "base/check.h"
 #include "engine/device.h"
 
 #include <string.h>
@@ -55,6 +56,25 @@ static enum status prepare_models(const struct suite_options *options,
     return status;
 }
 
+static enum status check_numbers(const struct suite_options *options, struct error *error)
+{
+    const struct {
+        const char *name;
+        int64_t value, least, most;
+    } rows[] = {
+        {"--seeds", options->seeds, 0, LIMIT_SEEDS}, /* 0: not given */
+        {"--attempts", options->attempts, 1, 100},
+        {"--weight", options->weight, 1, 100},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rows[i].value < rows[i].least || rows[i].value > rows[i].most) {
+            return error_set(error, STATUS_USAGE, "%s: expected 1 to %lld, found %lld",
+                             rows[i].name, (long long)rows[i].most, (long long)rows[i].value);
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error)
@@ -64,14 +84,11 @@ enum status suite_options_build(const struct suite_options *options, const char 
         .seed_count = (uint32_t)options->seeds,
         .attempts_max = (uint32_t)options->attempts,
     };
-    if (options->seeds > LIMIT_SEEDS || options->attempts < 1 || options->attempts > 100 ||
-        options->weight < 1 || options->weight > 100) {
-        return error_set(error, STATUS_USAGE,
-                         "expected --seeds up to %d, --attempts and --weight 1 to 100",
-                         LIMIT_SEEDS);
-    }
     struct device device;
-    enum status status = cli_world_choice(options->world, &build.policy.choice, error);
+    enum status status = check_numbers(options, error);
+    if (status == STATUS_OK) {
+        status = cli_world_choice(options->world, &build.policy.choice, error);
+    }
     struct suite *loaded = NULL;
     struct models *models = NULL;
     struct audit_policy audit;

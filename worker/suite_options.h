@@ -40,7 +40,7 @@ struct suite_options {
          .text = &(options).layout},                                                               \
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                     \
          .text = &(options).precision},                                                            \
-        {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (1 in 20)",      \
+        {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
          .text = &(options).audit},                                                                \
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \

@@ -50,6 +50,28 @@ static void errors_keep_status_and_sentence(void)
     EXPECT_INT(error_set(NULL, STATUS_LIMIT, "nobody listens"), STATUS_LIMIT);
 }
 
+/* What a damaged file holds does not reach the terminal. */
+static void sentences_are_printable(void)
+{
+    static const char *const rows[][2] = {
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x97", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x97"},
+        {"a\tb\nc", "a\tb\nc"},
+        {"\x1b[31mred\x7f", "?[31mred?"},
+        {"\xff\xfe\x80", "???"},
+        {"\xc3", "?"}, /* cut off */
+        {"\xe2\x82", "??"},
+        {"\xc0\xaf", "??"}, /* too long for what it says */
+        {"\xe0\x80\xaf", "???"},
+        {"\xed\xa0\x80", "???"},      /* half of a pair */
+        {"\xf4\x90\x80\x80", "????"}, /* beyond the last character */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct error error;
+        error_set(&error, STATUS_STORE, "%s", rows[i][0]);
+        EXPECT_TEXT(error.text, rows[i][1]);
+    }
+}
+
 /* Texts of every length around the buffer's size are cut, terminated and keep their beginning. */
 static void long_texts_are_cut_and_terminated(void)
 {
@@ -116,6 +138,7 @@ static void clocks_do_not_run_backwards(void)
 int main(void)
 {
     return TEST_RUN(TEST(names_are_present_and_distinct), TEST(exit_codes_follow_the_contract),
-                    TEST(errors_keep_status_and_sentence), TEST(long_texts_are_cut_and_terminated),
-                    TEST(log_lines_are_whole_and_filtered), TEST(clocks_do_not_run_backwards));
+                    TEST(errors_keep_status_and_sentence), TEST(sentences_are_printable),
+                    TEST(long_texts_are_cut_and_terminated), TEST(log_lines_are_whole_and_filtered),
+                    TEST(clocks_do_not_run_backwards));
 }

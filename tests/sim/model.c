@@ -409,16 +409,29 @@ bool model_heartbeat(struct model *model, const struct store_worker *worker,
 }
 
 /* Two suites that both have claimable jobs get shares by weight: in any such stretch deficit
- * round-robin keeps their rollouts per weight within a quantum, plus what each may have taken in
+ * round-robin keeps their costs per weight within a quantum, plus what each may have taken in
  * advance: up to a quantum and a job of deficit, or FAIRNESS_DEBT quanta and a job with affinity.
  */
-static int64_t race_limit(const struct model *model)
+static int64_t race_limit(const struct model *model, const struct model_race *race)
 {
-    int64_t ahead = FAIRNESS_QUANTUM + (int64_t)model->rollouts_max;
+    int64_t ahead = FAIRNESS_QUANTUM + race->cost_max;
     if (model->affinity) {
-        ahead += FAIRNESS_DEBT * FAIRNESS_QUANTUM + (int64_t)model->rollouts_max;
+        ahead += FAIRNESS_DEBT * FAIRNESS_QUANTUM + race->cost_max;
     }
     return FAIRNESS_QUANTUM + 2 * ahead;
+}
+
+/* By the rule of store/claim.h, written down again. */
+static int64_t model_cost(const struct model_job *job)
+{
+    switch (job->tier) {
+    case TIER_STUDENT:
+        return 128 * (int64_t)job->rollouts;
+    case TIER_TEACHER:
+        return 512 * (int64_t)job->rollouts;
+    default:
+        return job->rollouts;
+    }
 }
 
 static bool race_claimed(struct model *model, const struct model_job *job)
@@ -431,18 +444,19 @@ static bool race_claimed(struct model *model, const struct model_job *job)
             model_claimable(model, job->pool, j) == 0) {
             continue;
         }
-        race->served[i][j] += job->rollouts;
+        race->cost_max = model_cost(job) > race->cost_max ? model_cost(job) : race->cost_max;
+        race->served[i][j] += model_cost(job);
         int64_t lead =
             race->served[i][j] / model->weights[i] - race->served[j][i] / model->weights[j];
         model->race_max = lead > model->race_max ? lead : model->race_max;
-        if (lead > race_limit(model)) {
+        if (lead > race_limit(model, race)) {
             return model_differ(model,
-                                "suite %s got %" PRId64 " rollouts, %s only %" PRId64
+                                "suite %s got jobs of cost %" PRId64 ", %s only %" PRId64
                                 ", while both had jobs for pool %s (weights %" PRId64 ", %" PRId64
                                 ", bound %" PRId64 " a weight)",
                                 model->suites[i], race->served[i][j], model->suites[j],
                                 race->served[j][i], model_pools[job->pool], model->weights[i],
-                                model->weights[j], race_limit(model));
+                                model->weights[j], race_limit(model, race));
         }
     }
     return true;

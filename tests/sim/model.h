@@ -109,7 +109,8 @@ struct model_price {
 
 /* How far one suite is ahead of another in one pool while both have claimable jobs. */
 struct model_race {
-    int64_t served[MODEL_SUITES_MAX][MODEL_SUITES_MAX]; /* rollouts of [i] while [j] had some too */
+    int64_t served[MODEL_SUITES_MAX][MODEL_SUITES_MAX]; /* cost of [i] while [j] had some too */
+    int64_t cost_max;                                   /* of a job in the pool */
 };
 
 struct model {
@@ -124,7 +125,7 @@ struct model {
     int job_count;
     int attempt_count;
     int price_count;
-    int64_t race_max;   /* largest lead seen, in rollouts per weight */
+    int64_t race_max;   /* largest lead seen, in cost per weight */
     int64_t now_ns;     /* the server's clock during the call */
     int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
     struct model_price prices[MODEL_PRICES_MAX];

@@ -174,7 +174,7 @@ static int run_seeds(struct run *run)
            " failed, %" PRId64 " released, %" PRId64 " lost, %" PRId64 " stale\n",
            sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],
            sum->ends[END_RELEASED], sum->ends[END_LOST], sum->ends[END_STALE]);
-    printf("largest lead of a suite: %" PRId64 " rollouts per weight\n", sum->race_max);
+    printf("largest lead of a suite: %" PRId64 " of cost per weight\n", sum->race_max);
     return 0;
 }
 

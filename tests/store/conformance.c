@@ -316,6 +316,33 @@ static void suites_share_by_weight(void)
     }
 }
 
+/* Goal: a few quick jobs do not wait for many slow ones of another suite, and the slow ones are not
+ * forgotten. */
+static void quick_jobs_pass_slow_ones(void)
+{
+    enum { SLOW = 40, QUICK = 300 };
+    uint32_t first_slow = 0;
+    uint32_t quick = 0;
+    open_store(true);
+    make_specs("slow", "s", SLOW);
+    for (int i = 0; i < SLOW; i++) {
+        specs[i].tier = TIER_STUDENT;
+        specs[i].rollout_count = 2;
+    }
+    submit_made("slow", 1, SLOW);
+    make_specs("quick", "q", QUICK);
+    submit_made("quick", 1, QUICK);
+    for (uint32_t taken = 1; quick < QUICK; taken++) {
+        EXPECT_INT(claim("w", 1), 1);
+        bool slow = leases[0].spec.tier == TIER_STUDENT;
+        first_slow = slow && first_slow == 0 ? taken : first_slow;
+        quick += !slow;
+    }
+    /* 2 x 128 units of cost before a slow one's turn, and eight in a round. */
+    EXPECT(first_slow > 240 && first_slow <= 265);
+    close_store();
+}
+
 struct waiting {
     uint32_t count;
     enum status status;
@@ -614,10 +641,11 @@ int conformance_queue(const struct conformance_face *tested)
         TEST(submitting_is_all_or_nothing), TEST(specs_come_back),
         TEST(finished_results_are_taken_over), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
-        TEST(suites_share_by_weight), TEST(claims_wait_for_work), TEST(workers_are_checked),
-        TEST(leases_end_and_are_charged), TEST(lost_jobs_are_not_tried_for_ever),
-        TEST(cancelled_jobs_stay_cancelled), TEST(reopening_keeps_everything),
-        TEST(crews_share_the_work), TEST(random_calls_match_the_model)));
+        TEST(suites_share_by_weight), TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work),
+        TEST(workers_are_checked), TEST(leases_end_and_are_charged),
+        TEST(lost_jobs_are_not_tried_for_ever), TEST(cancelled_jobs_stay_cancelled),
+        TEST(reopening_keeps_everything), TEST(crews_share_the_work),
+        TEST(random_calls_match_the_model)));
 }
 
 int conformance_main(int argc, char **argv, const struct conformance_face *tested)

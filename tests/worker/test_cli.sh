@@ -292,7 +292,8 @@ exit_6_planner() {
     says err "job 1: "
 }
 a_planner_fault_is_an_outcome() {
-    code 0 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
+    code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
+    says err "the planner failed in every one of 2 rollouts"
     holds 'd["errors"] == 2 and d["rollouts"] == 2' out
     code 0 "$swerve" show 1 --store fault.db
     holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
