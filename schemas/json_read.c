@@ -19,8 +19,9 @@
 enum {
     PATH_TEXT_BYTES = 384,
     KEY_TEXT_BYTES = 64, /* longer keys are like nothing */
-    KEYS_LISTED_MAX = 12,
+    KEYS_LISTED_MAX = 24,
     TYPO_EDITS_MAX = 2,
+    SHORT_KEY_BYTES = 3,
 };
 
 /* Nesting and the number of containers are checked on the raw text first: jansson's own limit of
@@ -306,29 +307,27 @@ enum status json_prefix(const struct json_cursor *cursor, struct error *error)
     return error_prefix(error, "%s: %s", cursor->file, path);
 }
 
-/* What a value is, for "found ..". */
-static const char *found_name(const json_t *value)
+/* What a value is, for "found ..": a text is quoted, cut where it is long. */
+struct found {
+    char text[64];
+};
+
+static struct found found_name(const json_t *value)
 {
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",     [JSON_INTEGER] = "an integer",
+        [JSON_REAL] = "a number",    [JSON_TRUE] = "true or false", [JSON_FALSE] = "true or false",
+        [JSON_NULL] = "null",
+    };
+    struct found found;
     if (value == NULL) {
-        return "nothing";
+        snprintf(found.text, sizeof found.text, "nothing");
+    } else if (json_is_string(value)) {
+        snprintf(found.text, sizeof found.text, "text \"%.40s\"", json_string_value(value));
+    } else {
+        snprintf(found.text, sizeof found.text, "%s", names[json_typeof(value)]);
     }
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "an array";
-    case JSON_STRING:
-        return "text";
-    case JSON_INTEGER:
-        return "an integer";
-    case JSON_REAL:
-        return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "true or false";
-    default:
-        return "null";
-    }
+    return found;
 }
 
 /* Levenshtein distance; both texts are shorter than KEY_TEXT_BYTES. */
@@ -360,7 +359,9 @@ static const char *nearest_key(const char *key, const char *const *keys)
     for (; *keys != NULL && strlen(key) < KEY_TEXT_BYTES; keys++) {
         size_t distance =
             strlen(*keys) < KEY_TEXT_BYTES ? edit_distance(key, *keys) : TYPO_EDITS_MAX + 1;
-        if (distance < least && distance < strlen(*keys)) { /* else nothing of it is left */
+        /* Two slips in a short word leave nothing of it, unless it begins alike. */
+        bool alike = distance < 2 || key[0] == (*keys)[0] || strlen(*keys) > SHORT_KEY_BYTES;
+        if (distance < least && distance < strlen(*keys) && alike) {
             least = distance;
             nearest = *keys;
         }
@@ -397,7 +398,8 @@ enum status json_object_begin(const struct json_cursor *cursor, const char *cons
                               struct error *error)
 {
     if (!json_is_object(cursor->value)) {
-        return json_fail(cursor, error, "expected an object, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected an object, found %s",
+                         found_name(cursor->value).text);
     }
     const char *key;
     json_t *member;
@@ -417,7 +419,8 @@ enum status json_array_begin(const struct json_cursor *cursor, size_t min, size_
                              size_t *count, struct error *error)
 {
     if (!json_is_array(cursor->value)) {
-        return json_fail(cursor, error, "expected an array, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected an array, found %s",
+                         found_name(cursor->value).text);
     }
     size_t found = json_array_size(cursor->value);
     if (found < min) {
@@ -435,7 +438,8 @@ enum status json_value_number(const struct json_cursor *cursor, double min, doub
                               struct error *error)
 {
     if (!json_is_number(cursor->value)) {
-        return json_fail(cursor, error, "expected a number, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected a number, found %s",
+                         found_name(cursor->value).text);
     }
     double value = json_number_value(cursor->value);
     if (!(value >= min && value <= max)) {
@@ -449,7 +453,8 @@ enum status json_value_number(const struct json_cursor *cursor, double min, doub
 enum status json_value_angle(const struct json_cursor *cursor, double *out, struct error *error)
 {
     if (!json_is_number(cursor->value)) {
-        return json_fail(cursor, error, "expected a number, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected a number, found %s",
+                         found_name(cursor->value).text);
     }
     double value = json_number_value(cursor->value);
     if (!(fabs(value) <= 2 * PI_RAD)) {
@@ -465,7 +470,8 @@ enum status json_value_integer(const struct json_cursor *cursor, int64_t min, in
                                int64_t *out, struct error *error)
 {
     if (!json_is_integer(cursor->value)) {
-        return json_fail(cursor, error, "expected an integer, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected an integer, found %s",
+                         found_name(cursor->value).text);
     }
     int64_t value = json_integer_value(cursor->value);
     if (value < min || value > max) {
@@ -480,7 +486,7 @@ enum status json_value_bool(const struct json_cursor *cursor, bool *out, struct 
 {
     if (!json_is_boolean(cursor->value)) {
         return json_fail(cursor, error, "expected true or false, found %s",
-                         found_name(cursor->value));
+                         found_name(cursor->value).text);
     }
     *out = json_is_true(cursor->value);
     return STATUS_OK;
@@ -490,7 +496,7 @@ enum status json_value_text(const struct json_cursor *cursor, char *out, size_t 
                             struct error *error)
 {
     if (!json_is_string(cursor->value)) {
-        return json_fail(cursor, error, "expected text, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected text, found %s", found_name(cursor->value).text);
     }
     size_t bytes = json_string_length(cursor->value);
     const char *text = json_string_value(cursor->value);
@@ -510,7 +516,7 @@ enum status json_value_choice(const struct json_cursor *cursor, const char *cons
                               size_t count, int *out, struct error *error)
 {
     if (!json_is_string(cursor->value)) {
-        return json_fail(cursor, error, "expected text, found %s", found_name(cursor->value));
+        return json_fail(cursor, error, "expected text, found %s", found_name(cursor->value).text);
     }
     const char *text = json_string_value(cursor->value);
     for (size_t i = 0; i < count; i++) {
