@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/model_internal.h"
+#include "engine/signs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ SAME(MODEL_STEPS_MAX, DEVICE_STEPS_MAX);
 SAME(MODEL_LAYERS_MAX, DEVICE_LAYERS_MAX);
 SAME(LAYOUT_AGENTS, 0);
 SAME(LAYOUT_MAP, 1);
+SAME(LAYOUT_NONE, 2);
 SAME(CAMERA_COUNT, 3);
 
 static bool on_device(const struct backend *backend)
@@ -226,8 +228,25 @@ static enum status tick_device(struct backend *backend, struct backend_slot *slo
     for (uint32_t i = 0; i < count; i++) {
         memcpy(slots[i].frame, ops->frame(backend->session, i), FRAME_BYTES);
         slots[i].counts = (struct nn_counts){counts[i].not_finite, counts[i].saturated};
+        slots[i].sums = counts[i].sums;
     }
     return STATUS_OK;
+}
+
+static void sum_slot(const struct backend *backend, struct backend_slot *slot)
+{
+    const struct forward_input *input = &slot->input;
+    struct signs_input signs = {
+        .degree = input->degree,
+        .frame = slot->frame,
+        .window = input->window,
+        .layout = backend->layout,
+    };
+    if (input->page_count > 0) {
+        signs.before = input->pages[0].frame;
+        signs.before_window = input->pages[0].window;
+    }
+    signs_sum(&signs, &slot->sums);
 }
 
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
@@ -243,6 +262,7 @@ enum status backend_tick(struct backend *backend, struct backend_slot *slots, ui
         slots[i].input.layout_cameras = backend->layout + FRAME_BEV_BYTES;
         forward_tick(backend->model, backend->workspace, &slots[i].input, &output);
         slots[i].counts = output.counts;
+        sum_slot(backend, &slots[i]);
         forward_memory(backend->model, backend->workspace, slots[i].frame, slots[i].memory);
     }
     return STATUS_OK;

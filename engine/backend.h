@@ -15,6 +15,7 @@
 #include "engine/device.h"
 #include "engine/forward.h"
 #include "engine/pages.h"
+#include "kernels/sums.h"
 
 struct backend;
 
@@ -50,6 +51,7 @@ struct backend_slot {
     uint8_t *frame;          /* out: [FRAME_BYTES] */
     void *memory;            /* out: what forward_memory fills; NULL on a device */
     struct nn_counts counts; /* out */
+    struct frame_sums sums;  /* out: of the frame, the newest page and the layout (signs.h) */
 };
 
 /* Frames and their memory of `count` slots, at most a batch. STATUS_DEVICE: the device failed, and

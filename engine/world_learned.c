@@ -64,7 +64,6 @@ struct learned_step {
     struct learned_slot *slot;
     struct ego_state before;
     uint32_t page;
-    const uint8_t *layout; /* [FRAME_BYTES] */
     float cond[COND_COUNT];
     struct backend_slot *tick; /* in batch */
 };
@@ -181,25 +180,14 @@ static void draw(void *context, uint32_t first, uint32_t end)
                        layout + FRAME_BEV_BYTES);
         layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
                           window, self->degree, step->cond);
-        step->layout = layout;
     }
 }
 
-/* Everything that is told of the tick; the new page stands before those that it came from. */
+/* Everything that is told of the tick. */
 static void measure(const struct learned_world *self, const struct learned_step *step,
                     const struct extract_signs *extracted)
 {
     struct learned_slot *slot = step->slot;
-    const struct page_header *page = page_read(self->pool, step->page);
-    const struct page_header *past = newest_page(self, slot);
-    const struct signs_input input = {
-        .degree = self->degree,
-        .frame = frame_of(page),
-        .window = page->window,
-        .before = frame_of(past),
-        .before_window = past->window,
-        .layout = step->layout,
-    };
     struct world_signs *signs = &slot->signs;
     double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
     double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
@@ -209,7 +197,7 @@ static void measure(const struct learned_world *self, const struct learned_step 
     signs->ego_step_m = sqrt(dx * dx + dy * dy);
     signs->jump_m = extracted->jump_m;
     signs->lost_agents += extracted->vanished;
-    signs_measure(&input, signs);
+    signs_conclude(&step->tick->sums, self->degree, signs);
 }
 
 static void finish(struct learned_world *self, const struct learned_step *step)

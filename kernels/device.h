@@ -21,11 +21,13 @@
 #ifndef SWERVE_KERNELS_DEVICE_H
 #define SWERVE_KERNELS_DEVICE_H
 
+#include "kernels/sums.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 2, /* raised with every change of this file */
+    DEVICE_ABI = 3, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -108,12 +110,11 @@ struct device_slot {
     float cond[DEVICE_COND];
 };
 
-/* Measured on the frame while it was written. */
+/* Measured on the frame that was written. */
 struct device_counts {
-    uint32_t not_finite; /* values that were NaN or infinite; 128 was written */
-    uint32_t saturated;  /* |x| > 1.5 */
-    uint64_t change;     /* of the cameras: sum of |byte - byte of the newest page| */
-    uint64_t mass;       /* sum of the BEV's occupancy bytes, sub-cells 0..3 */
+    uint32_t not_finite;    /* values that were NaN or infinite; 128 was written */
+    uint32_t saturated;     /* |x| > 1.5 */
+    struct frame_sums sums; /* beside the newest page and the layout as it was drawn */
 };
 
 /* What running cost so far. */
@@ -160,8 +161,8 @@ struct device_scale {
 struct device_session;
 
 struct device_ops {
-    uint32_t abi;   /* DEVICE_ABI */
-    uint32_t bytes; /* sizeof of device_ops, device_model, device_options and device_slot summed */
+    uint32_t abi;     /* DEVICE_ABI */
+    uint32_t bytes;   /* device_abi_bytes() */
     const char *name; /* of the backend: "cuda", "emulated" */
 
     /* How many devices there are; 0 with the reason in `why`. */
@@ -220,7 +221,8 @@ typedef const struct device_ops *(*device_ops_get)(void);
 static inline uint32_t device_abi_bytes(void)
 {
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
-                      sizeof(struct device_options) + sizeof(struct device_slot));
+                      sizeof(struct device_options) + sizeof(struct device_slot) +
+                      sizeof(struct device_counts));
 }
 
 #endif

@@ -38,7 +38,6 @@ __global__ void __launch_bounds__(THREADS) k_unpack(struct context_slots s)
     s.keys[i] = slot->active ? slot->seed : 0;
     s.ticks[i] = slot->active ? slot->tick : 0;
     s.write[i] = slot->active ? (int32_t)slot->write_page : -1;
-    s.previous[i] = slot->active && slot->page_count > 0 ? (int32_t)slot->page[0] : -1;
     for (uint32_t page = 0; page < s.window; page++) {
         bool there = slot->active && page < slot->page_count;
         s.table[(size_t)i * s.window + page] = there ? (int32_t)slot->page[page] : -1;

@@ -490,7 +490,7 @@ static void stats_of(const struct device_session *session, struct device_stats *
 static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
-        sizeof(struct device_slot),
+        sizeof(struct device_slot) + sizeof(struct device_counts),
 #ifdef __CUDACC__
     "cuda",
 #else

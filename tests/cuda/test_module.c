@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "engine/backend.h"
 #include "engine/model_internal.h"
+#include "engine/signs.h"
 #include "kernels/cpu.h"
 #include "tests/harness.h"
 
@@ -312,6 +313,29 @@ static void make_reference(void)
     rig_close(&rig);
 }
 
+/* The sums of a slot's tick are those of the frames that there are; `before` NULL: the frame that
+ * the rollout began with. */
+static void expect_sums(const struct rig *rig, const struct rollout *rollout, uint32_t index,
+                        const uint8_t *before)
+{
+    static uint8_t first[FRAME_BYTES];
+    const struct device_slot *slot = &device.ops->slots(rig->session)[index];
+    struct frame_sums sums;
+    fill_bytes(first, FRAME_BYTES, rollout->seed);
+    const struct signs_input input = {
+        .degree = (enum layout_degree)slot->degree,
+        .frame = device.ops->frame(rig->session, index),
+        .window = {slot->window[0], slot->window[1]},
+        .before = before != NULL ? before : first,
+        .before_window = rollout->window[0],
+        .layout = device.ops->layout(rig->session, index),
+    };
+    signs_sum(&input, &sums);
+    EXPECT(sums.bev_change > 0 && sums.camera_change > 0);
+    EXPECT((sums.layout > 0) == (slot->degree == LAYOUT_AGENTS));
+    EXPECT(memcmp(&device.ops->counts(rig->session)[index].sums, &sums, sizeof sums) == 0);
+}
+
 static void expect_reference(const struct rig *rig, uint32_t index, uint32_t tick)
 {
     EXPECT(memcmp(device.ops->frame(rig->session, index), expected[tick], FRAME_BYTES) == 0);
@@ -338,7 +362,9 @@ static void bits_do_not_depend_on_company_slot_or_graph(void)
         load_slot(&rig, &rollout, 2);
         run_tick(&rig);
         expect_reference(&rig, 2, tick);
+        expect_sums(&rig, &rollout, 2, tick > 1 ? expected[tick - 1] : NULL);
         if (tick != 2) {
+            expect_sums(&rig, &others[tick / 2], tick / 2, NULL);
             advance(&others[tick / 2], &slots[tick / 2]);
             EXPECT(memcmp(device.ops->frame(rig.session, tick / 2), expected[tick], FRAME_BYTES) !=
                    0);
