@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(THREADS) k_copy_frames(struct context_slots s,
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (i >= DEVICE_FRAME_BYTES / 16 || !slot->active) {
+    if (i >= DEVICE_FRAME_BYTES / 16 || !slot->active || !slot->deliver) {
         return;
     }
     ((uint4 *)(frames + (size_t)blockIdx.y * DEVICE_FRAME_BYTES))[i] =

@@ -66,7 +66,7 @@ void context_store_memory(const struct context_slots *s, const uint16_t *kv, uin
  * read in the degree `agents` alone, where context_move leaves it (signs.cu). */
 void context_sums(const struct context_slots *s, struct device_counts *counts, void *stream);
 
-/* The frames of the write pages to frames[count][DEVICE_FRAME_BYTES]. */
+/* The frames to be delivered from the write pages to frames[count][DEVICE_FRAME_BYTES]. */
 void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream);
 
 #ifdef __cplusplus

@@ -630,8 +630,6 @@ uint32_t module_plan_tick(struct device_session *session)
     context_copy_frames(&p.slots, p.b->frames, p.stream);
     p.launches += 2;
     plan_memory(&p);
-    cudaMemcpyAsync(session->host_frames, p.b->frames, slots * DEVICE_FRAME_BYTES,
-                    cudaMemcpyDeviceToHost, session->stream);
     cudaMemcpyAsync(session->host_counts, p.b->counts, slots * sizeof *p.b->counts,
                     cudaMemcpyDeviceToHost, session->stream);
     return p.launches;
