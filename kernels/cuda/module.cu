@@ -339,7 +339,7 @@ static cudaError_t queue_frames(struct device_session *session)
 {
     const struct device_slot *slots = session->host_slots;
     cudaError_t error = cudaSuccess;
-    for (uint32_t i = 0; i < session->options.slot_count && error == cudaSuccess;) {
+    for (uint32_t i = 0; i < session->options.slot_count && error == cudaSuccess; i++) {
         uint32_t first = i;
         while (i < session->options.slot_count && slots[i].active && slots[i].deliver) {
             i++;
@@ -351,7 +351,6 @@ static cudaError_t queue_frames(struct device_session *session)
                                     cudaMemcpyDeviceToHost, session->stream);
             session->stats.down_bytes += bytes;
         }
-        i += bytes == 0;
     }
     return error;
 }
