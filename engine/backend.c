@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/model_internal.h"
+#include "engine/signs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ struct backend {
     struct device device;
     struct device_session *session;
     struct page_backing backing;
+    uint8_t *fetched; /* pinned [FRAME_BYTES] */
+    bool *here;       /* by frame of the pool: its bytes are on the host */
 };
 
 /* kernels/device.h repeats these numbers. */
@@ -34,6 +37,7 @@ SAME(MODEL_STEPS_MAX, DEVICE_STEPS_MAX);
 SAME(MODEL_LAYERS_MAX, DEVICE_LAYERS_MAX);
 SAME(LAYOUT_AGENTS, 0);
 SAME(LAYOUT_MAP, 1);
+SAME(LAYOUT_NONE, 2);
 SAME(CAMERA_COUNT, 3);
 
 static bool on_device(const struct backend *backend)
@@ -43,20 +47,23 @@ static bool on_device(const struct backend *backend)
 
 /* ---- moving pages ---- */
 
+/* The pool's page begins with what the caller keeps there; its frame is the last FRAME_BYTES. A
+ * copy of the page lies in front of what is moved here, pinned like that: a frame that nobody asked
+ * for so far goes straight there, and comes back from there. */
 static bool save_page(void *context, uint32_t frame, void *out)
 {
     struct backend *backend = context;
     struct device_text why;
-    return backend->device.ops->page_save(backend->session, frame, out, &why) == DEVICE_OK;
+    uint8_t *bytes = backend->here[frame] ? NULL : (uint8_t *)out - FRAME_BYTES;
+    return backend->device.ops->page_save(backend->session, frame, bytes, out, &why) == DEVICE_OK;
 }
 
-/* The pool's page begins with what the caller keeps there; its frame is the last FRAME_BYTES. The
- * copy in front of `bytes` is used, which is pinned. */
 static bool load_page(void *context, uint32_t frame, const void *page, const void *bytes)
 {
     struct backend *backend = context;
     struct device_text why;
     (void)page;
+    backend->here[frame] = true;
     return backend->device.ops->page_load(backend->session, frame,
                                           (const uint8_t *)bytes - FRAME_BYTES, bytes,
                                           &why) == DEVICE_OK;
@@ -86,7 +93,8 @@ static enum status create_device(struct backend *backend, const struct backend_c
         .load = load_page,
         .wait = wait_for_pages,
     };
-    if (backend->backing.staging == NULL) {
+    backend->fetched = backend->device.ops->host_alloc(FRAME_BYTES);
+    if (backend->backing.staging == NULL || backend->fetched == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "no pinned memory for %d pages of %zu bytes",
                          STAGED_PAGES, config->page_bytes + bytes);
     }
@@ -128,6 +136,10 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
     }
     struct model_device model;
     struct device_text why = {""};
+    backend->here = calloc(frame_count, sizeof *backend->here);
+    if (backend->here == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no memory for %u frames", frame_count);
+    }
     const struct device_options options = {
         .device = backend->device.index,
         .slot_count = backend->batch,
@@ -151,7 +163,9 @@ void backend_destroy(struct backend *backend)
     if (on_device(backend)) {
         backend->device.ops->close(backend->session);
         backend->device.ops->host_free(backend->backing.staging);
+        backend->device.ops->host_free(backend->fetched);
     }
+    free(backend->here);
     workspace_destroy(backend->workspace);
     free(backend->layout);
     free(backend);
@@ -193,6 +207,7 @@ static void fill_record(const struct backend_slot *slot, struct device_slot *rec
         .degree = (uint32_t)input->degree,
         .page_count = input->page_count,
         .write_page = slot->write_frame,
+        .deliver = slot->deliver,
     };
     for (uint32_t i = 0; i < input->page_count; i++) {
         record->page[i] = slot->page_frames[i];
@@ -224,10 +239,30 @@ static enum status tick_device(struct backend *backend, struct backend_slot *slo
     }
     const struct device_counts *counts = ops->counts(backend->session);
     for (uint32_t i = 0; i < count; i++) {
-        memcpy(slots[i].frame, ops->frame(backend->session, i), FRAME_BYTES);
+        if (slots[i].deliver) {
+            memcpy(slots[i].frame, ops->frame(backend->session, i), FRAME_BYTES);
+        }
+        backend->here[slots[i].write_frame] = slots[i].deliver;
         slots[i].counts = (struct nn_counts){counts[i].not_finite, counts[i].saturated};
+        slots[i].sums = counts[i].sums;
     }
     return STATUS_OK;
+}
+
+static void sum_slot(const struct backend *backend, struct backend_slot *slot)
+{
+    const struct forward_input *input = &slot->input;
+    struct signs_input signs = {
+        .degree = input->degree,
+        .frame = slot->frame,
+        .window = input->window,
+        .layout = backend->layout,
+    };
+    if (input->page_count > 0) {
+        signs.before = input->pages[0].frame;
+        signs.before_window = input->pages[0].window;
+    }
+    signs_sum(&signs, &slot->sums);
 }
 
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
@@ -243,8 +278,26 @@ enum status backend_tick(struct backend *backend, struct backend_slot *slots, ui
         slots[i].input.layout_cameras = backend->layout + FRAME_BEV_BYTES;
         forward_tick(backend->model, backend->workspace, &slots[i].input, &output);
         slots[i].counts = output.counts;
+        sum_slot(backend, &slots[i]);
         forward_memory(backend->model, backend->workspace, slots[i].frame, slots[i].memory);
     }
+    return STATUS_OK;
+}
+
+enum status backend_frame(struct backend *backend, uint32_t page_frame, uint8_t *frame,
+                          struct error *error)
+{
+    if (!on_device(backend) || backend->here[page_frame]) {
+        return STATUS_OK;
+    }
+    struct device_text why = {""};
+    int fault =
+        backend->device.ops->page_frame(backend->session, page_frame, backend->fetched, &why);
+    if (fault != DEVICE_OK) {
+        return device_error(error, fault, backend->device.backend, &why);
+    }
+    memcpy(frame, backend->fetched, FRAME_BYTES);
+    backend->here[page_frame] = true;
     return STATUS_OK;
 }
 
@@ -256,6 +309,7 @@ enum status backend_memory(struct backend *backend, uint32_t page_frame, const u
         return STATUS_OK;
     }
     struct device_text why = {""};
+    backend->here[page_frame] = true;
     int fault = backend->device.ops->page_make(backend->session, page_frame, frame, &why);
     return fault == DEVICE_OK ? STATUS_OK
                               : device_error(error, fault, backend->device.backend, &why);

@@ -7,7 +7,9 @@
  * within a tolerance (tests/cuda/test_backend.c).
  *
  * On the CPU a page holds the model's memory of its frame; on a device this part lies there, in
- * the arena's page of the same number as the pool's frame, and `backing` moves it.
+ * the arena's page of the same number as the pool's frame, and `backing` moves it. A device's
+ * frames come to the host when somebody wants to see them: with the tick, or when backend_frame
+ * asks.
  */
 #ifndef SWERVE_ENGINE_BACKEND_H
 #define SWERVE_ENGINE_BACKEND_H
@@ -15,6 +17,7 @@
 #include "engine/device.h"
 #include "engine/forward.h"
 #include "engine/pages.h"
+#include "kernels/sums.h"
 
 struct backend;
 
@@ -47,15 +50,22 @@ struct backend_slot {
     struct forward_input input; /* all but the layouts; pages[].memory NULL on a device */
     uint32_t page_frames[NN_PAGES_MAX];
     uint32_t write_frame;    /* of the page that is being written */
-    uint8_t *frame;          /* out: [FRAME_BYTES] */
+    bool deliver;            /* the frame is wanted now; the CPU's always is */
+    uint8_t *frame;          /* out: [FRAME_BYTES], where it is delivered */
     void *memory;            /* out: what forward_memory fills; NULL on a device */
     struct nn_counts counts; /* out */
+    struct frame_sums sums;  /* out: of the frame, the newest page and the layout (signs.h) */
 };
 
 /* Frames and their memory of `count` slots, at most a batch. STATUS_DEVICE: the device failed, and
  * everything on it is lost. */
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,
                          struct error *error);
+
+/* The frame of a page of the pool, where it was not delivered, into its place there. STATUS_DEVICE
+ * as above. */
+enum status backend_frame(struct backend *backend, uint32_t page_frame, uint8_t *frame,
+                          struct error *error);
 
 /* The model's memory of a frame that was not generated. */
 enum status backend_memory(struct backend *backend, uint32_t page_frame, const uint8_t *frame,

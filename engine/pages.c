@@ -469,6 +469,13 @@ const void *page_read(const struct page_pool *pool, uint32_t page)
     return frame_at(pool, record->frame);
 }
 
+void *page_complete(struct page_pool *pool, uint32_t page)
+{
+    const struct page *record = existing(pool, page);
+    CHECK(record->state == PAGE_MEMORY && record->hot > 0);
+    return frame_at(pool, record->frame);
+}
+
 uint32_t page_frame(const struct page_pool *pool, uint32_t page)
 {
     const struct page *record = existing(pool, page);

@@ -2,7 +2,8 @@
  * Page pool: the memory of learned rollouts. A *page* is one committed frame with all that later
  * ticks need of it (its layout is the world's business); a *page table* is a rollout's memory, its
  * newest pages first. A page is written by its one owner, committed, and immutable from then on,
- * so tables share pages and a fork copies a table and counts references.
+ * so tables share pages and a fork copies a table and counts references. (Bytes of it that lie with
+ * the backing alone may be brought later, before anybody reads them.)
  *
  * References are *hot* (tables of slots) or *cold* (tables of parked rollouts). Hot pages lie in
  * the pool's memory, which is sized at creation for all of them. Cold pages stay there while there
@@ -38,6 +39,7 @@ struct page_backing {
     size_t bytes;     /* per page, a multiple of PAGE_ALIGN */
     void *staging;    /* buffers of [page_bytes, rounded up, + bytes], aligned; borrowed */
     uint32_t buffers; /* 1..PAGE_BUFFERS_MAX */
+    /* The pool's part of the page lies before `out` already; what it lacks may be added there. */
     bool (*save)(void *context, uint32_t frame, void *out);
     /* page: the same page as the pool holds it; it lies before `bytes` too. */
     bool (*load)(void *context, uint32_t frame, const void *page, const void *bytes);
@@ -85,6 +87,8 @@ void *page_write(struct page_pool *pool, uint32_t page);
 void page_commit(struct page_pool *pool, uint32_t page);
 /* The bytes of a committed hot page; valid as long as it stays hot. */
 const void *page_read(const struct page_pool *pool, uint32_t page);
+/* The same, to bring what of it has been with the backing alone so far. */
+void *page_complete(struct page_pool *pool, uint32_t page);
 /* The frame of a page in memory, of the pool and of the backing. */
 uint32_t page_frame(const struct page_pool *pool, uint32_t page);
 /* Names a page for ever, also after its number was given to another one. Never 0. */

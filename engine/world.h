@@ -125,7 +125,9 @@ struct world_ops {
      * finite nonsense to the vehicle's limits. Inactive slots keep their bits. */
     void (*step)(struct world *world, const struct action *actions, const uint8_t *active);
 
-    /* Draws what the sensors see now. Pure: state is not changed, any number of calls agree. */
+    /* Draws what the sensors see now. Pure: state is not changed, any number of calls agree. (Where
+     * a device that holds the picture fails in it, the rollouts are lost as in a step that fails:
+     * nothing is seen, and signs say so.) */
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
 

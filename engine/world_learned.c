@@ -15,6 +15,9 @@
  * A rollout whose pages could not be brought back from the spill is *lost*: it goes on without a
  * picture, and its signs count every latent as not finite, so that no health check can miss it.
  * When a device fails, every rollout of the world is lost, and no other can begin in it.
+ *
+ * A device keeps the frames that nobody looks at. Whether somebody will look at the next one is
+ * guessed from whether somebody looked at the last; a wrong guess costs a copy, too many or late.
  */
 #include "base/check.h"
 #include "base/sha256.h"
@@ -45,6 +48,7 @@ struct page_header {
 struct learned_slot {
     struct drive drive; /* its agents are the scene in `agents` alone */
     bool lost;
+    bool watched; /* somebody looked at the newest frame */
     struct anchor anchor;
     struct page_table pages; /* newest first */
     struct world_signs signs;
@@ -64,7 +68,6 @@ struct learned_step {
     struct learned_slot *slot;
     struct ego_state before;
     uint32_t page;
-    const uint8_t *layout; /* [FRAME_BYTES] */
     float cond[COND_COUNT];
     struct backend_slot *tick; /* in batch */
 };
@@ -130,6 +133,7 @@ static const struct page_header *newest_page(const struct learned_world *self,
 
 static void push(struct learned_world *self, struct learned_slot *slot, uint32_t page)
 {
+    slot->watched = false;
     page_table_push(self->pool, &slot->pages, page, model_config(self->model)->window);
 }
 
@@ -154,6 +158,7 @@ static void begin(struct learned_world *self, struct learned_step *step)
                   .cond = step->cond,
                   .page_count = slot->pages.count},
         .write_frame = page_frame(self->pool, step->page),
+        .deliver = slot->watched || self->degree != LAYOUT_AGENTS, /* or agents are sought in it */
         .frame = frame,
         .memory = frame + FRAME_BYTES,
     };
@@ -181,25 +186,14 @@ static void draw(void *context, uint32_t first, uint32_t end)
                        layout + FRAME_BEV_BYTES);
         layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
                           window, self->degree, step->cond);
-        step->layout = layout;
     }
 }
 
-/* Everything that is told of the tick; the new page stands before those that it came from. */
+/* Everything that is told of the tick. */
 static void measure(const struct learned_world *self, const struct learned_step *step,
                     const struct extract_signs *extracted)
 {
     struct learned_slot *slot = step->slot;
-    const struct page_header *page = page_read(self->pool, step->page);
-    const struct page_header *past = newest_page(self, slot);
-    const struct signs_input input = {
-        .degree = self->degree,
-        .frame = frame_of(page),
-        .window = page->window,
-        .before = frame_of(past),
-        .before_window = past->window,
-        .layout = step->layout,
-    };
     struct world_signs *signs = &slot->signs;
     double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
     double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
@@ -209,7 +203,7 @@ static void measure(const struct learned_world *self, const struct learned_step 
     signs->ego_step_m = sqrt(dx * dx + dy * dy);
     signs->jump_m = extracted->jump_m;
     signs->lost_agents += extracted->vanished;
-    signs_measure(&input, signs);
+    signs_conclude(&step->tick->sums, self->degree, signs);
 }
 
 static void finish(struct learned_world *self, const struct learned_step *step)
@@ -235,17 +229,22 @@ static void lose(struct learned_slot *slot)
 }
 
 /* The device failed: what every slot remembers lay on it. */
+static void lose_all(const struct learned_world *self)
+{
+    for (uint32_t i = 0; i < self->base.slot_count; i++) {
+        if (self->slots[i].drive.stage != NULL) {
+            lose(&self->slots[i]);
+        }
+    }
+}
+
 static void fail_batch(struct learned_world *self, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         page_release(self->pool, self->steps[i].page);
         self->steps[i].slot->signs.tick = self->steps[i].slot->drive.scene.tick;
     }
-    for (uint32_t i = 0; i < self->base.slot_count; i++) {
-        if (self->slots[i].drive.stage != NULL) {
-            lose(&self->slots[i]);
-        }
-    }
+    lose_all(self);
 }
 
 /* Steps active slots from `first` on, as many as the backend takes at once; returns the first slot
@@ -528,6 +527,23 @@ static void slot_release(struct world *world, uint32_t index)
 
 /* ---- looking ---- */
 
+/* The slot's newest frame, brought to the host if it must be; NULL: it is lost. Looking does not
+ * change what a rollout is, but where its frame lies, and it finds out whether the device lives. */
+static const struct page_header *look(struct learned_world *self, struct learned_slot *slot)
+{
+    if (slot->lost) {
+        return NULL;
+    }
+    slot->watched = true;
+    struct page_header *page = page_complete(self->pool, slot->pages.page[0]);
+    if (backend_frame(self->backend, page_frame(self->pool, slot->pages.page[0]),
+                      (uint8_t *)(page + 1), &self->fault) != STATUS_OK) {
+        lose_all(self);
+        return NULL;
+    }
+    return page;
+}
+
 /* What a lost rollout shows: nothing was seen. */
 static void observe_nothing(const struct observation_buffers *buffers)
 {
@@ -545,13 +561,13 @@ static void observe_nothing(const struct observation_buffers *buffers)
 static void slot_observe(const struct world *world, uint32_t index,
                          const struct observation_buffers *buffers)
 {
-    const struct learned_world *self = self_of(world);
+    struct learned_world *self = (struct learned_world *)world;
     const struct learned_slot *slot = occupied(world, index);
-    if (slot->lost) {
+    const struct page_header *page = look(self, occupied(world, index));
+    if (page == NULL) {
         observe_nothing(buffers);
         return;
     }
-    const struct page_header *page = newest_page(self, slot);
     const uint8_t *cameras = frame_of(page) + FRAME_BEV_BYTES;
     if (buffers->bev != NULL) {
         layout_observe_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, page->window,
@@ -614,6 +630,7 @@ static void copy_slot(struct learned_slot *to, const struct learned_slot *from)
     memset(to, 0, sizeof *to);
     drive_copy(&to->drive, &from->drive);
     to->lost = from->lost;
+    to->watched = from->watched;
     to->anchor = from->anchor;
     to->signs = from->signs;
     memcpy(to->tracks, from->tracks, from->drive.scene.agent_count * sizeof from->tracks[0]);

@@ -5,9 +5,10 @@
  *
  * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
  * frame pages on one device. A tick advances all active slots at once: the caller fills the slots'
- * records and layouts in pinned host memory, starts the tick, and finds frames and counts there
- * when it has finished. What varies from tick to tick is in those records alone, so that a tick is
- * the same list of launches every time: it is captured as a graph once and replayed.
+ * records and layouts in pinned host memory, starts the tick, and finds counts there when it has
+ * finished, and the frames that it asked for. What varies from tick to tick is in those records
+ * alone, so that a tick is the same list of launches every time: it is captured as a graph once and
+ * replayed. Frames that nobody asked for stay in their pages, from where page_frame brings them.
  *
  * Pages are numbers below page_count; the caller decides which slot writes which and which table
  * names which, so a fork costs nothing here. A page holds the frame's bytes and the model's memory
@@ -21,11 +22,13 @@
 #ifndef SWERVE_KERNELS_DEVICE_H
 #define SWERVE_KERNELS_DEVICE_H
 
+#include "kernels/sums.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 2, /* raised with every change of this file */
+    DEVICE_ABI = 3, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -105,15 +108,15 @@ struct device_slot {
     uint32_t page[DEVICE_PAGES_MAX]; /* newest first */
     int32_t page_window[DEVICE_PAGES_MAX][2];
     uint32_t write_page; /* where the frame and its memory go; no slot's page[] may name it */
+    uint32_t deliver;    /* 1: the frame comes to the host with the counts */
     float cond[DEVICE_COND];
 };
 
-/* Measured on the frame while it was written. */
+/* Measured on the frame that was written. */
 struct device_counts {
-    uint32_t not_finite; /* values that were NaN or infinite; 128 was written */
-    uint32_t saturated;  /* |x| > 1.5 */
-    uint64_t change;     /* of the cameras: sum of |byte - byte of the newest page| */
-    uint64_t mass;       /* sum of the BEV's occupancy bytes, sub-cells 0..3 */
+    uint32_t not_finite;    /* values that were NaN or infinite; 128 was written */
+    uint32_t saturated;     /* |x| > 1.5 */
+    struct frame_sums sums; /* beside the newest page and the layout as it was drawn */
 };
 
 /* What running cost so far. */
@@ -160,8 +163,8 @@ struct device_scale {
 struct device_session;
 
 struct device_ops {
-    uint32_t abi;   /* DEVICE_ABI */
-    uint32_t bytes; /* sizeof of device_ops, device_model, device_options and device_slot summed */
+    uint32_t abi;     /* DEVICE_ABI */
+    uint32_t bytes;   /* device_abi_bytes() */
     const char *name; /* of the backend: "cuda", "emulated" */
 
     /* How many devices there are; 0 with the reason in `why`. */
@@ -175,11 +178,12 @@ struct device_ops {
     /* Pinned host memory of the session, valid until close. */
     struct device_slot *(*slots)(struct device_session *session);      /* [slot_count] */
     uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* to be filled */
+    /* Of the last tick that delivered the slot's. */
     const uint8_t *(*frame)(const struct device_session *session, uint32_t slot);
     const struct device_counts *(*counts)(const struct device_session *session);
 
-    /* One tick of all active slots: frames and their memory into their write_pages, frames and
-     * counts to the host. */
+    /* One tick of all active slots: frames and their memory into their write_pages, counts and the
+     * frames to be delivered to the host. */
     int (*tick_start)(struct device_session *session, struct device_text *why);
     int (*tick_finish)(struct device_session *session, struct device_text *why);
 
@@ -187,16 +191,21 @@ struct device_ops {
     int (*page_make)(struct device_session *session, uint32_t page, const uint8_t *frame,
                      struct device_text *why);
 
+    /* The frame of a page to the host: frame[DEVICE_FRAME_BYTES], from host_alloc, is filled when
+     * it returns. Not during a tick. */
+    int (*page_frame)(struct device_session *session, uint32_t page, uint8_t *frame,
+                      struct device_text *why);
+
     /* Pinned memory for what follows; NULL when there is none left. host_free accepts NULL. */
     void *(*host_alloc)(size_t bytes);
     void (*host_free)(void *memory);
 
-    /* K/V of a page [memory_bytes] to the host or, with its frame, back, on a stream of their own
-     * beside a running tick that does not use the page. Both return at once; the buffers may be
-     * used again after page_wait. Later calls see them done: ticks and page_make may write the page
-     * that is being saved and read the one that is being loaded. */
+    /* K/V of a page [memory_bytes] to the host, with its frame where `frame` is not NULL, or both
+     * back, on a stream of their own beside a running tick that does not use the page. Both return
+     * at once; the buffers may be used again after page_wait. Later calls see them done: ticks and
+     * page_make may write the page that is being saved and read the one that is being loaded. */
     size_t (*memory_bytes)(const struct device_session *session);
-    int (*page_save)(struct device_session *session, uint32_t page, void *memory,
+    int (*page_save)(struct device_session *session, uint32_t page, uint8_t *frame, void *memory,
                      struct device_text *why);
     int (*page_load)(struct device_session *session, uint32_t page, const uint8_t *frame,
                      const void *memory, struct device_text *why);
@@ -220,7 +229,8 @@ typedef const struct device_ops *(*device_ops_get)(void);
 static inline uint32_t device_abi_bytes(void)
 {
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
-                      sizeof(struct device_options) + sizeof(struct device_slot));
+                      sizeof(struct device_options) + sizeof(struct device_slot) +
+                      sizeof(struct device_counts));
 }
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Between bytes and numbers: latents to a frame's bytes with everything that is measured on the
- * way, bytes and latents to what the network reads, patches of maps, pages to and from a staging
+ * Between bytes and numbers: latents to a frame's bytes with a count of what does not fit
+ * them, bytes and latents to what the network reads, patches of maps, pages to and from a staging
  * buffer, sums of a frame under masks. All sums are of integers, so their order does not matter;
  * everything else moves or rounds single numbers. Results have the bits of kernels/ref.
  */
@@ -45,11 +45,7 @@ GPU_FN uint32_t block_sum(uint32_t x, uint32_t *room)
 
 /* ---- latents to bytes ---- */
 
-struct tally {
-    uint32_t not_finite, saturated, delta, mass;
-};
-
-GPU_FN uint32_t quantise_one(float x, struct tally *t)
+GPU_FN uint32_t quantise_one(float x, struct gpu_health *t)
 {
     float magnitude = fabsf(x);
     if (!(magnitude <= 3.402823466e+38f)) {
@@ -63,17 +59,6 @@ GPU_FN uint32_t quantise_one(float x, struct tally *t)
     return (uint32_t)(byte > 255 ? 255 : byte);
 }
 
-/* What one byte of a frame adds to the sums. */
-GPU_FN void tally_byte(const struct gpu_quantise &q, struct tally *t, size_t at, uint32_t byte,
-                       const uint8_t *before)
-{
-    if (before != NULL) {
-        uint32_t old = before[at];
-        t->delta += byte > old ? byte - old : old - byte;
-    }
-    t->mass += at % q.channels - q.mass_first < q.mass_count ? byte : 0;
-}
-
 __global__ void __launch_bounds__(CODEC_THREADS) quantise_kernel(struct gpu_quantise q)
 {
     SHARED(uint32_t[CODEC_WARPS], room);
@@ -83,11 +68,7 @@ __global__ void __launch_bounds__(CODEC_THREADS) quantise_kernel(struct gpu_quan
     }
     const float *x = q.x + slot * q.count;
     uint8_t *out = q.arena + (size_t)q.page[slot] * q.page_bytes + q.offset;
-    const uint8_t *before = NULL;
-    if (q.previous != NULL && q.previous[slot] >= 0) {
-        before = q.arena + (size_t)q.previous[slot] * q.page_bytes + q.offset;
-    }
-    struct tally t = {0, 0, 0, 0};
+    struct gpu_health t = {0, 0};
     for (int round = 0; round < QUANTISE_ROUNDS; round++) {
         size_t at =
             (((size_t)blockIdx.x * QUANTISE_ROUNDS + round) * CODEC_THREADS + threadIdx.x) * 4;
@@ -97,29 +78,21 @@ __global__ void __launch_bounds__(CODEC_THREADS) quantise_kernel(struct gpu_quan
             uint32_t word = 0;
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                uint32_t byte = quantise_one(values[i], &t);
-                tally_byte(q, &t, at + i, byte, before);
-                word |= byte << 8 * i;
+                word |= quantise_one(values[i], &t) << 8 * i;
             }
             *(uint32_t *)(out + at) = word;
             continue;
         }
         for (; at < q.count; at++) {
-            uint32_t byte = quantise_one(x[at], &t);
-            tally_byte(q, &t, at, byte, before);
-            out[at] = (uint8_t)byte;
+            out[at] = (uint8_t)quantise_one(x[at], &t);
         }
     }
     uint32_t not_finite = block_sum(t.not_finite, room);
     uint32_t saturated = block_sum(t.saturated, room);
-    uint32_t delta = block_sum(t.delta, room);
-    uint32_t mass = block_sum(t.mass, room);
     if (threadIdx.x == 0) {
-        struct gpu_health *h = &q.health[slot];
+        struct gpu_health *h = (struct gpu_health *)((uint8_t *)q.health + slot * q.health_stride);
         atomicAdd(&h->not_finite, not_finite);
         atomicAdd(&h->saturated, saturated);
-        atomicAdd((unsigned long long *)&h->delta, (unsigned long long)delta);
-        atomicAdd((unsigned long long *)&h->mass, (unsigned long long)mass);
     }
 }
 

@@ -38,7 +38,6 @@ __global__ void __launch_bounds__(THREADS) k_unpack(struct context_slots s)
     s.keys[i] = slot->active ? slot->seed : 0;
     s.ticks[i] = slot->active ? slot->tick : 0;
     s.write[i] = slot->active ? (int32_t)slot->write_page : -1;
-    s.previous[i] = slot->active && slot->page_count > 0 ? (int32_t)slot->page[0] : -1;
     for (uint32_t page = 0; page < s.window; page++) {
         bool there = slot->active && page < slot->page_count;
         s.table[(size_t)i * s.window + page] = there ? (int32_t)slot->page[page] : -1;
@@ -322,7 +321,7 @@ __global__ void __launch_bounds__(THREADS) k_copy_frames(struct context_slots s,
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (i >= DEVICE_FRAME_BYTES / 16 || !slot->active) {
+    if (i >= DEVICE_FRAME_BYTES / 16 || !slot->active || !slot->deliver) {
         return;
     }
     ((uint4 *)(frames + (size_t)blockIdx.y * DEVICE_FRAME_BYTES))[i] =

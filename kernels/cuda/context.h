@@ -20,12 +20,11 @@ struct context_slots {
     const struct device_slot *slots; /* [count] */
     uint32_t count, window;          /* pages that a slot may name */
     /* What kernels that know nothing of slots want to read, filled by context_unpack. */
-    uint32_t *active;  /* [count] */
-    int32_t *table;    /* [count][window]: pages, newest first, -1: none */
-    uint64_t *keys;    /* [count] of the noise */
-    uint32_t *ticks;   /* [count] */
-    int32_t *write;    /* [count]: the page that is written */
-    int32_t *previous; /* [count]: the newest page, -1: none */
+    uint32_t *active; /* [count] */
+    int32_t *table;   /* [count][window]: pages, newest first, -1: none */
+    uint64_t *keys;   /* [count] of the noise */
+    uint32_t *ticks;  /* [count] */
+    int32_t *write;   /* [count]: the page that is written */
     uint8_t *arena;
     size_t page_bytes;
     uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
@@ -63,7 +62,11 @@ void context_spread(const struct context_slots *s, const float *values, uint32_t
 void context_store_memory(const struct context_slots *s, const uint16_t *kv, uint32_t layers,
                           uint32_t width, void *stream);
 
-/* The frames of the write pages to frames[count][DEVICE_FRAME_BYTES]. */
+/* The sums of the frames in the write pages, added to what counts[count] have. The layouts' BEV is
+ * read in the degree `agents` alone, where context_move leaves it (signs.cu). */
+void context_sums(const struct context_slots *s, struct device_counts *counts, void *stream);
+
+/* The frames to be delivered from the write pages to frames[count][DEVICE_FRAME_BYTES]. */
 void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream);
 
 #ifdef __cplusplus

@@ -134,14 +134,12 @@ void gpu_conv_launch(const struct gpu_conv *conv, void *stream);
 
 enum { GPU_PATCH = 8 }; /* positions per side */
 
-/* Of a slot's frame, added to what is there. */
+/* Of a slot's frame, added to what is there: struct nn_counts. */
 struct gpu_health {
-    uint32_t not_finite, saturated; /* struct nn_counts */
-    uint64_t delta;                 /* sum of |byte - byte of the previous frame| */
-    uint64_t mass;                  /* sum of the bytes of some channels: occupancy */
+    uint32_t not_finite, saturated;
 };
 
-/* x to the bytes of a part of each slot's page (kernels/nn.h `quantise`), and what they show.
+/* x to the bytes of a part of each slot's page (kernels/nn.h `quantise`), and what went wrong.
  * Frames lie in pages of one arena; the part begins `offset` bytes into its page, a multiple of 4.
  */
 struct gpu_quantise {
@@ -150,10 +148,8 @@ struct gpu_quantise {
     uint8_t *arena;
     size_t page_bytes, offset; /* multiples of 4 */
     const int32_t *page;       /* [slots], to be written */
-    const int32_t *previous;   /* [slots], -1: none; or NULL */
-    uint32_t channels;         /* of a position */
-    uint32_t mass_first, mass_count;
-    struct gpu_health *health; /* [slots] */
+    struct gpu_health *health; /* the first slot's */
+    size_t health_stride;      /* bytes from a slot's to the next one's */
     const uint32_t *active;    /* [slots] or NULL: all; so below */
 };
 void gpu_quantise_launch(const struct gpu_quantise *quantise, void *stream);

@@ -333,6 +333,28 @@ static int check_slots(const struct device_session *session, struct device_text 
     return DEVICE_OK;
 }
 
+/* Frames to be delivered, behind the tick. What lies together comes in one copy; with all slots
+ * looked at, or none, the tick costs the host the same call or none. */
+static cudaError_t queue_frames(struct device_session *session)
+{
+    const struct device_slot *slots = session->host_slots;
+    cudaError_t error = cudaSuccess;
+    for (uint32_t i = 0; i < session->options.slot_count && error == cudaSuccess; i++) {
+        uint32_t first = i;
+        while (i < session->options.slot_count && slots[i].active && slots[i].deliver) {
+            i++;
+        }
+        size_t bytes = (size_t)(i - first) * DEVICE_FRAME_BYTES;
+        if (bytes > 0) {
+            size_t at = (size_t)first * DEVICE_FRAME_BYTES;
+            error = cudaMemcpyAsync(session->host_frames + at, session->buffers.frames + at, bytes,
+                                    cudaMemcpyDeviceToHost, session->stream);
+            session->stats.down_bytes += bytes;
+        }
+    }
+    return error;
+}
+
 static int tick_start(struct device_session *session, struct device_text *why)
 {
     if (session->lost || session->running) {
@@ -354,12 +376,15 @@ static int tick_start(struct device_session *session, struct device_text *why)
         session->stats.launches += module_plan_tick(session);
         error = cudaGetLastError();
     }
+    if (error == cudaSuccess) {
+        error = queue_frames(session);
+    }
     session->running = true;
     session->stats.ticks++;
     session->stats.host_ns += now_ns() - start_ns;
     uint64_t slots = session->options.slot_count;
     session->stats.up_bytes += slots * (sizeof(struct device_slot) + DEVICE_FRAME_BYTES);
-    session->stats.down_bytes += slots * (sizeof(struct device_counts) + DEVICE_FRAME_BYTES);
+    session->stats.down_bytes += slots * sizeof(struct device_counts);
     return check(session, error, "starting a tick", why);
 }
 
@@ -412,6 +437,27 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
     return check(session, error, "making a page", why);
 }
 
+static int page_frame(struct device_session *session, uint32_t page, uint8_t *frame,
+                      struct device_text *why)
+{
+    if (session->lost || session->running || page >= session->options.page_count) {
+        return refuse(why, "no such page, or a tick is under way");
+    }
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = follow_copies(session);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(frame, page_at(session, page), DEVICE_FRAME_BYTES,
+                                cudaMemcpyDeviceToHost, session->stream);
+    }
+    if (error == cudaSuccess) {
+        error = cudaStreamSynchronize(session->stream);
+    }
+    session->stats.down_bytes += DEVICE_FRAME_BYTES;
+    return check(session, error, "copying a frame", why);
+}
+
 static void *host_alloc(size_t bytes)
 {
     void *memory = NULL;
@@ -435,14 +481,18 @@ static cudaError_t record_copies(struct device_session *session)
 }
 
 /* A page that a finished tick wrote needs no event: tick_finish has waited for it. */
-static int page_save(struct device_session *session, uint32_t page, void *memory,
+static int page_save(struct device_session *session, uint32_t page, uint8_t *frame, void *memory,
                      struct device_text *why)
 {
     if (session->lost || page >= session->options.page_count) {
         return refuse(why, "no such page");
     }
-    session->stats.down_bytes += memory_bytes(session);
+    session->stats.down_bytes += memory_bytes(session) + (frame != NULL ? DEVICE_FRAME_BYTES : 0);
     cudaError_t error = enter(session);
+    if (error == cudaSuccess && frame != NULL) {
+        error = cudaMemcpyAsync(frame, page_at(session, page), DEVICE_FRAME_BYTES,
+                                cudaMemcpyDeviceToHost, session->copies);
+    }
     if (error == cudaSuccess) {
         error = cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
                                 memory_bytes(session), cudaMemcpyDeviceToHost, session->copies);
@@ -490,7 +540,7 @@ static void stats_of(const struct device_session *session, struct device_stats *
 static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
-        sizeof(struct device_slot),
+        sizeof(struct device_slot) + sizeof(struct device_counts),
 #ifdef __CUDACC__
     "cuda",
 #else
@@ -507,6 +557,7 @@ static const struct device_ops module_ops = {
     tick_start,
     tick_finish,
     page_make,
+    page_frame,
     host_alloc,
     host_free,
     memory_bytes,

@@ -78,7 +78,8 @@ struct module_buffers {
     struct context_slots maker; /* of page_make: one slot */
     struct device_slot *slot_records, *maker_record;
     struct device_counts *counts;
-    uint8_t *layouts, *frames;
+    uint8_t *layouts;
+    uint8_t *frames; /* to be delivered */
     struct module_images part[SHAPE_PARTS];
     uint16_t *cond, *hidden, *e;
     float *mod;   /* [steps][mod.n] */

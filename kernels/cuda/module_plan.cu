@@ -66,7 +66,6 @@ static void carve_slots(struct carver *c, uint32_t window, struct device_slot **
     out->keys = (uint64_t *)carve(c, 1, sizeof(uint64_t));
     out->ticks = (uint32_t *)carve(c, 1, sizeof(uint32_t));
     out->write = (int32_t *)carve(c, 1, sizeof(int32_t));
-    out->previous = (int32_t *)carve(c, 1, sizeof(int32_t));
 }
 
 size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
@@ -473,7 +472,7 @@ static void plan_unembed(struct plan *p, uint32_t step)
     }
 }
 
-/* x to the bytes of the pages that are written, and what they show. */
+/* x to the bytes of the pages that are written. */
 static void run_quantise(struct plan *p, int part)
 {
     const struct shape_part *shape = &p->w->part[part].shape;
@@ -485,17 +484,17 @@ static void run_quantise(struct plan *p, int part)
     q.page_bytes = p->slots.page_bytes;
     q.offset = shape->first_element;
     q.page = p->slots.write;
-    q.previous = part == 1 ? p->slots.previous : NULL; /* the BEV's window moves */
-    q.channels = shape->channels;
-    q.mass_count = part == 0 ? 4 : 0;
     q.health = (struct gpu_health *)p->b->counts;
+    q.health_stride = sizeof *p->b->counts;
     q.active = p->slots.active;
     gpu_quantise_launch(&q, p->stream);
     p->launches++;
 }
 
-static_assert(sizeof(struct gpu_health) == sizeof(struct device_counts) &&
-                  offsetof(struct gpu_health, mass) == offsetof(struct device_counts, mass),
+static_assert(offsetof(struct device_counts, not_finite) == 0 &&
+                  offsetof(struct device_counts, saturated) ==
+                      offsetof(struct gpu_health, saturated) &&
+                  offsetof(struct device_counts, sums) == sizeof(struct gpu_health),
               "the kernel fills what the caller reads");
 
 /* g, o, and the sampler's step on what it gave; the last step ends in bytes. */
@@ -627,11 +626,10 @@ uint32_t module_plan_tick(struct device_session *session)
     for (uint32_t step = 0; step < p.w->steps; step++) {
         plan_step(&p, step);
     }
+    context_sums(&p.slots, p.b->counts, p.stream);
     context_copy_frames(&p.slots, p.b->frames, p.stream);
-    p.launches++;
+    p.launches += 2;
     plan_memory(&p);
-    cudaMemcpyAsync(session->host_frames, p.b->frames, slots * DEVICE_FRAME_BYTES,
-                    cudaMemcpyDeviceToHost, session->stream);
     cudaMemcpyAsync(session->host_counts, p.b->counts, slots * sizeof *p.b->counts,
                     cudaMemcpyDeviceToHost, session->stream);
     return p.launches;

@@ -268,8 +268,8 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
     return session;
 }
 
-/* Every slot gets a full memory of its own pages and made-up inputs. */
-static void fill_slots(struct device_session *session, uint32_t slots, uint32_t tick)
+/* Every slot gets a full memory of its own pages and made-up inputs; frames come down or not. */
+static void fill_slots(struct device_session *session, uint32_t slots, uint32_t tick, bool deliver)
 {
     uint32_t window = model->config.window;
     struct device_slot *records = device.ops->slots(session);
@@ -283,6 +283,7 @@ static void fill_slots(struct device_session *session, uint32_t slots, uint32_t 
             .window = {-3, -6},
             .page_count = window,
             .write_page = i * (window + 1) + tick % (window + 1),
+            .deliver = deliver,
         };
         for (uint32_t p = 0; p < window; p++) {
             slot->page[p] = i * (window + 1) + (tick + window - p) % (window + 1);
@@ -321,6 +322,25 @@ static void run_tick(struct device_session *session)
     must(device.ops->tick_finish(session, &why), &why);
 }
 
+/* Ticks whose frames nobody looks at: only counts come down. */
+static void measure_unseen(struct device_session *session, uint32_t slots, uint32_t ticks)
+{
+    char name[64];
+    struct device_stats before;
+    struct device_stats after;
+    device.ops->stats(session, &before);
+    double start = now_s();
+    for (uint32_t t = 0; t < ticks; t++) {
+        fill_slots(session, slots, t, false);
+        run_tick(session);
+    }
+    snprintf(name, sizeof name, "tick, graph, frames unseen, %u slots", slots);
+    figure(name, (now_s() - start) * 1e3 / ticks, "ms");
+    device.ops->stats(session, &after);
+    uint64_t bytes = (after.down_bytes - before.down_bytes) / ((uint64_t)slots * ticks);
+    check("only counts come down unseen", bytes == sizeof(struct device_counts), "");
+}
+
 /* Seconds per tick of all slots; host_s: of tick_start. */
 static double time_ticks(uint32_t slots, bool eager, double *host_s)
 {
@@ -331,13 +351,13 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
     struct device_stats before;
     struct device_stats after;
     fill_inputs(session, slots);
-    fill_slots(session, slots, 0);
+    fill_slots(session, slots, 0, true);
     run_tick(session);
     device.ops->stats(session, &before);
     for (uint32_t r = 0; r < repeats; r++) {
         double start = now_s();
         for (uint32_t t = 0; t < ticks; t++) {
-            fill_slots(session, slots, 1 + r * ticks + t);
+            fill_slots(session, slots, 1 + r * ticks + t, true);
             run_tick(session);
         }
         times[r] = (now_s() - start) / ticks;
@@ -351,6 +371,7 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
         figure(name, (double)(after.weight_bytes + after.workspace_bytes + after.arena_bytes) / 1e9,
                "GB");
         check("one capture", after.captures == 1, "");
+        measure_unseen(session, slots, ticks);
     }
     device.ops->close(session);
     return median(times, repeats);
@@ -396,7 +417,7 @@ static void check_bits(void)
             open_session(slots, i == 1, slots * (model->config.window + 1));
         fill_inputs(session, slots);
         for (uint32_t tick = 0; tick < 3; tick++) {
-            fill_slots(session, slots, tick);
+            fill_slots(session, slots, tick, true);
             run_tick(session);
         }
         if (i == 0) {
@@ -431,7 +452,7 @@ static void measure_spill(void)
     for (uint32_t r = 0; r < repeats; r++) {
         double start = now_s();
         for (uint32_t i = 0; i < pages; i++) {
-            must(device.ops->page_save(session, i, memory + i * bytes, &why), &why);
+            must(device.ops->page_save(session, i, NULL, memory + i * bytes, &why), &why);
         }
         must(device.ops->page_wait(session, &why), &why);
         down[r] = (double)(bytes * pages) / (now_s() - start);

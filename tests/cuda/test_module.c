@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "engine/backend.h"
 #include "engine/model_internal.h"
+#include "engine/signs.h"
 #include "kernels/cpu.h"
 #include "tests/harness.h"
 
@@ -127,6 +128,7 @@ static void load_slot(struct rig *rig, struct rollout *rollout, uint32_t index)
         .degree = (uint32_t)(rollout->seed % LAYOUT_DEGREE_COUNT),
         .page_count = rollout->page_count,
         .write_page = rig->next_page++,
+        .deliver = 1,
     };
     for (uint32_t i = 0; i < rollout->page_count; i++) {
         slot->page[i] = rollout->page[i];
@@ -312,6 +314,29 @@ static void make_reference(void)
     rig_close(&rig);
 }
 
+/* The sums of a slot's tick are those of the frames that there are; `before` NULL: the frame that
+ * the rollout began with. */
+static void expect_sums(const struct rig *rig, const struct rollout *rollout, uint32_t index,
+                        const uint8_t *before)
+{
+    static uint8_t first[FRAME_BYTES];
+    const struct device_slot *slot = &device.ops->slots(rig->session)[index];
+    struct frame_sums sums;
+    fill_bytes(first, FRAME_BYTES, rollout->seed);
+    const struct signs_input input = {
+        .degree = (enum layout_degree)slot->degree,
+        .frame = device.ops->frame(rig->session, index),
+        .window = {slot->window[0], slot->window[1]},
+        .before = before != NULL ? before : first,
+        .before_window = rollout->window[0],
+        .layout = device.ops->layout(rig->session, index),
+    };
+    signs_sum(&input, &sums);
+    EXPECT(sums.bev_change > 0 && sums.camera_change > 0);
+    EXPECT((sums.layout > 0) == (slot->degree == LAYOUT_AGENTS));
+    EXPECT(memcmp(&device.ops->counts(rig->session)[index].sums, &sums, sizeof sums) == 0);
+}
+
 static void expect_reference(const struct rig *rig, uint32_t index, uint32_t tick)
 {
     EXPECT(memcmp(device.ops->frame(rig->session, index), expected[tick], FRAME_BYTES) == 0);
@@ -338,7 +363,9 @@ static void bits_do_not_depend_on_company_slot_or_graph(void)
         load_slot(&rig, &rollout, 2);
         run_tick(&rig);
         expect_reference(&rig, 2, tick);
+        expect_sums(&rig, &rollout, 2, tick > 1 ? expected[tick - 1] : NULL);
         if (tick != 2) {
+            expect_sums(&rig, &others[tick / 2], tick / 2, NULL);
             advance(&others[tick / 2], &slots[tick / 2]);
             EXPECT(memcmp(device.ops->frame(rig.session, tick / 2), expected[tick], FRAME_BYTES) !=
                    0);
@@ -361,7 +388,7 @@ static void spill(struct rig *rig, struct rollout *rollout)
             fill_bytes(frame, FRAME_BYTES, rollout->seed);
             kept = frame;
         }
-        EXPECT_INT(device.ops->page_save(rig->session, rollout->page[i], memory, &why), 0);
+        EXPECT_INT(device.ops->page_save(rig->session, rollout->page[i], NULL, memory, &why), 0);
         EXPECT_INT(device.ops->page_wait(rig->session, &why), 0);
         uint8_t *garbage = calloc(1, FRAME_BYTES);
         EXPECT_INT(device.ops->page_make(rig->session, rollout->page[i], garbage, &why), 0);
@@ -393,6 +420,83 @@ static void bits_survive_spills_and_forks(void)
         advance(&rollout, &device.ops->slots(rig.session)[1]);
         advance(&branch, &device.ops->slots(rig.session)[0]);
     }
+    rig_close(&rig);
+}
+
+/* ---- what comes down ---- */
+
+static uint64_t down_bytes(const struct rig *rig)
+{
+    struct device_stats stats;
+    device.ops->stats(rig->session, &stats);
+    return stats.down_bytes;
+}
+
+static void expect_frame(const struct rig *rig, uint32_t page, uint8_t *pinned,
+                         const uint8_t *frame)
+{
+    struct device_text why = {""};
+    uint64_t before = down_bytes(rig);
+    memset(pinned, 0, FRAME_BYTES);
+    EXPECT_INT(device.ops->page_frame(rig->session, page, pinned, &why), 0);
+    EXPECT(memcmp(pinned, frame, FRAME_BYTES) == 0);
+    EXPECT_INT(down_bytes(rig) - before, FRAME_BYTES);
+}
+
+/* Slots 0 and 2 of three deliver, then none. */
+static void frames_come_down_when_asked_for(void)
+{
+    struct rig rig;
+    struct rollout rollout[SLOTS];
+    struct device_text why = {""};
+    rig_open(&rig, SLOTS, false);
+    size_t bytes = device.ops->memory_bytes(rig.session);
+    uint8_t *pinned = device.ops->host_alloc(FRAME_BYTES + 2 * bytes);
+    EXPECT(pinned != NULL);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        begin(&rig, &rollout[i], i == 1 ? 5 : 6 + i);
+        load_slot(&rig, &rollout[i], i);
+    }
+    struct device_slot *slots = device.ops->slots(rig.session);
+    slots[1].deliver = 0;
+    uint64_t before = down_bytes(&rig);
+    run_tick(&rig);
+    EXPECT_INT(down_bytes(&rig) - before, SLOTS * sizeof(struct device_counts) + 2 * FRAME_BYTES);
+    for (uint32_t i = 0; i < FRAME_BYTES; i++) {
+        EXPECT_INT(device.ops->frame(rig.session, 1)[i], 0); /* as it was */
+    }
+    expect_sums(&rig, &rollout[0], 0, NULL);
+    expect_sums(&rig, &rollout[2], 2, NULL);
+    expect_frame(&rig, slots[0].write_page, pinned, device.ops->frame(rig.session, 0));
+    expect_frame(&rig, slots[1].write_page, pinned, expected[1]);
+
+    /* On its way to the spill it takes its frame along. */
+    before = down_bytes(&rig);
+    memset(pinned, 0, FRAME_BYTES);
+    EXPECT_INT(
+        device.ops->page_save(rig.session, slots[1].write_page, pinned, pinned + FRAME_BYTES, &why),
+        0);
+    EXPECT_INT(device.ops->page_save(rig.session, slots[1].write_page, NULL,
+                                     pinned + FRAME_BYTES + bytes, &why),
+               0);
+    EXPECT_INT(device.ops->page_wait(rig.session, &why), 0);
+    EXPECT_INT(down_bytes(&rig) - before, FRAME_BYTES + 2 * bytes);
+    EXPECT(memcmp(pinned, expected[1], FRAME_BYTES) == 0);
+    EXPECT(memcmp(pinned + FRAME_BYTES, pinned + FRAME_BYTES + bytes, bytes) == 0);
+
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        advance(&rollout[i], &slots[i]);
+        load_slot(&rig, &rollout[i], i);
+        slots[i].deliver = 0;
+    }
+    before = down_bytes(&rig);
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), 0);
+    EXPECT_INT(device.ops->page_frame(rig.session, 0, pinned, &why), DEVICE_FAULT_INPUT);
+    EXPECT_INT(device.ops->tick_finish(rig.session, &why), 0);
+    EXPECT_INT(down_bytes(&rig) - before, SLOTS * sizeof(struct device_counts));
+    expect_frame(&rig, slots[1].write_page, pinned, expected[2]);
+    EXPECT_INT(device.ops->page_frame(rig.session, PAGES, pinned, &why), DEVICE_FAULT_INPUT);
+    device.ops->host_free(pinned);
     rig_close(&rig);
 }
 
@@ -522,6 +626,7 @@ int main(int argc, char **argv)
                          : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
                                     TEST(bits_do_not_depend_on_company_slot_or_graph),
                                     TEST(bits_survive_spills_and_forks),
+                                    TEST(frames_come_down_when_asked_for),
                                     TEST(bad_numbers_are_counted), TEST(bad_requests_are_refused),
                                     TEST(modules_that_cannot_be_used_are_named));
     model_close(model);

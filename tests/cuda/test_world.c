@@ -1,15 +1,18 @@
 /*
  * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
- * forks and spills, and says so when the device fails.
+ * forks and spills, tells the signs of its frames, brings down what somebody looks at and nothing
+ * else, and says so when the device fails.
  * Method: the emulated module (argv[1]) with a small random model. The same rollout on both
- * backends, then in several ways on the device: everything it shows must have one digest. A table
- * of device functions whose ticks fail stands for a broken device.
+ * backends, then in several ways on the device: everything it shows must have one digest. Tables
+ * of device functions stand between world and module: one looks at every frame in its page, those
+ * of another fail.
  */
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/sha256.h"
 #include "engine/device.h"
 #include "engine/model.h"
+#include "engine/signs.h"
 #include "engine/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
@@ -222,6 +225,8 @@ static void both_backends_see_the_same(void)
 
 /* ---- bits ---- */
 
+static struct view reference_views[TICKS + 1];
+
 static const char *reference(void)
 {
     static char hex[SHA256_HEX_BYTES];
@@ -234,11 +239,25 @@ static const char *reference(void)
         for (uint32_t tick = 0; tick < TICKS; tick++) {
             step(world, 1, seeds);
             record(world, 0);
+            look(world, 0, &reference_views[tick + 1]);
         }
         digest(hex);
         ops->close(world);
     }
     return hex;
+}
+
+/* The rollout of reference() after a number of ticks, seen now. */
+static void expect_view(const struct world *world, uint32_t slot, uint32_t tick)
+{
+    static struct view view;
+    const struct view *expected = &reference_views[tick];
+    look(world, slot, &view);
+    EXPECT_INT(view.signs.tick, tick);
+    EXPECT(memcmp(view.pictures, expected->pictures, sizeof view.pictures) == 0);
+    EXPECT(memcmp(&view.ego, &expected->ego, sizeof view.ego) == 0);
+    EXPECT(view.signs.camera_change == expected->signs.camera_change);
+    EXPECT(view.signs.layout_iou == expected->signs.layout_iou);
 }
 
 /* Slot 2 of 3; neighbours stand still, go, and are replaced. */
@@ -266,12 +285,14 @@ static void company_changes_nothing(void)
 }
 
 /* Parked while others need all of the memory, so that its pages leave the device; restored, forked,
- * and the branch goes on. */
-static void spills_and_forks_change_nothing(void)
+ * and the branch goes on. `watched`: somebody looks at every tick, else after the fork alone and at
+ * the end: then pages leave whose frames nobody has seen. */
+static void spill_and_fork(bool watched)
 {
-    static struct spill_store store;
+    struct spill_store store = {0};
     const struct spill_ops spill = {&store, store_write, store_read, store_drop};
     char hex[SHA256_HEX_BYTES];
+    const char *expected = reference();
     struct world_cost cost;
     uint64_t seeds[SLOTS_MAX] = {KEY, 91};
     struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
@@ -283,10 +304,14 @@ static void spills_and_forks_change_nothing(void)
     EXPECT(state != NULL);
     sha256_init(&hash);
     reset(world, 0, KEY);
-    record(world, 0);
+    if (watched) {
+        record(world, 0);
+    }
     for (uint32_t tick = 0; tick < FORK_TICK; tick++) {
         step(world, 1, seeds);
-        record(world, 0);
+        if (watched) {
+            record(world, 0);
+        }
     }
     ops->slot_save(world, 0, state);
     ops->slot_release(world, 0);
@@ -305,14 +330,202 @@ static void spills_and_forks_change_nothing(void)
     EXPECT_INT(store.reads, store.writes);
     seeds[0] = KEY;
     seeds[1] = 55; /* the main line turns elsewhere */
+    if (!watched) {
+        expect_view(world, 0, FORK_TICK);
+    }
     for (uint32_t tick = FORK_TICK; tick < TICKS; tick++) {
         step(world, 3, seeds);
-        record(world, 0);
+        if (watched) {
+            record(world, 0);
+        }
     }
     digest(hex);
-    EXPECT_TEXT(hex, reference());
+    if (watched) {
+        EXPECT_TEXT(hex, expected);
+    }
+    expect_view(world, 0, TICKS);
     ops->close(world);
     free(state);
+}
+
+static void spills_and_forks_change_nothing(void)
+{
+    spill_and_fork(true);
+}
+
+static void frames_that_nobody_saw_spill_too(void)
+{
+    spill_and_fork(false);
+}
+
+/* ---- signs, and what comes down ---- */
+
+enum { PAGES_MAX = 64, EXTRA_CELLS = 3 };
+
+/* Stands between a world and the module. */
+static struct {
+    struct device_session *session;
+    uint8_t *pinned; /* [FRAME_BYTES] */
+    uint8_t frames[PAGES_MAX][FRAME_BYTES];
+    struct world_signs signs[SLOTS_MAX]; /* of the last tick, by the slots of the device */
+    bool shift;                          /* the occupancy that is told by EXTRA_CELLS */
+} watch;
+
+static int watch_open(const struct device_model *description, const struct device_options *options,
+                      struct device_session **out, struct device_text *why)
+{
+    CHECK(options->page_count <= PAGES_MAX);
+    int fault = device.ops->open(description, options, out, why);
+    watch.session = *out;
+    return fault;
+}
+
+static int watch_make(struct device_session *session, uint32_t page, const uint8_t *frame,
+                      struct device_text *why)
+{
+    memcpy(watch.frames[page], frame, FRAME_BYTES);
+    return device.ops->page_make(session, page, frame, why);
+}
+
+/* What the tick says of a frame is what the engine finds in it. */
+static void watch_slot(struct device_session *session, uint32_t index)
+{
+    const struct device_slot *slot = &device.ops->slots(session)[index];
+    struct device_counts *counts = (struct device_counts *)&device.ops->counts(session)[index];
+    struct device_text why = {""};
+    struct frame_sums sums;
+    if (!slot->active) {
+        return;
+    }
+    EXPECT_INT(device.ops->page_frame(session, slot->write_page, watch.pinned, &why), 0);
+    memcpy(watch.frames[slot->write_page], watch.pinned, FRAME_BYTES);
+    const struct signs_input input = {
+        .degree = (enum layout_degree)slot->degree,
+        .frame = watch.frames[slot->write_page],
+        .window = {slot->window[0], slot->window[1]},
+        .before = watch.frames[slot->page[0]],
+        .before_window = {slot->page_window[0][0], slot->page_window[0][1]},
+        .layout = device.ops->layout(session, index),
+    };
+    signs_sum(&input, &sums);
+    EXPECT(memcmp(&counts->sums, &sums, sizeof sums) == 0);
+    signs_measure(&input, &watch.signs[index]);
+    counts->sums.occupancy += watch.shift ? 255 * EXTRA_CELLS : 0;
+}
+
+static int watch_finish(struct device_session *session, struct device_text *why)
+{
+    int fault = device.ops->tick_finish(session, why);
+    for (uint32_t i = 0; i < SLOTS_MAX - 1; i++) {
+        watch_slot(session, i);
+    }
+    return fault;
+}
+
+static bool same(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0; /* NAN too */
+}
+
+static void expect_signs(const struct world_signs *found, const struct world_signs *expected)
+{
+    EXPECT(same(found->occupancy_cells, expected->occupancy_cells));
+    EXPECT(same(found->vru_cells, expected->vru_cells));
+    EXPECT(same(found->bev_change, expected->bev_change));
+    EXPECT(same(found->camera_change, expected->camera_change));
+    EXPECT(same(found->layout_cells, expected->layout_cells));
+    EXPECT(same(found->layout_iou, expected->layout_iou));
+    EXPECT(same(found->camera_layout_corr, expected->camera_layout_corr));
+}
+
+/* Of frames that nobody but the watch sees; and from what the device says, not from a look. */
+static void signs_are_those_of_the_frames(void)
+{
+    struct device_ops watching_ops = *device.ops;
+    struct device watching = device;
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    watching_ops.open = watch_open;
+    watching_ops.page_make = watch_make;
+    watching_ops.tick_finish = watch_finish;
+    watching.ops = &watching_ops;
+    watch.pinned = device.ops->host_alloc(FRAME_BYTES);
+    EXPECT(watch.pinned != NULL);
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        struct world *world = open_on(&watching, 2, (enum layout_degree)degree, 0, NULL);
+        reset(world, 0, seeds[0]);
+        reset(world, 1, seeds[1]);
+        watch.shift = false;
+        step(world, 3, seeds);
+        EXPECT(ops->slot_signs(world, 0)->camera_change > 0.0);
+        EXPECT(isnan(ops->slot_signs(world, 0)->layout_iou) == (degree != LAYOUT_AGENTS));
+        expect_signs(ops->slot_signs(world, 0), &watch.signs[0]);
+        expect_signs(ops->slot_signs(world, 1), &watch.signs[1]);
+        watch.shift = true;
+        step(world, 2, seeds); /* slot 1 is the device's first */
+        EXPECT_NEAR(ops->slot_signs(world, 1)->occupancy_cells - watch.signs[0].occupancy_cells,
+                    EXTRA_CELLS, 1e-9);
+        ops->close(world);
+    }
+    device.ops->host_free(watch.pinned);
+}
+
+/* Since the last call. */
+static uint64_t down_bytes(void)
+{
+    static uint64_t before;
+    struct device_stats stats;
+    device.ops->stats(watch.session, &stats);
+    uint64_t bytes = stats.down_bytes - before;
+    before = stats.down_bytes;
+    return bytes;
+}
+
+static void frames_come_down_when_somebody_looks(void)
+{
+    static struct view view;
+    const uint64_t counts = 2 * sizeof(struct device_counts);
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    struct device_ops counting_ops = *device.ops;
+    struct device counting = device;
+    counting_ops.open = watch_open;
+    counting.ops = &counting_ops;
+    reference();
+    struct world *world = open_on(&counting, 2, LAYOUT_AGENTS, 0, NULL);
+    reset(world, 0, seeds[0]);
+    reset(world, 1, seeds[1]);
+    down_bytes();
+    for (uint32_t tick = 1; tick < TICKS; tick++) {
+        step(world, 3, seeds);
+        EXPECT_INT(down_bytes(), counts);
+    }
+    expect_view(world, 0, TICKS - 1);
+    EXPECT_INT(down_bytes(), FRAME_BYTES);
+    look(world, 0, &view);
+    EXPECT_INT(down_bytes(), 0);
+    step(world, 3, seeds);
+    EXPECT_INT(down_bytes(), counts + FRAME_BYTES); /* who looked once looks again */
+    expect_view(world, 0, TICKS);
+    EXPECT_INT(down_bytes(), 0);
+    look(world, 1, &view);
+    EXPECT_INT(down_bytes(), FRAME_BYTES);
+    step(world, 1, seeds);
+    EXPECT_INT(down_bytes(), counts + FRAME_BYTES);
+    step(world, 1, seeds); /* nobody looked */
+    EXPECT_INT(down_bytes(), counts);
+    ops->slot_release(world, 1);
+    ops->slot_fork(world, 0, 1); /* a page in two slots comes once */
+    look(world, 1, &view);
+    EXPECT_INT(down_bytes(), FRAME_BYTES);
+    look(world, 0, &view);
+    EXPECT_INT(down_bytes(), 0);
+    ops->close(world);
+
+    world = open_on(&counting, 2, LAYOUT_NONE, 0, NULL); /* the engine looks for agents */
+    reset(world, 0, seeds[0]);
+    down_bytes();
+    step(world, 1, seeds);
+    EXPECT_INT(down_bytes(), counts + FRAME_BYTES);
+    ops->close(world);
 }
 
 /* ---- a device that fails ---- */
@@ -356,6 +569,43 @@ static void a_failed_device_loses_its_rollouts_and_says_so(void)
     ops->close(world);
 }
 
+static int failing_frame(struct device_session *session, uint32_t page, uint8_t *frame,
+                         struct device_text *why)
+{
+    (void)session, (void)page, (void)frame;
+    snprintf(why->text, sizeof why->text, "the device fell silent");
+    return DEVICE_FAULT_LOST;
+}
+
+/* Found out by somebody who looks. */
+static void a_frame_that_does_not_come_loses_the_rollouts(void)
+{
+    static struct view view;
+    struct device_ops failing_ops = *device.ops;
+    struct device failing = device;
+    struct error error = {0};
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    failing_ops.page_frame = failing_frame;
+    failing.ops = &failing_ops;
+    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, NULL);
+    reset(world, 0, seeds[0]);
+    reset(world, 1, seeds[1]);
+    look(world, 0, &view); /* the first frame was made on the host */
+    EXPECT_INT(view.signs.not_finite, 0);
+    step(world, 2, seeds); /* the other slot, at which nobody looked */
+    EXPECT_INT(ops->slot_signs(world, 1)->not_finite, 0);
+    look(world, 1, &view);
+    EXPECT_INT(view.pictures[0], 0);
+    EXPECT_INT(view.pictures[BEV_UNSEEN * BEV_CELLS], 255);
+    EXPECT(ops->slot_signs(world, 0)->not_finite > 0);
+    EXPECT(ops->slot_signs(world, 1)->not_finite > 0);
+    step(world, 3, seeds);
+    EXPECT_INT(ops->slot_scene(world, 1)->tick, 2);
+    EXPECT_INT(ops->slot_reset(world, 2, stage, 5, &error), STATUS_DEVICE);
+    EXPECT(strstr(error.text, "fell silent") != NULL);
+    ops->close(world);
+}
+
 static void a_model_for_the_cpu_alone_is_refused(void)
 {
     struct error error = {0};
@@ -384,10 +634,13 @@ int main(int argc, char **argv)
     device.plain = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
     create_stage();
     create_model();
-    int status = TEST_RUN(TEST(both_backends_see_the_same), TEST(company_changes_nothing),
-                          TEST(spills_and_forks_change_nothing),
-                          TEST(a_failed_device_loses_its_rollouts_and_says_so),
-                          TEST(a_model_for_the_cpu_alone_is_refused));
+    int status =
+        TEST_RUN(TEST(both_backends_see_the_same), TEST(company_changes_nothing),
+                 TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
+                 TEST(signs_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
+                 TEST(a_failed_device_loses_its_rollouts_and_says_so),
+                 TEST(a_frame_that_does_not_come_loses_the_rollouts),
+                 TEST(a_model_for_the_cpu_alone_is_refused));
     model_close(model);
     stage_unref(stage);
     arena_finish(&arena);
