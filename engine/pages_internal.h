@@ -70,7 +70,7 @@ struct page_pool {
     uint8_t *buffers;     /* [buffer_count][page with its backing]: the backing's, or own_buffers */
     uint8_t *own_buffers; /* NULL with a backing */
     uint32_t buffer_count;
-    uint32_t *free_buffers; /* ring: the one that was freed longest ago is taken first */
+    uint32_t *free_buffers; /* ring */
     uint32_t free_buffer_first;
     uint32_t free_buffer_count;
     uint32_t *busy; /* in use until the next wait, in the order of their copies */

@@ -60,16 +60,28 @@ static void free_buffer(struct page_pool *pool, uint32_t buffer)
     pool->free_buffers[end] = buffer;
 }
 
-/* There is a free one. A cancelled read may still go on in it; it was put last for that reason. */
-static uint32_t next_buffer(struct page_pool *pool)
+static uint32_t first_free_buffer(struct page_pool *pool)
 {
-    CHECK(pool->free_buffer_count > 0);
     uint32_t buffer = pool->free_buffers[pool->free_buffer_first];
     pool->free_buffer_first = (pool->free_buffer_first + 1) % pool->buffer_count;
     pool->free_buffer_count--;
-    if (pool->read_ahead != NULL) {
-        read_ahead_wait(pool->read_ahead, buffer);
+    return buffer;
+}
+
+/* There is a free one. The thread may still be at a cancelled read into one of them, which is taken
+ * when there is no other. */
+static uint32_t next_buffer(struct page_pool *pool)
+{
+    CHECK(pool->free_buffer_count > 0);
+    uint32_t buffer = first_free_buffer(pool);
+    if (pool->read_ahead == NULL) {
+        return buffer;
     }
+    if (pool->free_buffer_count > 0 && !read_ahead_idle(pool->read_ahead, buffer)) {
+        free_buffer(pool, buffer);
+        buffer = first_free_buffer(pool);
+    }
+    read_ahead_wait(pool->read_ahead, buffer);
     return buffer;
 }
 

@@ -190,6 +190,15 @@ void read_ahead_cancel(struct read_ahead *ahead, uint32_t buffer)
     pthread_mutex_unlock(&ahead->mutex);
 }
 
+bool read_ahead_idle(struct read_ahead *ahead, uint32_t buffer)
+{
+    const struct read *read = read_of(ahead, buffer);
+    pthread_mutex_lock(&ahead->mutex);
+    bool idle = read->state == READ_NONE;
+    pthread_mutex_unlock(&ahead->mutex);
+    return idle;
+}
+
 void read_ahead_wait(struct read_ahead *ahead, uint32_t buffer)
 {
     const struct read *read = read_of(ahead, buffer);

@@ -34,6 +34,8 @@ void read_ahead_start(struct read_ahead *ahead, uint32_t buffer, uint64_t handle
 bool read_ahead_finish(struct read_ahead *ahead, uint32_t buffer);
 /* Nobody wants the read any more. */
 void read_ahead_cancel(struct read_ahead *ahead, uint32_t buffer);
+/* Whether no cancelled read goes on in the buffer; at most one buffer's does. */
+bool read_ahead_idle(struct read_ahead *ahead, uint32_t buffer);
 /* Until no cancelled read goes on in the buffer. */
 void read_ahead_wait(struct read_ahead *ahead, uint32_t buffer);
 
