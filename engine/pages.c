@@ -36,8 +36,8 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
                              struct error *error)
 {
     CHECK(config->page_bytes > 0 && config->hot_max > 0);
-    CHECK(config->backing == NULL ||
-          (config->backing->bytes % PAGE_ALIGN == 0 && config->backing->buffers > config->host_max));
+    CHECK(config->backing == NULL || (config->backing->bytes % PAGE_ALIGN == 0 &&
+                                      config->backing->buffers > config->host_max));
     size_t page_bytes = rounded(config->page_bytes);
     uint32_t records = config->hot_max + config->parked_max;
     size_t frames = page_pool_frames(config);
@@ -98,6 +98,7 @@ struct page_stats page_pool_stats(const struct page_pool *pool)
 {
     struct page_stats stats = pool->stats;
     stats.frame_count = pool->frame_count - pool->free_frame_count;
+    stats.host_max = pool->config.host_max;
     stats.host_count = pool->host.count + page_tiers_leaving(pool);
     for (uint32_t i = pool->host.oldest; i != PAGE_NONE; i = pool->pages[i].next) {
         stats.ahead_count += pool->pages[i].state == PAGE_AHEAD;
@@ -373,8 +374,7 @@ bool page_pool_consistent(const struct page_pool *pool)
         parked += page->cold > 0;
         idle += page->state == PAGE_MEMORY && page->hot == 0;
     }
-    return count[PAGE_WRITTEN] + count[PAGE_MEMORY] + pool->free_frame_count ==
-               pool->frame_count &&
+    return count[PAGE_WRITTEN] + count[PAGE_MEMORY] + pool->free_frame_count == pool->frame_count &&
            listed(pool, &pool->cold, 1u << PAGE_MEMORY) == idle &&
            listed(pool, &pool->host, 1u << PAGE_HOST | 1u << PAGE_AHEAD) ==
                count[PAGE_HOST] + count[PAGE_AHEAD] &&

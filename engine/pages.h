@@ -82,6 +82,7 @@ struct page_stats {
     uint32_t page_peak;   /* most at once */
     uint32_t frame_count; /* of which in the pool's memory */
     uint32_t host_count;  /* in the host tier, or on the way there */
+    uint32_t host_max;    /* how many have room there */
     uint32_t ahead_count; /* of these, read ahead (or about to be): in the spill too */
     uint32_t spill_count; /* in the spill now */
     uint32_t heap_count;  /* on the heap now */

@@ -382,8 +382,7 @@ static bool fetch(struct page_pool *pool, struct page *page, uint32_t frame)
         free_buffer(pool, buffer);
         return good;
     }
-    good = good &&
-           backing->load(backing->context, frame, home, data + pool->config.page_bytes);
+    good = good && backing->load(backing->context, frame, home, data + pool->config.page_bytes);
     make_busy(pool, buffer, PAGE_NONE);
     return good;
 }

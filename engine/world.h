@@ -97,15 +97,17 @@ struct world_signs {
 
 /* What running cost so far; all slots together. */
 struct world_cost {
-    double flop;           /* counted from the model's shapes */
-    uint64_t ticks;        /* slot-ticks */
-    uint64_t pages_shared; /* pages that forks, parking and equal starts did not have to copy */
-    uint64_t page_bytes;   /* of one page */
-    uint64_t pages_peak;   /* in use at once */
-    uint64_t spills;       /* moves of a page out of the pool's memory and back */
-    uint64_t pages_host;   /* in the host tier now */
-    uint64_t pages_spill;  /* in the spill now */
-    uint64_t ahead_used;   /* pages that were read ahead and came back so */
+    double flop;             /* counted from the model's shapes */
+    uint64_t ticks;          /* slot-ticks */
+    uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
+    uint64_t page_bytes;     /* of one page */
+    uint64_t pages_peak;     /* in use at once */
+    uint64_t spills;         /* moves of a page out of the pool's memory and back */
+    uint64_t pages_host;     /* in the host tier now */
+    uint64_t pages_host_max; /* that have room there */
+    uint64_t pages_spill;    /* in the spill now */
+    uint64_t pages_ahead;    /* that were announced while they lay in the spill */
+    uint64_t ahead_used;     /* of these, came back without a wait for the spill */
 };
 
 /* What an observation call should fill; NULL members are not drawn. */

@@ -609,7 +609,9 @@ static void cost(const struct world *world, struct world_cost *out)
         .pages_peak = stats.page_peak,
         .spills = stats.out + stats.back,
         .pages_host = stats.host_count,
+        .pages_host_max = stats.host_max,
         .pages_spill = stats.spill_count,
+        .pages_ahead = stats.ahead,
         .ahead_used = stats.ahead_used,
     };
 }

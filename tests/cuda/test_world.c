@@ -15,9 +15,10 @@
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 
-enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, SPILLED = 32, FORK_TICK = 2 };
+enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, SPILLED = 32, FORK_TICK = 2, HOST_PAGES = 2 };
 
 static const struct world_ops *const ops = &world_student_ops;
 static struct device device;
@@ -62,6 +63,7 @@ static void create_model(void)
 struct spill_store {
     void *data[SPILLED];
     uint32_t writes, reads;
+    sem_t peeked;
 };
 
 static uint64_t store_write(void *context, const void *data, size_t bytes)
@@ -95,10 +97,20 @@ static bool store_read(void *context, uint64_t handle, void *data, size_t bytes)
     return true;
 }
 
+/* The thread's; the owner waits for it. */
+static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
+{
+    struct spill_store *store = context;
+    memcpy(data, store->data[handle - 1], bytes);
+    sem_post(&store->peeked);
+    return true;
+}
+
 /* ---- driving ---- */
 
 static struct world *open_on(const struct device *on, uint32_t slots, enum layout_degree degree,
-                             size_t page_bytes_max, const struct spill_ops *spill)
+                             size_t page_bytes_max, size_t host_bytes_max,
+                             const struct spill_ops *spill)
 {
     struct world *world = NULL;
     struct error error;
@@ -109,6 +121,7 @@ static struct world *open_on(const struct device *on, uint32_t slots, enum layou
         .device = on,
         .thread_count = 2,
         .page_bytes_max = page_bytes_max,
+        .host_bytes_max = host_bytes_max,
         .spill = spill,
     };
     EXPECT_OK(ops->open(&config, &world, &error), error);
@@ -194,8 +207,8 @@ static void both_backends_see_the_same(void)
     static struct view views[2];
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
     for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree += 2) { /* agents, none */
-        struct world *worlds[2] = {open_on(NULL, 2, (enum layout_degree)degree, 0, NULL),
-                                   open_on(&device, 2, (enum layout_degree)degree, 0, NULL)};
+        struct world *worlds[2] = {open_on(NULL, 2, (enum layout_degree)degree, 0, 0, NULL),
+                                   open_on(&device, 2, (enum layout_degree)degree, 0, 0, NULL)};
         for (uint32_t i = 0; i < 2; i++) {
             reset(worlds[i], 0, seeds[0]);
             reset(worlds[i], 1, seeds[1]);
@@ -222,14 +235,15 @@ static void both_backends_see_the_same(void)
 
 /* ---- bits ---- */
 
-static const char *reference(void)
+static const char *alone(uint64_t key)
 {
-    static char hex[SHA256_HEX_BYTES];
-    const uint64_t seeds[SLOTS_MAX] = {KEY};
+    static char digests[2 * KEY][SHA256_HEX_BYTES];
+    char *hex = digests[key];
+    const uint64_t seeds[SLOTS_MAX] = {key};
     if (hex[0] == '\0') {
-        struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
+        struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
         sha256_init(&hash);
-        reset(world, 0, KEY);
+        reset(world, 0, key);
         record(world, 0);
         for (uint32_t tick = 0; tick < TICKS; tick++) {
             step(world, 1, seeds);
@@ -241,12 +255,17 @@ static const char *reference(void)
     return hex;
 }
 
+static const char *reference(void)
+{
+    return alone(KEY);
+}
+
 /* Slot 2 of 3; neighbours stand still, go, and are replaced. */
 static void company_changes_nothing(void)
 {
     char hex[SHA256_HEX_BYTES];
     uint64_t seeds[SLOTS_MAX] = {71, 72, KEY};
-    struct world *world = open_on(&device, 3, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&device, 3, LAYOUT_AGENTS, 0, 0, NULL);
     sha256_init(&hash);
     reset(world, 0, seeds[0]);
     step(world, 1, seeds);
@@ -270,15 +289,15 @@ static void company_changes_nothing(void)
 static void spills_and_forks_change_nothing(void)
 {
     static struct spill_store store;
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop};
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop, NULL};
     char hex[SHA256_HEX_BYTES];
     struct world_cost cost;
     uint64_t seeds[SLOTS_MAX] = {KEY, 91};
-    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
     ops->cost(world, &cost);
     ops->close(world);
     /* As much as two slots with two pages each and two that are being written need. */
-    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, &spill);
+    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, 0, &spill);
     void *state = malloc(ops->slot_state_bytes(world));
     EXPECT(state != NULL);
     sha256_init(&hash);
@@ -315,6 +334,123 @@ static void spills_and_forks_change_nothing(void)
     free(state);
 }
 
+/* Announces a parked rollout and waits until those of its pages that are in the spill were read. */
+static uint64_t announce(struct world *world, struct spill_store *store, const void *state)
+{
+    struct world_cost before;
+    struct world_cost cost;
+    ops->cost(world, &before);
+    EXPECT(ops->slot_state_prefetch(world, state));
+    ops->cost(world, &cost);
+    for (uint64_t i = before.pages_ahead; i < cost.pages_ahead; i++) {
+        EXPECT_INT(sem_wait(&store->peeked), 0);
+    }
+    return cost.pages_ahead - before.pages_ahead;
+}
+
+/* Three rollouts take turns in one slot, tick by tick. Their six pages share three of the device's,
+ * two of the host tier's, and the spill. */
+static void all_tiers_change_nothing(bool ahead)
+{
+    enum { ROLLOUTS = 3 };
+    static struct spill_store store;
+    static struct sha256 hashes[ROLLOUTS];
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop, store_peek};
+    char hex[SHA256_HEX_BYTES];
+    struct world_cost cost;
+    void *states[ROLLOUTS];
+    uint64_t announced = 0;
+    uint64_t host = 0;
+    store = (struct spill_store){0};
+    EXPECT_INT(sem_init(&store.peeked, 0, 0), 0);
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    ops->cost(world, &cost);
+    ops->close(world);
+    world = open_on(&device, 1, LAYOUT_AGENTS, 3 * cost.page_bytes,
+                    HOST_PAGES * cost.page_bytes + cost.page_bytes / 2, &spill);
+    for (uint32_t turn = 0; turn < TICKS * ROLLOUTS; turn++) {
+        uint32_t i = turn % ROLLOUTS;
+        const uint64_t seeds[SLOTS_MAX] = {KEY + i};
+        if (turn < ROLLOUTS) {
+            states[i] = malloc(ops->slot_state_bytes(world));
+            EXPECT(states[i] != NULL);
+            sha256_init(&hash);
+            reset(world, 0, seeds[0]);
+            record(world, 0);
+        } else {
+            hash = hashes[i];
+            announced += ahead ? announce(world, &store, states[i]) : 0;
+            ops->slot_restore(world, 0, states[i]);
+        }
+        step(world, 1, seeds);
+        record(world, 0);
+        hashes[i] = hash;
+        if (turn / ROLLOUTS == TICKS - 1) {
+            digest(hex);
+            EXPECT_TEXT(hex, alone(seeds[0]));
+            ops->slot_release(world, 0);
+            free(states[i]);
+            continue;
+        }
+        ops->slot_save(world, 0, states[i]);
+        ops->slot_release(world, 0);
+        ops->cost(world, &cost);
+        EXPECT(cost.pages_host <= HOST_PAGES);
+        host = cost.pages_host > host ? cost.pages_host : host;
+    }
+    ops->cost(world, &cost);
+    EXPECT_INT(host, HOST_PAGES);
+    /* What left came back: some from the spill, read when wanted or before, some without it. */
+    EXPECT_INT(cost.ahead_used, announced);
+    EXPECT((announced > 0) == ahead && (store.reads > 0) == !ahead);
+    EXPECT(cost.spills / 2 > store.reads + cost.ahead_used);
+    ops->close(world);
+    for (uint32_t i = 0; i < SPILLED; i++) {
+        EXPECT(store.data[i] == NULL);
+    }
+    sem_destroy(&store.peeked);
+}
+
+static void three_tiers_change_nothing(void)
+{
+    all_tiers_change_nothing(false);
+}
+
+static void reading_ahead_changes_nothing(void)
+{
+    all_tiers_change_nothing(true);
+}
+
+/* Pinned memory for the host tier's default is not to be had: it is smaller then. */
+static size_t pinned_bytes_max;
+
+static void *scarce_alloc(size_t bytes)
+{
+    return bytes <= pinned_bytes_max ? device.ops->host_alloc(bytes) : NULL;
+}
+
+static void scarce_pinned_memory_makes_the_host_tier_smaller(void)
+{
+    struct device_ops scarce_ops = *device.ops;
+    struct device scarce = device;
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world_cost cost;
+    struct error error = {0};
+    ops->cost(world, &cost);
+    ops->close(world);
+    scarce_ops.host_alloc = scarce_alloc;
+    scarce.ops = &scarce_ops;
+    pinned_bytes_max = 10 * cost.page_bytes;
+    world = open_on(&scarce, 1, LAYOUT_AGENTS, 0, 40 * cost.page_bytes, NULL);
+    ops->cost(world, &cost);
+    EXPECT_INT(cost.pages_host_max, 2); /* of 40, 20, 10, 5, 2, with eight for copies */
+    ops->close(world);
+    pinned_bytes_max = 7 * cost.page_bytes;
+    const struct world_config config = {.slot_count = 1, .model = model, .device = &scarce};
+    EXPECT_INT(ops->open(&config, &world, &error), STATUS_NO_MEMORY);
+    EXPECT_CONTAINS(error.text, "pinned");
+}
+
 /* ---- a device that fails ---- */
 
 static uint32_t ticks_until_failure;
@@ -338,7 +474,7 @@ static void a_failed_device_loses_its_rollouts_and_says_so(void)
     failing_ops.tick_start = failing_tick;
     failing.ops = &failing_ops;
     ticks_until_failure = 1;
-    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     step(world, 3, seeds);
@@ -385,7 +521,9 @@ int main(int argc, char **argv)
     create_stage();
     create_model();
     int status = TEST_RUN(TEST(both_backends_see_the_same), TEST(company_changes_nothing),
-                          TEST(spills_and_forks_change_nothing),
+                          TEST(spills_and_forks_change_nothing), TEST(three_tiers_change_nothing),
+                          TEST(reading_ahead_changes_nothing),
+                          TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
                           TEST(a_failed_device_loses_its_rollouts_and_says_so),
                           TEST(a_model_for_the_cpu_alone_is_refused));
     model_close(model);

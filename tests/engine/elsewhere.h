@@ -27,7 +27,7 @@ struct elsewhere {
     uint8_t *staging; /* [buffers][page_bytes + ELSEWHERE_BYTES] */
     struct elsewhere_copy copies[ELSEWHERE_COPIES];
     uint32_t copy_count;
-    uint32_t unwaited; /* copies since the last wait: a buffer each */
+    uint32_t unwaited;                  /* copies since the last wait: a buffer each */
     uint64_t leaving[ELSEWHERE_COPIES]; /* whose pages were saved since then */
     uint32_t leaving_count;
     uint32_t buffers;

@@ -4,8 +4,8 @@
  * Method: model-based. A twin copies everything: each of its rollouts owns full copies of all its
  * pages, and references are counted by looking at all rollouts. Random operations run on both; the
  * spill knows which page it was given (pages begin with their serial), so the twin also knows which
- * pages an injected fault must have cost, and no others. The same with a device that holds a part of
- * every page (elsewhere.h), a host tier of a few buffers or none, and a thread that reads ahead.
+ * pages an injected fault must have cost, and no others. The same with a device that holds a part
+ * of every page (elsewhere.h), a host tier of a few buffers or none, and a thread that reads ahead.
  */
 #include "base/check.h"
 #include "base/rng.h"
@@ -43,7 +43,7 @@ struct memory_spill {
     uint64_t random; /* state; faults are drawn from it */
     uint32_t refuse_percent, fail_percent, damage_percent;
     uint32_t peek_fault_percent;
-    uint64_t peek_random; /* the reading thread's own */
+    uint64_t peek_random;  /* the reading thread's own */
     pthread_mutex_t mutex; /* of what is stored */
     uint32_t count;
     uint32_t failures;
@@ -102,7 +102,8 @@ static void spill_drop(void *context, uint64_t handle)
 static bool spill_read(void *context, uint64_t handle, void *data, size_t bytes)
 {
     struct memory_spill *spill = context;
-    CHECK(handle >= 1 && handle <= SPILLED && spill->stored[handle - 1].used && bytes == spill->bytes);
+    CHECK(handle >= 1 && handle <= SPILLED && spill->stored[handle - 1].used &&
+          bytes == spill->bytes);
     struct stored *stored = &spill->stored[handle - 1];
     if (strikes(spill, spill->fail_percent)) {
         spill->lost[serial_in(stored->data)] = 1;
@@ -562,6 +563,12 @@ static void random_operations_match_a_twin_that_copies_everything(void)
          .spill = true,
          .host_max = 1,
          .ahead = true,
+         .buffers = 2},
+        {.frames = HOT, /* pages are sent on and lost while they are wanted */
+         .parked_max = PARKED * WINDOW,
+         .spill = true,
+         .refuse_percent = 30,
+         .host_max = 1,
          .buffers = 2},
         {.frames = HOT + 1,
          .parked_max = PARKED * WINDOW,

@@ -501,13 +501,11 @@ static void a_pool_is_destroyed_while_it_reads(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(pages_move_with_what_lies_elsewhere), TEST(pages_leave_in_their_own_time),
-                    TEST(the_longest_there_goes_on_when_the_host_tier_is_full),
-                    TEST(on_the_cpu_pages_skip_the_host_tier),
-                    TEST(a_table_comes_back_through_few_buffers),
-                    TEST(what_was_read_ahead_is_not_waited_for),
-                    TEST(wishes_keep_their_places_for_a_tick), TEST(reads_are_overtaken),
-                    TEST(damage_is_noticed_when_the_page_is_wanted),
-                    TEST(a_spill_that_cannot_is_not_asked),
-                    TEST(a_pool_is_destroyed_while_it_reads));
+    return TEST_RUN(
+        TEST(pages_move_with_what_lies_elsewhere), TEST(pages_leave_in_their_own_time),
+        TEST(the_longest_there_goes_on_when_the_host_tier_is_full),
+        TEST(on_the_cpu_pages_skip_the_host_tier), TEST(a_table_comes_back_through_few_buffers),
+        TEST(what_was_read_ahead_is_not_waited_for), TEST(wishes_keep_their_places_for_a_tick),
+        TEST(reads_are_overtaken), TEST(damage_is_noticed_when_the_page_is_wanted),
+        TEST(a_spill_that_cannot_is_not_asked), TEST(a_pool_is_destroyed_while_it_reads));
 }

@@ -181,8 +181,8 @@ static void the_world_hears_which_branches_go_on_next(void)
     for (size_t i = 0; i < 2 * COUNT_OF(slot_counts); i++) {
         memset(&spy, 0, sizeof spy);
         spy.patience = i < COUNT_OF(slot_counts) ? UINT32_MAX : 2;
-        struct job_run *job =
-            jobs_run_one(&world, GOOD, &s, 0, slot_counts[i % COUNT_OF(slot_counts)], false, &stats);
+        struct job_run *job = jobs_run_one(&world, GOOD, &s, 0,
+                                           slot_counts[i % COUNT_OF(slot_counts)], false, &stats);
         jobs_expect_same(job, solo);
         EXPECT_INT(spy.restored_in_all, stats.parks);
         EXPECT(spy.restored_in_all > 50 && spy.told_in_all > 50);
@@ -651,8 +651,8 @@ static void a_dark_lidar_keeps_its_last_frame(void)
 int main(void)
 {
     return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-                    TEST(the_world_hears_which_branches_go_on_next),
-                    TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
+                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
+                    TEST(branches_of_a_main_line_that_ends_early),
                     TEST(a_cancelled_job_leaves_the_others_alone),
                     TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
                     TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),

@@ -1,7 +1,7 @@
 /*
  * Spill. Method: random writes, reads and drops against a plain array; what comes back is what was
- * put in, bounds and full disks refuse cleanly, nothing is left in the folder. A second thread peeks
- * all the while at records that stay, and at others while they come and go.
+ * put in, bounds and full disks refuse cleanly, nothing is left in the folder. A second thread
+ * peeks all the while at records that stay, and at others while they come and go.
  */
 #include "base/rng.h"
 #include "tests/harness.h"
@@ -150,8 +150,7 @@ static void another_thread_may_peek(void)
             ops->drop(ops->context, *handle);
             *handle = 0;
         } else {
-            wrong += !ops->read(ops->context, *handle, back, PAGE) ||
-                     memcmp(back, page, PAGE) != 0;
+            wrong += !ops->read(ops->context, *handle, back, PAGE) || memcmp(back, page, PAGE) != 0;
             *handle = 0;
         }
     }
@@ -232,6 +231,7 @@ int main(void)
     if (mkdtemp(directory) == NULL) {
         return 1;
     }
-    int failed = TEST_RUN(TEST(pages_come_back), TEST(another_thread_may_peek), TEST(bounds_refuse), TEST(a_full_disk_refuses));
+    int failed = TEST_RUN(TEST(pages_come_back), TEST(another_thread_may_peek), TEST(bounds_refuse),
+                          TEST(a_full_disk_refuses));
     return rmdir(directory) == 0 ? failed : 1;
 }
