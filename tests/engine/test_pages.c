@@ -11,9 +11,9 @@
 #include "base/rng.h"
 #include "engine/pages.h"
 #include "tests/engine/elsewhere.h"
+#include "tests/engine/faulty_spill.h"
 #include "tests/harness.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -27,116 +27,7 @@ enum {
     PARKED = 24,
     HOT = SLOTS * WINDOW + 1,
     SERIALS = 400000,
-    SPILLED = 4096,
 };
-
-/* ---- a spill in memory, with faults ---- */
-
-struct stored {
-    bool used;
-    uint8_t data[WHOLE];
-};
-
-struct memory_spill {
-    struct stored stored[SPILLED];
-    size_t bytes;
-    uint64_t random; /* state; faults are drawn from it */
-    uint32_t refuse_percent, fail_percent, damage_percent;
-    uint32_t peek_fault_percent;
-    uint64_t peek_random;  /* the reading thread's own */
-    pthread_mutex_t mutex; /* of what is stored */
-    uint32_t count;
-    uint32_t failures;
-    struct page_pool *pool;
-    uint32_t heap_max;
-    uint8_t *lost; /* [SERIALS] what the faults cost */
-};
-
-static bool strikes(struct memory_spill *spill, uint32_t percent)
-{
-    spill->random = rng_mix(spill->random + 1);
-    bool hit = spill->random % 100 < percent;
-    spill->failures += hit;
-    return hit;
-}
-
-static uint64_t serial_in(const void *data)
-{
-    uint64_t serial;
-    memcpy(&serial, data, sizeof serial);
-    return serial;
-}
-
-static uint64_t spill_write(void *context, const void *data, size_t bytes)
-{
-    struct memory_spill *spill = context;
-    CHECK(bytes == spill->bytes);
-    uint64_t slot = 0;
-    while (slot < SPILLED && spill->stored[slot].used) {
-        slot++;
-    }
-    if (slot == SPILLED || strikes(spill, spill->refuse_percent)) {
-        if (page_pool_stats(spill->pool).heap_count >= spill->heap_max) {
-            spill->lost[serial_in(data)] = 1;
-        }
-        return 0;
-    }
-    spill->count++;
-    pthread_mutex_lock(&spill->mutex);
-    spill->stored[slot].used = true;
-    memcpy(spill->stored[slot].data, data, bytes);
-    pthread_mutex_unlock(&spill->mutex);
-    return slot + 1;
-}
-
-static void spill_drop(void *context, uint64_t handle)
-{
-    struct memory_spill *spill = context;
-    CHECK(handle >= 1 && handle <= SPILLED && spill->stored[handle - 1].used);
-    pthread_mutex_lock(&spill->mutex);
-    spill->stored[handle - 1].used = false;
-    pthread_mutex_unlock(&spill->mutex);
-    spill->count--;
-}
-
-static bool spill_read(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct memory_spill *spill = context;
-    CHECK(handle >= 1 && handle <= SPILLED && spill->stored[handle - 1].used &&
-          bytes == spill->bytes);
-    struct stored *stored = &spill->stored[handle - 1];
-    if (strikes(spill, spill->fail_percent)) {
-        spill->lost[serial_in(stored->data)] = 1;
-        return false;
-    }
-    memcpy(data, stored->data, bytes);
-    if (strikes(spill, spill->damage_percent)) {
-        spill->lost[serial_in(stored->data)] = 1;
-        ((uint8_t *)data)[spill->random / 100 % bytes] ^= (uint8_t)(1 << spill->random / 7 % 8);
-    }
-    spill_drop(context, handle);
-    return true;
-}
-
-/* The thread's. Of two faults one is noticed by the digest alone; neither costs a page. */
-static bool spill_peek(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct memory_spill *spill = context;
-    CHECK(handle >= 1 && handle <= SPILLED && bytes == spill->bytes);
-    spill->peek_random = rng_mix(spill->peek_random + 1);
-    for (uint64_t i = spill->peek_random >> 32 & 3; i > 0; i--) {
-        sched_yield(); /* so that some are overtaken */
-    }
-    pthread_mutex_lock(&spill->mutex);
-    bool used = spill->stored[handle - 1].used;
-    memcpy(data, spill->stored[handle - 1].data, bytes);
-    pthread_mutex_unlock(&spill->mutex);
-    if (spill->peek_random % 100 < spill->peek_fault_percent) {
-        ((uint8_t *)data)[spill->peek_random / 100 % bytes] ^= 0x10;
-        return spill->peek_random >> 40 & 1;
-    }
-    return used;
-}
 
 /* ---- the twin ---- */
 
@@ -155,7 +46,7 @@ struct twin {
 
 struct rig {
     struct page_pool *pool;
-    struct memory_spill *spill;
+    struct faulty_spill *spill;
     struct spill_ops ops;
     struct elsewhere device;
     struct page_backing backing; /* bytes 0: none */
@@ -222,10 +113,10 @@ static void rig_init(struct rig *rig, const struct setting *setting, uint64_t se
     pthread_mutex_init(&rig->spill->mutex, NULL);
     rig->ops = (struct spill_ops){
         .context = rig->spill,
-        .write = spill_write,
-        .read = spill_read,
-        .drop = spill_drop,
-        .peek = setting->ahead ? spill_peek : NULL,
+        .write = faulty_write,
+        .read = faulty_read,
+        .drop = faulty_drop,
+        .peek = setting->ahead ? faulty_peek : NULL,
     };
     if (setting->buffers > 0) {
         rig_device(rig, setting);
@@ -613,6 +504,37 @@ static void random_operations_match_a_twin_that_copies_everything(void)
     }
 }
 
+/* A thread that reads nothing but damage, and one that reads everything: every page is where it is
+ * in both runs, and left in the same order. */
+static void the_reader_decides_no_place(void)
+{
+    static const struct setting settings[] = {
+        {.frames = HOT, .parked_max = PARKED * WINDOW, .host_max = 6},
+        {.frames = HOT, .parked_max = PARKED * WINDOW, .host_max = 6, .buffers = 9}};
+    static struct rig rig;
+    for (uint32_t k = 0; k < 2 * COUNT_OF(settings); k++) {
+        static struct page_stats before;
+        static uint64_t order;
+        struct setting setting = settings[k / 2];
+        setting.spill = setting.ahead = true;
+        setting.peek_fault_percent = k % 2 * 100;
+        run(&setting, 17, 20000, &rig);
+        struct page_stats stats = page_pool_stats(rig.pool);
+        EXPECT(stats.ahead > 100 && stats.lost == 0 && (k % 2 == 0 || stats.ahead_used == 0));
+        if (k % 2 == 1) {
+            EXPECT(rig.spill->order == order);
+            EXPECT(stats.out == before.out && stats.back == before.back);
+            EXPECT(stats.ahead == before.ahead && stats.ahead_count == before.ahead_count);
+            EXPECT_INT(stats.frame_count, before.frame_count);
+            EXPECT_INT(stats.host_count, before.host_count);
+            EXPECT_INT(stats.spill_count, before.spill_count);
+        }
+        before = stats;
+        order = rig.spill->order;
+        rig_finish(&rig);
+    }
+}
+
 static void freeing_everything_leaves_nothing(void)
 {
     static struct rig rig;
@@ -667,7 +589,7 @@ static void the_longest_parked_goes_first_and_only_when_memory_is_short(void)
     EXPECT_INT(rig.spill->count, 0);
     do_tick(&rig, &rig.slots[SLOTS - 1]);
     EXPECT_INT(rig.spill->count, 1);
-    EXPECT(serial_in(rig.spill->stored[0].data) == rig.parked[0].pages[0].serial);
+    EXPECT(elsewhere_serial(rig.spill->stored[0].data) == rig.parked[0].pages[0].serial);
     do_release(&rig, &rig.slots[0]);
     do_restore(&rig, &rig.parked[0], &rig.slots[0]);
     EXPECT_INT(rig.spill->count, 0);
@@ -693,7 +615,7 @@ static void a_lost_page_costs_only_the_rollouts_that_need_it(void)
         do_tick(&rig, &rig.slots[k / WINDOW]);
     }
     EXPECT_INT(rig.spill->count, 1); /* the second page went */
-    EXPECT(serial_in(rig.spill->stored[0].data) == rig.parked[1].pages[0].serial);
+    EXPECT(elsewhere_serial(rig.spill->stored[0].data) == rig.parked[1].pages[0].serial);
     for (uint32_t k = 0; k < 3; k++) {
         do_release(&rig, &rig.slots[k]);
         do_restore(&rig, &rig.parked[k], &rig.slots[k]);
@@ -770,7 +692,8 @@ static void breaking_the_rules_aborts(void)
 int main(void)
 {
     return TEST_RUN(TEST(random_operations_match_a_twin_that_copies_everything),
-                    TEST(freeing_everything_leaves_nothing), TEST(a_fork_takes_no_memory),
+                    TEST(the_reader_decides_no_place), TEST(freeing_everything_leaves_nothing),
+                    TEST(a_fork_takes_no_memory),
                     TEST(the_longest_parked_goes_first_and_only_when_memory_is_short),
                     TEST(a_lost_page_costs_only_the_rollouts_that_need_it),
                     TEST(a_pool_that_cannot_hold_its_slots_is_refused),
