@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGED_PAGES = 8 }; /* on their way between device and spill */
+enum { STAGED_PAGES = 8 }; /* on their way between device and host, beside the host tier */
 
 struct backend {
     const struct model *model;
@@ -22,8 +22,9 @@ struct backend {
     struct device device;
     struct device_session *session;
     struct page_backing backing;
-    uint8_t *fetched; /* pinned [FRAME_BYTES] */
-    bool *here;       /* by frame of the pool: its bytes are on the host */
+    uint8_t *fetched;    /* pinned [FRAME_BYTES] */
+    bool *here;          /* by frame of the pool: its bytes are on the host */
+    size_t buffer_bytes; /* of one page in its staging */
 };
 
 /* kernels/device.h repeats these numbers. */
@@ -78,27 +79,18 @@ static bool wait_for_pages(void *context)
 
 /* ---- create and destroy ---- */
 
-static enum status create_device(struct backend *backend, const struct backend_config *config,
-                                 struct error *error)
+static void create_device(struct backend *backend, const struct backend_config *config)
 {
-    size_t bytes = forward_memory_bytes(config->model);
     backend->device = *config->device;
     backend->batch = config->slot_count;
+    backend->buffer_bytes = config->page_bytes + forward_memory_bytes(config->model);
     backend->backing = (struct page_backing){
         .context = backend,
-        .bytes = bytes,
-        .staging = backend->device.ops->host_alloc(STAGED_PAGES * (config->page_bytes + bytes)),
-        .buffers = STAGED_PAGES,
+        .bytes = forward_memory_bytes(config->model),
         .save = save_page,
         .load = load_page,
         .wait = wait_for_pages,
     };
-    backend->fetched = backend->device.ops->host_alloc(FRAME_BYTES);
-    if (backend->backing.staging == NULL || backend->fetched == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no pinned memory for %d pages of %zu bytes",
-                         STAGED_PAGES, config->page_bytes + bytes);
-    }
-    return STATUS_OK;
 }
 
 enum status backend_create(const struct backend_config *config, struct backend **out,
@@ -109,11 +101,11 @@ enum status backend_create(const struct backend_config *config, struct backend *
     if (backend == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "no memory for a backend");
     }
-    enum status status;
+    enum status status = STATUS_OK;
     backend->model = config->model;
     backend->batch = 1;
     if (config->device != NULL && config->device->ops != NULL) {
-        status = create_device(backend, config, error);
+        create_device(backend, config);
     } else {
         backend->layout = aligned_alloc(PAGE_ALIGN, FRAME_BYTES);
         status =
@@ -126,6 +118,30 @@ enum status backend_create(const struct backend_config *config, struct backend *
         return status;
     }
     *out = backend;
+    return STATUS_OK;
+}
+
+enum status backend_buffers(struct backend *backend, uint32_t *host_pages, struct error *error)
+{
+    struct page_backing *backing = &backend->backing;
+    if (!on_device(backend)) {
+        return STATUS_OK;
+    }
+    CHECK(backing->staging == NULL);
+    for (;;) {
+        backing->buffers = STAGED_PAGES + *host_pages;
+        backing->staging =
+            backend->device.ops->host_alloc(backing->buffers * backend->buffer_bytes);
+        if (backing->staging != NULL || *host_pages == 0) {
+            break;
+        }
+        *host_pages /= 2;
+    }
+    backend->fetched = backend->device.ops->host_alloc(FRAME_BYTES);
+    if (backing->staging == NULL || backend->fetched == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no pinned memory for %d pages of %zu bytes",
+                         STAGED_PAGES, backend->buffer_bytes);
+    }
     return STATUS_OK;
 }
 

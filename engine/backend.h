@@ -32,6 +32,10 @@ struct backend_config {
 /* STATUS_DEVICE: the model was not opened for devices. */
 enum status backend_create(const struct backend_config *config, struct backend **out,
                            struct error *error);
+/* Before backend_backing: pinned buffers for pages on their way and for *host_pages that stay (the
+ * host tier of engine/pages.h). Where pinned memory is short *host_pages is halved until they fit;
+ * on the CPU nothing is done. STATUS_NO_MEMORY: not even for those on their way. */
+enum status backend_buffers(struct backend *backend, uint32_t *host_pages, struct error *error);
 /* Before the first tick: how many frames the pool has. STATUS_NO_MEMORY, STATUS_DEVICE. */
 enum status backend_start(struct backend *backend, uint32_t frame_count, struct error *error);
 void backend_destroy(struct backend *backend); /* accepts NULL; after the pool */
@@ -39,7 +43,7 @@ void backend_destroy(struct backend *backend); /* accepts NULL; after the pool *
 uint32_t backend_batch(const struct backend *backend);
 /* Of the model's memory in a page of the pool: 0 on a device. */
 size_t backend_memory_bytes(const struct backend *backend);
-/* For page_pool_config; NULL on the CPU. Valid until destroy. */
+/* For page_pool_config, after backend_buffers; NULL on the CPU. Valid until destroy. */
 const struct page_backing *backend_backing(const struct backend *backend);
 /* Where the layout [FRAME_BYTES] of a batch's slot number `index` is drawn before backend_tick;
  * stays as it is until the next one is drawn there. */

@@ -1,63 +1,13 @@
 /*
- * Page pool: records, frames, the list of cold pages. See pages.h for the rules.
- *
- * A record is in one of the states below; a *frame* is the room of one page in the pool's memory.
- * Invariants: a page with hot references has a frame (or is lost, for the moment in which a restore
- * finds that out); the pages that are cold and in memory form a list in the order in which they
- * became cold; frames in use and free frames add up. Pages out of memory carry a digest, so that
- * what comes back is what went out or counts as lost.
+ * Page pool: records, references, tables. See pages.h for the rules, pages_internal.h for the
+ * invariants, pages_tiers.c for where pages lie.
  */
-#include "engine/pages.h"
+#include "engine/pages_internal.h"
 
 #include "base/check.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NONE UINT32_MAX
-
-enum page_state {
-    PAGE_FREE = 0,
-    PAGE_WRITTEN,
-    PAGE_MEMORY,
-    PAGE_LEAVING, /* a copy from its backing into a buffer is under way */
-    PAGE_SPILLED,
-    PAGE_HEAP,
-    PAGE_LOST
-};
-
-struct page {
-    enum page_state state;
-    uint32_t hot;
-    uint32_t cold;
-    uint32_t frame;    /* WRITTEN, MEMORY */
-    uint32_t previous; /* in the list of cold pages; `next` also links free records */
-    uint32_t next;
-    uint64_t serial;
-    uint64_t handle; /* SPILLED */
-    void *copy;      /* HEAP */
-    uint32_t buffer; /* LEAVING */
-    uint64_t digest; /* SPILLED, HEAP */
-};
-
-struct page_pool {
-    struct page_pool_config config;
-    uint8_t *memory; /* [frame_count][page_bytes] */
-    uint32_t frame_count;
-    uint32_t *free_frames; /* stack */
-    uint32_t free_frame_count;
-    uint32_t record_count;
-    struct page *pages;
-    uint32_t free_page;
-    uint32_t oldest_cold; /* list of cold pages in memory */
-    uint32_t newest_cold;
-    uint32_t hot_count;    /* pages with hot references */
-    uint32_t parked_count; /* pages with cold references */
-    uint64_t next_serial;
-    uint32_t buffer_count;              /* of the backing's: in use until the next wait */
-    uint32_t leaving[PAGE_BUFFERS_MAX]; /* by buffer: the page that leaves through it, or NONE */
-    struct page_stats stats;
-};
 
 /* ---- creation ---- */
 
@@ -66,7 +16,7 @@ static size_t rounded(size_t bytes)
     return (bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
 }
 
-/* Of a page with its backing. */
+/* Of a page with its backing, before the configuration is rounded. */
 static size_t whole_bytes(const struct page_pool_config *config)
 {
     return rounded(config->page_bytes) + (config->backing != NULL ? config->backing->bytes : 0);
@@ -86,9 +36,8 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
                              struct error *error)
 {
     CHECK(config->page_bytes > 0 && config->hot_max > 0);
-    CHECK(config->backing == NULL ||
-          (config->backing->bytes % PAGE_ALIGN == 0 && config->backing->buffers >= 1 &&
-           config->backing->buffers <= PAGE_BUFFERS_MAX));
+    CHECK(config->backing == NULL || (config->backing->bytes % PAGE_ALIGN == 0 &&
+                                      config->backing->buffers > config->host_max));
     size_t page_bytes = rounded(config->page_bytes);
     uint32_t records = config->hot_max + config->parked_max;
     size_t frames = page_pool_frames(config);
@@ -120,25 +69,17 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
     }
     pool->free_frame_count = pool->frame_count;
     for (uint32_t i = 0; i < records; i++) {
-        pool->pages[i].next = i + 1 < records ? i + 1 : NONE;
+        pool->pages[i].next = i + 1 < records ? i + 1 : PAGE_NONE;
     }
-    pool->oldest_cold = pool->newest_cold = NONE;
+    pool->cold = pool->host = (struct page_list){PAGE_NONE, PAGE_NONE, 0};
+    pool->round = 1;
+    enum status status = page_tiers_init(pool, error);
+    if (status != STATUS_OK) {
+        page_pool_destroy(pool);
+        return status;
+    }
     *out = pool;
     return STATUS_OK;
-}
-
-/* Forgets what a page has outside of the pool's memory. */
-static void forget_copy(struct page_pool *pool, struct page *page)
-{
-    if (page->state == PAGE_SPILLED) {
-        pool->config.spill->drop(pool->config.spill->context, page->handle);
-        pool->stats.spill_count--;
-    } else if (page->state == PAGE_HEAP) {
-        free(page->copy);
-        pool->stats.heap_count--;
-    } else if (page->state == PAGE_LEAVING) {
-        pool->leaving[page->buffer] = NONE;
-    }
 }
 
 void page_pool_destroy(struct page_pool *pool)
@@ -146,9 +87,7 @@ void page_pool_destroy(struct page_pool *pool)
     if (pool == NULL) {
         return;
     }
-    for (uint32_t i = 0; pool->pages != NULL && i < pool->record_count; i++) {
-        forget_copy(pool, &pool->pages[i]);
-    }
+    page_tiers_finish(pool);
     free(pool->memory);
     free(pool->free_frames);
     free(pool->pages);
@@ -159,215 +98,12 @@ struct page_stats page_pool_stats(const struct page_pool *pool)
 {
     struct page_stats stats = pool->stats;
     stats.frame_count = pool->frame_count - pool->free_frame_count;
+    stats.host_max = pool->config.host_max;
+    stats.host_count = pool->host.count + page_tiers_leaving(pool);
+    for (uint32_t i = pool->host.oldest; i != PAGE_NONE; i = pool->pages[i].next) {
+        stats.ahead_count += pool->pages[i].state == PAGE_AHEAD;
+    }
     return stats;
-}
-
-/* ---- out of memory and back ---- */
-
-static uint8_t *frame_at(const struct page_pool *pool, uint32_t frame)
-{
-    return pool->memory + frame * pool->config.page_bytes;
-}
-
-/* Four lanes of multiply and rotate over 64-bit words: finds damage, not malice. */
-static uint64_t digest_of(const uint8_t *data, size_t bytes)
-{
-    const uint64_t prime = 0x9E3779B185EBCA87ull;
-    uint64_t lanes[4] = {1, 2, 3, 4};
-    for (size_t i = 0; i < bytes; i += sizeof lanes) {
-        uint64_t words[4];
-        memcpy(words, data + i, sizeof words);
-        for (int k = 0; k < 4; k++) {
-            lanes[k] = (lanes[k] ^ words[k]) * prime;
-            lanes[k] ^= lanes[k] >> 29;
-        }
-    }
-    return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
-}
-
-static void list_append(struct page_pool *pool, uint32_t index)
-{
-    struct page *page = &pool->pages[index];
-    page->previous = pool->newest_cold;
-    page->next = NONE;
-    if (pool->newest_cold != NONE) {
-        pool->pages[pool->newest_cold].next = index;
-    } else {
-        pool->oldest_cold = index;
-    }
-    pool->newest_cold = index;
-}
-
-static void list_remove(struct page_pool *pool, uint32_t index)
-{
-    const struct page *page = &pool->pages[index];
-    if (page->previous != NONE) {
-        pool->pages[page->previous].next = page->next;
-    } else {
-        pool->oldest_cold = page->next;
-    }
-    if (page->next != NONE) {
-        pool->pages[page->next].previous = page->previous;
-    } else {
-        pool->newest_cold = page->previous;
-    }
-}
-
-static void lose(struct page_pool *pool, struct page *page)
-{
-    page->state = PAGE_LOST;
-    pool->stats.lost++;
-}
-
-/* Keeps a copy of `data`, the page in one piece: in the spill, else on the heap. */
-static bool keep_copy(struct page_pool *pool, struct page *page, const uint8_t *data)
-{
-    const struct spill_ops *spill = pool->config.spill;
-    const size_t bytes = whole_bytes(&pool->config);
-    page->digest = digest_of(data, bytes);
-    page->handle = spill != NULL ? spill->write(spill->context, data, bytes) : 0;
-    if (page->handle != 0) {
-        page->state = PAGE_SPILLED;
-        pool->stats.spill_count++;
-        return true;
-    }
-    page->copy = pool->stats.heap_count < pool->config.heap_max ? malloc(bytes) : NULL;
-    if (page->copy == NULL) {
-        return false;
-    }
-    memcpy(page->copy, data, bytes);
-    page->state = PAGE_HEAP;
-    pool->stats.heap_count++;
-    return true;
-}
-
-static void keep_or_lose(struct page_pool *pool, struct page *page, const uint8_t *data)
-{
-    if (keep_copy(pool, page, data)) {
-        pool->stats.out++;
-    } else {
-        lose(pool, page);
-    }
-}
-
-static uint8_t *buffer_at(const struct page_pool *pool, uint32_t buffer)
-{
-    return (uint8_t *)pool->config.backing->staging + buffer * whole_bytes(&pool->config);
-}
-
-void page_pool_settle(struct page_pool *pool)
-{
-    const struct page_backing *backing = pool->config.backing;
-    if (pool->buffer_count == 0) {
-        return;
-    }
-    bool good = backing->wait(backing->context);
-    for (uint32_t i = 0; i < pool->buffer_count; i++) {
-        if (pool->leaving[i] == NONE) {
-            continue; /* came in, or nobody wants it any more */
-        }
-        struct page *page = &pool->pages[pool->leaving[i]];
-        if (good) {
-            keep_or_lose(pool, page, buffer_at(pool, i));
-        } else {
-            lose(pool, page);
-        }
-    }
-    pool->buffer_count = 0;
-}
-
-static uint32_t take_buffer(struct page_pool *pool)
-{
-    if (pool->buffer_count == pool->config.backing->buffers) {
-        page_pool_settle(pool);
-    }
-    pool->leaving[pool->buffer_count] = NONE;
-    return pool->buffer_count++;
-}
-
-/* The page's frame is free at once: the device orders what comes next behind the copy. */
-static void start_leaving(struct page_pool *pool, uint32_t index)
-{
-    const struct page_backing *backing = pool->config.backing;
-    struct page *page = &pool->pages[index];
-    uint32_t buffer = take_buffer(pool);
-    uint8_t *data = buffer_at(pool, buffer);
-    memcpy(data, frame_at(pool, page->frame), pool->config.page_bytes);
-    if (!backing->save(backing->context, page->frame, data + pool->config.page_bytes)) {
-        lose(pool, page);
-        return;
-    }
-    page->state = PAGE_LEAVING;
-    page->buffer = buffer;
-    pool->leaving[buffer] = index;
-}
-
-/* Moves the page that has been cold longest out of memory; returns the frame it had. */
-static uint32_t evict(struct page_pool *pool)
-{
-    uint32_t index = pool->oldest_cold;
-    CHECK(index != NONE); /* else more pages are hot than the pool was sized for */
-    struct page *page = &pool->pages[index];
-    list_remove(pool, index);
-    if (pool->config.backing != NULL) {
-        start_leaving(pool, index);
-    } else {
-        keep_or_lose(pool, page, frame_at(pool, page->frame));
-    }
-    return page->frame;
-}
-
-static uint32_t take_frame(struct page_pool *pool)
-{
-    return pool->free_frame_count > 0 ? pool->free_frames[--pool->free_frame_count] : evict(pool);
-}
-
-/* What was kept elsewhere, in one piece, into `data`. */
-static bool fetch_copy(struct page_pool *pool, struct page *page, uint8_t *data)
-{
-    const struct spill_ops *spill = pool->config.spill;
-    const size_t bytes = whole_bytes(&pool->config);
-    bool read = true;
-    if (page->state == PAGE_SPILLED) {
-        read = spill->read(spill->context, page->handle, data, bytes);
-        if (!read) {
-            spill->drop(spill->context, page->handle);
-        }
-        pool->stats.spill_count--;
-    } else {
-        memcpy(data, page->copy, bytes);
-        free(page->copy);
-        pool->stats.heap_count--;
-    }
-    return read && digest_of(data, bytes) == page->digest;
-}
-
-/* Brings a page back into memory; it may turn out to be lost. */
-static void bring_back(struct page_pool *pool, struct page *page)
-{
-    const struct page_backing *backing = pool->config.backing;
-    if (page->state == PAGE_LEAVING) {
-        page_pool_settle(pool);
-    }
-    if (page->state != PAGE_SPILLED && page->state != PAGE_HEAP) {
-        return;
-    }
-    uint32_t frame = take_frame(pool);
-    uint8_t *home = frame_at(pool, frame);
-    uint8_t *data = backing != NULL ? buffer_at(pool, take_buffer(pool)) : home;
-    bool good = fetch_copy(pool, page, data);
-    if (good && backing != NULL) {
-        memcpy(home, data, pool->config.page_bytes);
-        good = backing->load(backing->context, frame, home, data + pool->config.page_bytes);
-    }
-    if (good) {
-        page->state = PAGE_MEMORY;
-        page->frame = frame;
-        pool->stats.back++;
-    } else {
-        pool->free_frames[pool->free_frame_count++] = frame;
-        lose(pool, page);
-    }
 }
 
 /* ---- references ---- */
@@ -387,11 +123,11 @@ static void settle(struct page_pool *pool, uint32_t index)
     }
     if (page->cold > 0) {
         if (page->state == PAGE_MEMORY) {
-            list_append(pool, index);
+            page_list_append(pool, &pool->cold, index);
         }
         return;
     }
-    forget_copy(pool, page);
+    page_tiers_forget(pool, index);
     if (page->state == PAGE_WRITTEN || page->state == PAGE_MEMORY) {
         pool->free_frames[pool->free_frame_count++] = page->frame;
     }
@@ -408,7 +144,7 @@ static void add_hot(struct page_pool *pool, uint32_t index)
         pool->hot_count++;
         CHECK(pool->hot_count <= pool->config.hot_max);
         if (page->state == PAGE_MEMORY) {
-            list_remove(pool, index);
+            page_list_remove(pool, &pool->cold, index);
         }
     }
 }
@@ -431,9 +167,9 @@ static void remove_cold(struct page_pool *pool, uint32_t index)
 uint32_t page_take(struct page_pool *pool)
 {
     CHECK(pool->hot_count < pool->config.hot_max);
-    uint32_t frame = take_frame(pool);
+    uint32_t frame = page_tiers_frame(pool);
     uint32_t index = pool->free_page;
-    CHECK(index != NONE);
+    CHECK(index != PAGE_NONE);
     struct page *page = &pool->pages[index];
     pool->free_page = page->next;
     *page = (struct page){
@@ -453,7 +189,7 @@ uint32_t page_take(struct page_pool *pool)
 void *page_write(struct page_pool *pool, uint32_t page)
 {
     CHECK(existing(pool, page)->state == PAGE_WRITTEN);
-    return frame_at(pool, pool->pages[page].frame);
+    return page_frame_at(pool, pool->pages[page].frame);
 }
 
 void page_commit(struct page_pool *pool, uint32_t page)
@@ -466,14 +202,14 @@ const void *page_read(const struct page_pool *pool, uint32_t page)
 {
     const struct page *record = existing(pool, page);
     CHECK(record->state == PAGE_MEMORY && record->hot > 0);
-    return frame_at(pool, record->frame);
+    return page_frame_at(pool, record->frame);
 }
 
 void *page_complete(struct page_pool *pool, uint32_t page)
 {
     const struct page *record = existing(pool, page);
     CHECK(record->state == PAGE_MEMORY && record->hot > 0);
-    return frame_at(pool, record->frame);
+    return page_frame_at(pool, record->frame);
 }
 
 uint32_t page_frame(const struct page_pool *pool, uint32_t page)
@@ -497,7 +233,7 @@ bool page_share(struct page_pool *pool, uint32_t page, uint64_t serial)
     }
     CHECK(record->state != PAGE_WRITTEN);
     add_hot(pool, page);
-    bring_back(pool, record);
+    page_tiers_bring_back(pool, record);
     if (record->state == PAGE_LOST) {
         page_release(pool, page);
         return false;
@@ -578,7 +314,7 @@ bool page_table_restore(struct page_pool *pool, struct page_table *table)
     }
     for (uint32_t i = 0; i < table->count; i++) {
         struct page *page = &pool->pages[table->page[i]];
-        bring_back(pool, page);
+        page_tiers_bring_back(pool, page);
         whole &= page->state == PAGE_MEMORY;
     }
     if (!whole) {
@@ -595,7 +331,7 @@ void page_table_drop(struct page_pool *pool, struct page_table *parked)
         remove_cold(pool, index);
         if (page->cold == 0 && page->hot == 0) {
             if (page->state == PAGE_MEMORY) {
-                list_remove(pool, index);
+                page_list_remove(pool, &pool->cold, index);
             }
             settle(pool, index);
         }
@@ -611,31 +347,47 @@ void page_references(const struct page_pool *pool, uint32_t page, uint32_t *hot,
     *cold = existing(pool, page)->cold;
 }
 
+/* A list's pages, each in a state of the mask; UINT32_MAX when its links or its count are wrong. */
+static uint32_t listed(const struct page_pool *pool, const struct page_list *list, uint32_t states)
+{
+    uint32_t count = 0;
+    uint32_t previous = PAGE_NONE;
+    for (uint32_t i = list->oldest; i != PAGE_NONE; i = pool->pages[i].next) {
+        if (pool->pages[i].previous != previous || (states >> pool->pages[i].state & 1) == 0 ||
+            count++ == list->count) {
+            return UINT32_MAX;
+        }
+        previous = i;
+    }
+    return count == list->count && list->newest == previous ? count : UINT32_MAX;
+}
+
 bool page_pool_consistent(const struct page_pool *pool)
 {
-    uint32_t frames = 0, live = 0, hot = 0, parked = 0, spilled = 0, heap = 0, idle = 0;
+    uint32_t count[PAGE_LOST + 1] = {0};
+    uint32_t live = 0, hot = 0, parked = 0, idle = 0;
     for (uint32_t i = 0; i < pool->record_count; i++) {
         const struct page *page = &pool->pages[i];
         if (page->state == PAGE_FREE) {
             continue;
         }
-        if (page->hot + page->cold == 0 || (page->hot > 0 && page->state > PAGE_MEMORY)) {
+        if (page->hot + page->cold == 0 || (page->hot > 0 && page->state > PAGE_MEMORY) ||
+            (page->state == PAGE_LEAVING && pool->leaving[page->buffer] != i)) {
             return false;
         }
+        count[page->state]++;
         live++;
         hot += page->hot > 0;
         parked += page->cold > 0;
-        frames += page->state == PAGE_WRITTEN || page->state == PAGE_MEMORY;
-        spilled += page->state == PAGE_SPILLED;
-        heap += page->state == PAGE_HEAP;
         idle += page->state == PAGE_MEMORY && page->hot == 0;
     }
-    uint32_t listed = 0;
-    for (uint32_t i = pool->oldest_cold; i != NONE && listed <= idle; i = pool->pages[i].next) {
-        listed++;
-    }
-    return frames + pool->free_frame_count == pool->frame_count && listed == idle &&
-           live == pool->stats.page_count && hot == pool->hot_count &&
-           parked == pool->parked_count && spilled == pool->stats.spill_count &&
-           heap == pool->stats.heap_count;
+    return count[PAGE_WRITTEN] + count[PAGE_MEMORY] + pool->free_frame_count == pool->frame_count &&
+           listed(pool, &pool->cold, 1u << PAGE_MEMORY) == idle &&
+           listed(pool, &pool->host, 1u << PAGE_HOST | 1u << PAGE_AHEAD) ==
+               count[PAGE_HOST] + count[PAGE_AHEAD] &&
+           pool->host.count + pool->busy_count + pool->free_buffer_count == pool->buffer_count &&
+           page_tiers_leaving(pool) == count[PAGE_LEAVING] && live == pool->stats.page_count &&
+           hot == pool->hot_count && parked == pool->parked_count &&
+           count[PAGE_SPILLED] + count[PAGE_AHEAD] == pool->stats.spill_count &&
+           count[PAGE_HEAP] == pool->stats.heap_count;
 }

@@ -5,13 +5,31 @@
  * so tables share pages and a fork copies a table and counts references. (Bytes of it that lie with
  * the backing alone may be brought later, before anybody reads them.)
  *
- * References are *hot* (tables of slots) or *cold* (tables of parked rollouts). Hot pages lie in
- * the pool's memory, which is sized at creation for all of them. Cold pages stay there while there
- * is room; the one parked longest ago goes first: to the caller's spill, or when there is none or
- * it refuses, to a copy on the heap. Restoring a parked table brings its pages back bit for bit; a
- * page that cannot be brought back is *lost*, and the restore says so. Taking a page never fails.
+ * References are *hot* (tables of slots) or *cold* (tables of parked rollouts). A page lies in one
+ * of three tiers, and moves as a whole:
  *
- * Single-threaded: one owner calls. Breaking the rules of ownership aborts through CHECK.
+ *   memory   the pool's frames, and with a backing the device's. All hot pages; cold ones while
+ *            there is room. The page parked longest ago goes first.
+ *   host     buffers of a fixed number (config.host_max), with a backing the pinned ones among
+ *            which copies come and go. Pages that left the device stay here, until it is full: then
+ *            the one that has been here longest goes on. Coming back is one copy over the bus.
+ *            Without a backing a page that leaves memory would only move within it, so it skips
+ *            this tier, which then holds what was read ahead and nothing else.
+ *   spill    the caller's, or when there is none or it refuses, a copy on the heap.
+ *
+ * page_table_prefetch says that a parked table is going to be restored: one thread of the pool's
+ * then reads those of its pages that are in the spill into the host tier, where the spill allows
+ * it (spill_ops.peek). The spill keeps them until they are used, so changing one's mind costs
+ * nothing. Pages wished for in this way are the last to leave the host tier.
+ *
+ * Restoring a parked table brings its pages back bit for bit, wherever they were; a page that
+ * cannot be brought back is *lost*, and the restore says so. What could not be read ahead is read
+ * again when it is wanted. Pages of spill and heap carry a digest, which is verified when they come
+ * back, read ahead or not; pages of the host tier do not: they never leave this process's memory,
+ * which is trusted there as it is for hot pages. Taking a page never fails.
+ *
+ * One owner calls; where a page lies follows from its calls alone, not from the thread's pace.
+ * Breaking the rules of ownership aborts through CHECK.
  */
 #ifndef SWERVE_ENGINE_PAGES_H
 #define SWERVE_ENGINE_PAGES_H
@@ -23,7 +41,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PAGE_TABLE_MAX = 16, PAGE_ALIGN = 64, PAGE_BUFFERS_MAX = 16 };
+enum { PAGE_TABLE_MAX = 16, PAGE_ALIGN = 64 };
 
 struct page_pool;
 
@@ -32,13 +50,14 @@ struct page_pool;
  * return; whoever uses the frame later on the device sees it done. `wait` returns when all copies
  * are done. False of any of them: the device failed, and what it should have copied is lost.
  *
- * A page whose copy is under way keeps a buffer of `staging`. What left the device goes on to the
- * spill at page_pool_settle, or before that when buffers run out or the page is wanted. */
+ * A page whose copy is under way keeps a buffer of `staging`. Copies end at page_pool_settle, or
+ * before that when buffers run out or the page is wanted; what left the device is in the host tier
+ * then, or with host_max 0 goes on to the spill at once. */
 struct page_backing {
     void *context;
     size_t bytes;     /* per page, a multiple of PAGE_ALIGN */
     void *staging;    /* buffers of [page_bytes, rounded up, + bytes], aligned; borrowed */
-    uint32_t buffers; /* 1..PAGE_BUFFERS_MAX */
+    uint32_t buffers; /* more than config.host_max: the others are for copies under way */
     /* The pool's part of the page lies before `out` already; what it lacks may be added there. */
     bool (*save)(void *context, uint32_t frame, void *out);
     /* page: the same page as the pool holds it; it lies before `bytes` too. */
@@ -52,6 +71,7 @@ struct page_pool_config {
     uint32_t hot_max;              /* pages with hot references, the ones being written included */
     uint32_t parked_max;           /* pages with cold references */
     uint32_t heap_max;             /* copies on the heap when the spill refuses */
+    uint32_t host_max;             /* pages in the host tier; 0: there is none */
     const struct spill_ops *spill; /* borrowed; NULL: none */
     const struct page_backing *backing; /* borrowed; NULL: none */
 };
@@ -63,11 +83,16 @@ struct page_stats {
     uint32_t page_count;  /* that exist, wherever they are */
     uint32_t page_peak;   /* most at once */
     uint32_t frame_count; /* of which in the pool's memory */
+    uint32_t host_count;  /* in the host tier, or on the way there */
+    uint32_t host_max;    /* how many have room there */
+    uint32_t ahead_count; /* of these, read ahead (or about to be): in the spill too */
     uint32_t spill_count; /* in the spill now */
     uint32_t heap_count;  /* on the heap now */
     uint64_t shared;      /* pages that forks and shared beginnings did not copy */
-    uint64_t out;         /* moves to spill or heap */
+    uint64_t out;         /* moves out of the pool's memory */
     uint64_t back;        /* moves back */
+    uint64_t ahead;       /* pages asked for ahead */
+    uint64_t ahead_used;  /* of these, came back without waiting for the spill */
     uint64_t lost;        /* pages lost so far */
 };
 
@@ -76,8 +101,8 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
 /* Accepts NULL. Whatever tables still hold is gone; spilled pages are dropped. */
 void page_pool_destroy(struct page_pool *pool);
 struct page_stats page_pool_stats(const struct page_pool *pool);
-/* Waits for copies from and to the backing, and sends on what left it: to be called where they had
- * time, after a tick. */
+/* Waits for copies from and to the backing, and sends on what is too much in the host tier: to be
+ * called where they had time, after a tick. Wishes (page_table_prefetch) hold until then. */
 void page_pool_settle(struct page_pool *pool);
 
 /* A new page to write: its one hot reference is the caller's. Contents undefined. */
@@ -117,6 +142,11 @@ bool page_table_park(struct page_pool *pool, const struct page_table *from, stru
  */
 bool page_table_restore(struct page_pool *pool, struct page_table *table);
 void page_table_drop(struct page_pool *pool, struct page_table *parked);
+/* A parked table is going to be restored: begins to bring its spilled pages into the host tier, in
+ * the background. Tables that are wished for first go first: no page takes the place of one that
+ * was wished for since the last page_pool_settle. False: no place is left for more, or nothing can
+ * be read ahead here; calling again in the same round is of no use. */
+bool page_table_prefetch(struct page_pool *pool, const struct page_table *parked);
 
 /* For tests: references, and whether the pool's own account of itself is consistent. */
 void page_references(const struct page_pool *pool, uint32_t page, uint32_t *hot, uint32_t *cold);

@@ -51,7 +51,13 @@ struct spill_ops {
     uint64_t (*write)(void *context, const void *data, size_t bytes);
     bool (*read)(void *context, uint64_t handle, void *data, size_t bytes);
     void (*drop)(void *context, uint64_t handle);
+    /* Reads as `read` does but forgets nothing. Called from one thread while another one calls the
+     * other functions, even `drop` of this handle: then what it gives does not matter. NULL: the
+     * spill cannot do that, and nothing is read ahead. */
+    bool (*peek)(void *context, uint64_t handle, void *data, size_t bytes);
 };
+
+#define WORLD_HOST_DEFAULT SIZE_MAX
 
 struct world_config {
     uint32_t slot_count; /* 1..LIMIT_SLOTS */
@@ -64,6 +70,9 @@ struct world_config {
      * refused. Pages of parked rollouts that find no room go to the spill, or without one (or when
      * it refuses) to the heap. */
     size_t page_bytes_max;
+    /* Of the host tier (engine/pages.h), on a device in pinned memory, and less where that is
+     * short; 0: none. WORLD_HOST_DEFAULT: half of page_bytes_max, at most 4 GiB. */
+    size_t host_bytes_max;
     const struct spill_ops *spill; /* borrowed; NULL: none */
 };
 
@@ -88,12 +97,17 @@ struct world_signs {
 
 /* What running cost so far; all slots together. */
 struct world_cost {
-    double flop;           /* counted from the model's shapes */
-    uint64_t ticks;        /* slot-ticks */
-    uint64_t pages_shared; /* pages that forks, parking and equal starts did not have to copy */
-    uint64_t page_bytes;   /* of one page */
-    uint64_t pages_peak;   /* in use at once */
-    uint64_t spills;       /* moves of a page out of the pool's memory and back */
+    double flop;             /* counted from the model's shapes */
+    uint64_t ticks;          /* slot-ticks */
+    uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
+    uint64_t page_bytes;     /* of one page */
+    uint64_t pages_peak;     /* in use at once */
+    uint64_t spills;         /* moves of a page out of the pool's memory and back */
+    uint64_t pages_host;     /* in the host tier now */
+    uint64_t pages_host_max; /* that have room there */
+    uint64_t pages_spill;    /* in the spill now */
+    uint64_t pages_ahead;    /* that were announced while they lay in the spill */
+    uint64_t ahead_used;     /* of these, came back without a wait for the spill */
 };
 
 /* What an observation call should fill; NULL members are not drawn. */
@@ -151,6 +165,10 @@ struct world_ops {
     void (*slot_save)(const struct world *world, uint32_t slot, void *state);
     void (*slot_restore)(struct world *world, uint32_t slot, void *state); /* consumes state */
     void (*slot_state_drop)(struct world *world, void *state);
+    /* A saved state is going to be restored soon, those that are told first in a tick before the
+     * others: what lies far away may begin to come nearer. Changes no bit. False: telling of more
+     * before the next step is of no use. NULL member: a world that keeps nothing far away. */
+    bool (*slot_state_prefetch)(struct world *world, const void *state);
 
     /* Signs of the newest frame; borrowed until the next step, reset, restore or release. NULL
      * member: a world with nothing to tell (object, replay). */

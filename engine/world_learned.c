@@ -38,6 +38,8 @@
 /* Pages of parked rollouts, wherever they lie: each costs a record of some 80 bytes at open. */
 enum { PARKED_PAGES_MAX = 1 << 14 };
 
+#define HOST_BYTES_DEFAULT ((size_t)4 << 30) /* see world.h */
+
 /* A page: this header, the frame, the model's memory of it (K and V of every layer). */
 struct page_header {
     struct window window;
@@ -311,6 +313,18 @@ static void close_world(struct world *world)
     free(self);
 }
 
+/* How many pages fit in the host tier; the pool has bytes_max. More than can be parked are never
+ * there. */
+static uint32_t host_pages(const struct world_config *config, size_t bytes_max)
+{
+    size_t bytes = config->host_bytes_max;
+    if (bytes == WORLD_HOST_DEFAULT) {
+        bytes = bytes_max / 2 < HOST_BYTES_DEFAULT ? bytes_max / 2 : HOST_BYTES_DEFAULT;
+    }
+    size_t pages = bytes / page_bytes(config->model);
+    return pages < PARKED_PAGES_MAX ? (uint32_t)pages : PARKED_PAGES_MAX;
+}
+
 /* The pool and what computes on it; they must agree on where pages lie. */
 static enum status create_backend(struct learned_world *self, const struct world_config *config,
                                   struct error *error)
@@ -330,12 +344,19 @@ static enum status create_backend(struct learned_world *self, const struct world
     uint32_t hot_max =
         config->slot_count * model_config(config->model)->window + backend_batch(self->backend);
     size_t needed = hot_max * page_bytes(config->model);
+    size_t bytes_max = config->page_bytes_max != 0 ? config->page_bytes_max : needed + needed / 2;
+    uint32_t host_max = host_pages(config, bytes_max);
+    status = backend_buffers(self->backend, &host_max, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
     const struct page_pool_config pool_config = {
         .page_bytes = PAGE_HOST_BYTES + backend_memory_bytes(self->backend),
-        .bytes_max = config->page_bytes_max != 0 ? config->page_bytes_max : needed + needed / 2,
+        .bytes_max = bytes_max,
         .hot_max = hot_max,
         .parked_max = PARKED_PAGES_MAX,
         .heap_max = UINT32_MAX,
+        .host_max = host_max,
         .spill = config->spill,
         .backing = backend_backing(self->backend),
     };
@@ -603,6 +624,11 @@ static void cost(const struct world *world, struct world_cost *out)
         .page_bytes = page_bytes(self->model),
         .pages_peak = stats.page_peak,
         .spills = stats.out + stats.back,
+        .pages_host = stats.host_count,
+        .pages_host_max = stats.host_max,
+        .pages_spill = stats.spill_count,
+        .pages_ahead = stats.ahead,
+        .ahead_used = stats.ahead_used,
     };
 }
 
@@ -680,6 +706,12 @@ static void slot_state_drop(struct world *world, void *state)
     drive_release(&parked->drive);
 }
 
+static bool slot_state_prefetch(struct world *world, const void *state)
+{
+    const struct learned_slot *parked = state;
+    return page_table_prefetch(self_of(world)->pool, &parked->pages);
+}
+
 /* has_truth: in the degree `agents`. */
 #define LEARNED_OPS(NAME, TIER, OPEN)                                                             \
     {                                                                                             \
@@ -688,7 +720,7 @@ static void slot_state_drop(struct world *world, void *state)
         .slot_observe = slot_observe, .slot_scene = slot_scene, .slot_intervene = slot_intervene, \
         .slot_fork = slot_fork, .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,     \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                         \
-        .slot_signs = slot_signs, .cost = cost,                                                   \
+        .slot_state_prefetch = slot_state_prefetch, .slot_signs = slot_signs, .cost = cost,       \
     }
 
 const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);

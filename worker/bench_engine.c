@@ -1,6 +1,6 @@
 /*
- * `swerve bench engine`: results from engine/bench_model.h and engine/bench_fanout.h as rows of the
- * report.
+ * `swerve bench engine`: results from engine/bench_model.h, engine/bench_fanout.h and
+ * worker/bench_resume.h as rows of the report.
  */
 #include "worker/bench_engine.h"
 
@@ -9,6 +9,7 @@
 #include "engine/bench_fanout.h"
 #include "engine/bench_model.h"
 #include "engine/device.h"
+#include "worker/bench_resume.h"
 #include "worker/models.h"
 
 #include <stdio.h>
@@ -83,7 +84,7 @@ static void add_fanout_row(const char *name, const char *unit, double value,
     finish_row(row);
 }
 
-enum { FANOUT_ROWS = 5 };
+enum { FANOUT_ROWS = 5, RESUME_ROWS = 2 };
 
 static enum status add_fanout(const struct model *model, struct bench_result *results,
                               uint32_t *count, struct error *error)
@@ -103,6 +104,30 @@ static enum status add_fanout(const struct model *model, struct bench_result *re
     add_fanout_row("memory_forked", "MiB", (double)(m.fanout_pages * m.page_bytes) / mib,
                    "16 rollouts apart", (double)(m.apart_pages * m.page_bytes) / mib, results,
                    count);
+    return STATUS_OK;
+}
+
+static enum status add_resume(const struct model *model, struct bench_result *results,
+                              uint32_t *count, struct error *error)
+{
+    struct bench_resume_result m;
+    enum status status = bench_resume_run(model, clock_system(), &m, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct bench_result *row = next_row(results, count, "us");
+    snprintf(row->name, sizeof row->name, "engine.resume.read_ahead");
+    snprintf(row->baseline_name, sizeof row->baseline_name, "%u pages read when they are wanted",
+             m.pages);
+    row->value = m.ahead_ns * 1e-3;
+    row->baseline = m.wanted_ns * 1e-3;
+    finish_row(row);
+    row = next_row(results, count, "% of pages");
+    snprintf(row->name, sizeof row->name, "engine.resume.in_time");
+    snprintf(row->baseline_name, sizeof row->baseline_name, "all that were announced");
+    row->value = m.ready * 100.0;
+    row->baseline = 100.0;
+    finish_row(row);
     return STATUS_OK;
 }
 
@@ -168,7 +193,7 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
         char prefix[48];
         status = take_slots(&text, &slots, error);
         if (status == STATUS_OK &&
-            *count + 2 + BENCH_PHASES_MAX + FANOUT_ROWS > BENCH_RESULTS_MAX) {
+            *count + 2 + BENCH_PHASES_MAX + FANOUT_ROWS + RESUME_ROWS > BENCH_RESULTS_MAX) {
             status = error_set(error, STATUS_USAGE, "--slots: expected fewer numbers");
         }
         if (status == STATUS_OK) {
@@ -182,6 +207,9 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
     }
     if (status == STATUS_OK) {
         status = add_fanout(model, results, count, error);
+    }
+    if (status == STATUS_OK) {
+        status = add_resume(model, results, count, error);
     }
     model_close(model);
     return status;

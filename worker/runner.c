@@ -63,6 +63,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         .degree = config->degree,
         .device = config->device,
         .thread_count = config->thread_count,
+        .host_bytes_max = WORLD_HOST_DEFAULT,
         .spill = config->spill,
     };
     runner->on_device = config->device != NULL && config->device->ops != NULL;
@@ -210,6 +211,19 @@ static void fill_slots(struct runner *runner)
     while (runner->planner != NULL && runner->waiting.head != NULL &&
            (slot = runner_find_free_slot(runner)) >= 0) {
         start(runner, rollout_list_pop(&runner->waiting), slot);
+    }
+}
+
+/* Tells the world which parked rollouts go on next, so that it fetches what they need while the
+ * planner and the world's step take their time. At most as many as there are slots to go on in. */
+static void look_ahead(struct runner *runner)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    const struct rollout *next = runner->waiting.head;
+    bool more = ops->slot_state_prefetch != NULL;
+    for (uint32_t i = 0; more && i < runner->slot_count && next != NULL && next->parked != NULL;
+         i++, next = next->next) {
+        more = ops->slot_state_prefetch(runner->world, next->parked);
     }
 }
 
@@ -509,6 +523,7 @@ void runner_tick(struct runner *runner)
     uint32_t count = 0;
     fill_slots(runner);
     prepare(runner);
+    look_ahead(runner);
     if (runner->planner != NULL && ask(runner, &count)) {
         drive(runner, count);
     }

@@ -3,8 +3,9 @@
  *
  * Each tick: fork branches that are due, apply interventions, score and check every scene, ask the
  * planner once for all, record, step the world once for all. Rollouts join and leave between ticks.
- * A branch that finds no free slot is parked (its world state saved) and goes on when one is free;
- * the past that a main line and its branches share is simulated once.
+ * A branch that finds no free slot is parked (its world state saved) and goes on when one is free,
+ * of which the world is told beforehand; the past that a main line and its branches share is
+ * simulated once.
  *
  * When the planner's instance dies, every rollout it was driving is run again, alone and from tick
  * 0, until the one during which it dies again is found: that one and no other ends as

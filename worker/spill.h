@@ -1,7 +1,8 @@
 /*
  * Spill: where a learned world's pages go when memory is short: compressed records in one unlinked
  * temporary file, so that nothing is left behind however the process ends. Bounded; when the bound
- * or the disk is reached a write is refused and the world says what that means.
+ * or the disk is reached a write is refused and the world says what that means. One owner calls;
+ * one other thread may peek (struct spill_ops).
  */
 #ifndef SWERVE_WORKER_SPILL_H
 #define SWERVE_WORKER_SPILL_H

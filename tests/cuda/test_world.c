@@ -18,9 +18,10 @@
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 
-enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, SPILLED = 32, FORK_TICK = 2 };
+enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, SPILLED = 32, FORK_TICK = 2, HOST_PAGES = 2 };
 
 static const struct world_ops *const ops = &world_student_ops;
 static struct device device;
@@ -65,6 +66,7 @@ static void create_model(void)
 struct spill_store {
     void *data[SPILLED];
     uint32_t writes, reads;
+    sem_t peeked;
 };
 
 static uint64_t store_write(void *context, const void *data, size_t bytes)
@@ -98,10 +100,20 @@ static bool store_read(void *context, uint64_t handle, void *data, size_t bytes)
     return true;
 }
 
+/* The thread's; the owner waits for it. */
+static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
+{
+    struct spill_store *store = context;
+    memcpy(data, store->data[handle - 1], bytes);
+    sem_post(&store->peeked);
+    return true;
+}
+
 /* ---- driving ---- */
 
 static struct world *open_on(const struct device *on, uint32_t slots, enum layout_degree degree,
-                             size_t page_bytes_max, const struct spill_ops *spill)
+                             size_t page_bytes_max, size_t host_bytes_max,
+                             const struct spill_ops *spill)
 {
     struct world *world = NULL;
     struct error error;
@@ -112,6 +124,7 @@ static struct world *open_on(const struct device *on, uint32_t slots, enum layou
         .device = on,
         .thread_count = 2,
         .page_bytes_max = page_bytes_max,
+        .host_bytes_max = host_bytes_max,
         .spill = spill,
     };
     EXPECT_OK(ops->open(&config, &world, &error), error);
@@ -197,8 +210,8 @@ static void both_backends_see_the_same(void)
     static struct view views[2];
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
     for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree += 2) { /* agents, none */
-        struct world *worlds[2] = {open_on(NULL, 2, (enum layout_degree)degree, 0, NULL),
-                                   open_on(&device, 2, (enum layout_degree)degree, 0, NULL)};
+        struct world *worlds[2] = {open_on(NULL, 2, (enum layout_degree)degree, 0, 0, NULL),
+                                   open_on(&device, 2, (enum layout_degree)degree, 0, 0, NULL)};
         for (uint32_t i = 0; i < 2; i++) {
             reset(worlds[i], 0, seeds[0]);
             reset(worlds[i], 1, seeds[1]);
@@ -225,26 +238,34 @@ static void both_backends_see_the_same(void)
 
 /* ---- bits ---- */
 
-static struct view reference_views[TICKS + 1];
+static struct view reference_views[TICKS + 1]; /* of KEY */
 
-static const char *reference(void)
+static const char *alone(uint64_t key)
 {
-    static char hex[SHA256_HEX_BYTES];
-    const uint64_t seeds[SLOTS_MAX] = {KEY};
+    static char digests[2 * KEY][SHA256_HEX_BYTES];
+    char *hex = digests[key];
+    const uint64_t seeds[SLOTS_MAX] = {key};
     if (hex[0] == '\0') {
-        struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
+        struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
         sha256_init(&hash);
-        reset(world, 0, KEY);
+        reset(world, 0, key);
         record(world, 0);
         for (uint32_t tick = 0; tick < TICKS; tick++) {
             step(world, 1, seeds);
             record(world, 0);
-            look(world, 0, &reference_views[tick + 1]);
+            if (key == KEY) {
+                look(world, 0, &reference_views[tick + 1]);
+            }
         }
         digest(hex);
         ops->close(world);
     }
     return hex;
+}
+
+static const char *reference(void)
+{
+    return alone(KEY);
 }
 
 /* The rollout of reference() after a number of ticks, seen now. */
@@ -265,7 +286,7 @@ static void company_changes_nothing(void)
 {
     char hex[SHA256_HEX_BYTES];
     uint64_t seeds[SLOTS_MAX] = {71, 72, KEY};
-    struct world *world = open_on(&device, 3, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&device, 3, LAYOUT_AGENTS, 0, 0, NULL);
     sha256_init(&hash);
     reset(world, 0, seeds[0]);
     step(world, 1, seeds);
@@ -289,17 +310,18 @@ static void company_changes_nothing(void)
  * the end: then pages leave whose frames nobody has seen. */
 static void spill_and_fork(bool watched)
 {
-    struct spill_store store = {0};
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop};
+    static struct spill_store store;
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop, NULL};
     char hex[SHA256_HEX_BYTES];
     const char *expected = reference();
     struct world_cost cost;
     uint64_t seeds[SLOTS_MAX] = {KEY, 91};
-    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, NULL);
+    store = (struct spill_store){0};
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
     ops->cost(world, &cost);
     ops->close(world);
     /* As much as two slots with two pages each and two that are being written need. */
-    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, &spill);
+    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, 0, &spill);
     void *state = malloc(ops->slot_state_bytes(world));
     EXPECT(state != NULL);
     sha256_init(&hash);
@@ -451,7 +473,7 @@ static void signs_are_those_of_the_frames(void)
     watch.pinned = device.ops->host_alloc(FRAME_BYTES);
     EXPECT(watch.pinned != NULL);
     for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
-        struct world *world = open_on(&watching, 2, (enum layout_degree)degree, 0, NULL);
+        struct world *world = open_on(&watching, 2, (enum layout_degree)degree, 0, 0, NULL);
         reset(world, 0, seeds[0]);
         reset(world, 1, seeds[1]);
         watch.shift = false;
@@ -490,7 +512,7 @@ static void frames_come_down_when_somebody_looks(void)
     counting_ops.open = watch_open;
     counting.ops = &counting_ops;
     reference();
-    struct world *world = open_on(&counting, 2, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&counting, 2, LAYOUT_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     down_bytes();
@@ -520,12 +542,129 @@ static void frames_come_down_when_somebody_looks(void)
     EXPECT_INT(down_bytes(), 0);
     ops->close(world);
 
-    world = open_on(&counting, 2, LAYOUT_NONE, 0, NULL); /* the engine looks for agents */
+    world = open_on(&counting, 2, LAYOUT_NONE, 0, 0, NULL); /* the engine looks for agents */
     reset(world, 0, seeds[0]);
     down_bytes();
     step(world, 1, seeds);
     EXPECT_INT(down_bytes(), counts + FRAME_BYTES);
     ops->close(world);
+}
+
+/* Announces a parked rollout and waits until those of its pages that are in the spill were read. */
+static uint64_t announce(struct world *world, struct spill_store *store, const void *state)
+{
+    struct world_cost before;
+    struct world_cost cost;
+    ops->cost(world, &before);
+    EXPECT(ops->slot_state_prefetch(world, state));
+    ops->cost(world, &cost);
+    for (uint64_t i = before.pages_ahead; i < cost.pages_ahead; i++) {
+        EXPECT_INT(sem_wait(&store->peeked), 0);
+    }
+    return cost.pages_ahead - before.pages_ahead;
+}
+
+/* Three rollouts take turns in one slot, tick by tick. Their six pages share three of the device's,
+ * two of the host tier's, and the spill. */
+static void all_tiers_change_nothing(bool ahead)
+{
+    enum { ROLLOUTS = 3 };
+    static struct spill_store store;
+    static struct sha256 hashes[ROLLOUTS];
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop, store_peek};
+    char hex[SHA256_HEX_BYTES];
+    struct world_cost cost;
+    void *states[ROLLOUTS];
+    uint64_t announced = 0;
+    uint64_t host = 0;
+    store = (struct spill_store){0};
+    EXPECT_INT(sem_init(&store.peeked, 0, 0), 0);
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    ops->cost(world, &cost);
+    ops->close(world);
+    world = open_on(&device, 1, LAYOUT_AGENTS, 3 * cost.page_bytes,
+                    HOST_PAGES * cost.page_bytes + cost.page_bytes / 2, &spill);
+    for (uint32_t turn = 0; turn < TICKS * ROLLOUTS; turn++) {
+        uint32_t i = turn % ROLLOUTS;
+        const uint64_t seeds[SLOTS_MAX] = {KEY + i};
+        if (turn < ROLLOUTS) {
+            states[i] = malloc(ops->slot_state_bytes(world));
+            EXPECT(states[i] != NULL);
+            sha256_init(&hash);
+            reset(world, 0, seeds[0]);
+            record(world, 0);
+        } else {
+            hash = hashes[i];
+            announced += ahead ? announce(world, &store, states[i]) : 0;
+            ops->slot_restore(world, 0, states[i]);
+        }
+        step(world, 1, seeds);
+        record(world, 0);
+        hashes[i] = hash;
+        if (turn / ROLLOUTS == TICKS - 1) {
+            digest(hex);
+            EXPECT_TEXT(hex, alone(seeds[0]));
+            ops->slot_release(world, 0);
+            free(states[i]);
+            continue;
+        }
+        ops->slot_save(world, 0, states[i]);
+        ops->slot_release(world, 0);
+        ops->cost(world, &cost);
+        EXPECT(cost.pages_host <= HOST_PAGES);
+        host = cost.pages_host > host ? cost.pages_host : host;
+    }
+    ops->cost(world, &cost);
+    EXPECT_INT(host, HOST_PAGES);
+    /* What left came back: some from the spill, read when wanted or before, some without it. */
+    EXPECT_INT(cost.ahead_used, announced);
+    EXPECT((announced > 0) == ahead && (store.reads > 0) == !ahead);
+    EXPECT(cost.spills / 2 > store.reads + cost.ahead_used);
+    ops->close(world);
+    for (uint32_t i = 0; i < SPILLED; i++) {
+        EXPECT(store.data[i] == NULL);
+    }
+    sem_destroy(&store.peeked);
+}
+
+static void three_tiers_change_nothing(void)
+{
+    all_tiers_change_nothing(false);
+}
+
+static void reading_ahead_changes_nothing(void)
+{
+    all_tiers_change_nothing(true);
+}
+
+/* Pinned memory for the host tier's default is not to be had: it is smaller then. */
+static size_t pinned_bytes_max;
+
+static void *scarce_alloc(size_t bytes)
+{
+    return bytes <= pinned_bytes_max ? device.ops->host_alloc(bytes) : NULL;
+}
+
+static void scarce_pinned_memory_makes_the_host_tier_smaller(void)
+{
+    struct device_ops scarce_ops = *device.ops;
+    struct device scarce = device;
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world_cost cost;
+    struct error error = {0};
+    ops->cost(world, &cost);
+    ops->close(world);
+    scarce_ops.host_alloc = scarce_alloc;
+    scarce.ops = &scarce_ops;
+    pinned_bytes_max = 10 * cost.page_bytes;
+    world = open_on(&scarce, 1, LAYOUT_AGENTS, 0, 40 * cost.page_bytes, NULL);
+    ops->cost(world, &cost);
+    EXPECT_INT(cost.pages_host_max, 2); /* of 40, 20, 10, 5, 2, with eight for copies */
+    ops->close(world);
+    pinned_bytes_max = 7 * cost.page_bytes;
+    const struct world_config config = {.slot_count = 1, .model = model, .device = &scarce};
+    EXPECT_INT(ops->open(&config, &world, &error), STATUS_NO_MEMORY);
+    EXPECT_CONTAINS(error.text, "pinned");
 }
 
 /* ---- a device that fails ---- */
@@ -551,7 +690,7 @@ static void a_failed_device_loses_its_rollouts_and_says_so(void)
     failing_ops.tick_start = failing_tick;
     failing.ops = &failing_ops;
     ticks_until_failure = 1;
-    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     step(world, 3, seeds);
@@ -587,7 +726,7 @@ static void a_frame_that_does_not_come_loses_the_rollouts(void)
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
     failing_ops.page_frame = failing_frame;
     failing.ops = &failing_ops;
-    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, NULL);
+    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     look(world, 0, &view); /* the first frame was made on the host */
@@ -638,6 +777,8 @@ int main(int argc, char **argv)
         TEST_RUN(TEST(both_backends_see_the_same), TEST(company_changes_nothing),
                  TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
                  TEST(signs_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
+                 TEST(three_tiers_change_nothing), TEST(reading_ahead_changes_nothing),
+                 TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
                  TEST(a_failed_device_loses_its_rollouts_and_says_so),
                  TEST(a_frame_that_does_not_come_loses_the_rollouts),
                  TEST(a_model_for_the_cpu_alone_is_refused));

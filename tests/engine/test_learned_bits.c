@@ -13,6 +13,7 @@
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 
 enum { TICKS = 5, FORK_TICK = 2, SLOTS_MAX = 8, KEY = 3, AGENTS = 4, SPILLED = 64 };
@@ -53,6 +54,7 @@ struct spill_store {
     void *data[SPILLED];
     uint32_t writes, reads;
     bool refuses, fails;
+    sem_t peeked;
 };
 
 static uint64_t store_write(void *context, const void *data, size_t bytes)
@@ -76,6 +78,15 @@ static void store_drop(void *context, uint64_t handle)
     CHECK(store->data[handle - 1] != NULL);
     free(store->data[handle - 1]);
     store->data[handle - 1] = NULL;
+}
+
+/* The thread's, of records that nobody drops before it is done; the owner waits for that. */
+static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
+{
+    struct spill_store *store = context;
+    memcpy(data, store->data[handle - 1], bytes);
+    sem_post(&store->peeked);
+    return true;
 }
 
 static bool store_read(void *context, uint64_t handle, void *data, size_t bytes)
@@ -141,6 +152,7 @@ struct how {
     enum layout_degree degree;
     uint32_t slots, threads;
     bool tight; /* a pool that holds no parked page beside full slots */
+    bool ahead; /* the parked rollout is announced; its pages are read before it is restored */
     const struct spill_ops *spill;
 };
 
@@ -166,6 +178,7 @@ static struct world *open_world(const struct how *how)
         .degree = how->degree,
         .thread_count = how->threads,
         .page_bytes_max = how->tight ? tight_bytes(how) : 0,
+        .host_bytes_max = how->ahead ? WORLD_HOST_DEFAULT : 0,
         .spill = how->spill,
     };
     EXPECT_OK(ops->open(&config, &world, &error), error);
@@ -300,6 +313,21 @@ static void through_fork(const struct how *how, bool branch, char hex[SHA256_HEX
     ops->close(world);
 }
 
+/* Twice, and until its pages were read. */
+static void announce(struct world *world, const struct how *how, const void *state)
+{
+    struct spill_store *store = how->spill->context;
+    struct world_cost cost;
+    ops->cost(world, &cost);
+    EXPECT(cost.pages_spill > 0 && cost.pages_host == 0);
+    EXPECT(ops->slot_state_prefetch(world, state));
+    EXPECT(ops->slot_state_prefetch(world, state));
+    for (uint64_t i = 0; i < cost.pages_spill; i++) {
+        EXPECT_INT(sem_wait(&store->peeked), 0);
+    }
+    EXPECT_INT(sem_trywait(&store->peeked), -1);
+}
+
 /* Parked while two other rollouts fill both slots; restored into the other slot. */
 static void through_parking(const struct how *how, char hex[SHA256_HEX_BYTES],
                             struct world_cost *cost)
@@ -320,6 +348,9 @@ static void through_parking(const struct how *how, char hex[SHA256_HEX_BYTES],
         }
     }
     ops->slot_release(world, 1);
+    if (how->ahead) {
+        announce(world, how, state);
+    }
     ops->slot_restore(world, 1, state);
     drive(world, 1, TICKS, &record);
     finish(&record, hex);
@@ -331,13 +362,17 @@ static void through_parking(const struct how *how, char hex[SHA256_HEX_BYTES],
 static void through_spill(struct how how, bool refuses, char hex[SHA256_HEX_BYTES])
 {
     struct spill_store store = {.refuses = refuses};
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop};
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop, store_peek};
     struct world_cost cost;
+    EXPECT_INT(sem_init(&store.peeked, 0, 0), 0);
     how.tight = true;
     how.spill = &spill;
     through_parking(&how, hex, &cost);
+    sem_destroy(&store.peeked);
     EXPECT(cost.spills > 0); /* it did what it is for */
     EXPECT((store.writes > 0) == !refuses);
+    EXPECT_INT(cost.ahead_used, how.ahead ? store.writes : 0);
+    EXPECT_INT(store.reads, how.ahead || refuses ? 0 : store.writes);
     for (int i = 0; i < SPILLED; i++) {
         EXPECT(store.data[i] == NULL);
     }
@@ -345,7 +380,7 @@ static void through_spill(struct how how, bool refuses, char hex[SHA256_HEX_BYTE
 
 /* ---- the matrix ---- */
 
-enum { WAYS = 12, CASES = WAYS * NN_PRECISION_COUNT };
+enum { WAYS = 13, CASES = WAYS * NN_PRECISION_COUNT };
 
 static const char *const ways[WAYS] = {
     "alone again",
@@ -360,6 +395,7 @@ static const char *const ways[WAYS] = {
     "parked in memory",
     "parked and spilled",
     "parked, spill refuses",
+    "parked, spilled and read ahead",
 };
 
 static void run_case(uint32_t way, enum nn_precision precision)
@@ -382,6 +418,7 @@ static void run_case(uint32_t way, enum nn_precision precision)
         } else if (way == 9) {
             through_parking(&how, hex, &cost);
         } else {
+            how.ahead = way == 12;
             through_spill(how, way == 11, hex);
         }
     }
@@ -498,7 +535,7 @@ static void a_lost_rollout_says_so_and_disturbs_nobody(void)
 {
     char hex[SHA256_HEX_BYTES];
     struct spill_store store = {.fails = true};
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop};
+    const struct spill_ops spill = {&store, store_write, store_read, store_drop, NULL};
     struct how how = {.precision = NN_BF16, .slots = 2, .tight = true, .spill = &spill};
     struct world *world = open_world(&how);
     void *state = malloc(ops->slot_state_bytes(world));

@@ -4,112 +4,37 @@
  * Method: model-based. A twin copies everything: each of its rollouts owns full copies of all its
  * pages, and references are counted by looking at all rollouts. Random operations run on both; the
  * spill knows which page it was given (pages begin with their serial), so the twin also knows which
- * pages an injected fault must have cost, and no others.
+ * pages an injected fault must have cost, and no others. The same with a device that holds a part
+ * of every page (elsewhere.h), a host tier of a few buffers or none, and a thread that reads ahead.
  */
 #include "base/check.h"
 #include "base/rng.h"
 #include "engine/pages.h"
+#include "tests/engine/elsewhere.h"
+#include "tests/engine/faulty_spill.h"
 #include "tests/harness.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     BYTES = 128,
+    WHOLE = BYTES + ELSEWHERE_BYTES, /* with a device */
     WINDOW = 4,
     SLOTS = 5,
     PARKED = 24,
     HOT = SLOTS * WINDOW + 1,
     SERIALS = 400000,
-    SPILLED = 4096,
 };
-
-/* ---- a spill in memory, with faults ---- */
-
-struct stored {
-    bool used;
-    uint8_t data[BYTES];
-};
-
-struct memory_spill {
-    struct stored stored[SPILLED];
-    uint64_t random; /* state; faults are drawn from it */
-    uint32_t refuse_percent, fail_percent, damage_percent;
-    uint32_t count;
-    uint32_t failures;
-    struct page_pool *pool;
-    uint32_t heap_max;
-    uint8_t *lost; /* [SERIALS] what the faults cost */
-};
-
-static bool strikes(struct memory_spill *spill, uint32_t percent)
-{
-    spill->random = rng_mix(spill->random + 1);
-    bool hit = spill->random % 100 < percent;
-    spill->failures += hit;
-    return hit;
-}
-
-static uint64_t serial_in(const void *data)
-{
-    uint64_t serial;
-    memcpy(&serial, data, sizeof serial);
-    return serial;
-}
-
-static uint64_t spill_write(void *context, const void *data, size_t bytes)
-{
-    struct memory_spill *spill = context;
-    CHECK(bytes == BYTES);
-    uint64_t slot = 0;
-    while (slot < SPILLED && spill->stored[slot].used) {
-        slot++;
-    }
-    if (slot == SPILLED || strikes(spill, spill->refuse_percent)) {
-        if (page_pool_stats(spill->pool).heap_count >= spill->heap_max) {
-            spill->lost[serial_in(data)] = 1;
-        }
-        return 0;
-    }
-    spill->stored[slot].used = true;
-    spill->count++;
-    memcpy(spill->stored[slot].data, data, bytes);
-    return slot + 1;
-}
-
-static void spill_drop(void *context, uint64_t handle)
-{
-    struct memory_spill *spill = context;
-    CHECK(handle >= 1 && handle <= SPILLED && spill->stored[handle - 1].used);
-    spill->stored[handle - 1].used = false;
-    spill->count--;
-}
-
-static bool spill_read(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct memory_spill *spill = context;
-    CHECK(handle >= 1 && handle <= SPILLED && spill->stored[handle - 1].used && bytes == BYTES);
-    struct stored *stored = &spill->stored[handle - 1];
-    if (strikes(spill, spill->fail_percent)) {
-        spill->lost[serial_in(stored->data)] = 1;
-        return false;
-    }
-    memcpy(data, stored->data, bytes);
-    if (strikes(spill, spill->damage_percent)) {
-        spill->lost[serial_in(stored->data)] = 1;
-        ((uint8_t *)data)[spill->random / 100 % BYTES] ^= (uint8_t)(1 << spill->random / 7 % 8);
-    }
-    spill_drop(context, handle);
-    return true;
-}
 
 /* ---- the twin ---- */
 
 struct twin_page {
     uint32_t index; /* in the pool */
     uint64_t serial;
-    uint8_t data[BYTES];
+    uint8_t data[WHOLE];
 };
 
 struct twin {
@@ -121,14 +46,17 @@ struct twin {
 
 struct rig {
     struct page_pool *pool;
-    struct memory_spill *spill;
+    struct faulty_spill *spill;
     struct spill_ops ops;
+    struct elsewhere device;
+    struct page_backing backing; /* bytes 0: none */
+    uint32_t host_max;
     struct twin slots[SLOTS];
     struct twin parked[PARKED];
     uint32_t parked_max;
     uint64_t random;
     uint64_t shared;
-    uint32_t restored, lost_restores, refused_parks, shares;
+    uint32_t restored, lost_restores, refused_parks, shares, prefetches;
     uint8_t *lost;
 };
 
@@ -138,7 +66,33 @@ struct setting {
     uint32_t heap_max;
     bool spill;
     uint32_t refuse_percent, fail_percent, damage_percent;
+    uint32_t host_max;
+    bool ahead;
+    uint32_t peek_fault_percent;
+    uint32_t buffers; /* of a device; 0: none */
+    uint32_t save_fail_percent, load_fail_percent, wait_fail_percent;
 };
+
+static bool has_faults(const struct setting *setting)
+{
+    return setting->refuse_percent + setting->save_fail_percent > 0;
+}
+
+static void device_lost(void *context, uint64_t serial)
+{
+    ((uint8_t *)context)[serial] = 1;
+}
+
+static void rig_device(struct rig *rig, const struct setting *setting)
+{
+    rig->backing = elsewhere_init(&rig->device, setting->frames, setting->buffers, BYTES);
+    rig->device.save_fail_percent = setting->save_fail_percent;
+    rig->device.load_fail_percent = setting->load_fail_percent;
+    rig->device.wait_fail_percent = setting->wait_fail_percent;
+    rig->device.lose = device_lost;
+    rig->device.context = rig->lost;
+    rig->spill->bytes = WHOLE;
+}
 
 static void rig_init(struct rig *rig, const struct setting *setting, uint64_t seed)
 {
@@ -154,15 +108,30 @@ static void rig_init(struct rig *rig, const struct setting *setting, uint64_t se
     rig->spill->damage_percent = setting->damage_percent;
     rig->spill->heap_max = setting->heap_max;
     rig->spill->lost = rig->lost;
-    rig->ops = (struct spill_ops){rig->spill, spill_write, spill_read, spill_drop};
+    rig->spill->peek_fault_percent = setting->peek_fault_percent;
+    rig->spill->bytes = BYTES;
+    pthread_mutex_init(&rig->spill->mutex, NULL);
+    rig->ops = (struct spill_ops){
+        .context = rig->spill,
+        .write = faulty_write,
+        .read = faulty_read,
+        .drop = faulty_drop,
+        .peek = setting->ahead ? faulty_peek : NULL,
+    };
+    if (setting->buffers > 0) {
+        rig_device(rig, setting);
+    }
+    rig->host_max = setting->host_max;
     rig->parked_max = setting->parked_max;
     struct page_pool_config config = {
         .page_bytes = BYTES,
-        .bytes_max = (size_t)setting->frames * BYTES,
+        .bytes_max = (size_t)setting->frames * rig->spill->bytes,
         .hot_max = HOT,
         .parked_max = setting->parked_max,
         .heap_max = setting->heap_max,
+        .host_max = setting->host_max,
         .spill = setting->spill ? &rig->ops : NULL,
+        .backing = setting->buffers > 0 ? &rig->backing : NULL,
     };
     EXPECT_OK(page_pool_create(&config, &rig->pool, &error), error);
     rig->spill->pool = rig->pool;
@@ -172,6 +141,8 @@ static void rig_finish(struct rig *rig)
 {
     page_pool_destroy(rig->pool);
     EXPECT_INT(rig->spill->count, 0); /* nothing stays behind */
+    elsewhere_finish(&rig->device);
+    pthread_mutex_destroy(&rig->spill->mutex);
     free(rig->spill);
     free(rig->lost);
 }
@@ -196,7 +167,14 @@ static void twin_references(const struct rig *rig, uint64_t serial, uint32_t *ho
     }
 }
 
-static void compare_rollout(const struct rig *rig, const struct twin *twin, bool hot)
+/* The part of a page that lies on the device; the device's work comes after the copies. */
+static uint8_t *device_part(struct rig *rig, uint32_t page)
+{
+    elsewhere_arrive(&rig->device);
+    return rig->device.frames[page_frame(rig->pool, page)];
+}
+
+static void compare_rollout(struct rig *rig, const struct twin *twin, bool hot)
 {
     EXPECT_INT(twin->table.count, twin->count);
     for (uint32_t i = 0; i < twin->count; i++) {
@@ -210,14 +188,17 @@ static void compare_rollout(const struct rig *rig, const struct twin *twin, bool
         EXPECT_INT(found[0], expected[0]);
         EXPECT_INT(found[1], expected[1]);
         EXPECT(!hot || memcmp(page_read(rig->pool, page->index), page->data, BYTES) == 0);
+        EXPECT(!hot || rig->backing.bytes == 0 ||
+               memcmp(device_part(rig, page->index), page->data + BYTES, ELSEWHERE_BYTES) == 0);
     }
 }
 
 /* Every rollout, and that nothing exists which no rollout holds. */
-static void compare(const struct rig *rig)
+static void compare(struct rig *rig)
 {
     uint64_t seen[(SLOTS + PARKED) * WINDOW];
     uint32_t distinct = 0;
+    uint32_t lost = 0;
     for (uint32_t r = 0; r < SLOTS + PARKED; r++) {
         const struct twin *twin = r < SLOTS ? &rig->slots[r] : &rig->parked[r - SLOTS];
         if (!twin->used) {
@@ -231,12 +212,17 @@ static void compare(const struct rig *rig)
             }
             if (k == distinct) {
                 seen[distinct++] = twin->pages[i].serial;
+                lost += rig->lost[twin->pages[i].serial];
             }
         }
     }
     struct page_stats stats = page_pool_stats(rig->pool);
     EXPECT_INT(stats.page_count, distinct);
     EXPECT_INT(stats.spill_count, rig->spill->count);
+    EXPECT_INT(stats.frame_count + stats.host_count + stats.spill_count - stats.ahead_count +
+                   stats.heap_count,
+               distinct - lost); /* each in one tier */
+    EXPECT(stats.ahead_count <= stats.host_count);
     EXPECT(stats.shared == rig->shared);
     EXPECT(page_pool_consistent(rig->pool));
 }
@@ -263,6 +249,11 @@ static void do_tick(struct rig *rig, struct twin *slot)
         page.data[i] = (uint8_t)draw(rig, 256);
     }
     memcpy(bytes, page.data, BYTES);
+    if (rig->backing.bytes > 0) {
+        memcpy(page.data + BYTES, page.data, ELSEWHERE_BYTES);
+        page.data[WHOLE - 1] ^= 0xFF;
+        memcpy(device_part(rig, page.index), page.data + BYTES, ELSEWHERE_BYTES);
+    }
     page_commit(rig->pool, page.index);
     page_table_push(rig->pool, &slot->table, page.index, WINDOW);
     twin_push(slot, &page);
@@ -355,6 +346,28 @@ static void do_restore(struct rig *rig, struct twin *parked, struct twin *slot)
     }
 }
 
+/* As after a tick: then no more than host_max pages are in the host tier. */
+static void do_settle(struct rig *rig)
+{
+    page_pool_settle(rig->pool);
+    EXPECT(page_pool_stats(rig->pool).host_count <= rig->host_max);
+}
+
+/* Changes nothing that anybody can see, and takes no more places than there are. */
+static void do_prefetch(struct rig *rig, const struct twin *parked)
+{
+    struct page_stats before = page_pool_stats(rig->pool);
+    bool more = page_table_prefetch(rig->pool, &parked->table);
+    struct page_stats stats = page_pool_stats(rig->pool);
+    EXPECT(!more || (rig->ops.peek != NULL && rig->host_max > 0));
+    EXPECT_INT(stats.frame_count, before.frame_count);
+    EXPECT(stats.ahead_count <= rig->host_max && stats.back == before.back);
+    rig->prefetches++;
+    if (draw(rig, 2) == 0) {
+        sched_yield();
+    }
+}
+
 static void operate(struct rig *rig)
 {
     struct twin *slot = &rig->slots[draw(rig, SLOTS)];
@@ -383,6 +396,10 @@ static void operate(struct rig *rig)
     } else if (what < 92 && parked->used) {
         page_table_drop(rig->pool, &parked->table);
         memset(parked, 0, sizeof *parked);
+    } else if (what < 97 && parked->used) {
+        do_prefetch(rig, parked);
+    } else if (what >= 97) {
+        do_settle(rig);
     }
 }
 
@@ -417,18 +434,103 @@ static void random_operations_match_a_twin_that_copies_everything(void)
          .refuse_percent = 20,
          .fail_percent = 5,
          .damage_percent = 5},
+        /* Read ahead, on the CPU; into one buffer, with faults. */
+        {.frames = HOT, .parked_max = PARKED * WINDOW, .spill = true, .host_max = 9, .ahead = true},
+        {.frames = HOT + 1,
+         .parked_max = PARKED * WINDOW,
+         .heap_max = 3,
+         .spill = true,
+         .refuse_percent = 20,
+         .fail_percent = 5,
+         .damage_percent = 5,
+         .host_max = 1,
+         .ahead = true,
+         .peek_fault_percent = 40},
+        /* A device: without a host tier, with one that holds all, with tiny ones, with faults. */
+        {.frames = HOT + 2, .parked_max = PARKED * WINDOW, .spill = true, .buffers = 8},
+        {.frames = HOT, .parked_max = 30, .heap_max = 2, .host_max = 30, .buffers = 31},
+        {.frames = HOT,
+         .parked_max = PARKED * WINDOW,
+         .spill = true,
+         .host_max = 1,
+         .ahead = true,
+         .buffers = 2},
+        {.frames = HOT, /* pages are sent on and lost while they are wanted */
+         .parked_max = PARKED * WINDOW,
+         .spill = true,
+         .refuse_percent = 30,
+         .host_max = 1,
+         .buffers = 2},
+        {.frames = HOT + 1,
+         .parked_max = PARKED * WINDOW,
+         .heap_max = UINT32_MAX,
+         .spill = true,
+         .host_max = 7,
+         .ahead = true,
+         .peek_fault_percent = 20,
+         .buffers = 9},
+        {.frames = HOT,
+         .parked_max = PARKED * WINDOW,
+         .heap_max = 3,
+         .spill = true,
+         .refuse_percent = 10,
+         .fail_percent = 4,
+         .damage_percent = 4,
+         .host_max = 5,
+         .ahead = true,
+         .peek_fault_percent = 20,
+         .buffers = 8,
+         .save_fail_percent = 3,
+         .load_fail_percent = 3,
+         .wait_fail_percent = 3},
     };
     for (uint32_t k = 0; k < COUNT_OF(settings); k++) {
         static struct rig rig;
         run(&settings[k], 100 + k, 50000, &rig);
         struct page_stats stats = page_pool_stats(rig.pool);
         /* The run did what it is for. */
+        bool faults = has_faults(&settings[k]);
         EXPECT(rig.restored > 100 && rig.shares > 100 && stats.out > 100 && stats.back > 100);
         EXPECT_INT(rig.spill->failures > 0, settings[k].refuse_percent > 0);
-        EXPECT_INT(rig.lost_restores > 10, settings[k].refuse_percent > 0);
-        EXPECT_INT(stats.lost > 0, settings[k].refuse_percent > 0);
+        EXPECT_INT(rig.device.failures > 0, settings[k].save_fail_percent > 0);
+        EXPECT_INT(rig.lost_restores > 10, faults);
+        EXPECT_INT(stats.lost > 0, faults);
         EXPECT_INT(rig.refused_parks > 0, settings[k].parked_max == 30);
+        EXPECT(rig.prefetches > 100);
+        EXPECT_INT(stats.ahead > 100, settings[k].ahead);
+        EXPECT(stats.ahead_used <= stats.ahead);
         EXPECT(stats.page_peak <= HOT + settings[k].parked_max);
+        rig_finish(&rig);
+    }
+}
+
+/* A thread that reads nothing but damage, and one that reads everything: every page is where it is
+ * in both runs, and left in the same order. */
+static void the_reader_decides_no_place(void)
+{
+    static const struct setting settings[] = {
+        {.frames = HOT, .parked_max = PARKED * WINDOW, .host_max = 6},
+        {.frames = HOT, .parked_max = PARKED * WINDOW, .host_max = 6, .buffers = 9}};
+    static struct rig rig;
+    for (uint32_t k = 0; k < 2 * COUNT_OF(settings); k++) {
+        static struct page_stats before;
+        static uint64_t order;
+        struct setting setting = settings[k / 2];
+        setting.spill = setting.ahead = true;
+        setting.peek_fault_percent = k % 2 * 100;
+        run(&setting, 17, 20000, &rig);
+        struct page_stats stats = page_pool_stats(rig.pool);
+        EXPECT(stats.ahead > 100 && stats.lost == 0 && (k % 2 == 0 || stats.ahead_used == 0));
+        if (k % 2 == 1) {
+            EXPECT(rig.spill->order == order);
+            EXPECT(stats.out == before.out && stats.back == before.back);
+            EXPECT(stats.ahead == before.ahead && stats.ahead_count == before.ahead_count);
+            EXPECT_INT(stats.frame_count, before.frame_count);
+            EXPECT_INT(stats.host_count, before.host_count);
+            EXPECT_INT(stats.spill_count, before.spill_count);
+        }
+        before = stats;
+        order = rig.spill->order;
         rig_finish(&rig);
     }
 }
@@ -487,7 +589,7 @@ static void the_longest_parked_goes_first_and_only_when_memory_is_short(void)
     EXPECT_INT(rig.spill->count, 0);
     do_tick(&rig, &rig.slots[SLOTS - 1]);
     EXPECT_INT(rig.spill->count, 1);
-    EXPECT(serial_in(rig.spill->stored[0].data) == rig.parked[0].pages[0].serial);
+    EXPECT(elsewhere_serial(rig.spill->stored[0].data) == rig.parked[0].pages[0].serial);
     do_release(&rig, &rig.slots[0]);
     do_restore(&rig, &rig.parked[0], &rig.slots[0]);
     EXPECT_INT(rig.spill->count, 0);
@@ -513,7 +615,7 @@ static void a_lost_page_costs_only_the_rollouts_that_need_it(void)
         do_tick(&rig, &rig.slots[k / WINDOW]);
     }
     EXPECT_INT(rig.spill->count, 1); /* the second page went */
-    EXPECT(serial_in(rig.spill->stored[0].data) == rig.parked[1].pages[0].serial);
+    EXPECT(elsewhere_serial(rig.spill->stored[0].data) == rig.parked[1].pages[0].serial);
     for (uint32_t k = 0; k < 3; k++) {
         do_release(&rig, &rig.slots[k]);
         do_restore(&rig, &rig.parked[k], &rig.slots[k]);
@@ -539,155 +641,6 @@ static void a_pool_that_cannot_hold_its_slots_is_refused(void)
 }
 
 /* ---- what aborts ---- */
-
-/* ---- a part of every page elsewhere ---- */
-
-enum { BACKED_FRAMES = 2, BACKED_BYTES = 64, BACKED_BUFFERS = 2 };
-
-/* A copy that was started out of a frame: its bytes arrive at the wait. */
-struct late_copy {
-    uint8_t bytes[BACKED_BYTES];
-    void *out;
-};
-
-struct elsewhere {
-    uint8_t frame[BACKED_FRAMES][BACKED_BYTES];
-    _Alignas(PAGE_ALIGN) uint8_t staging[BACKED_BUFFERS][PAGE_ALIGN + BACKED_BYTES];
-    struct late_copy late[BACKED_BUFFERS];
-    uint32_t late_count;
-    bool save_fails, load_fails, wait_fails;
-};
-
-static bool save_elsewhere(void *context, uint32_t frame, void *out)
-{
-    struct elsewhere *elsewhere = context;
-    EXPECT(elsewhere->late_count < BACKED_BUFFERS);
-    struct late_copy *copy = &elsewhere->late[elsewhere->late_count++];
-    memcpy(copy->bytes, elsewhere->frame[frame], BACKED_BYTES);
-    copy->out = out;
-    memset(out, 0xEE, BACKED_BYTES);
-    return !elsewhere->save_fails;
-}
-
-static bool wait_elsewhere(void *context)
-{
-    struct elsewhere *elsewhere = context;
-    for (uint32_t i = 0; i < elsewhere->late_count; i++) {
-        memcpy(elsewhere->late[i].out, elsewhere->late[i].bytes, BACKED_BYTES);
-    }
-    elsewhere->late_count = 0;
-    return !elsewhere->wait_fails;
-}
-
-static bool load_elsewhere(void *context, uint32_t frame, const void *page, const void *bytes)
-{
-    struct elsewhere *elsewhere = context;
-    EXPECT_INT(*(const uint8_t *)page, *(const uint8_t *)bytes); /* both of the same page */
-    memcpy(elsewhere->frame[frame], bytes, BACKED_BYTES);
-    return !elsewhere->load_fails;
-}
-
-static struct page_backing backing_of(struct elsewhere *elsewhere)
-{
-    return (struct page_backing){elsewhere,      BACKED_BYTES,   elsewhere->staging, BACKED_BUFFERS,
-                                 save_elsewhere, load_elsewhere, wait_elsewhere};
-}
-
-static struct page_pool_config backed_config(const struct page_backing *backing, uint32_t copies)
-{
-    return (struct page_pool_config){
-        .page_bytes = PAGE_ALIGN,
-        .bytes_max = BACKED_FRAMES * (PAGE_ALIGN + BACKED_BYTES),
-        .hot_max = BACKED_FRAMES,
-        .parked_max = copies,
-        .heap_max = copies,
-        .backing = backing,
-    };
-}
-
-/* A page of that byte, here and elsewhere, as a table of its own. */
-static void fill_backed(struct page_pool *pool, struct elsewhere *elsewhere, uint8_t byte,
-                        struct page_table *table)
-{
-    uint32_t page = page_take(pool);
-    memset(page_write(pool, page), byte, PAGE_ALIGN);
-    memset(elsewhere->frame[page_frame(pool, page)], byte, BACKED_BYTES);
-    page_commit(pool, page);
-    page_table_push(pool, table, page, 1);
-}
-
-/* Two frames, both hot at first; one page parks, makes room, and comes back to another frame. A
- * page that the device does not give or take is lost. */
-static void pages_move_with_what_lies_elsewhere(void)
-{
-    static struct elsewhere elsewhere;
-    struct error error;
-    const struct page_backing backing = backing_of(&elsewhere);
-    const struct page_pool_config config = backed_config(&backing, 4);
-    EXPECT_INT(page_pool_frames(&config), BACKED_FRAMES);
-    for (int fails = 0; fails < 4; fails++) {
-        struct page_pool *pool = NULL;
-        struct page_table tables[3] = {0};
-        struct page_table parked;
-        elsewhere = (struct elsewhere){
-            .save_fails = fails == 1, .load_fails = fails == 2, .wait_fails = fails == 3};
-        EXPECT_OK(page_pool_create(&config, &pool, &error), error);
-        fill_backed(pool, &elsewhere, 11, &tables[0]);
-        EXPECT(page_table_park(pool, &tables[0], &parked));
-        page_table_release(pool, &tables[0]);
-        fill_backed(pool, &elsewhere, 22, &tables[1]);
-        fill_backed(pool, &elsewhere, 33, &tables[2]); /* takes the frame of the parked one */
-        page_table_release(pool, &tables[1]);
-        EXPECT_INT(page_table_restore(pool, &parked), fails == 0);
-        EXPECT_INT(page_pool_stats(pool).lost, fails != 0);
-        if (fails == 0) {
-            const uint8_t *page = page_read(pool, parked.page[0]);
-            EXPECT_INT(page[PAGE_ALIGN - 1], 11);
-            EXPECT_INT(elsewhere.frame[page_frame(pool, parked.page[0])][BACKED_BYTES - 1], 11);
-        }
-        EXPECT(page_pool_consistent(pool));
-        page_pool_destroy(pool);
-    }
-}
-
-/* A page that leaves holds its buffer until the pool settles; it may be dropped before that, and
- * leaving again and again takes no more buffers than there are. */
-static void pages_leave_in_their_own_time(void)
-{
-    static struct elsewhere elsewhere;
-    struct error error;
-    const struct page_backing backing = backing_of(&elsewhere);
-    const struct page_pool_config config = backed_config(&backing, 8);
-    struct page_pool *pool = NULL;
-    struct page_table parked[7];
-    EXPECT_OK(page_pool_create(&config, &pool, &error), error);
-    for (uint8_t i = 0; i < COUNT_OF(parked); i++) {
-        struct page_table table = {0};
-        fill_backed(pool, &elsewhere, (uint8_t)(i + 1), &table);
-        EXPECT(page_table_park(pool, &table, &parked[i]));
-        page_table_release(pool, &table);
-        EXPECT(page_pool_consistent(pool));
-    }
-    /* Five have left: four through both buffers twice, the fifth is on its way. */
-    EXPECT_INT(elsewhere.late_count, 1);
-    EXPECT_INT(page_pool_stats(pool).heap_count, 4);
-    page_table_drop(pool, &parked[4]);
-    page_pool_settle(pool);
-    EXPECT_INT(elsewhere.late_count, 0);
-    EXPECT_INT(page_pool_stats(pool).heap_count, 4);
-    EXPECT(page_pool_consistent(pool));
-    for (uint8_t i = 0; i < COUNT_OF(parked); i++) {
-        if (i != 4) {
-            EXPECT(page_table_restore(pool, &parked[i]));
-            EXPECT_INT(((const uint8_t *)page_read(pool, parked[i].page[0]))[0], i + 1);
-            EXPECT_INT(elsewhere.frame[page_frame(pool, parked[i].page[0])][5], i + 1);
-            page_table_release(pool, &parked[i]);
-        }
-    }
-    EXPECT_INT(page_pool_stats(pool).page_count, 0);
-    EXPECT(page_pool_consistent(pool));
-    page_pool_destroy(pool);
-}
 
 static void write_after_commit(struct page_pool *pool)
 {
@@ -739,10 +692,10 @@ static void breaking_the_rules_aborts(void)
 int main(void)
 {
     return TEST_RUN(TEST(random_operations_match_a_twin_that_copies_everything),
-                    TEST(freeing_everything_leaves_nothing), TEST(a_fork_takes_no_memory),
+                    TEST(the_reader_decides_no_place), TEST(freeing_everything_leaves_nothing),
+                    TEST(a_fork_takes_no_memory),
                     TEST(the_longest_parked_goes_first_and_only_when_memory_is_short),
                     TEST(a_lost_page_costs_only_the_rollouts_that_need_it),
                     TEST(a_pool_that_cannot_hold_its_slots_is_refused),
-                    TEST(pages_move_with_what_lies_elsewhere), TEST(pages_leave_in_their_own_time),
                     TEST(breaking_the_rules_aborts));
 }

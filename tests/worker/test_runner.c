@@ -122,6 +122,76 @@ static void a_wide_fan_simulates_its_past_once(void)
     jobs_scenario_finish(&s);
 }
 
+/* ---- what the world is told of parked branches ---- */
+
+/* In a tick: the states that the world was told of, in order, and how many of them went on. */
+static struct {
+    const void *told[16];
+    uint32_t count, restored;
+    bool stepped;
+    uint32_t patience; /* says "no more" to that one */
+    uint32_t told_in_all, restored_in_all;
+} spy;
+
+static bool spy_prefetch(struct world *world, const void *state)
+{
+    if (spy.stepped) {
+        spy.count = spy.restored = 0;
+        spy.stepped = false;
+    }
+    EXPECT(spy.count < world->slot_count && spy.count < spy.patience);
+    spy.told[spy.count++] = state;
+    spy.told_in_all++;
+    return spy.count < spy.patience;
+}
+
+static void spy_restore(struct world *world, uint32_t slot, void *state)
+{
+    EXPECT(spy.restored >= spy.patience || state == spy.told[spy.restored]);
+    EXPECT(spy.restored >= spy.patience || spy.restored < spy.count);
+    spy.restored++;
+    spy.restored_in_all++;
+    world_dummy_ops.slot_restore(world, slot, state);
+}
+
+static void spy_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    spy.stepped = true;
+    world_dummy_ops.step(world, actions, active);
+}
+
+/* Whatever goes on next was announced the tick before, the first first, and no more than a world
+ * wants to hear of; nothing else depends on it. */
+static void the_world_hears_which_branches_go_on_next(void)
+{
+    static const uint32_t slot_counts[] = {1, 3, 16};
+    struct world_ops world = world_dummy_ops;
+    struct jobs_scenario s;
+    struct runner_stats stats;
+    world.slot_state_prefetch = spy_prefetch;
+    world.slot_restore = spy_restore;
+    world.step = spy_step;
+    jobs_scenario_init(&s, "ahead", 20);
+    jobs_clear_lane(&s);
+    for (uint32_t i = 0; i < 90; i++) {
+        jobs_branch(&s, 8 + i % 3, INTERVENE_EGO_BRAKE)->decel_mps2 = 0.02 * i;
+    }
+    jobs_stage(&s);
+    struct job_run *solo = jobs_run_one(&world_dummy_ops, GOOD, &s, 0, 16, true, NULL);
+    for (size_t i = 0; i < 2 * COUNT_OF(slot_counts); i++) {
+        memset(&spy, 0, sizeof spy);
+        spy.patience = i < COUNT_OF(slot_counts) ? UINT32_MAX : 2;
+        struct job_run *job = jobs_run_one(&world, GOOD, &s, 0,
+                                           slot_counts[i % COUNT_OF(slot_counts)], false, &stats);
+        jobs_expect_same(job, solo);
+        EXPECT_INT(spy.restored_in_all, stats.parks);
+        EXPECT(spy.restored_in_all > 50 && spy.told_in_all > 50);
+        job_run_destroy(job);
+    }
+    job_run_destroy(solo);
+    jobs_scenario_finish(&s);
+}
+
 static void neighbours_do_not_matter(void)
 {
     enum { COUNT = 5 };
@@ -581,7 +651,8 @@ static void a_dark_lidar_keeps_its_last_frame(void)
 int main(void)
 {
     return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-                    TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
+                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
+                    TEST(branches_of_a_main_line_that_ends_early),
                     TEST(a_cancelled_job_leaves_the_others_alone),
                     TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
                     TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),

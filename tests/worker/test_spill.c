@@ -1,13 +1,16 @@
 /*
  * Spill. Method: random writes, reads and drops against a plain array; what comes back is what was
- * put in, bounds and full disks refuse cleanly, nothing is left in the folder.
+ * put in, bounds and full disks refuse cleanly, nothing is left in the folder. A second thread
+ * peeks all the while at records that stay, and at others while they come and go.
  */
 #include "base/rng.h"
 #include "tests/harness.h"
 #include "worker/spill.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +69,16 @@ static void pages_come_back(void)
             held++;
         } else if (draw(4) == 0) {
             ops->drop(ops->context, handles[i]);
+            EXPECT(!ops->peek(ops->context, handles[i], back, PAGE));
             EXPECT(!ops->read(ops->context, handles[i], back, PAGE));
             handles[i] = 0;
             held--;
         } else {
-            EXPECT(ops->read(ops->context, handles[i], back, PAGE));
+            EXPECT(ops->peek(ops->context, handles[i], back, PAGE));
+            EXPECT(memcmp(back, pages[i], PAGE) == 0);
+            memset(back, 0, PAGE);
+            EXPECT(!ops->peek(ops->context, handles[i], back, PAGE - 1));
+            EXPECT(ops->read(ops->context, handles[i], back, PAGE)); /* still there */
             EXPECT(memcmp(back, pages[i], PAGE) == 0);
             EXPECT(!ops->read(ops->context, handles[i], back, PAGE)); /* forgotten */
             handles[i] = 0;
@@ -83,6 +91,75 @@ static void pages_come_back(void)
     EXPECT_INT(files_in(directory), 0); /* unlinked from the start */
     spill_destroy(spill);
     spill_destroy(NULL);
+}
+
+/* ---- another thread ---- */
+
+enum { STAYING = 5, CHURNED = 300 };
+
+struct peeking {
+    const struct spill_ops *ops;
+    uint64_t handles[STAYING];
+    uint8_t pages[STAYING][PAGE];
+    atomic_bool stop;
+    uint32_t good, bad; /* read after the thread ended */
+};
+
+/* Handles of the others are small numbers too; what comes of these is nobody's business. */
+static void *peek_on_and_on(void *argument)
+{
+    struct peeking *peeking = argument;
+    static uint8_t back[PAGE];
+    for (uint64_t i = 0; !atomic_load(&peeking->stop) || peeking->good < STAYING; i++) {
+        size_t k = i % STAYING;
+        bool same = peeking->ops->peek(peeking->ops->context, peeking->handles[k], back, PAGE) &&
+                    memcmp(back, peeking->pages[k], PAGE) == 0;
+        peeking->good += same;
+        peeking->bad += !same;
+        peeking->ops->peek(peeking->ops->context, 1 + i % CHURNED, back, PAGE);
+    }
+    return NULL;
+}
+
+static void another_thread_may_peek(void)
+{
+    static struct peeking peeking;
+    static uint8_t page[PAGE];
+    static uint8_t back[PAGE];
+    static uint64_t handles[CHURNED];
+    struct spill *spill = NULL;
+    struct error error;
+    pthread_t thread;
+    EXPECT_OK(spill_create(directory, UINT64_C(1) << 30, &spill, &error), error);
+    peeking.ops = spill_ops_of(spill);
+    const struct spill_ops *ops = peeking.ops;
+    for (size_t i = 0; i < STAYING; i++) {
+        fill_page(peeking.pages[i]);
+        peeking.handles[i] = ops->write(ops->context, peeking.pages[i], PAGE);
+        EXPECT(peeking.handles[i] != 0);
+    }
+    EXPECT_INT(pthread_create(&thread, NULL, peek_on_and_on, &peeking), 0);
+    fill_page(page);
+    uint32_t wrong = 0;
+    for (int round = 0; round < 3000; round++) {
+        uint64_t *handle = &handles[draw(CHURNED)];
+        if (*handle == 0) {
+            *handle = ops->write(ops->context, page, PAGE); /* the table of records grows */
+            wrong += *handle == 0;
+        } else if (draw(2) == 0) {
+            ops->drop(ops->context, *handle);
+            *handle = 0;
+        } else {
+            wrong += !ops->read(ops->context, *handle, back, PAGE) || memcmp(back, page, PAGE) != 0;
+            *handle = 0;
+        }
+    }
+    atomic_store(&peeking.stop, true);
+    EXPECT_INT(pthread_join(thread, NULL), 0);
+    EXPECT_INT(wrong, 0);
+    EXPECT(peeking.good >= STAYING);
+    EXPECT_INT(peeking.bad, 0);
+    spill_destroy(spill);
 }
 
 static void bounds_refuse(void)
@@ -154,6 +231,7 @@ int main(void)
     if (mkdtemp(directory) == NULL) {
         return 1;
     }
-    int failed = TEST_RUN(TEST(pages_come_back), TEST(bounds_refuse), TEST(a_full_disk_refuses));
+    int failed = TEST_RUN(TEST(pages_come_back), TEST(another_thread_may_peek), TEST(bounds_refuse),
+                          TEST(a_full_disk_refuses));
     return rmdir(directory) == 0 ? failed : 1;
 }
