@@ -114,6 +114,23 @@ static bool read_at(int fd, uint8_t *data, size_t bytes, off_t at)
     return true;
 }
 
+/* Room for one more record. The mutex is held. */
+static bool grow(struct spill *spill)
+{
+    if (spill->record_count < spill->record_capacity) {
+        return true;
+    }
+    uint32_t capacity = spill->record_capacity == 0 ? 64 : 2 * spill->record_capacity;
+    struct spill_record *records =
+        realloc(spill->records, (size_t)capacity * sizeof *spill->records);
+    if (records == NULL) {
+        return false;
+    }
+    spill->records = records;
+    spill->record_capacity = capacity;
+    return true;
+}
+
 /* Index + 1 of a free record, 0: none. */
 static uint32_t take_record(struct spill *spill)
 {
@@ -125,21 +142,11 @@ static uint32_t take_record(struct spill *spill)
     if (spill->record_count == SPILL_RECORDS_MAX) {
         return 0;
     }
-    if (spill->record_count == spill->record_capacity) {
-        uint32_t capacity = spill->record_capacity == 0 ? 64 : 2 * spill->record_capacity;
-        pthread_mutex_lock(&spill->mutex);
-        struct spill_record *records =
-            realloc(spill->records, (size_t)capacity * sizeof *spill->records);
-        spill->records = records != NULL ? records : spill->records;
-        pthread_mutex_unlock(&spill->mutex);
-        if (records == NULL) {
-            return 0;
-        }
-        spill->record_capacity = capacity;
-    }
     pthread_mutex_lock(&spill->mutex);
-    uint32_t handle = ++spill->record_count;
-    spill->records[handle - 1] = (struct spill_record){0};
+    uint32_t handle = grow(spill) ? ++spill->record_count : 0;
+    if (handle != 0) {
+        spill->records[handle - 1] = (struct spill_record){0};
+    }
     pthread_mutex_unlock(&spill->mutex);
     return handle;
 }
