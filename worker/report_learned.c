@@ -26,13 +26,13 @@ static void tier_row(struct report *report, enum tier tier)
 {
     struct html *html = &report->html;
     const struct summary *summary = report->summary;
-    const struct summary_row *row = summary_tier(summary, tier);
+    struct summary_tier_cost cost;
     char rate[SUMMARY_MONEY_BYTES];
     char tick[32] = "&ndash;";
-    if (row == NULL) {
+    if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
-    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    const struct summary_row *row = cost.row;
     if (!isnan(cost.tick_ms)) {
         snprintf(tick, sizeof tick, "%.1f", cost.tick_ms);
     }

@@ -433,7 +433,7 @@ static int64_t rollouts(const struct summary_row *row)
 
 /* ---- JSON ---- */
 
-static json_t *row_json(const struct summary_row *row)
+json_t *summary_row_json(const struct summary_row *row)
 {
     double low;
     double high;
@@ -477,7 +477,7 @@ static json_t *ledger_json(const struct summary *summary)
 
 json_t *summary_json(const struct summary *summary)
 {
-    json_t *json = row_json(&summary->total);
+    json_t *json = summary_row_json(&summary->total);
     json_t *by_slice = json_object();
     json_t *by_tier = json_object();
     json_t *by_planner = json_object();
@@ -496,18 +496,18 @@ json_t *summary_json(const struct summary *summary)
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
         if (strcmp(row->group, "tier") == 0) {
-            json_object_set_new(by_tier, row->value, row_json(row));
+            json_object_set_new(by_tier, row->value, summary_row_json(row));
         } else if (strcmp(row->group, "planner") == 0) {
-            json_object_set_new(by_planner, row->value, row_json(row));
+            json_object_set_new(by_planner, row->value, summary_row_json(row));
         } else if (strcmp(row->group, "model") == 0) {
-            json_object_set_new(by_model, row->value, row_json(row));
+            json_object_set_new(by_model, row->value, summary_row_json(row));
         } else {
             json_t *group = json_object_get(by_slice, row->group);
             if (group == NULL) {
                 group = json_object();
                 json_object_set_new(by_slice, row->group, group);
             }
-            json_object_set_new(group, row->value, row_json(row));
+            json_object_set_new(group, row->value, summary_row_json(row));
         }
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {

@@ -140,8 +140,10 @@ struct summary_overhead {
 };
 struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
 
-/* What a tier took, as every table shows it. */
+/* What a tier took, as every table shows it. False: nothing, so that it has no row. A tier that
+ * gave no result may have cost something all the same: a teacher that drove nothing but twins. */
 struct summary_tier_cost {
+    const struct summary_row *row; /* its results; all zero without any */
     double device_s;
     double tick_ms; /* NaN without ticks */
     double mfu;     /* NaN: see summary_mfu */
@@ -149,8 +151,8 @@ struct summary_tier_cost {
     double with_retries_usd; /* results, flagged and failed attempts */
     struct summary_overhead over;
 };
-struct summary_tier_cost summary_tier_cost(const struct summary *summary,
-                                           const struct summary_row *row, enum tier tier);
+bool summary_tier_cost(const struct summary *summary, enum tier tier,
+                       struct summary_tier_cost *out);
 
 /* Money for people, the same in the terminal and in the report. An amount: cents, or below a cent
  * down to the ledger's micro-dollar. A rate: three significant digits per mile, below a tenth of a
@@ -162,6 +164,9 @@ const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_B
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */
 json_t *summary_json(const struct summary *summary);
+
+/* The figures of one row, as "by_slice" and "by_tier" hold them. New reference or NULL. */
+json_t *summary_row_json(const struct summary_row *row);
 
 /* ---- summary_learned.c ---- */
 

@@ -221,12 +221,18 @@ static json_t *work_json(const struct summary_work *work)
                      (double)work->mflop / 1e6, "usd", work->usd);
 }
 
-struct summary_tier_cost summary_tier_cost(const struct summary *summary,
-                                           const struct summary_row *row, enum tier tier)
+bool summary_tier_cost(const struct summary *summary, enum tier tier, struct summary_tier_cost *out)
 {
+    static const struct summary_row nothing;
     struct summary_overhead over = summary_overhead(summary, tier);
+    const struct summary_row *row = summary_tier(summary, tier);
+    if (row == NULL && over.flagged_attempts + over.failed_attempts + over.audit_attempts == 0) {
+        return false;
+    }
+    row = row != NULL ? row : &nothing;
     double device_s = (double)row->work.device_ns / (double)NS_PER_S;
-    return (struct summary_tier_cost){
+    *out = (struct summary_tier_cost){
+        .row = row,
         .device_s = device_s,
         .tick_ms = row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : NAN,
         .mfu = summary_mfu(summary, row),
@@ -234,17 +240,24 @@ struct summary_tier_cost summary_tier_cost(const struct summary *summary,
         .with_retries_usd = row->work.usd + over.flagged_usd + over.failed_usd,
         .over = over,
     };
+    return true;
 }
 
-/* Adds what a tier took to its member of "by_tier". */
-static void tier_json(const struct summary *summary, enum tier tier, json_t *by_tier)
+/* Adds what a tier took to its member of "by_tier", which it makes for a tier without results. */
+static bool tier_json(const struct summary *summary, enum tier tier, json_t *by_tier)
 {
-    const struct summary_row *row = summary_tier(summary, tier);
+    struct summary_tier_cost cost;
     json_t *json = json_object_get(by_tier, tier_names[tier]);
-    if (row == NULL || json == NULL) {
-        return;
+    if (!summary_tier_cost(summary, tier, &cost)) {
+        return true;
     }
-    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    const struct summary_row *row = cost.row;
+    if (json == NULL) {
+        json = summary_row_json(row);
+        if (json_object_set_new(by_tier, tier_names[tier], json) != 0) {
+            return false;
+        }
+    }
     json_object_set_new(json, "device_ns", json_integer((json_int_t)row->work.device_ns));
     json_object_set_new(json, "tflop", json_real((double)row->work.mflop / 1e6));
     if (!isnan(cost.mfu)) {
@@ -254,6 +267,7 @@ static void tier_json(const struct summary *summary, enum tier tier, json_t *by_
     json_object_set_new(json, "flagged_usd", json_real(cost.over.flagged_usd));
     json_object_set_new(json, "failed_usd", json_real(cost.over.failed_usd));
     json_object_set_new(json, "audit_usd", json_real(cost.over.audit_usd));
+    return true;
 }
 
 static json_t *flags_json(const struct summary *summary)
@@ -324,13 +338,14 @@ bool summary_learned_json(const struct summary *summary, json_t *json)
     json_t *by_tier = json_object_get(json, "by_tier");
     json_t *flags = flags_json(summary);
     json_t *audit = audit_json(summary);
-    if (flags == NULL || audit == NULL) {
+    bool made = flags != NULL && audit != NULL;
+    for (int tier = 0; tier < TIER_COUNT && made; tier++) {
+        made = tier_json(summary, (enum tier)tier, by_tier);
+    }
+    if (!made) {
         json_decref(flags);
         json_decref(audit);
         return false;
-    }
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        tier_json(summary, (enum tier)tier, by_tier);
     }
     json_object_set_new(json, "flags", flags);
     json_object_set_new(json, "audit", audit);

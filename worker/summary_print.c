@@ -52,13 +52,13 @@ static void print_head(const char *group, FILE *stream)
 
 static void print_tier(const struct summary *summary, enum tier tier, FILE *stream)
 {
-    const struct summary_row *row = summary_tier(summary, tier);
+    struct summary_tier_cost cost;
     char text[SUMMARY_MONEY_BYTES];
     char mfu[16] = "-";
-    if (row == NULL) {
+    if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
-    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    const struct summary_row *row = cost.row;
     if (!isnan(cost.mfu)) {
         snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
     }
@@ -67,7 +67,8 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
             (double)row->work.mflop / 1e6, mfu, cost.miles,
             summary_rate_text(row->work.usd, cost.miles, text));
     fprintf(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
-    fprintf(stream, " %11s\n", summary_usd_text(cost.over.audit_usd, text));
+    fprintf(stream, " %11s\n",
+            cost.over.audit_attempts > 0 ? summary_usd_text(cost.over.audit_usd, text) : "-");
 }
 
 static void print_tiers(const struct summary *summary, FILE *stream)

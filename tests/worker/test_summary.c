@@ -583,6 +583,36 @@ static void learned_tiers_are_accounted_for(void)
     summary_finish(&summary);
 }
 
+/* A teacher that drove nothing but twins has no result, and yet a row: it is on the bill. */
+static void a_tier_that_only_audits_has_a_row(void)
+{
+    struct summary summary;
+    struct summary_tier_cost cost;
+    struct error error;
+    make_learned();
+    made[4].audit_of = 2;
+    made_ledger[3].audit = true;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT(summary_tier(&summary, TIER_TEACHER) == NULL);
+    EXPECT(summary_tier_cost(&summary, TIER_TEACHER, &cost));
+    EXPECT_NEAR(cost.over.audit_usd, 0.12, 1e-12);
+    EXPECT_INT(cost.row->work.ticks, 0);
+    EXPECT(!summary_tier_cost(&summary, TIER_OBJECT, &cost));
+    char *text = printed(&summary, false);
+    const char *teacher = strstr(text, "\n  teacher ");
+    EXPECT(teacher != NULL);
+    EXPECT_CONTAINS(strndupa(teacher + 1, strcspn(teacher + 1, "\n")), " $0.12");
+    EXPECT(strstr(text, "\n  object ") == NULL);
+    free(text);
+    json_t *json = summary_json(&summary);
+    const json_t *tier = json_object_get(json_object_get(json, "by_tier"), "teacher");
+    EXPECT_NEAR(json_real_value(json_object_get(tier, "audit_usd")), 0.12, 1e-12);
+    EXPECT_INT(json_integer_value(json_object_get(tier, "rollouts")), 0);
+    EXPECT(json_object_get(json_object_get(json, "by_tier"), "object") == NULL);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -642,11 +672,11 @@ static void twins_give_agreement_by_slice(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(wilson_gives_the_published_intervals),
-                    TEST(every_row_is_what_a_recount_gives), TEST(json_repeats_the_rows),
-                    TEST(a_suite_without_outcomes_has_empty_tables),
-                    TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
-                    TEST(seeds_that_change_nothing_are_one_sample),
-                    TEST(dead_jobs_are_named_up_to_ten), TEST(learned_tiers_are_accounted_for),
-                    TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice));
+    return TEST_RUN(
+        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
+        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
+        TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
+        TEST(seeds_that_change_nothing_are_one_sample), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
+        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice));
 }
