@@ -290,8 +290,8 @@ static void write_tiles(struct report *report)
     snprintf(label, sizeof label, "miles driven, %lld override%s by the guardian",
              (long long)summary->interventions, plural(summary->interventions));
     tile(html, figure, label);
-    double bill = (double)summary->status.cost_uusd / (double)UUSD_PER_USD;
-    snprintf(label, sizeof label, "cost of driving; the bill is %s", summary_usd_text(bill, money));
+    snprintf(label, sizeof label, "a mile, world only; the bill is %s",
+             summary_bill_text(summary, money));
     tile(html, summary_rate_text(total->work.usd, miles, figure), label);
     int64_t whole = total->work.ticks + summary->prefix_ticks_saved;
     snprintf(figure, sizeof figure, "%.0f%%",

@@ -28,27 +28,28 @@ static void tier_row(struct report *report, enum tier tier)
     const struct summary *summary = report->summary;
     struct summary_tier_cost cost;
     char rate[SUMMARY_MONEY_BYTES];
-    char tick[32] = "&ndash;";
+    char tick[SUMMARY_MONEY_BYTES] = "&ndash;";
     if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
     const struct summary_row *row = cost.row;
     if (!isnan(cost.tick_ms)) {
-        snprintf(tick, sizeof tick, "%.1f", cost.tick_ms);
+        summary_number_text(cost.tick_ms, tick);
     }
     html_format(html,
                 "<tr><td><b>%s</b></td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                 "<td class=\"n%s\">%lld</td><td class=\"n%s\">%lld</td><td class=\"n\">%lld</td>"
-                "<td class=\"n\">%.1f s</td><td class=\"n\">%s</td>",
+                "<td class=\"n\">%s s</td><td class=\"n\">%s</td>",
                 tier_names[tier], (long long)row->verdicts[VERDICT_PASS],
                 (long long)row->verdicts[VERDICT_FAIL],
                 row->verdicts[VERDICT_PLANNER_ERROR] > 0 ? " bad" : "",
                 (long long)row->verdicts[VERDICT_PLANNER_ERROR],
                 row->verdicts[VERDICT_FLAGGED] > 0 ? " flag" : "",
                 (long long)row->verdicts[VERDICT_FLAGGED], (long long)row->work.ticks,
-                cost.device_s, tick);
+                summary_number_text(cost.device_s, rate), tick);
     if (row->work.mflop > 0) {
-        html_format(html, "<td class=\"n\">%.2f</td>", (double)row->work.mflop / 1e6);
+        html_format(html, "<td class=\"n\">%s</td>",
+                    summary_number_text((double)row->work.mflop / 1e6, rate));
     } else {
         html_raw(html, "<td class=\"n soft\">&ndash;</td>");
     }
@@ -97,7 +98,7 @@ void report_tiers(struct report *report)
                    "<th class=\"n\">TFLOP</th><th class=\"n\">");
     report_metric(html, "MFU", "MFU");
     html_raw(html, "</th><th class=\"n\">miles</th><th class=\"n\">");
-    report_metric(html, "cost", "$ a mile");
+    report_metric(html, "world $/mile", "world $/mile");
     html_raw(html, "</th><th class=\"n\">with retries</th><th class=\"n\">spent on flags</th>"
                    "<th class=\"n\">failures</th><th class=\"n\">audit</th></tr></thead>"
                    "<tbody>");

@@ -388,24 +388,51 @@ const struct summary_row *summary_tier(const struct summary *summary, enum tier 
     return NULL;
 }
 
-/* Decimals that leave three significant digits, at most `most`. */
-static int decimals(double value, int most)
+/* Decimals that leave three significant digits. */
+static int decimals(double value)
 {
+    enum { DECIMALS_MAX = 18 };
     if (!(value > 0)) {
         return 2;
     }
-    int wanted = 2 - (int)floor(log10(value));
-    return wanted < 0 ? 0 : wanted > most ? most : wanted;
+    double wanted = 2 - floor(log10(value));
+    return wanted < 0 ? 0 : wanted > DECIMALS_MAX ? DECIMALS_MAX : (int)wanted;
+}
+
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES])
+{
+    if (isfinite(value)) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "%.*f", decimals(value), value);
+    } else {
+        snprintf(out, SUMMARY_MONEY_BYTES, "-");
+    }
+    return out;
 }
 
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES])
 {
-    if (usd > 0 && usd < 0.0000005) {
-        snprintf(out, SUMMARY_MONEY_BYTES, "under $0.000001");
-    } else {
-        snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", usd < 0.01 ? decimals(usd, 6) : 2, usd);
-    }
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", usd < 0.01 ? decimals(usd) : 2, usd);
     return out;
+}
+
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
+{
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%lld.%06lld", (long long)(uusd / UUSD_PER_USD),
+             (long long)(uusd % UUSD_PER_USD));
+    return out;
+}
+
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES])
+{
+    bool driven = false;
+    for (uint32_t i = 0; i < summary->ledger_count; i++) {
+        driven = driven || summary->ledger_usd[i] > 0;
+    }
+    if (driven && summary->status.cost_uusd == 0) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "under $0.000001");
+        return out;
+    }
+    return summary_uusd_text(summary->status.cost_uusd, out);
 }
 
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES])
@@ -414,11 +441,7 @@ const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_B
         snprintf(out, SUMMARY_MONEY_BYTES, "-");
         return out;
     }
-    double rate = usd / miles;
-    bool millions = rate > 0 && rate < 0.001;
-    rate *= millions ? 1e6 : 1.0;
-    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f/%s", decimals(rate, 6), rate,
-             millions ? "M mi" : "mi");
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", decimals(usd / miles), usd / miles);
     return out;
 }
 

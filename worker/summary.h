@@ -154,12 +154,22 @@ struct summary_tier_cost {
 bool summary_tier_cost(const struct summary *summary, enum tier tier,
                        struct summary_tier_cost *out);
 
-/* Money for people, the same in the terminal and in the report. An amount: cents, or below a cent
- * down to the ledger's micro-dollar. A rate: three significant digits per mile, below a tenth of a
- * cent per million miles ("$1.04/M mi"); "-" without miles. Both return `out`. */
+/* Figures for people, the same in the terminal and in the report; all return `out`. A number has
+ * three significant digits, however small ("-": not finite). An amount of money has cents, or below
+ * a cent three significant digits. A rate is always in dollars per mile, so that the figures of a
+ * column compare at a glance; "-" without miles. */
 enum { SUMMARY_MONEY_BYTES = 48 };
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
+
+/* What the ledger booked, to the last micro-dollar: its rows add up to its total, digit by digit.
+ */
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
+
+/* The suite's bill in the same spelling; "under $0.000001" when all that was driven fell short of a
+ * micro-dollar. */
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES]);
 
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */

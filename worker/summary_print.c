@@ -45,7 +45,7 @@ static void print_row(const struct summary_row *row, FILE *stream)
 static void print_head(const char *group, FILE *stream)
 {
     fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", group, "rollouts", "pass",
-            "fail", "error", "flagged", "main line, 95%", "miles", "cost");
+            "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
 }
 
 /* ---- learned tiers ---- */
@@ -54,6 +54,8 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
 {
     struct summary_tier_cost cost;
     char text[SUMMARY_MONEY_BYTES];
+    char tick[SUMMARY_MONEY_BYTES];
+    char tflop[SUMMARY_MONEY_BYTES] = "-";
     char mfu[16] = "-";
     if (!summary_tier_cost(summary, tier, &cost)) {
         return;
@@ -62,10 +64,13 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
     if (!isnan(cost.mfu)) {
         snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
     }
-    fprintf(stream, "  %-10s %9lld %9.1f %8.1f %9.2f %5s %8.2f %12s", tier_names[tier],
-            (long long)row->work.ticks, cost.device_s, isnan(cost.tick_ms) ? 0.0 : cost.tick_ms,
-            (double)row->work.mflop / 1e6, mfu, cost.miles,
-            summary_rate_text(row->work.usd, cost.miles, text));
+    if (row->work.mflop > 0) {
+        summary_number_text((double)row->work.mflop / 1e6, tflop);
+    }
+    fprintf(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
+            (long long)row->work.ticks, summary_number_text(cost.device_s, text),
+            summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
+    fprintf(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
     fprintf(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
     fprintf(stream, " %11s\n",
             cost.over.audit_attempts > 0 ? summary_usd_text(cost.over.audit_usd, text) : "-");
@@ -74,10 +79,12 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
 static void print_tiers(const struct summary *summary, FILE *stream)
 {
     fprintf(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
-            "device s", "ms/tick", "TFLOP", "MFU", "miles", "results", "with retries", "audit");
+            "device s", "ms/tick", "TFLOP", "MFU", "miles", "world $/mile", "with retries",
+            "audit");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         print_tier(summary, (enum tier)tier, stream);
     }
+    fprintf(stream, "world $/mile: what a planner computes in a process of its own is not in it\n");
     if (summary->peak.bf16_flops > 0) {
         fprintf(stream,
                 "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
@@ -185,10 +192,10 @@ void summary_print(const struct summary *summary, FILE *stream)
     char bill[SUMMARY_MONEY_BYTES];
     fprintf(stream,
             "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
-            "guardian overrides: %lld; bill: %s (M mi: million miles)\n",
+            "guardian overrides: %lld; bill: %s\n",
             (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
             summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
-            summary_usd_text((double)summary->status.cost_uusd / (double)UUSD_PER_USD, bill));
+            summary_bill_text(summary, bill));
 }
 
 /* ---- what has no pass and what has no answer ---- */

@@ -304,6 +304,59 @@ static void every_tier_has_its_account(void)
     EXPECT_HAS(plain, "teacher 7eac4e12beef agents/euler8/bf16");
 }
 
+/* A cell of the ledger's table for every row, and one for their sum: the bill to the last digit. */
+static void the_ledger_adds_up_to_the_bill(void)
+{
+    char expected[256];
+    char money[SUMMARY_MONEY_BYTES];
+    int64_t sum = 0;
+    const char *table = strstr(plain, "The store's ledger");
+    EXPECT(table != NULL && summary.ledger_count > 3);
+    for (uint32_t i = 0; i < summary.ledger_count; i++) {
+        sum += summary.ledger[i].totals.cost_uusd;
+        snprintf(expected, sizeof expected, "<td class=\"n\">%s</td>",
+                 summary_uusd_text(summary.ledger[i].totals.cost_uusd, money));
+        EXPECT_HAS(table, expected);
+    }
+    EXPECT_INT(sum, summary.status.cost_uusd);
+    EXPECT(sum > 0);
+    const char *total = strstr(table, "<tr class=\"total\">");
+    EXPECT(total != NULL);
+    snprintf(expected, sizeof expected, "<td class=\"n\">%s</td>", summary_uusd_text(sum, money));
+    EXPECT_HAS(total, expected);
+    snprintf(expected, sizeof expected, "<p>The bill is %s.</p>", money);
+    EXPECT_HAS(total, expected);
+    snprintf(expected, sizeof expected, "the bill is %s</span>", money);
+    EXPECT_HAS(plain, expected);
+}
+
+/* Without a result of its own the teacher still has what its twins cost. */
+static void a_tier_that_only_audits_has_a_row(void)
+{
+    struct summary few = summary;
+    struct summary_row *rows = calloc(summary.row_count, sizeof *rows);
+    char money[SUMMARY_MONEY_BYTES];
+    EXPECT(rows != NULL);
+    few.rows = rows;
+    few.row_count = 0;
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        if (strcmp(summary.rows[i].value, "teacher") != 0) {
+            rows[few.row_count++] = summary.rows[i];
+        }
+    }
+    const struct summary full = summary;
+    summary = few;
+    char *text = report_text();
+    summary = full;
+    free(rows);
+    const char *row = strstr(text, "<td><b>teacher</b></td>");
+    EXPECT(row != NULL);
+    struct summary_overhead over = summary_overhead(&summary, TIER_TEACHER);
+    EXPECT(over.audit_usd > 0);
+    EXPECT_HAS(row, summary_usd_text(over.audit_usd, money));
+    free(text);
+}
+
 static void a_flag_leads_to_its_answer(void)
 {
     EXPECT_INT(summary.flag_count, 1);
@@ -380,7 +433,9 @@ static void evidence_may_be_missing_or_hostile(void)
 int main(int argc, char **argv)
 {
     kept_path = argc > 1 ? argv[1] : NULL;
-    return TEST_RUN(TEST(setup), TEST(every_tier_has_its_account), TEST(a_flag_leads_to_its_answer),
+    return TEST_RUN(TEST(setup), TEST(every_tier_has_its_account),
+                    TEST(the_ledger_adds_up_to_the_bill), TEST(a_tier_that_only_audits_has_a_row),
+                    TEST(a_flag_leads_to_its_answer),
                     TEST(the_audit_shows_where_the_teacher_differs),
                     TEST(fanouts_show_generated_frames_and_money),
                     TEST(evidence_may_be_missing_or_hostile), TEST(teardown));

@@ -432,22 +432,32 @@ static void money_is_spelled_for_people(void)
         double usd;
         const char *text;
     } amounts[] = {
-        {0, "$0.00"},          {0.000041, "$0.000041"}, {0.0000001, "under $0.000001"},
-        {0.00234, "$0.00234"}, {0.24, "$0.24"},         {36.5, "$36.50"},
+        {0, "$0.00"},          {0.000041, "$0.0000410"}, {0.0000001, "$0.000000100"},
+        {0.00234, "$0.00234"}, {0.24, "$0.24"},          {36.5, "$36.50"},
         {1234.5, "$1234.50"},
     };
     static const struct {
         double usd, miles;
         const char *text;
     } rates[] = {
-        {0.24, 1, "$0.240/mi"},
-        {72, 2, "$36.0/mi"},
-        {41e-6, 39.5, "$1.04/M mi"},
-        {0.0009, 1, "$900/M mi"},
-        {0.001, 1, "$0.00100/mi"},
-        {0, 2, "$0.00/mi"},
+        {0.24, 1, "$0.240"},
+        {72, 2, "$36.0"},
+        {41e-6, 39.5, "$0.00000104"},
+        {0.0009, 1, "$0.000900"},
+        {0.001, 1, "$0.00100"},
+        {0, 2, "$0.00"},
         {0.5, 0, "-"},
     };
+    static const struct {
+        double value;
+        const char *text;
+    } numbers[] = {
+        {0.0412, "0.0412"}, {33.12, "33.1"}, {1234.5, "1234"}, {0, "0.00"}, {NAN, "-"},
+    };
+    static const struct {
+        int64_t uusd;
+        const char *text;
+    } booked[] = {{0, "$0.000000"}, {821, "$0.000821"}, {12345678, "$12.345678"}};
     char text[SUMMARY_MONEY_BYTES];
     for (size_t i = 0; i < COUNT_OF(amounts); i++) {
         EXPECT_TEXT(summary_usd_text(amounts[i].usd, text), amounts[i].text);
@@ -455,6 +465,30 @@ static void money_is_spelled_for_people(void)
     for (size_t i = 0; i < COUNT_OF(rates); i++) {
         EXPECT_TEXT(summary_rate_text(rates[i].usd, rates[i].miles, text), rates[i].text);
     }
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        EXPECT_TEXT(summary_number_text(numbers[i].value, text), numbers[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(booked); i++) {
+        EXPECT_TEXT(summary_uusd_text(booked[i].uusd, text), booked[i].text);
+    }
+    /* The smallest and the largest still fit. */
+    summary_rate_text(1e-30, 1.0, text);
+    summary_usd_text(1e18, text);
+    summary_uusd_text(INT64_MAX, text);
+}
+
+/* A bill is whole micro-dollars; one that fell short of the first is not nothing. */
+static void a_bill_below_a_micro_dollar_is_not_nothing(void)
+{
+    double usd = 0;
+    struct store_ledger_row row = {0};
+    struct summary summary = {.ledger = &row, .ledger_usd = &usd, .ledger_count = 1};
+    char text[SUMMARY_MONEY_BYTES];
+    EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000000");
+    usd = 4e-7;
+    EXPECT_TEXT(summary_bill_text(&summary, text), "under $0.000001");
+    summary.status.cost_uusd = 3;
+    EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000003");
 }
 
 /* The terminal's tables: a line per row, and the total. */
@@ -478,7 +512,7 @@ static void the_terminal_shows_every_row(void)
     EXPECT_INT(summary.agreement_count, 0);
     EXPECT_INT(lines, summary.row_count + 1 + TIER_COUNT + 21);
     EXPECT(summary.flag_count > 20);
-    EXPECT_CONTAINS(text, "/M mi");
+    EXPECT_CONTAINS(text, "world $/mile");
     EXPECT_CONTAINS(text, "bill: $0.000041");
     free(text);
     summary_finish(&summary);
@@ -675,8 +709,9 @@ int main(void)
     return TEST_RUN(
         TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
         TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
-        TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
-        TEST(seeds_that_change_nothing_are_one_sample), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
-        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice));
+        TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
+        TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
+        TEST(dead_jobs_are_named_up_to_ten), TEST(learned_tiers_are_accounted_for),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
+        TEST(twins_give_agreement_by_slice));
 }
