@@ -206,19 +206,24 @@ static void learned_sentence(struct report *report)
         return;
     }
     html_format(html,
-                "Learned worlds drove <b>%lld</b> rollouts; health checks flagged <b>%lld</b> of "
+                "Learned worlds drove <b>%lld</b> rollout%s; health checks flagged <b>%lld</b> of "
                 "them%s. ",
-                (long long)summary->total.learned, (long long)summary->total.caught,
+                (long long)summary->total.learned, plural(summary->total.learned),
+                (long long)summary->total.caught,
                 summary->total.caught > 0 ? "; the teacher was asked instead" : "");
     if (summary->agreement_count > 0) {
         const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
-        double low;
-        double high;
-        summary_wilson(all->verdict, all->pairs, &low, &high);
+        struct agreement_interval at = agreement_interval95(all, &all->verdict);
+        if (all->pairs == 0) {
+            html_raw(html, "The audit has <b>nothing to compare yet</b>: no rollout was judged "
+                           "both by the student's world and by the teacher's. ");
+            return;
+        }
         html_format(html,
-                    "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts "
-                    "(95%% interval %.0f&ndash;%.0f%%). ",
-                    (long long)all->verdict, (long long)all->pairs, 100 * low, 100 * high);
+                    "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts of "
+                    "%lld job%s (95%% interval over jobs %.0f&ndash;%.0f%%). ",
+                    (long long)all->verdict.pairs, (long long)all->pairs, (long long)all->jobs,
+                    plural(all->jobs), 100 * at.low, 100 * at.high);
     }
 }
 

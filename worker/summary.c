@@ -171,7 +171,7 @@ static void count(struct summary_row *row, const struct outcome *outcome, bool r
     work->mflop += outcome->mflop;
     work->usd += usd;
     row->prefix_ticks += flagged ? 0 : outcome->prefix_ticks;
-    row->learned += outcome->tier >= TIER_STUDENT;
+    row->learned += summary_is_learned(outcome);
     row->caught += outcome->tier >= TIER_STUDENT && summary_is_caught(outcome);
 }
 
@@ -367,7 +367,8 @@ void summary_finish(struct summary *summary)
 
 void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
 {
-    struct agreement_interval interval = agreement_wilson(passed, total, AGREEMENT_Z95);
+    struct agreement_interval interval =
+        agreement_wilson((double)passed, (double)total, AGREEMENT_Z95);
     *low = interval.low;
     *high = interval.high;
 }

@@ -42,7 +42,7 @@ struct summary_row {
     int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
     struct summary_work work;    /* of results */
     struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
-    int64_t learned;             /* rollouts in learned worlds, flagged ones included */
+    int64_t learned;             /* rollouts that learned worlds drove, flagged ones included */
     int64_t caught;              /* of these, those in which a health check fired */
 };
 
@@ -128,12 +128,19 @@ const struct summary_row *summary_tier(const struct summary *summary, enum tier 
  * end, and not in another rollout of the job. */
 bool summary_is_caught(const struct outcome *outcome);
 
-/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins.
- */
+/* Whether a learned world drove any of this rollout itself: not when its planner died before the
+ * first tick, and not a branch that ended in the past that it shares. */
+bool summary_is_learned(const struct outcome *outcome);
+
+/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins:
+ * device time at today's price, and what the ledger booked, which is what tables show. */
 struct summary_overhead {
     double flagged_usd;
     double failed_usd; /* failed, lost, stale, released */
     double audit_usd;
+    int64_t flagged_uusd;
+    int64_t failed_uusd;
+    int64_t audit_uusd;
     int64_t flagged_attempts;
     int64_t failed_attempts;
     int64_t audit_attempts;

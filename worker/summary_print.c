@@ -73,7 +73,7 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
     fprintf(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
     fprintf(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
     fprintf(stream, " %11s\n",
-            cost.over.audit_attempts > 0 ? summary_usd_text(cost.over.audit_usd, text) : "-");
+            cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
 }
 
 static void print_tiers(const struct summary *summary, FILE *stream)
@@ -121,40 +121,47 @@ static void print_flags(const struct summary *summary, FILE *stream)
     }
 }
 
-static void print_share(int64_t hits, int64_t count, FILE *stream)
+static void print_share(const struct agreement *agreement, const struct agreement_count *count,
+                        FILE *stream)
 {
-    struct agreement_interval at = agreement_wilson(hits, count, AGREEMENT_Z95);
-    if (count == 0) {
-        fprintf(stream, " %16s", "-");
-    } else {
-        fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]%s", 100.0 * (double)hits / (double)count,
-                100 * at.low, 100 * at.high, "  ");
-    }
+    struct agreement_interval at = agreement_interval95(agreement, count);
+    fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
+            100 * at.low, 100 * at.high);
 }
 
 static void print_audit(const struct summary *summary, FILE *stream)
 {
     const char *group = "";
-    if (summary->agreement_count > 0) {
-        fprintf(stream,
-                "\naudit: the same drive by the teacher; agreement with 95%% interval\n"
-                "%-28s %6s  %-16s  %-16s  %-16s %9s\n",
-                "", "pairs", "pass/fail", "collision", "interventions", "distance");
+    if (summary->agreement_count == 0) {
+        return;
     }
+    const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
+    if (all->pairs == 0) {
+        fprintf(stream,
+                "\naudit: nothing to compare yet: of %lld rollouts that the teacher drove as well, "
+                "each was flagged on one side or ended by its planner\n",
+                (long long)all->incomplete);
+        return;
+    }
+    fprintf(stream,
+            "\naudit: the same drive by the teacher; agreement over jobs with 95%% interval\n"
+            "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
+            "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
     for (uint32_t i = 0; i < summary->agreement_count; i++) {
         const struct summary_agreement *row = &summary->agreement[i];
         const struct agreement *a = &row->agreement;
-        if (a->pairs == 0 && i + 1 < summary->agreement_count) {
+        if (a->pairs == 0) {
             continue;
         }
         if (strcmp(group, row->group) != 0) {
             group = row->group;
             fprintf(stream, "%s\n", group);
         }
-        fprintf(stream, "  %-26.26s %6lld", row->value, (long long)a->pairs);
-        print_share(a->verdict, a->pairs, stream);
-        print_share(a->collision, a->pairs, stream);
-        print_share(a->interventions, a->pairs, stream);
+        fprintf(stream, "  %-26.26s %6lld %6lld", row->value, (long long)a->jobs,
+                (long long)a->pairs);
+        print_share(a, &a->verdict, stream);
+        print_share(a, &a->collision, stream);
+        print_share(a, &a->interventions, stream);
         if (a->distance_pairs > 0) {
             fprintf(stream, " %7.2f m",
                     a->distance_difference_abs_sum_m / (double)a->distance_pairs);

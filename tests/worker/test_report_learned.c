@@ -298,7 +298,7 @@ static void every_tier_has_its_account(void)
     struct summary_overhead over = summary_overhead(&summary, TIER_STUDENT);
     EXPECT(over.flagged_usd > 0);
     snprintf(expected, sizeof expected, "<td class=\"n\">%s</td>",
-             summary_usd_text(over.flagged_usd, money));
+             summary_uusd_text(over.flagged_uusd, money));
     EXPECT_HAS(plain, expected);
     EXPECT_HAS(plain, "student 57d3c1f00d5e agents/euler2/bf16");
     EXPECT_HAS(plain, "teacher 7eac4e12beef agents/euler8/bf16");
@@ -352,8 +352,8 @@ static void a_tier_that_only_audits_has_a_row(void)
     const char *row = strstr(text, "<td><b>teacher</b></td>");
     EXPECT(row != NULL);
     struct summary_overhead over = summary_overhead(&summary, TIER_TEACHER);
-    EXPECT(over.audit_usd > 0);
-    EXPECT_HAS(row, summary_usd_text(over.audit_usd, money));
+    EXPECT(over.audit_uusd > 0);
+    EXPECT_HAS(row, summary_uusd_text(over.audit_uusd, money));
     free(text);
 }
 
@@ -378,9 +378,25 @@ static void the_audit_shows_where_the_teacher_differs(void)
 {
     EXPECT_INT(summary.pair_count, 4);
     EXPECT_HAS(plain, "<h2 id=\"audit\">");
-    EXPECT_HAS(plain, "3/4 <span class=\"soft\">[30&ndash;95%]</span>");
+    EXPECT_HAS(plain, "3/4 <span class=\"soft\">[9&ndash;91%]</span>");
+    EXPECT_HAS(plain,
+               "<b>3 of 4</b> audited rollouts of 2 jobs (95% interval over jobs 9&ndash;91%)");
     EXPECT_HAS(plain, "Verdicts that differ:");
     EXPECT_HAS(plain, "<a href=\"#audit\">");
+}
+
+static void an_audit_without_a_pair_claims_no_rate(void)
+{
+    const struct summary full = summary;
+    struct summary_agreement all = {.group = "all", .value = "all", .agreement = {.incomplete = 4}};
+    summary.agreement = &all;
+    summary.agreement_count = 1;
+    char *text = report_text();
+    summary = full;
+    EXPECT_HAS(text, "nothing to compare yet");
+    EXPECT_HAS(text, "Nothing can be said: of 4 rollouts");
+    EXPECT_INT(html_count(text, "0 of 0"), 0);
+    free(text);
 }
 
 static void fanouts_show_generated_frames_and_money(void)
@@ -433,10 +449,10 @@ static void evidence_may_be_missing_or_hostile(void)
 int main(int argc, char **argv)
 {
     kept_path = argc > 1 ? argv[1] : NULL;
-    return TEST_RUN(TEST(setup), TEST(every_tier_has_its_account),
-                    TEST(the_ledger_adds_up_to_the_bill), TEST(a_tier_that_only_audits_has_a_row),
-                    TEST(a_flag_leads_to_its_answer),
-                    TEST(the_audit_shows_where_the_teacher_differs),
-                    TEST(fanouts_show_generated_frames_and_money),
-                    TEST(evidence_may_be_missing_or_hostile), TEST(teardown));
+    return TEST_RUN(
+        TEST(setup), TEST(every_tier_has_its_account), TEST(the_ledger_adds_up_to_the_bill),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(a_flag_leads_to_its_answer),
+        TEST(the_audit_shows_where_the_teacher_differs),
+        TEST(an_audit_without_a_pair_claims_no_rate), TEST(fanouts_show_generated_frames_and_money),
+        TEST(evidence_may_be_missing_or_hostile), TEST(teardown));
 }

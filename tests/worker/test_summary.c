@@ -234,7 +234,7 @@ static void expect_recount(const struct summary_row *row)
             work->mflop += outcome->mflop;
             work->usd += usd_of(outcome);
             naive.prefix_ticks += work == &naive.work ? outcome->prefix_ticks : 0;
-            naive.learned += outcome->tier >= TIER_STUDENT;
+            naive.learned += outcome->tier >= TIER_STUDENT && outcome->prefix_ticks < 100;
             naive.caught += outcome->health_check[0] != '\0' &&
                             (outcome->branch_id[0] == '\0' || outcome->prefix_ticks < 100);
         }
@@ -553,6 +553,7 @@ static void ledger_row(enum tier tier, const char *end, bool audit, int64_t atte
     snprintf(row->end, sizeof row->end, "%s", end);
     row->totals.attempts = attempts;
     row->totals.device_ns = attempts * INT64_C(3600) * NS_PER_S; /* $0.04 each */
+    row->totals.cost_uusd = attempts * CPU_PRICE_UUSD;
 }
 
 /* Student: dog passes, cat is flagged and fails with the teacher, owl is flagged for good; dog and
@@ -635,7 +636,7 @@ static void a_tier_that_only_audits_has_a_row(void)
     char *text = printed(&summary, false);
     const char *teacher = strstr(text, "\n  teacher ");
     EXPECT(teacher != NULL);
-    EXPECT_CONTAINS(strndupa(teacher + 1, strcspn(teacher + 1, "\n")), " $0.12");
+    EXPECT_CONTAINS(strndupa(teacher + 1, strcspn(teacher + 1, "\n")), " $0.120000");
     EXPECT(strstr(text, "\n  object ") == NULL);
     free(text);
     json_t *json = summary_json(&summary);
@@ -680,7 +681,8 @@ static void twins_give_agreement_by_slice(void)
     const struct summary_agreement *all = &summary.agreement[summary.agreement_count - 1];
     EXPECT_TEXT(all->group, "all");
     EXPECT_INT(all->agreement.pairs, 2);
-    EXPECT_INT(all->agreement.verdict, 1);
+    EXPECT_INT(all->agreement.verdict.pairs, 1);
+    EXPECT_INT(all->agreement.jobs, 2);
     EXPECT_INT(all->agreement.student_only_passes, 1);
     json_t *json = summary_json(&summary);
     const json_t *weather = json_object_get(json_object_get(json, "audit"), "weather");
@@ -697,11 +699,77 @@ static void twins_give_agreement_by_slice(void)
                            "student 50123456789a agents/euler2/bf16") != NULL);
     json_decref(json);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "audit: the same drive by the teacher");
+    EXPECT_CONTAINS(text, "audit: the same drive by the teacher; agreement over jobs");
     EXPECT_CONTAINS(text, "  50% [  9- 91]");
     free(text);
     summary_finish(&summary);
     made_ledger_count = 0;
+}
+
+/* A job with branches is one draw of the audit: six pairs that agree are one job. */
+static void branches_of_an_audit_are_one_draw(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int twin = 0; twin < 2; twin++) {
+        for (int i = 0; i < 6; i++) {
+            struct outcome *outcome =
+                learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, "dog", VERDICT_PASS);
+            outcome->job_id = 1 + twin;
+            outcome->audit_of = twin;
+            snprintf(outcome->branch_id, sizeof outcome->branch_id, "%.*s", i, "bbbbbb");
+        }
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
+    EXPECT_INT(all->pairs, 6);
+    EXPECT_INT(all->jobs, 1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "     1      6  100% [ 21-100]");
+    free(text);
+    json_t *json = summary_json(&summary);
+    const json_t *verdict =
+        json_object_get(json_object_get(json_object_get(json, "audit"), "all"), "verdict");
+    EXPECT_INT(json_integer_value(json_object_get(verdict, "agree")), 6);
+    EXPECT_NEAR(json_real_value(json_object_get(verdict, "rate")), 1.0, 0.0);
+    EXPECT_NEAR(json_real_value(json_object_get(verdict, "low")), 0.2065, 1e-4);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+/* Twins of which none can be compared: no rate of nothing, and no interval. */
+static void an_audit_without_a_pair_says_so(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PLANNER_ERROR);
+    learned_outcome(TIER_TEACHER, "dog", VERDICT_PASS)->audit_of = 1;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.pair_count, 1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "audit: nothing to compare yet: of 1 rollouts");
+    EXPECT(strstr(text, "pass/fail") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+/* A planner that dies before its first tick was driven by nobody. */
+static void a_rollout_without_a_tick_was_not_driven(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int i = 0; i < 5; i++) {
+        learned_outcome(TIER_STUDENT, "dog", VERDICT_PLANNER_ERROR)->ticks = 0;
+    }
+    learned_outcome(TIER_STUDENT, "fox", VERDICT_PASS);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.learned, 1);
+    EXPECT_INT(summary_tier(&summary, TIER_STUDENT)->learned, 1);
+    EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 5);
+    summary_finish(&summary);
 }
 
 int main(void)
@@ -713,5 +781,6 @@ int main(void)
         TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
         TEST(dead_jobs_are_named_up_to_ten), TEST(learned_tiers_are_accounted_for),
         TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
-        TEST(twins_give_agreement_by_slice));
+        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
