@@ -15,7 +15,7 @@
 
 enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24, SEEDS_LISTED_MAX = 24 };
 
-/* "seed 4", or every seed that gave the very same drive. */
+/* "seed 4", or every seed that gave the same drive. */
 static void seeds_text(struct report *report, const struct report_job *job)
 {
     struct html *html = &report->html;
@@ -39,7 +39,7 @@ static void seeds_text(struct report *report, const struct report_job *job)
     } else if (repeats > SEEDS_LISTED_MAX) {
         html_format(html, " and %u more", repeats - SEEDS_LISTED_MAX);
     }
-    html_raw(html, repeats > 0 ? ": identical drives" : "");
+    html_raw(html, repeats > 0 ? ": the same drive" : "");
 }
 
 /* ---- the table ---- */

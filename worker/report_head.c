@@ -237,11 +237,9 @@ static void write_paragraph(struct report *report)
         return;
     }
     planner_sentences(report);
-    if (report->summary->total.main_repeats > 0) {
-        html_format(
-            html, "%lld of %lld seeds gave drives that differ; identical drives count once. ",
-            (long long)report->summary->seed_distinct, (long long)report->summary->seed_drives);
-    }
+    char seeds[SUMMARY_SEEDS_BYTES];
+    html_raw(html, summary_seeds_text(report->summary, seeds));
+    html_raw(html, seeds[0] != '\0' ? " " : "");
     if (plan->failures > 0) {
         reason_sentence(report);
         rescue_sentence(report);

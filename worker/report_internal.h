@@ -34,7 +34,7 @@ struct report_job {
     uint32_t rescues; /* branches that pass although the main line does not */
     bool flagged;     /* evidence, not a result: no card here */
     bool failure;     /* a main line that did not pass */
-    bool repeat;      /* a main line identical to an earlier job's; counts no more */
+    bool repeat;      /* the same drive as an earlier job's main line; counts no more */
     bool failure_card;
     bool fanout_card;
     uint16_t rescue_kinds; /* bit per enum intervention_kind */

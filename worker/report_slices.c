@@ -120,7 +120,8 @@ void report_slices(struct report *report)
     html_raw(html, "<h2 id=\"slices\">Verdicts by slice</h2><p class=\"soft\">Passed counts main "
                    "lines: the planner drove from start to end. The bracket is the 95% interval; "
                    "where it is wide, ");
-    html_raw(html, summary_seeds_matter(summary) ? "run more seeds" : "add variations (grids)");
+    char advice[SUMMARY_SEEDS_BYTES];
+    html_raw(html, summary_advice_text(summary, advice));
     html_raw(html, ". What if: branches that pass.</p><div class=\"columns\">");
     for (uint32_t i = 0; i < summary->row_count;) {
         uint32_t count = 0;

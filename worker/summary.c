@@ -61,102 +61,12 @@ static struct summary_row *find_row(struct summary *summary, uint32_t *capacity,
     return row;
 }
 
-/* ---- identical drives ---- */
-
-struct drive_key {
-    const struct outcome *outcome;
-    uint32_t index;
-};
-
-/* A main line that counts as a sample, identical ones apart. */
-static bool is_sample(const struct outcome *outcome)
-{
-    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
-}
-
-static int compare_pairs(const struct outcome *x, const struct outcome *y)
-{
-    int order = strcmp(x->scenario_hash, y->scenario_hash);
-    return order != 0 ? order : strcmp(x->planner, y->planner);
-}
-
-/* By scenario and planner, then by what was driven, then by index. */
-static int compare_drives(const void *a, const void *b)
-{
-    const struct drive_key *x = a;
-    const struct drive_key *y = b;
-    int order = compare_pairs(x->outcome, y->outcome);
-    if (order == 0) {
-        order = strcmp(x->outcome->trace_hash, y->outcome->trace_hash);
-    }
-    if (order == 0) {
-        order = (int)x->outcome->verdict - (int)y->outcome->verdict;
-    }
-    return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* A drive without a trace hash is like no other: nothing proves that it is. */
-static bool identical(const struct outcome *x, const struct outcome *y)
-{
-    return x->trace_hash[0] != '\0' && strcmp(x->trace_hash, y->trace_hash) == 0 &&
-           x->verdict == y->verdict && compare_pairs(x, y) == 0;
-}
-
-static enum status find_repeats(struct summary *summary, struct error *error)
-{
-    size_t most = summary->outcome_count > 0 ? summary->outcome_count : 1;
-    struct drive_key *keys = malloc(most * sizeof *keys);
-    summary->same_as = malloc(most * sizeof *summary->same_as);
-    if (keys == NULL || summary->same_as == NULL) {
-        free(keys);
-        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-    }
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        summary->same_as[i] = i;
-        if (is_sample(&summary->outcomes[i])) {
-            keys[count++] = (struct drive_key){&summary->outcomes[i], i};
-        }
-    }
-    qsort(keys, count, sizeof *keys, compare_drives);
-    for (uint32_t first = 0; first < count;) {
-        uint32_t end = first + 1;
-        int64_t distinct = 1;
-        while (end < count && compare_pairs(keys[first].outcome, keys[end].outcome) == 0) {
-            bool repeat = identical(keys[end - 1].outcome, keys[end].outcome);
-            if (repeat) {
-                summary->same_as[keys[end].index] = summary->same_as[keys[end - 1].index];
-            }
-            distinct += !repeat;
-            end++;
-        }
-        if (end - first > 1) {
-            summary->seed_groups++;
-            summary->seed_drives += end - first;
-            summary->seed_distinct += distinct;
-        }
-        first = end;
-    }
-    free(keys);
-    return STATUS_OK;
-}
-
-bool summary_seeds_matter(const struct summary *summary)
-{
-    return summary->seed_distinct > summary->seed_groups;
-}
-
-bool summary_is_repeat(const struct summary *summary, uint32_t index)
-{
-    return summary->same_as != NULL && summary->same_as[index] != index;
-}
-
 /* ---- rows ---- */
 
 static void count(struct summary_row *row, const struct outcome *outcome, bool repeat, double usd)
 {
     row->verdicts[outcome->verdict]++;
-    if (is_sample(outcome)) {
+    if (summary_is_sample(outcome)) {
         bool passed = outcome->verdict == VERDICT_PASS;
         row->main_total += !repeat;
         row->main_passed += !repeat && passed;
@@ -308,7 +218,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
         status = part_twins(&summary, error);
     }
     if (status == STATUS_OK) {
-        status = find_repeats(&summary, error);
+        status = summary_find_repeats(&summary, error);
     }
     if (status == STATUS_OK) {
         status = load_ledger(store, suite_id, &summary, error);

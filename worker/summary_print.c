@@ -188,12 +188,9 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_tiers(summary, stream);
     print_flags(summary, stream);
     print_audit(summary, stream);
-    if (total.main_repeats > 0) {
-        fprintf(stream,
-                "\n%lld of %lld seeds gave drives that differ; identical drives count once in the "
-                "pass rate%s\n",
-                (long long)summary->seed_distinct, (long long)summary->seed_drives,
-                summary_seeds_matter(summary) ? "" : "; for more samples add variations (grids)");
+    char seeds[SUMMARY_SEEDS_BYTES];
+    if (summary_seeds_text(summary, seeds)[0] != '\0') {
+        fprintf(stream, "\n%s\n", seeds);
     }
     char saved[SUMMARY_MONEY_BYTES];
     char bill[SUMMARY_MONEY_BYTES];
@@ -226,7 +223,7 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
         fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);
     }
     if (repeats > 0) {
-        fprintf(stream, " (and %u identical)", repeats);
+        fprintf(stream, " (and %u alike)", repeats);
     }
     if (planners) {
         fprintf(stream, " %s", outcome->planner);

@@ -275,7 +275,7 @@ static void a_long_suite_stays_bounded(void)
 }
 
 /* Three seeds of one failing drive: one card and one row that list the seeds. */
-static void identical_drives_share_a_card(void)
+static void equal_drives_share_a_card(void)
 {
     const struct outcome *failing = failing_main_line();
     struct outcome outcomes[3];
@@ -292,13 +292,15 @@ static void identical_drives_share_a_card(void)
     three.outcome_count = COUNT_OF(outcomes);
     three.same_as = same_as;
     three.seed_groups = 1;
+    three.seed_still = 1;
     three.seed_drives = 3;
     three.seed_distinct = 1;
     three.total.main_repeats = 2;
     char *text = report_text(store, &three);
     EXPECT_INT(html_count(text, "<article"), 1);
-    EXPECT_INT(html_count(text, "seeds 7, 8, 9: identical drives"), 2);
-    EXPECT_HAS(text, "1 of 3 seeds gave drives that differ");
+    EXPECT_INT(html_count(text, "seeds 7, 8, 9: the same drive"), 2);
+    EXPECT_HAS(text, "3 drives of 1 scenario under several seeds are 1 sample:");
+    EXPECT_HAS(text, "The seeds varied nothing;");
     EXPECT_HAS(text, "add variations (grids)");
     EXPECT_HAS(text, "<b>1 did not</b>");
     EXPECT_INT(html_count(text, "more failures have no card"), 0);
@@ -453,7 +455,7 @@ int main(void)
     return TEST_RUN(TEST(setup), TEST(a_report_is_well_formed_with_pictures_that_decode),
                     TEST(texts_from_outside_are_inert), TEST(figures_are_those_of_the_json),
                     TEST(broken_criteria_match_the_reasons), TEST(a_long_suite_stays_bounded),
-                    TEST(identical_drives_share_a_card), TEST(an_empty_suite_has_a_report),
+                    TEST(equal_drives_share_a_card), TEST(an_empty_suite_has_a_report),
                     TEST(lost_traces_become_notes), TEST(dead_jobs_are_listed_up_to_a_cap),
                     TEST(a_failure_leaves_no_file), TEST(credentials_do_not_travel),
                     TEST(teardown));

@@ -93,8 +93,14 @@ static void make_outcomes(uint32_t count)
         outcome->verdict = (enum verdict)(draw % VERDICT_COUNT);
         outcome->seed = i;
         snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", draw / 256 % 4);
-        if (draw / 1024 % 5 > 0) { /* a fifth has no trace and is like no other */
-            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", draw / 1024 % 5);
+        /* Four drives, two tolerances apart; each time a little different, in other bits. A fifth
+         * has no trace and is like no other. */
+        uint32_t drive = draw / 1024 % 5;
+        outcome->metrics.distance_m = 100 + 2 * SUMMARY_SAME_M * drive + 1e-5 * (i % 7);
+        outcome->metrics.impact_speed_mps = NAN;
+        outcome->metrics.min_distance_m = INFINITY;
+        if (drive > 0) {
+            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", i);
         }
         outcome->tier = (enum tier)(draw / 8 % TIER_COUNT);
         snprintf(outcome->branch_id, sizeof outcome->branch_id, "%s", i % 3 == 0 ? "" : "b");
@@ -184,15 +190,21 @@ static bool sample(const struct outcome *outcome)
            outcome->audit_of == 0;
 }
 
-/* The first main line that did the very same thing. */
+/* Which of the four drives it is. */
+static int drive_of(const struct outcome *outcome)
+{
+    return (int)((outcome->metrics.distance_m - 100) / (2 * SUMMARY_SAME_M) + 0.1);
+}
+
+/* The first main line that did the same thing. */
 static uint32_t first_like(uint32_t index)
 {
     const struct outcome *y = &made[index];
     for (uint32_t i = 0; i < index && sample(y) && y->trace_hash[0] != '\0'; i++) {
         const struct outcome *x = &made[i];
         if (sample(x) && x->verdict == y->verdict && strcmp(x->planner, y->planner) == 0 &&
-            strcmp(x->scenario_hash, y->scenario_hash) == 0 &&
-            strcmp(x->trace_hash, y->trace_hash) == 0) {
+            strcmp(x->scenario_hash, y->scenario_hash) == 0 && x->trace_hash[0] != '\0' &&
+            drive_of(x) == drive_of(y)) {
             return i;
         }
     }
@@ -359,32 +371,149 @@ static void seeds_that_change_nothing_are_one_sample(void)
 {
     struct summary summary;
     struct error error;
+    char advice[SUMMARY_SEEDS_BYTES];
     made_count = 11;
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < made_count; i++) {
             made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .seed = i + 1};
             made[i].verdict = VERDICT_PLANNER_ERROR;
             snprintf(made[i].error, sizeof made[i].error, "died of it\ntraceback");
-            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "%s",
-                     round == 1 && i == 10 ? "other" : "same");
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+            made[i].metrics.distance_m = 40 + 1e-6 * i + (round == 1 && i == 10 ? 0.01 : 0);
         }
         EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
         EXPECT_INT(summary.total.main_total, 1 + round);
         EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 11);
-        EXPECT_INT(summary_seeds_matter(&summary), round == 1);
+        EXPECT_INT(summary.seed_still, round == 0);
         char *text = printed(&summary, false);
-        EXPECT_CONTAINS(text, round == 0 ? "1 of 11 seeds gave drives that differ"
-                                         : "2 of 11 seeds gave drives that differ");
-        EXPECT_INT(strstr(text, "add variations") != NULL, round == 0);
+        EXPECT_CONTAINS(text, round == 0
+                                  ? "11 drives of 1 scenario under several seeds are 1 sample: "
+                                  : "11 drives of 1 scenario under several seeds are 2 samples: ");
+        EXPECT_INT(strstr(text, "The seeds varied nothing; only variations") != NULL, round == 0);
+        EXPECT_TEXT(summary_advice_text(&summary, advice),
+                    round == 0 ? "add variations (grids)" : "run more seeds");
         free(text);
         text = printed(&summary, true);
-        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 identical): died of it\n"
-                                         : "seed 1 (and 9 identical): died of it\n");
+        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 alike): died of it\n"
+                                         : "seed 1 (and 9 alike): died of it\n");
         EXPECT_INT(strstr(text, "seed 2") != NULL, 0);
         EXPECT_INT(strstr(text, "seed 11: died of it\n") != NULL, round == 1);
         free(text);
         summary_finish(&summary);
     }
+}
+
+/* Two failing drives of one scenario that differ in one figure are two samples exactly where that
+ * figure counts and differs by more than its tolerance. */
+static void a_drive_is_compared_figure_by_figure(void)
+{
+    static const struct {
+        const char *name;
+        size_t offset; /* in struct outcome, of a double */
+        double tolerance;
+    } figures[] = {
+        {"distance_m", offsetof(struct outcome, metrics.distance_m), SUMMARY_SAME_M},
+        {"progress_m", offsetof(struct outcome, metrics.progress_m), SUMMARY_SAME_M},
+        {"min_distance_m", offsetof(struct outcome, metrics.min_distance_m), SUMMARY_SAME_M},
+        {"impact", offsetof(struct outcome, metrics.impact_speed_mps), SUMMARY_SAME_MPS},
+        {"speed_max", offsetof(struct outcome, metrics.speed_max_mps), SUMMARY_SAME_MPS},
+        {"score", offsetof(struct outcome, metrics.score), SUMMARY_SAME_SCORE},
+        {"progress", offsetof(struct outcome, metrics.progress), SUMMARY_SAME_SCORE},
+        {"speed_limit", offsetof(struct outcome, metrics.speed_limit), SUMMARY_SAME_SCORE},
+        {"drivable", offsetof(struct outcome, metrics.drivable_area), SUMMARY_SAME_SCORE},
+        {"direction", offsetof(struct outcome, metrics.driving_direction), SUMMARY_SAME_SCORE},
+        {"comfort", offsetof(struct outcome, metrics.comfort), SUMMARY_SAME_SCORE},
+        {"jerk", offsetof(struct outcome, metrics.jerk_max_mps3), INFINITY},
+        {"min_ttc_s", offsetof(struct outcome, metrics.min_ttc_s), INFINITY},
+    };
+    static const double differences[] = {0, 0.9, -0.9, 1.1, -1.1};
+    struct summary summary;
+    struct error error;
+    made_count = 2;
+    for (size_t f = 0; f < COUNT_OF(figures); f++) {
+        for (size_t d = 0; d < COUNT_OF(differences); d++) {
+            for (uint32_t i = 0; i < 2; i++) {
+                made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
+                snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+                double step = isinf(figures[f].tolerance) ? 1.0 : figures[f].tolerance;
+                double value = 3.0 + i * differences[d] * step;
+                memcpy((char *)&made[i] + figures[f].offset, &value, sizeof value);
+            }
+            EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+            bool apart = fabs(differences[d]) > 1 && !isinf(figures[f].tolerance);
+            if (summary.total.main_total != 1 + apart || summary.seed_still != !apart) {
+                TEST_FAIL("%s apart by %.1f tolerances: %lld samples", figures[f].name,
+                          differences[d], (long long)summary.total.main_total);
+            }
+            EXPECT_INT(summary.same_as[1], apart);
+            summary_finish(&summary);
+        }
+    }
+}
+
+/* What no tolerance excuses: the verdict, its reasons, when and with whom it came to a contact. */
+static void drives_that_end_otherwise_are_two_samples(void)
+{
+    struct summary summary;
+    struct error error;
+    char advice[SUMMARY_SEEDS_BYTES];
+    made_count = 2;
+    for (int k = 0; k < 9; k++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "same");
+        }
+        struct metrics *m = &made[1].metrics;
+        made[1].verdict = k == 1 ? VERDICT_PASS : VERDICT_FAIL;
+        made[1].reasons = k == 2 ? REASON_COLLISION : 0;
+        made[1].ticks = k == 3;
+        m->collision_tick = k == 4;
+        m->collision_agent = k == 5;
+        m->collision_kind = k == 6 ? COLLISION_REAR : COLLISION_NONE;
+        m->at_fault = k == 7;
+        if (k == 8) {
+            made[1].trace_hash[0] = '\0';
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_INT(summary.total.main_total, k == 0 ? 1 : 2);
+        EXPECT_TEXT(summary_advice_text(&summary, advice),
+                    k == 0 ? "add variations (grids)" : "run more seeds");
+        summary_finish(&summary);
+    }
+}
+
+/* Drives in steps below the tolerance: a sample ends where its first drive is too far off, however
+ * the seeds are numbered; the advice tells scenarios that vary from those that do not. */
+static void a_sample_spans_no_more_than_a_tolerance(void)
+{
+    struct summary summary;
+    struct error error;
+    char text[SUMMARY_SEEDS_BYTES];
+    made_count = 12;
+    for (uint32_t i = 0; i < made_count; i++) {
+        uint32_t step = i * 5 % 12; /* every step once */
+        made[i] = (struct outcome){.id = i + 1, .job_id = i + 1};
+        snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+        made[i].metrics.distance_m = 7 + 0.3 * SUMMARY_SAME_M * step;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.seed_distinct, 3); /* four steps each */
+    for (uint32_t i = 0; i < made_count; i++) {
+        uint32_t like = summary.same_as[i];
+        EXPECT(like <= i && summary.same_as[like] == like);
+        EXPECT_INT(like * 5 % 12 / 4, i * 5 % 12 / 4);
+    }
+    summary_finish(&summary);
+    for (uint32_t i = 0; i < 4; i++) {
+        made[i].scenario_hash[0] = 'x';
+        made[i].metrics.distance_m = 7;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_CONTAINS(summary_seeds_text(&summary, text), "12 drives of 2 scenarios");
+    EXPECT_CONTAINS(text, "In 1 of these scenarios the seeds varied nothing");
+    EXPECT_TEXT(summary_advice_text(&summary, text),
+                "add variations (grids); more seeds help in 1 of 2 scenarios");
+    summary_finish(&summary);
 }
 
 static enum status fake_dead(struct store *store, const char *suite_id, int64_t after_id,
@@ -779,8 +908,10 @@ int main(void)
         TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
         TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
         TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
-        TEST(dead_jobs_are_named_up_to_ten), TEST(learned_tiers_are_accounted_for),
-        TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
-        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
+        TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
+        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }
