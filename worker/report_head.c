@@ -14,11 +14,6 @@
 
 enum { WEAKEST_MAX = 4, PLANNERS_NAMED_MAX = 6, DEAD_PAGE = 20 };
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* ---- the paragraph ---- */
 
 static void planner_sentences(struct report *report)
@@ -208,7 +203,7 @@ static void learned_sentence(struct report *report)
     html_format(html,
                 "Learned worlds drove <b>%lld</b> rollout%s; health checks flagged <b>%lld</b> of "
                 "them%s. ",
-                (long long)summary->total.learned, plural(summary->total.learned),
+                (long long)summary->total.learned, summary_plural(summary->total.learned),
                 (long long)summary->total.caught,
                 summary->total.caught > 0 ? "; the teacher was asked instead" : "");
     if (summary->agreement_count > 0) {
@@ -223,7 +218,7 @@ static void learned_sentence(struct report *report)
                     "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts of "
                     "%lld job%s (95%% interval over jobs %.0f&ndash;%.0f%%). ",
                     (long long)all->verdict.pairs, (long long)all->pairs, (long long)all->jobs,
-                    plural(all->jobs), 100 * at.low, 100 * at.high);
+                    summary_plural(all->jobs), 100 * at.low, 100 * at.high);
     }
 }
 
@@ -287,11 +282,11 @@ static void write_tiles(struct report *report)
     tile(html, figure, label);
     snprintf(figure, sizeof figure, "%u", report->plan.branches);
     snprintf(label, sizeof label, "branches: what if, in %u fanout%s", report->plan.fanouts,
-             plural(report->plan.fanouts));
+             summary_plural(report->plan.fanouts));
     tile(html, figure, label);
     snprintf(figure, sizeof figure, "%.2f", miles);
     snprintf(label, sizeof label, "miles driven, %lld override%s by the guardian",
-             (long long)summary->interventions, plural(summary->interventions));
+             (long long)summary->interventions, summary_plural(summary->interventions));
     tile(html, figure, label);
     snprintf(label, sizeof label, "a mile, world only; the bill is %s",
              summary_bill_text(summary, money));
@@ -332,10 +327,12 @@ void report_head(struct report *report)
 
 /* ---- notes ---- */
 
-static void note(struct html *html, int64_t count, const char *text)
+static void note(struct html *html, int64_t count, const char *one, const char *many,
+                 const char *rest)
 {
     if (count > 0) {
-        html_format(html, "<li><b>%lld</b> %s</li>", (long long)count, text);
+        html_format(html, "<li><b>%lld</b> %s%s</li>", (long long)count, count == 1 ? one : many,
+                    rest);
     }
 }
 
@@ -390,18 +387,18 @@ enum status report_notes(struct report *report, struct error *error)
         return STATUS_OK;
     }
     html_raw(html, "<h2 id=\"notes\">To know before reading on</h2><div class=\"card\"><ul>");
-    note(html, waiting, "jobs are not finished: this report covers the others.");
-    note(html, status->jobs[JOB_DEAD],
-         "jobs are dead: they have no result and are in no figure below.");
-    note(html, status->jobs[JOB_FLAGGED],
-         "jobs were flagged by a health check; what they drove is evidence, not a result, "
-         "and the teacher was asked instead.");
-    note(html, status->jobs[JOB_CANCELLED], "jobs were cancelled.");
-    note(html, status->memoised_jobs,
-         "jobs were known from an earlier suite: their results were taken over, not run again.");
-    note(html, report->plan.degraded,
-         "jobs ask about perception, but no learned world answered: their frames are rasterised "
-         "from boxes, so their verdicts are about planning.");
+    note(html, waiting, "job is", "jobs are", " not finished: this report covers the others.");
+    note(html, status->jobs[JOB_DEAD], "job is dead: it has", "jobs are dead: they have",
+         " no result, which is in no figure below.");
+    note(html, status->jobs[JOB_FLAGGED], "job was", "jobs were",
+         " flagged by a health check; what was driven is evidence, not a result, and the teacher "
+         "was asked instead.");
+    note(html, status->jobs[JOB_CANCELLED], "job was", "jobs were", " cancelled.");
+    note(html, status->memoised_jobs, "job was", "jobs were",
+         " known from an earlier suite: the results were taken over, not run again.");
+    note(html, report->plan.degraded, "job asks", "jobs ask",
+         " about perception, but no learned world answered: frames are rasterised from boxes, so "
+         "verdicts are about planning.");
     html_raw(html, "</ul>");
     enum status result = STATUS_OK;
     if (status->jobs[JOB_DEAD] > 0) {

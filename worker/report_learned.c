@@ -220,8 +220,8 @@ void report_flags(struct report *report)
     }
     html_raw(html, "<h2 id=\"flags\">Flagged</h2>");
     if (summary->flag_count == 0) {
-        html_format(html, "<p>None of %lld rollouts in learned worlds was flagged.</p>",
-                    (long long)summary->total.learned);
+        html_format(html, "<p>None of %lld rollout%s in learned worlds was flagged.</p>",
+                    (long long)summary->total.learned, summary_plural(summary->total.learned));
         return;
     }
     html_format(html,
@@ -327,9 +327,9 @@ void report_audit(struct report *report)
     if (all->pairs == 0) {
         html_format(html,
                     "<h2 id=\"audit\">Does the teacher agree?</h2><p>Nothing can be said: of %lld "
-                    "rollouts that the teacher drove as well, each was flagged on one side or "
+                    "rollout%s that the teacher drove as well, each was flagged on one side or "
                     "ended by its planner.</p>",
-                    (long long)all->incomplete);
+                    (long long)all->incomplete, summary_plural(all->incomplete));
         return;
     }
     html_format(html,
@@ -360,10 +360,11 @@ void report_audit(struct report *report)
     }
     html_raw(html, "</tbody></table>");
     if (all->incomplete > 0) {
-        html_format(html,
-                    "<p class=\"note\">%lld pairs are left out: a side was flagged or its planner "
-                    "failed.</p>",
-                    (long long)all->incomplete);
+        html_format(
+            html,
+            "<p class=\"note\">Left out: %lld pair%s of which a side was flagged or ended by "
+            "its planner.</p>",
+            (long long)all->incomplete, summary_plural(all->incomplete));
     }
     disagreements(report);
     html_raw(html, "</div>");

@@ -299,6 +299,11 @@ const struct summary_row *summary_tier(const struct summary *summary, enum tier 
     return NULL;
 }
 
+const char *summary_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Decimals that leave three significant digits. */
 static int decimals(double value)
 {

@@ -132,6 +132,9 @@ const char *summary_advice_text(const struct summary *summary, char out[SUMMARY_
 
 /* ---- figures ---- */
 
+/* The ending of a counted noun: "" or "s". */
+const char *summary_plural(int64_t count);
+
 double summary_miles(const struct summary_row *row);
 
 /* Model FLOP utilisation: operations of a row's results over what the machine's peak could have

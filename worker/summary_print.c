@@ -98,9 +98,10 @@ static void print_flags(const struct summary *summary, FILE *stream)
 {
     if (summary->flag_count > 0) {
         fprintf(stream,
-                "\nflagged: %lld of %lld rollouts in learned worlds, discarded and run "
+                "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
                 "again by the teacher\n",
-                (long long)summary->total.caught, (long long)summary->total.learned);
+                (long long)summary->total.caught, (long long)summary->total.learned,
+                summary_plural(summary->total.learned));
     }
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
@@ -137,10 +138,11 @@ static void print_audit(const struct summary *summary, FILE *stream)
     }
     const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
     if (all->pairs == 0) {
-        fprintf(stream,
-                "\naudit: nothing to compare yet: of %lld rollouts that the teacher drove as well, "
-                "each was flagged on one side or ended by its planner\n",
-                (long long)all->incomplete);
+        fprintf(
+            stream,
+            "\naudit: nothing to compare yet: of %lld rollout%s that the teacher drove as well, "
+            "each was flagged on one side or ended by its planner\n",
+            (long long)all->incomplete, summary_plural(all->incomplete));
         return;
     }
     fprintf(stream,

@@ -207,8 +207,8 @@ const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_S
     int bytes = snprintf(out, SUMMARY_SEEDS_BYTES,
                          "%lld drives of %lld scenario%s under several seeds are %lld sample%s: "
                          "drives that agree to 1 mm, 1 mm/s and 0.001 of a score count once.",
-                         (long long)summary->seed_drives, groups, groups == 1 ? "" : "s",
-                         (long long)summary->seed_distinct, summary->seed_distinct == 1 ? "" : "s");
+                         (long long)summary->seed_drives, groups, summary_plural(groups),
+                         (long long)summary->seed_distinct, summary_plural(summary->seed_distinct));
     size_t left = SUMMARY_SEEDS_BYTES - (size_t)bytes;
     if (still == groups) {
         snprintf(out + bytes, left,

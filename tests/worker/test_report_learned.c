@@ -366,7 +366,7 @@ static void a_flag_leads_to_its_answer(void)
     EXPECT_HAS(plain, "measured 2.5, bound 1.25");
     EXPECT_HAS(plain, "Requeued to the teacher, job ");
     EXPECT_INT(html_count(plain, "alt=\"the flagged frame\""), 1);
-    EXPECT_HAS(plain, "<b>1</b> jobs were flagged");
+    EXPECT_HAS(plain, "<b>1</b> job was flagged");
     /* The flagged drive itself is no failure: the teacher's is. */
     char card[64];
     snprintf(card, sizeof card, "<article class=\"card\" id=\"o%lld\">",

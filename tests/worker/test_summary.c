@@ -878,7 +878,7 @@ static void an_audit_without_a_pair_says_so(void)
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     EXPECT_INT(summary.pair_count, 1);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "audit: nothing to compare yet: of 1 rollouts");
+    EXPECT_CONTAINS(text, "audit: nothing to compare yet: of 1 rollout that");
     EXPECT(strstr(text, "pass/fail") == NULL);
     free(text);
     summary_finish(&summary);
