@@ -59,7 +59,7 @@ static void triage_row(struct report *report, const struct report_job *job)
     report_chips(html, outcome);
     html_raw(html, "</td><td>");
     if (outcome->metrics.collision_kind != COLLISION_NONE) {
-        html_format(html, "%s at %.1f m/s", collision_kind_names[outcome->metrics.collision_kind],
+        html_format(html, "%s, %.1f m/s", report_contact(outcome->metrics.collision_kind),
                     outcome->metrics.impact_speed_mps);
     }
     html_format(html, "</td><td class=\"n\">%u</td><td class=\"wrap\">",
@@ -72,7 +72,8 @@ static void triage_row(struct report *report, const struct report_job *job)
         html_format(html, "<b class=\"good\">%u of %u</b>", job->rescues, job->count - 1);
         for (int k = 0; k < INTERVENE_COUNT; k++) {
             if (job->rescue_kinds & (1u << k)) {
-                html_format(html, " %s", intervention_names[k]);
+                html_raw(html, " ");
+                report_plain(html, intervention_names[k]);
             }
         }
     }
@@ -146,10 +147,10 @@ static void contact(struct html *html, const struct scenario *scenario,
     if (m->collision_kind != COLLISION_NONE && m->collision_agent >= 0 &&
         (uint32_t)m->collision_agent < scenario->agent_count) {
         const struct agent *agent = &scenario->agents[m->collision_agent];
-        html_format(html, "<b>%.1f s: %s contact</b> with the %s ", m->collision_tick * TICK_S,
-                    collision_kind_names[m->collision_kind], agent_kind_names[agent->kind]);
+        html_format(html, "<b>%.1f s: %s</b>: the %s ", m->collision_tick * TICK_S,
+                    report_contact(m->collision_kind), agent_kind_names[agent->kind]);
         html_text(html, agent->id);
-        html_format(html, " at %.1f m/s, ", m->impact_speed_mps);
+        html_format(html, ", %.1f m/s, ", m->impact_speed_mps);
         report_metric(html, "at fault", m->at_fault ? "at fault" : "not at fault");
         html_raw(html, ". ");
     }

@@ -99,14 +99,15 @@ static void rescue_sentence(struct report *report)
         }
     }
     if (plan->failures_rescued == 0) {
-        html_format(html, "Of the %u that have branches, <b>none</b> has one that passes. ",
-                    plan->failures_with_branch);
+        html_format(html, "Of the %u that %s branches, <b>none</b> has one that passes. ",
+                    plan->failures_with_branch, plan->failures_with_branch == 1 ? "has" : "have");
         return;
     }
     html_format(html,
-                "Of the %u that have branches, <b>%u would have been saved</b>: at least one "
+                "Of the %u that %s branches, <b>%u would have been saved</b>: at least one "
                 "branch passes",
-                plan->failures_with_branch, plan->failures_rescued);
+                plan->failures_with_branch, plan->failures_with_branch == 1 ? "has" : "have",
+                plan->failures_rescued);
     const char *separator = " (";
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         if (kinds[k] > 0) {
@@ -277,8 +278,8 @@ static void write_tiles(struct report *report)
         tile(html, figure, label);
     }
     snprintf(figure, sizeof figure, "%u", report->plan.failures);
-    snprintf(label, sizeof label, "of %u main lines not passed, %u with a branch that passes",
-             report->plan.mains, report->plan.failures_rescued);
+    snprintf(label, sizeof label, "of %u main line%s not passed, %u with a branch that passes",
+             report->plan.mains, summary_plural(report->plan.mains), report->plan.failures_rescued);
     tile(html, figure, label);
     snprintf(figure, sizeof figure, "%u", report->plan.branches);
     snprintf(label, sizeof label, "branches: what if, in %u fanout%s", report->plan.fanouts,

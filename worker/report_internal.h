@@ -105,6 +105,9 @@ void report_command(struct report *report, const char *what, int64_t id, const c
 /* Name of the place where a job with a fanout card shows this outcome. */
 void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome);
 
+/* How a contact is told: "contact at ego's front". */
+const char *report_contact(enum collision_kind kind);
+
 /* One of our own names ("at_fault_collision") in prose. */
 void report_plain(struct html *html, const char *name);
 

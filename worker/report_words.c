@@ -116,6 +116,19 @@ void report_key_figures(struct html *html, const struct outcome *outcome)
     html_format(html, "<span>%.1f s driven</span></p>", outcome->ticks * TICK_S);
 }
 
+const char *report_contact(enum collision_kind kind)
+{
+    static const char *const words[COLLISION_KIND_COUNT] = {
+        "no contact",
+        "contact while ego stood",
+        "contact with something that stood",
+        "contact at ego's rear",
+        "contact at ego's front",
+        "contact at ego's side",
+    };
+    return words[kind];
+}
+
 /* ---- interventions ---- */
 
 static void sensors(struct html *html, uint32_t mask)

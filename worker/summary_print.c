@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_FAILURES_SHOWN = 40, SUMMARY_FLAGS_SHOWN = 20, SUMMARY_DEAD_SHOWN = 10 };
+enum {
+    NAME_WIDTH_MIN = 26,
+    SUMMARY_FAILURES_SHOWN = 40,
+    SUMMARY_FLAGS_SHOWN = 20,
+    SUMMARY_DEAD_SHOWN = 10
+};
 
 /* ---- terminal ---- */
 
@@ -23,7 +28,20 @@ static int64_t rollouts(const struct summary_row *row)
     return sum;
 }
 
-static void print_row(const struct summary_row *row, FILE *stream)
+/* Width of the names of the group that begins at rows[first]: nothing of them is cut off. */
+static int name_width(const struct summary *summary, uint32_t first)
+{
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = first;
+         i < summary->row_count && strcmp(summary->rows[i].group, summary->rows[first].group) == 0;
+         i++) {
+        int bytes = (int)strlen(summary->rows[i].value);
+        width = bytes > width ? bytes : width;
+    }
+    return width;
+}
+
+static void print_row(const struct summary_row *row, int width, FILE *stream)
 {
     double low;
     double high;
@@ -35,17 +53,18 @@ static void print_row(const struct summary_row *row, FILE *stream)
         snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
                  100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
     }
-    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", row->value,
-            (long long)rollouts(row), (long long)row->verdicts[VERDICT_PASS],
-            (long long)row->verdicts[VERDICT_FAIL], (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+    fprintf(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
+            row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
+            (long long)row->verdicts[VERDICT_PASS], (long long)row->verdicts[VERDICT_FAIL],
+            (long long)row->verdicts[VERDICT_PLANNER_ERROR],
             (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
             summary_rate_text(row->work.usd, miles, per_mile));
 }
 
-static void print_head(const char *group, FILE *stream)
+static void print_head(const char *group, int width, FILE *stream)
 {
-    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", group, "rollouts", "pass",
-            "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
+    fprintf(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
+            "pass", "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
 }
 
 /* ---- learned tiers ---- */
@@ -106,7 +125,7 @@ static void print_flags(const struct summary *summary, FILE *stream)
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
         int32_t answer = summary->flags[i].answer;
-        fprintf(stream, "  %6lld  %-40.40s %-12.12s %s: %s at tick %u; ", (long long)outcome->id,
+        fprintf(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
                 outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
                 outcome->health_check, outcome->health_tick);
         if (answer < 0) {
@@ -159,8 +178,7 @@ static void print_audit(const struct summary *summary, FILE *stream)
             group = row->group;
             fprintf(stream, "%s\n", group);
         }
-        fprintf(stream, "  %-26.26s %6lld %6lld", row->value, (long long)a->jobs,
-                (long long)a->pairs);
+        fprintf(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs, (long long)a->pairs);
         print_share(a, &a->verdict, stream);
         print_share(a, &a->collision, stream);
         print_share(a, &a->interventions, stream);
@@ -175,18 +193,20 @@ static void print_audit(const struct summary *summary, FILE *stream)
 void summary_print(const struct summary *summary, FILE *stream)
 {
     const char *group = "";
+    int width = NAME_WIDTH_MIN;
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
         if (strcmp(group, row->group) != 0) {
             group = row->group;
-            print_head(group, stream);
+            width = name_width(summary, i);
+            print_head(group, width, stream);
         }
-        print_row(row, stream);
+        print_row(row, width, stream);
     }
-    print_head("all", stream);
+    print_head("all", NAME_WIDTH_MIN, stream);
     struct summary_row total = summary->total;
     snprintf(total.value, sizeof total.value, "total");
-    print_row(&total, stream);
+    print_row(&total, NAME_WIDTH_MIN, stream);
     print_tiers(summary, stream);
     print_flags(summary, stream);
     print_audit(summary, stream);
@@ -219,7 +239,7 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
     for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
         repeats += summary->same_as != NULL && summary->same_as[i] == index;
     }
-    fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
+    fprintf(stream, "  %6lld  %-48s %-13s", (long long)outcome->id, outcome->scenario_id,
             verdict_names[outcome->verdict]);
     if (seeds) {
         fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);

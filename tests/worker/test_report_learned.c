@@ -409,6 +409,12 @@ static void fanouts_show_generated_frames_and_money(void)
     EXPECT_HAS(plain, " s of device time, $");
     EXPECT_HAS(plain, "student world, model <code>57d3c1f00d5e</code> agents/euler2/bf16");
     EXPECT(html_expect_pictures(plain) > 20);
+    /* Whom it is about is on the map, with a path, and named below. */
+    const char *section = strstr(plain, "<h2 id=\"branches\">");
+    EXPECT(section != NULL);
+    EXPECT_HAS(section, "<rect class=\"box other\"");
+    EXPECT_HAS(section, "<path class=\"path other\"");
+    EXPECT_HAS(section, "<span class=\"key other\"></span>");
 }
 
 /* ---- evidence that is not there, or not a picture ---- */

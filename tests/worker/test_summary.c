@@ -628,6 +628,9 @@ static void the_terminal_shows_every_row(void)
     char *text = NULL;
     size_t bytes = 0;
     make_outcomes(OUTCOMES);
+    snprintf(made[0].model_hash, sizeof made[0].model_hash, "0123456789abcdef");
+    snprintf(made[0].sampler, sizeof made[0].sampler,
+             "agents/euler2/bf16-and-more-that-is-not-cut-off");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     FILE *stream = open_memstream(&text, &bytes);
     EXPECT(stream != NULL);
@@ -641,6 +644,7 @@ static void the_terminal_shows_every_row(void)
     EXPECT_INT(summary.agreement_count, 0);
     EXPECT_INT(lines, summary.row_count + 1 + TIER_COUNT + 21);
     EXPECT(summary.flag_count > 20);
+    EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
     EXPECT_CONTAINS(text, "world $/mile");
     EXPECT_CONTAINS(text, "bill: $0.000041");
     free(text);
