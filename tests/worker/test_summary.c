@@ -871,6 +871,28 @@ static void branches_of_an_audit_are_one_draw(void)
     summary_finish(&summary);
 }
 
+/* Audited seeds that gave the same drive are one draw, though another job lies between them. */
+static void audited_seeds_of_one_drive_are_one_draw(void)
+{
+    static const char *const scenarios[] = {"dog", "fox", "dog"};
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (uint32_t i = 0; i < 6; i++) {
+        bool twin = i >= 3;
+        struct outcome *outcome =
+            learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3], VERDICT_PASS);
+        outcome->audit_of = twin ? i - 2 : 0;
+        outcome->metrics.min_distance_m = 2 + 1e-6 * i;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
+    EXPECT_INT(all->pairs, 3);
+    EXPECT_INT(all->jobs, 2);
+    EXPECT_INT(summary.total.main_total, 2);
+    summary_finish(&summary);
+}
+
 /* Twins of which none can be compared: no rate of nothing, and no interval. */
 static void an_audit_without_a_pair_says_so(void)
 {
@@ -916,6 +938,6 @@ int main(void)
         TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
         TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
         TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(an_audit_without_a_pair_says_so),
-        TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_of_one_drive_are_one_draw),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
