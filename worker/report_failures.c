@@ -70,10 +70,12 @@ static void triage_row(struct report *report, const struct report_job *job)
         html_format(html, "none of %u", job->count - 1);
     } else {
         html_format(html, "<b class=\"good\">%u of %u</b>", job->rescues, job->count - 1);
+        const char *separator = " ";
         for (int k = 0; k < INTERVENE_COUNT; k++) {
             if (job->rescue_kinds & (1u << k)) {
-                html_raw(html, " ");
+                html_raw(html, separator);
                 report_plain(html, intervention_names[k]);
+                separator = ", ";
             }
         }
     }
