@@ -283,9 +283,12 @@ static int present_to_people(const struct run_options *options, struct store *st
                submission->job_count);
     }
     if (submission->degraded_count > 0) {
-        printf("%u scenarios ask about perception; without a world model the object world "
-               "answered them\n",
-               submission->degraded_count);
+        bool one = submission->degraded_count == 1;
+        bool asked = strcmp(options->suite.world, "object") == 0;
+        printf("%u scenario%s about perception; %sthe object world answered %s%s\n",
+               submission->degraded_count, one ? " asks" : "s ask",
+               asked ? "" : "without a world model ", one ? "it" : "them",
+               asked ? ", as --world object says" : "");
     }
     if (options->report != NULL && code == 0) {
         printf("report: %s\n", options->report);

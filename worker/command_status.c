@@ -84,7 +84,7 @@ static void status_line(const char *id, const struct store_suite_status *status)
     }
     char bill[SUMMARY_MONEY_BYTES];
     printf("  %.2f miles  %s\n", (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
-           summary_usd_text((double)status->cost_uusd / (double)UUSD_PER_USD, bill));
+           summary_uusd_text(status->cost_uusd, bill));
 }
 
 static enum status print_status(const struct suite_query *query, struct store *store,

@@ -14,10 +14,18 @@
 
 #define VIEW_MARGIN_M 9.0
 #define VIEW_MIN_M 56.0
-#define VIEW_ASPECT 2.1 /* width over height */
-#define MARKING_M 0.28  /* drawn width of a lane's edge */
+#define VIEW_ASPECT 2.1   /* width over height */
+#define MARKING_M 0.28    /* drawn width of a lane's edge */
+#define VIEW_AGENT_M 60.0 /* how near an agent must be to ego to widen the view */
 
-enum { MAP_POINTS_MAX = 6000, BOXES_MAX = 80, SPEED_W = 520, SPEED_H = 130, SPEED_LEFT = 46 };
+enum {
+    MAP_POINTS_MAX = 6000,
+    BOXES_MAX = 80,
+    SPEED_W = 520,
+    SPEED_H = 130,
+    SPEED_LEFT = 56,
+    LABEL_W = 28 /* of the longest time, "120 s" */
+};
 
 /* World to view: x ahead of where ego set off, y to its right (down on paper). */
 struct view {
@@ -55,7 +63,8 @@ static void include_line(struct view *view, const struct report_drive *drive,
             continue;
         }
         include_point(view, at.x_m, at.y_m);
-        if (agent >= 0 && agents[agent].present) {
+        if (agent >= 0 && agents[agent].present &&
+            hypot(agents[agent].x_m - at.x_m, agents[agent].y_m - at.y_m) < VIEW_AGENT_M) {
             include_point(view, agents[agent].x_m, agents[agent].y_m);
         }
     }
@@ -212,6 +221,16 @@ static void path(const struct view *view, const struct report_drive *drive,
     html_raw(html, "</title></path>");
 }
 
+static void agent_box(const struct view *view, const struct report_drive *drive,
+                      const struct trace_agent *agents, uint32_t i, const char *style,
+                      struct html *html)
+{
+    const struct agent *agent = &drive->document->scenario.agents[i];
+    box(view, style, agents[i].x_m, agents[i].y_m, agents[i].heading_rad, agent->length_m,
+        agent->width_m, agent->id, html);
+}
+
+/* Those at the end of a drive but `agent`, which is drawn over everything else. */
 static void agents_at_end(const struct view *view, const struct report_drive *drive,
                           const struct report_line *line, int32_t agent, struct html *html)
 {
@@ -224,10 +243,8 @@ static void agents_at_end(const struct view *view, const struct report_drive *dr
     }
     for (uint32_t i = 0; i < scenario->agent_count && drawn < BOXES_MAX; i++) {
         struct vec2 p = to_view(view, agents[i].x_m, agents[i].y_m);
-        if (agents[i].present && segment_seen(view, p, p, 3.0)) {
-            box(view, (int32_t)i == agent ? "box other" : "box", agents[i].x_m, agents[i].y_m,
-                agents[i].heading_rad, scenario->agents[i].length_m, scenario->agents[i].width_m,
-                scenario->agents[i].id, html);
+        if (agents[i].present && (int32_t)i != agent && segment_seen(view, p, p, 3.0)) {
+            agent_box(view, drive, agents, i, "box", html);
             drawn++;
         }
     }
@@ -288,6 +305,11 @@ void report_chart_map(const struct report_drive *drive, const struct report_line
                 lines[i].name, html);
         }
     }
+    if (agent >= 0 &&
+        trace_reader_tick(&drive->reader, lines[0].rollout, lines[0].last_tick, &at, agents) &&
+        agents[agent].present) {
+        agent_box(&view, drive, agents, (uint32_t)agent, "box other", html);
+    }
     scale_bar(&view, html);
     html_raw(html, "</svg>");
 }
@@ -346,8 +368,11 @@ static void speed_axes(const struct scale *scale, struct html *html)
     }
     for (uint32_t t = (scale->first_tick + step - 1) / step * step;
          t <= scale->first_tick + span_ticks + 0.5; t += step) {
-        html_format(html, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f s</text>",
-                    speed_x(scale, t), SPEED_H - 4, t * TICK_S);
+        /* The last one would stick out on the right. */
+        bool out = speed_x(scale, t) + LABEL_W / 2 > SPEED_W;
+        html_format(html, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%.0f s</text>",
+                    out ? SPEED_W - 1.0 : speed_x(scale, t), SPEED_H - 4, out ? "end" : "middle",
+                    t * TICK_S);
     }
 }
 

@@ -15,7 +15,7 @@
 
 enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24, SEEDS_LISTED_MAX = 24 };
 
-/* "seed 4", or every seed that gave the very same drive. */
+/* "seed 4", or every seed that gave the same drive. */
 static void seeds_text(struct report *report, const struct report_job *job)
 {
     struct html *html = &report->html;
@@ -39,7 +39,7 @@ static void seeds_text(struct report *report, const struct report_job *job)
     } else if (repeats > SEEDS_LISTED_MAX) {
         html_format(html, " and %u more", repeats - SEEDS_LISTED_MAX);
     }
-    html_raw(html, repeats > 0 ? ": identical drives" : "");
+    html_raw(html, repeats > 0 ? ": the same drive" : "");
 }
 
 /* ---- the table ---- */
@@ -59,7 +59,7 @@ static void triage_row(struct report *report, const struct report_job *job)
     report_chips(html, outcome);
     html_raw(html, "</td><td>");
     if (outcome->metrics.collision_kind != COLLISION_NONE) {
-        html_format(html, "%s at %.1f m/s", collision_kind_names[outcome->metrics.collision_kind],
+        html_format(html, "%s, %.1f m/s", report_contact(outcome->metrics.collision_kind),
                     outcome->metrics.impact_speed_mps);
     }
     html_format(html, "</td><td class=\"n\">%u</td><td class=\"wrap\">",
@@ -70,9 +70,12 @@ static void triage_row(struct report *report, const struct report_job *job)
         html_format(html, "none of %u", job->count - 1);
     } else {
         html_format(html, "<b class=\"good\">%u of %u</b>", job->rescues, job->count - 1);
+        const char *separator = " ";
         for (int k = 0; k < INTERVENE_COUNT; k++) {
             if (job->rescue_kinds & (1u << k)) {
-                html_format(html, " %s", intervention_names[k]);
+                html_raw(html, separator);
+                report_plain(html, intervention_names[k]);
+                separator = ", ";
             }
         }
     }
@@ -146,10 +149,10 @@ static void contact(struct html *html, const struct scenario *scenario,
     if (m->collision_kind != COLLISION_NONE && m->collision_agent >= 0 &&
         (uint32_t)m->collision_agent < scenario->agent_count) {
         const struct agent *agent = &scenario->agents[m->collision_agent];
-        html_format(html, "<b>%.1f s: %s contact</b> with the %s ", m->collision_tick * TICK_S,
-                    collision_kind_names[m->collision_kind], agent_kind_names[agent->kind]);
+        html_format(html, "<b>%.1f s: %s</b>: the %s ", m->collision_tick * TICK_S,
+                    report_contact(m->collision_kind), agent_kind_names[agent->kind]);
         html_text(html, agent->id);
-        html_format(html, " at %.1f m/s, ", m->impact_speed_mps);
+        html_format(html, ", %.1f m/s, ", m->impact_speed_mps);
         report_metric(html, "at fault", m->at_fault ? "at fault" : "not at fault");
         html_raw(html, ". ");
     }

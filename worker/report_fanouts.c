@@ -43,10 +43,12 @@ static void kinds_table(struct report *report)
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         const struct report_kind *kind = &report->plan.kinds[k];
         if (kind->branches > 0) {
+            html_raw(html, "<tr><td>");
+            report_plain(html, intervention_names[k]);
             html_format(html,
-                        "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
+                        "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                         "<td class=\"n%s\">%lld</td><td class=\"n%s\">%lld</td></tr>",
-                        intervention_names[k], (long long)kind->branches, (long long)kind->passed,
+                        (long long)kind->branches, (long long)kind->passed,
                         kind->rescued > 0 ? " good" : "", (long long)kind->rescued,
                         kind->broke > 0 ? " bad" : "", (long long)kind->broke);
         }
@@ -120,6 +122,26 @@ static void choose_columns(const struct report *report, struct fanout *fanout)
     }
 }
 
+/* Whom it is about: touched by the planner's own drive, else by the first branch that touches
+ * somebody, else closest to the planner's drive. -1: nobody. */
+static int32_t target(const struct report *report, const struct fanout *fanout)
+{
+    int32_t closest = -1;
+    for (uint32_t i = 0; i < fanout->shown; i++) {
+        const struct outcome *outcome = &fanout->outcomes[fanout->order[i]];
+        int32_t rollout = report_drive_rollout(&report->drive, outcome);
+        if (rollout < 0) {
+            continue;
+        }
+        struct report_moment moment = report_drive_moment(&report->drive, rollout, outcome);
+        if (outcome->metrics.collision_kind != COLLISION_NONE && moment.agent >= 0) {
+            return moment.agent;
+        }
+        closest = closest < 0 ? moment.agent : closest;
+    }
+    return closest;
+}
+
 static void overlay(struct report *report, const struct fanout *fanout)
 {
     struct html *html = &report->html;
@@ -148,15 +170,22 @@ static void overlay(struct report *report, const struct fanout *fanout)
         whole[count].last_tick = trace_reader_last_tick(&report->drive.reader, rollout);
         count++;
     }
+    int32_t agent = target(report, fanout);
     html_raw(html, "<div class=\"halves\"><div>");
-    report_chart_map(&report->drive, lines, count, -1, html);
+    report_chart_map(&report->drive, lines, count, agent, html);
     html_raw(html, "</div><div>");
     report_chart_speed(&report->drive, whole, count, &fanout->fork_tick, 1, html);
     html_raw(html,
              "<p class=\"soft small\"><span class=\"key ego\"></span>as the planner drove "
              "<span class=\"key pass\"></span>branch passes <span class=\"key fail\"></span>branch "
-             "fails; dashed: the fork. Boxes of others: where they are when the planner's own "
-             "drive ends on the map.</p></div></div>");
+             "fails; dashed: the fork.");
+    if (agent >= 0) {
+        html_raw(html, " <span class=\"key other\"></span>");
+        html_text(html, fanout->scenario->agents[agent].id);
+        html_raw(html, ".");
+    }
+    html_raw(html, " Boxes of others: where they are when the planner's own drive ends on the "
+                   "map.</p></div></div>");
 }
 
 /* Up to its fork a branch is its main line, so those frames are not drawn again. */

@@ -14,11 +14,6 @@
 
 enum { WEAKEST_MAX = 4, PLANNERS_NAMED_MAX = 6, DEAD_PAGE = 20 };
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* ---- the paragraph ---- */
 
 static void planner_sentences(struct report *report)
@@ -104,14 +99,15 @@ static void rescue_sentence(struct report *report)
         }
     }
     if (plan->failures_rescued == 0) {
-        html_format(html, "Of the %u that have branches, <b>none</b> has one that passes. ",
-                    plan->failures_with_branch);
+        html_format(html, "Of the %u that %s branches, <b>none</b> has one that passes. ",
+                    plan->failures_with_branch, plan->failures_with_branch == 1 ? "has" : "have");
         return;
     }
     html_format(html,
-                "Of the %u that have branches, <b>%u would have been saved</b>: at least one "
+                "Of the %u that %s branches, <b>%u would have been saved</b>: at least one "
                 "branch passes",
-                plan->failures_with_branch, plan->failures_rescued);
+                plan->failures_with_branch, plan->failures_with_branch == 1 ? "has" : "have",
+                plan->failures_rescued);
     const char *separator = " (";
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         if (kinds[k] > 0) {
@@ -206,19 +202,24 @@ static void learned_sentence(struct report *report)
         return;
     }
     html_format(html,
-                "Learned worlds drove <b>%lld</b> rollouts; health checks flagged <b>%lld</b> of "
+                "Learned worlds drove <b>%lld</b> rollout%s; health checks flagged <b>%lld</b> of "
                 "them%s. ",
-                (long long)summary->total.learned, (long long)summary->total.caught,
+                (long long)summary->total.learned, summary_plural(summary->total.learned),
+                (long long)summary->total.caught,
                 summary->total.caught > 0 ? "; the teacher was asked instead" : "");
     if (summary->agreement_count > 0) {
         const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
-        double low;
-        double high;
-        summary_wilson(all->verdict, all->pairs, &low, &high);
+        struct agreement_interval at = agreement_interval95(all, &all->verdict);
+        if (all->pairs == 0) {
+            html_raw(html, "The audit has <b>nothing to compare yet</b>: no rollout was judged "
+                           "both by the student's world and by the teacher's. ");
+            return;
+        }
         html_format(html,
-                    "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts "
-                    "(95%% interval %.0f&ndash;%.0f%%). ",
-                    (long long)all->verdict, (long long)all->pairs, 100 * low, 100 * high);
+                    "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts of "
+                    "%lld job%s (95%% interval over jobs %.0f&ndash;%.0f%%). ",
+                    (long long)all->verdict.pairs, (long long)all->pairs, (long long)all->jobs,
+                    summary_plural(all->jobs), 100 * at.low, 100 * at.high);
     }
 }
 
@@ -232,11 +233,9 @@ static void write_paragraph(struct report *report)
         return;
     }
     planner_sentences(report);
-    if (report->summary->total.main_repeats > 0) {
-        html_format(
-            html, "%lld of %lld seeds gave drives that differ; identical drives count once. ",
-            (long long)report->summary->seed_distinct, (long long)report->summary->seed_drives);
-    }
+    char seeds[SUMMARY_SEEDS_BYTES];
+    html_raw(html, summary_seeds_text(report->summary, seeds));
+    html_raw(html, seeds[0] != '\0' ? " " : "");
     if (plan->failures > 0) {
         reason_sentence(report);
         rescue_sentence(report);
@@ -279,19 +278,19 @@ static void write_tiles(struct report *report)
         tile(html, figure, label);
     }
     snprintf(figure, sizeof figure, "%u", report->plan.failures);
-    snprintf(label, sizeof label, "of %u main lines not passed, %u with a branch that passes",
-             report->plan.mains, report->plan.failures_rescued);
+    snprintf(label, sizeof label, "of %u main line%s not passed, %u with a branch that passes",
+             report->plan.mains, summary_plural(report->plan.mains), report->plan.failures_rescued);
     tile(html, figure, label);
     snprintf(figure, sizeof figure, "%u", report->plan.branches);
     snprintf(label, sizeof label, "branches: what if, in %u fanout%s", report->plan.fanouts,
-             plural(report->plan.fanouts));
+             summary_plural(report->plan.fanouts));
     tile(html, figure, label);
     snprintf(figure, sizeof figure, "%.2f", miles);
     snprintf(label, sizeof label, "miles driven, %lld override%s by the guardian",
-             (long long)summary->interventions, plural(summary->interventions));
+             (long long)summary->interventions, summary_plural(summary->interventions));
     tile(html, figure, label);
-    double bill = (double)summary->status.cost_uusd / (double)UUSD_PER_USD;
-    snprintf(label, sizeof label, "cost of driving; the bill is %s", summary_usd_text(bill, money));
+    snprintf(label, sizeof label, "a mile, world only; the bill is %s",
+             summary_bill_text(summary, money));
     tile(html, summary_rate_text(total->work.usd, miles, figure), label);
     int64_t whole = total->work.ticks + summary->prefix_ticks_saved;
     snprintf(figure, sizeof figure, "%.0f%%",
@@ -329,10 +328,12 @@ void report_head(struct report *report)
 
 /* ---- notes ---- */
 
-static void note(struct html *html, int64_t count, const char *text)
+static void note(struct html *html, int64_t count, const char *one, const char *many,
+                 const char *rest)
 {
     if (count > 0) {
-        html_format(html, "<li><b>%lld</b> %s</li>", (long long)count, text);
+        html_format(html, "<li><b>%lld</b> %s%s</li>", (long long)count, count == 1 ? one : many,
+                    rest);
     }
 }
 
@@ -387,18 +388,18 @@ enum status report_notes(struct report *report, struct error *error)
         return STATUS_OK;
     }
     html_raw(html, "<h2 id=\"notes\">To know before reading on</h2><div class=\"card\"><ul>");
-    note(html, waiting, "jobs are not finished: this report covers the others.");
-    note(html, status->jobs[JOB_DEAD],
-         "jobs are dead: they have no result and are in no figure below.");
-    note(html, status->jobs[JOB_FLAGGED],
-         "jobs were flagged by a health check; what they drove is evidence, not a result, "
-         "and the teacher was asked instead.");
-    note(html, status->jobs[JOB_CANCELLED], "jobs were cancelled.");
-    note(html, status->memoised_jobs,
-         "jobs were known from an earlier suite: their results were taken over, not run again.");
-    note(html, report->plan.degraded,
-         "jobs ask about perception, but no learned world answered: their frames are rasterised "
-         "from boxes, so their verdicts are about planning.");
+    note(html, waiting, "job is", "jobs are", " not finished: this report covers the others.");
+    note(html, status->jobs[JOB_DEAD], "job is dead: it has", "jobs are dead: they have",
+         " no result, which is in no figure below.");
+    note(html, status->jobs[JOB_FLAGGED], "job was", "jobs were",
+         " flagged by a health check; what was driven is evidence, not a result, and the teacher "
+         "was asked instead.");
+    note(html, status->jobs[JOB_CANCELLED], "job was", "jobs were", " cancelled.");
+    note(html, status->memoised_jobs, "job was", "jobs were",
+         " known from an earlier suite: the results were taken over, not run again.");
+    note(html, report->plan.degraded, "job asks", "jobs ask",
+         " about perception, but no learned world answered: frames are rasterised from boxes, so "
+         "verdicts are about planning.");
     html_raw(html, "</ul>");
     enum status result = STATUS_OK;
     if (status->jobs[JOB_DEAD] > 0) {

@@ -34,7 +34,7 @@ struct report_job {
     uint32_t rescues; /* branches that pass although the main line does not */
     bool flagged;     /* evidence, not a result: no card here */
     bool failure;     /* a main line that did not pass */
-    bool repeat;      /* a main line identical to an earlier job's; counts no more */
+    bool repeat;      /* the same drive as an earlier job's main line; counts no more */
     bool failure_card;
     bool fanout_card;
     uint16_t rescue_kinds; /* bit per enum intervention_kind */
@@ -104,6 +104,9 @@ void report_command(struct report *report, const char *what, int64_t id, const c
 
 /* Name of the place where a job with a fanout card shows this outcome. */
 void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome);
+
+/* How a contact is told: "contact at ego's front". */
+const char *report_contact(enum collision_kind kind);
 
 /* One of our own names ("at_fault_collision") in prose. */
 void report_plain(struct html *html, const char *name);

@@ -15,40 +15,41 @@ enum { FLAG_CARDS_MAX = 24, FLAG_PICTURE_WIDTH = 288, DISAGREEMENTS_MAX = 60 };
 
 /* ---- tiers ---- */
 
-static void money_cell(struct html *html, double usd, const char *extra)
+static void booked_cell(struct html *html, int64_t attempts, int64_t uusd)
 {
     char money[SUMMARY_MONEY_BYTES];
-    html_format(html, "<td class=\"n\">%s%s</td>",
-                usd > 0 ? summary_usd_text(usd, money) : "&ndash;", usd > 0 ? extra : "");
+    html_format(html, "<td class=\"n\">%s</td>",
+                attempts > 0 ? summary_uusd_text(uusd, money) : "&ndash;");
 }
 
 static void tier_row(struct report *report, enum tier tier)
 {
     struct html *html = &report->html;
     const struct summary *summary = report->summary;
-    const struct summary_row *row = summary_tier(summary, tier);
+    struct summary_tier_cost cost;
     char rate[SUMMARY_MONEY_BYTES];
-    char tick[32] = "&ndash;";
-    if (row == NULL) {
+    char tick[SUMMARY_MONEY_BYTES] = "&ndash;";
+    if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
-    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    const struct summary_row *row = cost.row;
     if (!isnan(cost.tick_ms)) {
-        snprintf(tick, sizeof tick, "%.1f", cost.tick_ms);
+        summary_number_text(cost.tick_ms, tick);
     }
     html_format(html,
                 "<tr><td><b>%s</b></td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                 "<td class=\"n%s\">%lld</td><td class=\"n%s\">%lld</td><td class=\"n\">%lld</td>"
-                "<td class=\"n\">%.1f s</td><td class=\"n\">%s</td>",
+                "<td class=\"n\">%s s</td><td class=\"n\">%s</td>",
                 tier_names[tier], (long long)row->verdicts[VERDICT_PASS],
                 (long long)row->verdicts[VERDICT_FAIL],
                 row->verdicts[VERDICT_PLANNER_ERROR] > 0 ? " bad" : "",
                 (long long)row->verdicts[VERDICT_PLANNER_ERROR],
                 row->verdicts[VERDICT_FLAGGED] > 0 ? " flag" : "",
                 (long long)row->verdicts[VERDICT_FLAGGED], (long long)row->work.ticks,
-                cost.device_s, tick);
+                summary_number_text(cost.device_s, rate), tick);
     if (row->work.mflop > 0) {
-        html_format(html, "<td class=\"n\">%.2f</td>", (double)row->work.mflop / 1e6);
+        html_format(html, "<td class=\"n\">%s</td>",
+                    summary_number_text((double)row->work.mflop / 1e6, rate));
     } else {
         html_raw(html, "<td class=\"n soft\">&ndash;</td>");
     }
@@ -61,9 +62,9 @@ static void tier_row(struct report *report, enum tier tier)
                 summary_rate_text(row->work.usd, cost.miles, rate));
     html_format(html, "<td class=\"n\">%s</td>",
                 summary_rate_text(cost.with_retries_usd, cost.miles, rate));
-    money_cell(html, cost.over.flagged_usd, "");
-    money_cell(html, cost.over.failed_usd, "");
-    money_cell(html, cost.over.audit_usd, "");
+    booked_cell(html, cost.over.flagged_attempts, cost.over.flagged_uusd);
+    booked_cell(html, cost.over.failed_attempts, cost.over.failed_uusd);
+    booked_cell(html, cost.over.audit_attempts, cost.over.audit_uusd);
     html_raw(html, "</tr>");
 }
 
@@ -97,7 +98,7 @@ void report_tiers(struct report *report)
                    "<th class=\"n\">TFLOP</th><th class=\"n\">");
     report_metric(html, "MFU", "MFU");
     html_raw(html, "</th><th class=\"n\">miles</th><th class=\"n\">");
-    report_metric(html, "cost", "$ a mile");
+    report_metric(html, "world $/mile", "world $/mile");
     html_raw(html, "</th><th class=\"n\">with retries</th><th class=\"n\">spent on flags</th>"
                    "<th class=\"n\">failures</th><th class=\"n\">audit</th></tr></thead>"
                    "<tbody>");
@@ -219,8 +220,8 @@ void report_flags(struct report *report)
     }
     html_raw(html, "<h2 id=\"flags\">Flagged</h2>");
     if (summary->flag_count == 0) {
-        html_format(html, "<p>None of %lld rollouts in learned worlds was flagged.</p>",
-                    (long long)summary->total.learned);
+        html_format(html, "<p>None of %lld rollout%s in learned worlds was flagged.</p>",
+                    (long long)summary->total.learned, summary_plural(summary->total.learned));
         return;
     }
     html_format(html,
@@ -243,16 +244,15 @@ void report_flags(struct report *report)
 
 /* ---- audit ---- */
 
-static void share_cell(struct html *html, int64_t hits, int64_t count)
+/* Pairs that agree, and the interval of the rate over jobs. */
+static void share_cell(struct html *html, const struct agreement *agreement,
+                       const struct agreement_count *count)
 {
-    if (count == 0) {
-        html_raw(html, "<td class=\"n soft\">&ndash;</td>");
-        return;
-    }
-    struct agreement_interval at = agreement_wilson(hits, count, AGREEMENT_Z95);
-    html_format(
-        html, "<td class=\"n%s\">%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span></td>",
-        hits < count ? " bad" : "", (long long)hits, (long long)count, 100 * at.low, 100 * at.high);
+    struct agreement_interval at = agreement_interval95(agreement, count);
+    html_format(html,
+                "<td class=\"n%s\">%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span></td>",
+                count->pairs < agreement->pairs ? " bad" : "", (long long)count->pairs,
+                (long long)agreement->pairs, 100 * at.low, 100 * at.high);
 }
 
 static void agreement_row(struct html *html, const struct summary_agreement *row, bool first)
@@ -266,12 +266,13 @@ static void agreement_row(struct html *html, const struct summary_agreement *row
     }
     html_raw(html, "</td><td>");
     html_text(html, strcmp(row->group, "all") == 0 ? "" : row->value);
-    html_format(html, "</td><td class=\"n\">%lld</td>", (long long)a->pairs);
-    share_cell(html, a->verdict, a->pairs);
+    html_format(html, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>", (long long)a->jobs,
+                (long long)a->pairs);
+    share_cell(html, a, &a->verdict);
     html_format(html, "<td class=\"n%s\">%lld</td>", a->student_only_passes > 0 ? " bad" : "",
                 (long long)a->student_only_passes);
-    share_cell(html, a->collision, a->pairs);
-    share_cell(html, a->interventions, a->pairs);
+    share_cell(html, a, &a->collision);
+    share_cell(html, a, &a->interventions);
     if (a->distance_pairs > 0) {
         html_format(html, "<td class=\"n\">%.2f m</td>", a->distance_difference_abs_sum_m / near);
     } else {
@@ -326,22 +327,25 @@ void report_audit(struct report *report)
     if (all->pairs == 0) {
         html_format(html,
                     "<h2 id=\"audit\">Does the teacher agree?</h2><p>Nothing can be said: of %lld "
-                    "rollouts that the teacher drove as well, each was flagged on one side or "
+                    "rollout%s that the teacher drove as well, each was flagged on one side or "
                     "ended by its planner.</p>",
-                    (long long)all->incomplete);
+                    (long long)all->incomplete, summary_plural(all->incomplete));
         return;
     }
     html_format(html,
                 "<h2 id=\"audit\">Does the teacher agree?</h2><p class=\"soft\">A sample of the "
                 "student's jobs was driven by the teacher as well: same scenario, planner and "
-                "seed; %lld rollouts in all. Each cell counts pairs that agree, with the 95%% "
-                "Wilson interval of the rate. Read it from its lower end: a slice is trusted as "
-                "far as that reaches, and few pairs reach nowhere, however well they agree. "
+                "seed; %lld rollouts in all. Each cell counts pairs of rollouts that agree. The "
+                "bracket is the 95%% Wilson interval of the rate over jobs: a main line and its "
+                "branches are one draw, not several. Read it from its lower end: a slice is "
+                "trusted as far as that reaches, and few jobs reach nowhere, however well they "
+                "agree. "
                 "<b>Optimistic</b> counts the dangerous direction: the student passes what the "
                 "teacher fails.</p>",
                 (long long)(all->pairs + all->incomplete));
     html_raw(html, "<div class=\"card\"><table><thead><tr><th>slice</th><th>value</th>"
-                   "<th class=\"n\">pairs</th><th class=\"n\">pass/fail</th>"
+                   "<th class=\"n\">jobs</th><th class=\"n\">pairs</th>"
+                   "<th class=\"n\">pass/fail</th>"
                    "<th class=\"n\">optimistic</th><th class=\"n\">collision</th><th class=\"n\">");
     report_metric(html, "guardian", "interventions");
     html_raw(html, "</th><th class=\"n\">");
@@ -356,10 +360,11 @@ void report_audit(struct report *report)
     }
     html_raw(html, "</tbody></table>");
     if (all->incomplete > 0) {
-        html_format(html,
-                    "<p class=\"note\">%lld pairs are left out: a side was flagged or its planner "
-                    "failed.</p>",
-                    (long long)all->incomplete);
+        html_format(
+            html,
+            "<p class=\"note\">Left out: %lld pair%s of which a side was flagged or ended by "
+            "its planner.</p>",
+            (long long)all->incomplete, summary_plural(all->incomplete));
     }
     disagreements(report);
     html_raw(html, "</div>");

@@ -95,7 +95,7 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     html_raw(html, "</th><th class=\"n\">");
     report_metric(html, "miles", "miles");
     html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "cost", "cost");
+    report_metric(html, "world $/mile", "world $/mile");
     html_raw(html, "</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < count && i < REPORT_SLICE_ROWS_MAX; i++) {
         slice_row(html, rows[i], errors);
@@ -120,7 +120,8 @@ void report_slices(struct report *report)
     html_raw(html, "<h2 id=\"slices\">Verdicts by slice</h2><p class=\"soft\">Passed counts main "
                    "lines: the planner drove from start to end. The bracket is the 95% interval; "
                    "where it is wide, ");
-    html_raw(html, summary_seeds_matter(summary) ? "run more seeds" : "add variations (grids)");
+    char advice[SUMMARY_SEEDS_BYTES];
+    html_raw(html, summary_advice_text(summary, advice));
     html_raw(html, ". What if: branches that pass.</p><div class=\"columns\">");
     for (uint32_t i = 0; i < summary->row_count;) {
         uint32_t count = 0;
@@ -145,20 +146,22 @@ void report_cost(struct report *report)
     char rate[SUMMARY_MONEY_BYTES];
     struct ledger_totals all = {0};
     double all_usd = 0;
-    html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Cost a mile is that of the "
-                   "results alone; with retries, what was flagged, failed or lost on the way is "
-                   "paid by the same miles.</p>");
+    html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Dollars a mile are those of "
+                   "the world alone, for results alone: what a planner computes in a process of "
+                   "its own is not in them. With retries, what was flagged, failed or lost on the "
+                   "way is paid by the same miles.</p>");
     report_tiers(report);
     html_raw(
         html,
         "<p class=\"soft\">The store's ledger: every "
         "attempt at a job, the failed and lost ones too. Workers report device time and "
-        "distance. Charged is device time at today's price; the bill was rounded to the "
-        "micro-dollar, attempt by attempt.</p>"
+        "distance. Charged is what the ledger booked, at the price of that moment, in whole "
+        "micro-dollars (what an attempt leaves over is carried to the next), so that the rows add "
+        "up to the bill. Dollars a mile are the device time at today's price, not rounded.</p>"
         "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
         "<th>ended</th><th>for</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
         "<th class=\"n\">TFLOP</th><th class=\"n\">miles</th><th class=\"n\">charged</th><th "
-        "class=\"n\">cost</th>"
+        "class=\"n\">world $/mile</th>"
         "</tr></thead><tbody>");
     for (uint32_t i = 0; i <= summary->ledger_count; i++) {
         bool last = i == summary->ledger_count;
@@ -188,13 +191,12 @@ void report_cost(struct report *report)
                     "</td><td class=\"n\">%.2f</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
                     "</tr>",
                     (long long)totals->attempts, (double)totals->device_ns / (double)NS_PER_S,
-                    (double)totals->mflop / 1e6, miles, summary_usd_text(usd, money),
+                    (double)totals->mflop / 1e6, miles, summary_uusd_text(totals->cost_uusd, money),
                     summary_rate_text(usd, miles, rate));
     }
     html_raw(html, "</tbody></table>");
     const struct summary_row *total = &summary->total;
-    html_format(html, "<p>The ledger's bill is %s.</p>",
-                summary_usd_text((double)all.cost_uusd / (double)UUSD_PER_USD, money));
+    html_format(html, "<p>The bill is %s.</p>", summary_bill_text(summary, money));
     html_format(html,
                 "<p>%lld ticks were simulated; %lld more were shared with a main line and not "
                 "simulated again, which saved %s.</p></div>",

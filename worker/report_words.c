@@ -19,8 +19,9 @@ static const struct definition {
     {"main line", "The planner drives from the start to the end, without intervention."},
     {"branch", "A fork from the live state of the main line that goes on under an intervention; "
                "what came before the fork is simulated once."},
-    {"95% interval", "Wilson score interval of the pass rate of main lines; identical drives of "
-                     "different seeds are one sample."},
+    {"95% interval", "Wilson score interval of the pass rate of main lines; drives of "
+                     "different seeds that agree to 1 mm, 1 mm/s and 0.001 of a score are one "
+                     "sample."},
     {"score", "nuPlan's closed-loop score, 0 to 1: no at-fault collision x drivable area x making "
               "progress x direction x (5 progress + 5 TTC + 4 speed limit + 2 comfort) / 16."},
     {"closest", "Smallest distance between ego's box and any agent's box, in metres; 0 on "
@@ -41,8 +42,11 @@ static const struct definition {
     {"MFU",
      "Model FLOP utilisation: operations of the model, counted from its shapes, over what the "
      "machine's measured peak could have done in the device time."},
-    {"cost", "Device time at the price of its pool; the ledger also charges attempts that failed. "
-             "M mi: million miles."},
+    {"world $/mile",
+     "Device time of the results at the price of their pool, over the miles that they drove. What "
+     "a "
+     "planner computes in a process of its own is not in it; the ledger also charges attempts that "
+     "failed."},
 };
 
 static const char *definition(const char *metric)
@@ -110,6 +114,19 @@ void report_key_figures(struct html *html, const struct outcome *outcome)
     figure(html, "impact", m->impact_speed_mps, " m/s");
     figure(html, "progress", m->progress, "");
     html_format(html, "<span>%.1f s driven</span></p>", outcome->ticks * TICK_S);
+}
+
+const char *report_contact(enum collision_kind kind)
+{
+    static const char *const words[COLLISION_KIND_COUNT] = {
+        "no contact",
+        "contact while ego stood",
+        "contact with something that stood",
+        "contact at ego's rear",
+        "contact at ego's front",
+        "contact at ego's side",
+    };
+    return words[kind];
 }
 
 /* ---- interventions ---- */

@@ -61,102 +61,12 @@ static struct summary_row *find_row(struct summary *summary, uint32_t *capacity,
     return row;
 }
 
-/* ---- identical drives ---- */
-
-struct drive_key {
-    const struct outcome *outcome;
-    uint32_t index;
-};
-
-/* A main line that counts as a sample, identical ones apart. */
-static bool is_sample(const struct outcome *outcome)
-{
-    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
-}
-
-static int compare_pairs(const struct outcome *x, const struct outcome *y)
-{
-    int order = strcmp(x->scenario_hash, y->scenario_hash);
-    return order != 0 ? order : strcmp(x->planner, y->planner);
-}
-
-/* By scenario and planner, then by what was driven, then by index. */
-static int compare_drives(const void *a, const void *b)
-{
-    const struct drive_key *x = a;
-    const struct drive_key *y = b;
-    int order = compare_pairs(x->outcome, y->outcome);
-    if (order == 0) {
-        order = strcmp(x->outcome->trace_hash, y->outcome->trace_hash);
-    }
-    if (order == 0) {
-        order = (int)x->outcome->verdict - (int)y->outcome->verdict;
-    }
-    return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* A drive without a trace hash is like no other: nothing proves that it is. */
-static bool identical(const struct outcome *x, const struct outcome *y)
-{
-    return x->trace_hash[0] != '\0' && strcmp(x->trace_hash, y->trace_hash) == 0 &&
-           x->verdict == y->verdict && compare_pairs(x, y) == 0;
-}
-
-static enum status find_repeats(struct summary *summary, struct error *error)
-{
-    size_t most = summary->outcome_count > 0 ? summary->outcome_count : 1;
-    struct drive_key *keys = malloc(most * sizeof *keys);
-    summary->same_as = malloc(most * sizeof *summary->same_as);
-    if (keys == NULL || summary->same_as == NULL) {
-        free(keys);
-        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-    }
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        summary->same_as[i] = i;
-        if (is_sample(&summary->outcomes[i])) {
-            keys[count++] = (struct drive_key){&summary->outcomes[i], i};
-        }
-    }
-    qsort(keys, count, sizeof *keys, compare_drives);
-    for (uint32_t first = 0; first < count;) {
-        uint32_t end = first + 1;
-        int64_t distinct = 1;
-        while (end < count && compare_pairs(keys[first].outcome, keys[end].outcome) == 0) {
-            bool repeat = identical(keys[end - 1].outcome, keys[end].outcome);
-            if (repeat) {
-                summary->same_as[keys[end].index] = summary->same_as[keys[end - 1].index];
-            }
-            distinct += !repeat;
-            end++;
-        }
-        if (end - first > 1) {
-            summary->seed_groups++;
-            summary->seed_drives += end - first;
-            summary->seed_distinct += distinct;
-        }
-        first = end;
-    }
-    free(keys);
-    return STATUS_OK;
-}
-
-bool summary_seeds_matter(const struct summary *summary)
-{
-    return summary->seed_distinct > summary->seed_groups;
-}
-
-bool summary_is_repeat(const struct summary *summary, uint32_t index)
-{
-    return summary->same_as != NULL && summary->same_as[index] != index;
-}
-
 /* ---- rows ---- */
 
 static void count(struct summary_row *row, const struct outcome *outcome, bool repeat, double usd)
 {
     row->verdicts[outcome->verdict]++;
-    if (is_sample(outcome)) {
+    if (summary_is_sample(outcome)) {
         bool passed = outcome->verdict == VERDICT_PASS;
         row->main_total += !repeat;
         row->main_passed += !repeat && passed;
@@ -171,7 +81,7 @@ static void count(struct summary_row *row, const struct outcome *outcome, bool r
     work->mflop += outcome->mflop;
     work->usd += usd;
     row->prefix_ticks += flagged ? 0 : outcome->prefix_ticks;
-    row->learned += outcome->tier >= TIER_STUDENT;
+    row->learned += summary_is_learned(outcome);
     row->caught += outcome->tier >= TIER_STUDENT && summary_is_caught(outcome);
 }
 
@@ -308,7 +218,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
         status = part_twins(&summary, error);
     }
     if (status == STATUS_OK) {
-        status = find_repeats(&summary, error);
+        status = summary_find_repeats(&summary, error);
     }
     if (status == STATUS_OK) {
         status = load_ledger(store, suite_id, &summary, error);
@@ -367,7 +277,8 @@ void summary_finish(struct summary *summary)
 
 void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
 {
-    struct agreement_interval interval = agreement_wilson(passed, total, AGREEMENT_Z95);
+    struct agreement_interval interval =
+        agreement_wilson((double)passed, (double)total, AGREEMENT_Z95);
     *low = interval.low;
     *high = interval.high;
 }
@@ -388,24 +299,56 @@ const struct summary_row *summary_tier(const struct summary *summary, enum tier 
     return NULL;
 }
 
-/* Decimals that leave three significant digits, at most `most`. */
-static int decimals(double value, int most)
+const char *summary_plural(int64_t count)
 {
+    return count == 1 ? "" : "s";
+}
+
+/* Decimals that leave three significant digits. */
+static int decimals(double value)
+{
+    enum { DECIMALS_MAX = 18 };
     if (!(value > 0)) {
         return 2;
     }
-    int wanted = 2 - (int)floor(log10(value));
-    return wanted < 0 ? 0 : wanted > most ? most : wanted;
+    double wanted = 2 - floor(log10(value));
+    return wanted < 0 ? 0 : wanted > DECIMALS_MAX ? DECIMALS_MAX : (int)wanted;
+}
+
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES])
+{
+    if (isfinite(value)) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "%.*f", decimals(value), value);
+    } else {
+        snprintf(out, SUMMARY_MONEY_BYTES, "-");
+    }
+    return out;
 }
 
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES])
 {
-    if (usd > 0 && usd < 0.0000005) {
-        snprintf(out, SUMMARY_MONEY_BYTES, "under $0.000001");
-    } else {
-        snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", usd < 0.01 ? decimals(usd, 6) : 2, usd);
-    }
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", usd < 0.01 ? decimals(usd) : 2, usd);
     return out;
+}
+
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
+{
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%lld.%06lld", (long long)(uusd / UUSD_PER_USD),
+             (long long)(uusd % UUSD_PER_USD));
+    return out;
+}
+
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES])
+{
+    bool driven = false;
+    for (uint32_t i = 0; i < summary->ledger_count; i++) {
+        driven = driven || summary->ledger_usd[i] > 0;
+    }
+    if (driven && summary->status.cost_uusd == 0) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "under $0.000001");
+        return out;
+    }
+    return summary_uusd_text(summary->status.cost_uusd, out);
 }
 
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES])
@@ -414,11 +357,7 @@ const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_B
         snprintf(out, SUMMARY_MONEY_BYTES, "-");
         return out;
     }
-    double rate = usd / miles;
-    bool millions = rate > 0 && rate < 0.001;
-    rate *= millions ? 1e6 : 1.0;
-    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f/%s", decimals(rate, 6), rate,
-             millions ? "M mi" : "mi");
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", decimals(usd / miles), usd / miles);
     return out;
 }
 
@@ -433,7 +372,7 @@ static int64_t rollouts(const struct summary_row *row)
 
 /* ---- JSON ---- */
 
-static json_t *row_json(const struct summary_row *row)
+json_t *summary_row_json(const struct summary_row *row)
 {
     double low;
     double high;
@@ -477,7 +416,7 @@ static json_t *ledger_json(const struct summary *summary)
 
 json_t *summary_json(const struct summary *summary)
 {
-    json_t *json = row_json(&summary->total);
+    json_t *json = summary_row_json(&summary->total);
     json_t *by_slice = json_object();
     json_t *by_tier = json_object();
     json_t *by_planner = json_object();
@@ -496,18 +435,18 @@ json_t *summary_json(const struct summary *summary)
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
         if (strcmp(row->group, "tier") == 0) {
-            json_object_set_new(by_tier, row->value, row_json(row));
+            json_object_set_new(by_tier, row->value, summary_row_json(row));
         } else if (strcmp(row->group, "planner") == 0) {
-            json_object_set_new(by_planner, row->value, row_json(row));
+            json_object_set_new(by_planner, row->value, summary_row_json(row));
         } else if (strcmp(row->group, "model") == 0) {
-            json_object_set_new(by_model, row->value, row_json(row));
+            json_object_set_new(by_model, row->value, summary_row_json(row));
         } else {
             json_t *group = json_object_get(by_slice, row->group);
             if (group == NULL) {
                 group = json_object();
                 json_object_set_new(by_slice, row->group, group);
             }
-            json_object_set_new(group, row->value, row_json(row));
+            json_object_set_new(group, row->value, summary_row_json(row));
         }
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {

@@ -4,8 +4,8 @@
  *
  * Verdict counts cover every rollout. The pass rate with its interval covers main lines only: a
  * branch answers "what if", it is not another sample of how the planner drives. Nor is a seed that
- * changes nothing: main lines of one scenario and planner with the same verdict and trace hash are
- * one sample.
+ * changes nothing: main lines of one scenario and planner that are the same drive, to a millimetre
+ * (summary_seeds.c), are one sample.
  *
  * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
  * results drove, its cost too. A twin of the audit is a second opinion: it is in no row, only in
@@ -37,12 +37,12 @@ struct summary_row {
     int64_t verdicts[VERDICT_COUNT];
     int64_t main_total; /* distinct main lines that ended in pass, fail or planner_error */
     int64_t main_passed;
-    int64_t main_repeats; /* main lines identical to one that is counted in main_total */
+    int64_t main_repeats; /* main lines that are the same drive as one counted in main_total */
     int64_t main_repeats_passed;
     int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
     struct summary_work work;    /* of results */
     struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
-    int64_t learned;             /* rollouts in learned worlds, flagged ones included */
+    int64_t learned;             /* rollouts that learned worlds drove, flagged ones included */
     int64_t caught;              /* of these, those in which a health check fired */
 };
 
@@ -77,11 +77,12 @@ struct summary {
     struct outcome *outcomes; /* owned; ascending id; the twins follow after outcome_count */
     double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
     uint32_t twin_count;
-    uint32_t *same_as; /* owned; index of the first identical main line, else its own;
-                        * NULL: nothing repeats */
+    uint32_t *same_as; /* owned; index of the first main line that is the same drive, else its
+                        * own; NULL: nothing repeats */
     /* Of the (scenario, planner) pairs with more than one main line: */
     int64_t seed_groups;
-    int64_t seed_drives;   /* main lines, repeats included */
+    int64_t seed_still;  /* of these, pairs in which the seeds varied nothing: one distinct drive */
+    int64_t seed_drives; /* main lines, repeats included */
     int64_t seed_distinct; /* of these, distinct */
     uint32_t flag_count;
     struct summary_flag *flags;          /* owned */
@@ -105,11 +106,34 @@ void summary_finish(struct summary *summary);
 /* Wilson score interval (Wilson 1927) at 95%; total 0 gives 0..1. */
 void summary_wilson(int64_t passed, int64_t total, double *low, double *high);
 
-/* Whether another seed is known to change what a planner does. */
-bool summary_seeds_matter(const struct summary *summary);
+/* ---- summary_seeds.c ---- */
 
-/* Whether outcome `index` repeats an earlier main line bit for bit. */
+/* Up to how far two drives are the same: metres, metres per second, units of a score. */
+#define SUMMARY_SAME_M 1e-3
+#define SUMMARY_SAME_MPS 1e-3
+#define SUMMARY_SAME_SCORE 1e-3
+
+/* A main line that counts as a sample, unless it is the same drive as another. */
+bool summary_is_sample(const struct outcome *outcome);
+
+/* Fills same_as and the counts of seeds from the outcomes. */
+enum status summary_find_repeats(struct summary *summary, struct error *error);
+
+/* Whether outcome `index` is the same drive as an earlier main line. */
 bool summary_is_repeat(const struct summary *summary, uint32_t index);
+
+/* What seeds gave, as a sentence for the terminal and the report: how many drives are how many
+ * samples, and where the seeds varied nothing. Returns `out`; "": every drive is a sample. */
+enum { SUMMARY_SEEDS_BYTES = 400 };
+const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
+
+/* How a wide interval is narrowed: by more seeds, or where these vary nothing by variations. */
+const char *summary_advice_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
+
+/* ---- figures ---- */
+
+/* The ending of a counted noun: "" or "s". */
+const char *summary_plural(int64_t count);
 
 double summary_miles(const struct summary_row *row);
 
@@ -128,20 +152,29 @@ const struct summary_row *summary_tier(const struct summary *summary, enum tier 
  * end, and not in another rollout of the job. */
 bool summary_is_caught(const struct outcome *outcome);
 
-/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins.
- */
+/* Whether a learned world drove any of this rollout itself: not when its planner died before the
+ * first tick, and not a branch that ended in the past that it shares. */
+bool summary_is_learned(const struct outcome *outcome);
+
+/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins:
+ * device time at today's price, and what the ledger booked, which is what tables show. */
 struct summary_overhead {
     double flagged_usd;
     double failed_usd; /* failed, lost, stale, released */
     double audit_usd;
+    int64_t flagged_uusd;
+    int64_t failed_uusd;
+    int64_t audit_uusd;
     int64_t flagged_attempts;
     int64_t failed_attempts;
     int64_t audit_attempts;
 };
 struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
 
-/* What a tier took, as every table shows it. */
+/* What a tier took, as every table shows it. False: nothing, so that it has no row. A tier that
+ * gave no result may have cost something all the same: a teacher that drove nothing but twins. */
 struct summary_tier_cost {
+    const struct summary_row *row; /* its results; all zero without any */
     double device_s;
     double tick_ms; /* NaN without ticks */
     double mfu;     /* NaN: see summary_mfu */
@@ -149,19 +182,32 @@ struct summary_tier_cost {
     double with_retries_usd; /* results, flagged and failed attempts */
     struct summary_overhead over;
 };
-struct summary_tier_cost summary_tier_cost(const struct summary *summary,
-                                           const struct summary_row *row, enum tier tier);
+bool summary_tier_cost(const struct summary *summary, enum tier tier,
+                       struct summary_tier_cost *out);
 
-/* Money for people, the same in the terminal and in the report. An amount: cents, or below a cent
- * down to the ledger's micro-dollar. A rate: three significant digits per mile, below a tenth of a
- * cent per million miles ("$1.04/M mi"); "-" without miles. Both return `out`. */
+/* Figures for people, the same in the terminal and in the report; all return `out`. A number has
+ * three significant digits, however small ("-": not finite). An amount of money has cents, or below
+ * a cent three significant digits. A rate is always in dollars per mile, so that the figures of a
+ * column compare at a glance; "-" without miles. */
 enum { SUMMARY_MONEY_BYTES = 48 };
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
+
+/* What the ledger booked, to the last micro-dollar: its rows add up to its total, digit by digit.
+ */
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
+
+/* The suite's bill in the same spelling; "under $0.000001" when all that was driven fell short of a
+ * micro-dollar. */
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES]);
 
 /* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
  * NULL. */
 json_t *summary_json(const struct summary *summary);
+
+/* The figures of one row, as "by_slice" and "by_tier" hold them. New reference or NULL. */
+json_t *summary_row_json(const struct summary_row *row);
 
 /* ---- summary_learned.c ---- */
 
@@ -176,7 +222,7 @@ bool summary_learned_json(const struct summary *summary, json_t *json);
 /* Tables for a person, to a stream. */
 void summary_print(const struct summary *summary, FILE *stream);
 
-/* Main lines that did not pass: verdict, reasons, a planner's last error; identical drives once. */
+/* Main lines that did not pass: verdict, reasons, a planner's last error; the same drive once. */
 void summary_print_failures(const struct summary *summary, FILE *stream);
 
 /* The dead jobs of the suite, if any, each with the first line of its last error. */

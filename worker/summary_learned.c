@@ -22,6 +22,12 @@ bool summary_is_caught(const struct outcome *outcome)
            (outcome->branch_id[0] == '\0' || outcome->ticks > outcome->prefix_ticks);
 }
 
+bool summary_is_learned(const struct outcome *outcome)
+{
+    return outcome->tier >= TIER_STUDENT &&
+           (outcome->ticks > outcome->prefix_ticks || summary_is_caught(outcome));
+}
+
 /* The rollout that was run instead of a flagged one. Outcomes come by id, so it follows. */
 static int32_t answer_of(const struct summary *summary, uint32_t index)
 {
@@ -110,6 +116,50 @@ static struct agreement *agreement_row(struct summary *summary, uint32_t capacit
     return &row->agreement;
 }
 
+/* What a pair is a draw of: its job, or of jobs whose main lines are one sample, the first. */
+struct drawn_pair {
+    struct agreement_pair pair;
+    int64_t job;
+};
+
+static int64_t drawn_job(const struct summary *summary, const struct outcome *student)
+{
+    uint32_t index = (uint32_t)(student - summary->outcomes);
+    while (index > 0 && summary->outcomes[index - 1].job_id == student->job_id) {
+        index--;
+    }
+    for (; index < summary->outcome_count && summary->outcomes[index].job_id == student->job_id;
+         index++) {
+        if (summary->outcomes[index].branch_id[0] == '\0') {
+            return summary->outcomes[summary->same_as[index]].job_id;
+        }
+    }
+    return student->job_id;
+}
+
+static int compare_drawn(const void *a, const void *b)
+{
+    const struct drawn_pair *x = a;
+    const struct drawn_pair *y = b;
+    if (x->job != y->job) {
+        return x->job < y->job ? -1 : 1;
+    }
+    return x->pair.student->id < y->pair.student->id ? -1 : 1;
+}
+
+/* Puts the pairs of one draw beside each other. drawn[pair_count] is written. */
+static void draw_pairs(struct summary *summary, struct drawn_pair *drawn)
+{
+    for (uint32_t p = 0; p < summary->pair_count; p++) {
+        drawn[p] =
+            (struct drawn_pair){summary->pairs[p], drawn_job(summary, summary->pairs[p].student)};
+    }
+    qsort(drawn, summary->pair_count, sizeof *drawn, compare_drawn);
+    for (uint32_t p = 0; p < summary->pair_count; p++) {
+        summary->pairs[p] = drawn[p].pair;
+    }
+}
+
 static enum status count_agreement(struct summary *summary, struct error *error)
 {
     uint32_t outcomes = summary->outcome_count + summary->twin_count;
@@ -118,22 +168,26 @@ static enum status count_agreement(struct summary *summary, struct error *error)
     uint32_t capacity = summary->twin_count * AGREEMENT_GROUPS;
     summary->pairs = calloc(summary->twin_count, sizeof *summary->pairs);
     summary->agreement = calloc(capacity, sizeof *summary->agreement);
-    if (scratch == NULL || summary->pairs == NULL || summary->agreement == NULL) {
+    struct drawn_pair *drawn = calloc(summary->twin_count, sizeof *drawn);
+    if (scratch == NULL || summary->pairs == NULL || summary->agreement == NULL || drawn == NULL) {
         free(scratch);
+        free(drawn);
         return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
     }
     summary->pair_count = agreement_join(summary->outcomes, outcomes, scratch, summary->pairs);
     free(scratch);
+    draw_pairs(summary, drawn);
     for (uint32_t p = 0; p < summary->pair_count; p++) {
         for (int g = 0; g < AGREEMENT_GROUPS; g++) {
             const char *group = agreement_groups[g];
             const char *value = slice_value(summary->pairs[p].student, group);
             struct agreement *row = agreement_row(summary, capacity, group, value);
             if (row != NULL) {
-                agreement_add(row, &summary->pairs[p]);
+                agreement_add(row, &summary->pairs[p], drawn[p].job);
             }
         }
     }
+    free(drawn);
     qsort(summary->agreement, summary->agreement_count, sizeof *summary->agreement,
           compare_agreement);
     return STATUS_OK;
@@ -200,12 +254,15 @@ struct summary_overhead summary_overhead(const struct summary *summary, enum tie
         }
         if (row->audit) {
             sum.audit_usd += usd;
+            sum.audit_uusd += row->totals.cost_uusd;
             sum.audit_attempts += row->totals.attempts;
         } else if (strcmp(row->end, "flagged") == 0) {
             sum.flagged_usd += usd;
+            sum.flagged_uusd += row->totals.cost_uusd;
             sum.flagged_attempts += row->totals.attempts;
         } else if (strcmp(row->end, "done") != 0) {
             sum.failed_usd += usd;
+            sum.failed_uusd += row->totals.cost_uusd;
             sum.failed_attempts += row->totals.attempts;
         }
     }
@@ -221,12 +278,18 @@ static json_t *work_json(const struct summary_work *work)
                      (double)work->mflop / 1e6, "usd", work->usd);
 }
 
-struct summary_tier_cost summary_tier_cost(const struct summary *summary,
-                                           const struct summary_row *row, enum tier tier)
+bool summary_tier_cost(const struct summary *summary, enum tier tier, struct summary_tier_cost *out)
 {
+    static const struct summary_row nothing;
     struct summary_overhead over = summary_overhead(summary, tier);
+    const struct summary_row *row = summary_tier(summary, tier);
+    if (row == NULL && over.flagged_attempts + over.failed_attempts + over.audit_attempts == 0) {
+        return false;
+    }
+    row = row != NULL ? row : &nothing;
     double device_s = (double)row->work.device_ns / (double)NS_PER_S;
-    return (struct summary_tier_cost){
+    *out = (struct summary_tier_cost){
+        .row = row,
         .device_s = device_s,
         .tick_ms = row->work.ticks > 0 ? 1000 * device_s / (double)row->work.ticks : NAN,
         .mfu = summary_mfu(summary, row),
@@ -234,17 +297,24 @@ struct summary_tier_cost summary_tier_cost(const struct summary *summary,
         .with_retries_usd = row->work.usd + over.flagged_usd + over.failed_usd,
         .over = over,
     };
+    return true;
 }
 
-/* Adds what a tier took to its member of "by_tier". */
-static void tier_json(const struct summary *summary, enum tier tier, json_t *by_tier)
+/* Adds what a tier took to its member of "by_tier", which it makes for a tier without results. */
+static bool tier_json(const struct summary *summary, enum tier tier, json_t *by_tier)
 {
-    const struct summary_row *row = summary_tier(summary, tier);
+    struct summary_tier_cost cost;
     json_t *json = json_object_get(by_tier, tier_names[tier]);
-    if (row == NULL || json == NULL) {
-        return;
+    if (!summary_tier_cost(summary, tier, &cost)) {
+        return true;
     }
-    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    const struct summary_row *row = cost.row;
+    if (json == NULL) {
+        json = summary_row_json(row);
+        if (json_object_set_new(by_tier, tier_names[tier], json) != 0) {
+            return false;
+        }
+    }
     json_object_set_new(json, "device_ns", json_integer((json_int_t)row->work.device_ns));
     json_object_set_new(json, "tflop", json_real((double)row->work.mflop / 1e6));
     if (!isnan(cost.mfu)) {
@@ -254,6 +324,7 @@ static void tier_json(const struct summary *summary, enum tier tier, json_t *by_
     json_object_set_new(json, "flagged_usd", json_real(cost.over.flagged_usd));
     json_object_set_new(json, "failed_usd", json_real(cost.over.failed_usd));
     json_object_set_new(json, "audit_usd", json_real(cost.over.audit_usd));
+    return true;
 }
 
 static json_t *flags_json(const struct summary *summary)
@@ -278,10 +349,16 @@ static json_t *flags_json(const struct summary *summary)
     return list;
 }
 
-static json_t *share_json(int64_t hits, int64_t count)
+/* Pairs that agree; the rate and its interval are over jobs. */
+static json_t *share_json(const struct agreement *agreement, const struct agreement_count *count)
 {
-    struct agreement_interval at = agreement_wilson(hits, count, AGREEMENT_Z95);
-    return json_pack("{s:I, s:f, s:f}", "agree", (json_int_t)hits, "low", at.low, "high", at.high);
+    struct agreement_interval at = agreement_interval95(agreement, count);
+    json_t *json = json_pack("{s:I, s:f, s:f}", "agree", (json_int_t)count->pairs, "low", at.low,
+                             "high", at.high);
+    if (json != NULL && agreement->jobs > 0) {
+        json_object_set_new(json, "rate", json_real(agreement_rate(agreement, count)));
+    }
+    return json;
 }
 
 static json_t *agreement_json(const struct agreement *a)
@@ -289,10 +366,10 @@ static json_t *agreement_json(const struct agreement *a)
     double n = (double)(a->pairs > 0 ? a->pairs : 1);
     double near = (double)(a->distance_pairs > 0 ? a->distance_pairs : 1);
     json_t *json = json_pack(
-        "{s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f}", "pairs", (json_int_t)a->pairs,
-        "incomplete", (json_int_t)a->incomplete, "verdict", share_json(a->verdict, a->pairs),
-        "collision", share_json(a->collision, a->pairs), "at_fault",
-        share_json(a->at_fault, a->pairs), "interventions", share_json(a->interventions, a->pairs),
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f}", "jobs", (json_int_t)a->jobs,
+        "pairs", (json_int_t)a->pairs, "incomplete", (json_int_t)a->incomplete, "verdict",
+        share_json(a, &a->verdict), "collision", share_json(a, &a->collision), "at_fault",
+        share_json(a, &a->at_fault), "interventions", share_json(a, &a->interventions),
         "student_only_passes", (json_int_t)a->student_only_passes, "teacher_only_passes",
         (json_int_t)a->teacher_only_passes, "distance_difference_m",
         a->distance_difference_abs_sum_m / near, "progress_difference_m",
@@ -324,13 +401,14 @@ bool summary_learned_json(const struct summary *summary, json_t *json)
     json_t *by_tier = json_object_get(json, "by_tier");
     json_t *flags = flags_json(summary);
     json_t *audit = audit_json(summary);
-    if (flags == NULL || audit == NULL) {
+    bool made = flags != NULL && audit != NULL;
+    for (int tier = 0; tier < TIER_COUNT && made; tier++) {
+        made = tier_json(summary, (enum tier)tier, by_tier);
+    }
+    if (!made) {
         json_decref(flags);
         json_decref(audit);
         return false;
-    }
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        tier_json(summary, (enum tier)tier, by_tier);
     }
     json_object_set_new(json, "flags", flags);
     json_object_set_new(json, "audit", audit);

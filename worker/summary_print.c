@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_FAILURES_SHOWN = 40, SUMMARY_FLAGS_SHOWN = 20, SUMMARY_DEAD_SHOWN = 10 };
+enum {
+    NAME_WIDTH_MIN = 26,
+    SUMMARY_FAILURES_SHOWN = 40,
+    SUMMARY_FLAGS_SHOWN = 20,
+    SUMMARY_DEAD_SHOWN = 10
+};
 
 /* ---- terminal ---- */
 
@@ -23,7 +28,20 @@ static int64_t rollouts(const struct summary_row *row)
     return sum;
 }
 
-static void print_row(const struct summary_row *row, FILE *stream)
+/* Width of the names of the group that begins at rows[first]: nothing of them is cut off. */
+static int name_width(const struct summary *summary, uint32_t first)
+{
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = first;
+         i < summary->row_count && strcmp(summary->rows[i].group, summary->rows[first].group) == 0;
+         i++) {
+        int bytes = (int)strlen(summary->rows[i].value);
+        width = bytes > width ? bytes : width;
+    }
+    return width;
+}
+
+static void print_row(const struct summary_row *row, int width, FILE *stream)
 {
     double low;
     double high;
@@ -35,48 +53,57 @@ static void print_row(const struct summary_row *row, FILE *stream)
         snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
                  100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
     }
-    fprintf(stream, "  %-26.26s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", row->value,
-            (long long)rollouts(row), (long long)row->verdicts[VERDICT_PASS],
-            (long long)row->verdicts[VERDICT_FAIL], (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+    fprintf(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
+            row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
+            (long long)row->verdicts[VERDICT_PASS], (long long)row->verdicts[VERDICT_FAIL],
+            (long long)row->verdicts[VERDICT_PLANNER_ERROR],
             (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
             summary_rate_text(row->work.usd, miles, per_mile));
 }
 
-static void print_head(const char *group, FILE *stream)
+static void print_head(const char *group, int width, FILE *stream)
 {
-    fprintf(stream, "\n%-28s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", group, "rollouts", "pass",
-            "fail", "error", "flagged", "main line, 95%", "miles", "cost");
+    fprintf(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
+            "pass", "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
 }
 
 /* ---- learned tiers ---- */
 
 static void print_tier(const struct summary *summary, enum tier tier, FILE *stream)
 {
-    const struct summary_row *row = summary_tier(summary, tier);
+    struct summary_tier_cost cost;
     char text[SUMMARY_MONEY_BYTES];
+    char tick[SUMMARY_MONEY_BYTES];
+    char tflop[SUMMARY_MONEY_BYTES] = "-";
     char mfu[16] = "-";
-    if (row == NULL) {
+    if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
-    struct summary_tier_cost cost = summary_tier_cost(summary, row, tier);
+    const struct summary_row *row = cost.row;
     if (!isnan(cost.mfu)) {
         snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
     }
-    fprintf(stream, "  %-10s %9lld %9.1f %8.1f %9.2f %5s %8.2f %12s", tier_names[tier],
-            (long long)row->work.ticks, cost.device_s, isnan(cost.tick_ms) ? 0.0 : cost.tick_ms,
-            (double)row->work.mflop / 1e6, mfu, cost.miles,
-            summary_rate_text(row->work.usd, cost.miles, text));
+    if (row->work.mflop > 0) {
+        summary_number_text((double)row->work.mflop / 1e6, tflop);
+    }
+    fprintf(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
+            (long long)row->work.ticks, summary_number_text(cost.device_s, text),
+            summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
+    fprintf(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
     fprintf(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
-    fprintf(stream, " %11s\n", summary_usd_text(cost.over.audit_usd, text));
+    fprintf(stream, " %11s\n",
+            cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
 }
 
 static void print_tiers(const struct summary *summary, FILE *stream)
 {
     fprintf(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
-            "device s", "ms/tick", "TFLOP", "MFU", "miles", "results", "with retries", "audit");
+            "device s", "ms/tick", "TFLOP", "MFU", "miles", "world $/mile", "with retries",
+            "audit");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         print_tier(summary, (enum tier)tier, stream);
     }
+    fprintf(stream, "world $/mile: what a planner computes in a process of its own is not in it\n");
     if (summary->peak.bf16_flops > 0) {
         fprintf(stream,
                 "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
@@ -90,14 +117,15 @@ static void print_flags(const struct summary *summary, FILE *stream)
 {
     if (summary->flag_count > 0) {
         fprintf(stream,
-                "\nflagged: %lld of %lld rollouts in learned worlds, discarded and run "
+                "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
                 "again by the teacher\n",
-                (long long)summary->total.caught, (long long)summary->total.learned);
+                (long long)summary->total.caught, (long long)summary->total.learned,
+                summary_plural(summary->total.learned));
     }
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
         int32_t answer = summary->flags[i].answer;
-        fprintf(stream, "  %6lld  %-40.40s %-12.12s %s: %s at tick %u; ", (long long)outcome->id,
+        fprintf(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
                 outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
                 outcome->health_check, outcome->health_tick);
         if (answer < 0) {
@@ -113,40 +141,47 @@ static void print_flags(const struct summary *summary, FILE *stream)
     }
 }
 
-static void print_share(int64_t hits, int64_t count, FILE *stream)
+static void print_share(const struct agreement *agreement, const struct agreement_count *count,
+                        FILE *stream)
 {
-    struct agreement_interval at = agreement_wilson(hits, count, AGREEMENT_Z95);
-    if (count == 0) {
-        fprintf(stream, " %16s", "-");
-    } else {
-        fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]%s", 100.0 * (double)hits / (double)count,
-                100 * at.low, 100 * at.high, "  ");
-    }
+    struct agreement_interval at = agreement_interval95(agreement, count);
+    fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
+            100 * at.low, 100 * at.high);
 }
 
 static void print_audit(const struct summary *summary, FILE *stream)
 {
     const char *group = "";
-    if (summary->agreement_count > 0) {
-        fprintf(stream,
-                "\naudit: the same drive by the teacher; agreement with 95%% interval\n"
-                "%-28s %6s  %-16s  %-16s  %-16s %9s\n",
-                "", "pairs", "pass/fail", "collision", "interventions", "distance");
+    if (summary->agreement_count == 0) {
+        return;
     }
+    const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
+    if (all->pairs == 0) {
+        fprintf(
+            stream,
+            "\naudit: nothing to compare yet: of %lld rollout%s that the teacher drove as well, "
+            "each was flagged on one side or ended by its planner\n",
+            (long long)all->incomplete, summary_plural(all->incomplete));
+        return;
+    }
+    fprintf(stream,
+            "\naudit: the same drive by the teacher; agreement over jobs with 95%% interval\n"
+            "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
+            "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
     for (uint32_t i = 0; i < summary->agreement_count; i++) {
         const struct summary_agreement *row = &summary->agreement[i];
         const struct agreement *a = &row->agreement;
-        if (a->pairs == 0 && i + 1 < summary->agreement_count) {
+        if (a->pairs == 0) {
             continue;
         }
         if (strcmp(group, row->group) != 0) {
             group = row->group;
             fprintf(stream, "%s\n", group);
         }
-        fprintf(stream, "  %-26.26s %6lld", row->value, (long long)a->pairs);
-        print_share(a->verdict, a->pairs, stream);
-        print_share(a->collision, a->pairs, stream);
-        print_share(a->interventions, a->pairs, stream);
+        fprintf(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs, (long long)a->pairs);
+        print_share(a, &a->verdict, stream);
+        print_share(a, &a->collision, stream);
+        print_share(a, &a->interventions, stream);
         if (a->distance_pairs > 0) {
             fprintf(stream, " %7.2f m",
                     a->distance_difference_abs_sum_m / (double)a->distance_pairs);
@@ -158,36 +193,35 @@ static void print_audit(const struct summary *summary, FILE *stream)
 void summary_print(const struct summary *summary, FILE *stream)
 {
     const char *group = "";
+    int width = NAME_WIDTH_MIN;
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
         if (strcmp(group, row->group) != 0) {
             group = row->group;
-            print_head(group, stream);
+            width = name_width(summary, i);
+            print_head(group, width, stream);
         }
-        print_row(row, stream);
+        print_row(row, width, stream);
     }
-    print_head("all", stream);
+    print_head("all", NAME_WIDTH_MIN, stream);
     struct summary_row total = summary->total;
     snprintf(total.value, sizeof total.value, "total");
-    print_row(&total, stream);
+    print_row(&total, NAME_WIDTH_MIN, stream);
     print_tiers(summary, stream);
     print_flags(summary, stream);
     print_audit(summary, stream);
-    if (total.main_repeats > 0) {
-        fprintf(stream,
-                "\n%lld of %lld seeds gave drives that differ; identical drives count once in the "
-                "pass rate%s\n",
-                (long long)summary->seed_distinct, (long long)summary->seed_drives,
-                summary_seeds_matter(summary) ? "" : "; for more samples add variations (grids)");
+    char seeds[SUMMARY_SEEDS_BYTES];
+    if (summary_seeds_text(summary, seeds)[0] != '\0') {
+        fprintf(stream, "\n%s\n", seeds);
     }
     char saved[SUMMARY_MONEY_BYTES];
     char bill[SUMMARY_MONEY_BYTES];
     fprintf(stream,
             "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
-            "guardian overrides: %lld; bill: %s (M mi: million miles)\n",
+            "guardian overrides: %lld; bill: %s\n",
             (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
             summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
-            summary_usd_text((double)summary->status.cost_uusd / (double)UUSD_PER_USD, bill));
+            summary_bill_text(summary, bill));
 }
 
 /* ---- what has no pass and what has no answer ---- */
@@ -205,13 +239,13 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
     for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
         repeats += summary->same_as != NULL && summary->same_as[i] == index;
     }
-    fprintf(stream, "  %6lld  %-48.48s %-13s", (long long)outcome->id, outcome->scenario_id,
+    fprintf(stream, "  %6lld  %-48s %-13s", (long long)outcome->id, outcome->scenario_id,
             verdict_names[outcome->verdict]);
     if (seeds) {
         fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);
     }
     if (repeats > 0) {
-        fprintf(stream, " (and %u identical)", repeats);
+        fprintf(stream, " (and %u alike)", repeats);
     }
     if (planners) {
         fprintf(stream, " %s", outcome->planner);

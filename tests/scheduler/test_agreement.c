@@ -102,14 +102,14 @@ static void pairs_are_counted(void)
     };
     struct agreement sum = {0};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        agreement_add(&sum, &list[i]);
+        agreement_add(&sum, &list[i], (int64_t)i);
     }
     EXPECT_INT(sum.pairs, 5);
     EXPECT_INT(sum.incomplete, 2);
-    EXPECT_INT(sum.verdict, 3);
-    EXPECT_INT(sum.collision, 3);
-    EXPECT_INT(sum.interventions, 3);
-    EXPECT_INT(sum.at_fault, 5);
+    EXPECT_INT(sum.verdict.pairs, 3);
+    EXPECT_INT(sum.collision.pairs, 3);
+    EXPECT_INT(sum.interventions.pairs, 3);
+    EXPECT_INT(sum.at_fault.pairs, 5);
     EXPECT_INT(sum.student_only_passes, 1);
     EXPECT_INT(sum.teacher_only_passes, 1);
     EXPECT_INT(sum.distance_pairs, 4);
@@ -119,12 +119,59 @@ static void pairs_are_counted(void)
     EXPECT(sum.progress_difference_abs_sum_m == 8.0);
 }
 
+/* Pairs of one job are one draw: the interval is that of as many jobs, however many pairs they
+ * have. Against the mean of shares, summed naively. */
+static void an_interval_counts_jobs_not_pairs(void)
+{
+    const struct outcome clean = outcome_of(VERDICT_PASS, 0, 0, 4.0);
+    const struct outcome crash = outcome_of(VERDICT_FAIL, 2, 3, 0.0);
+    const struct agreement_pair same = {&clean, &clean};
+    const struct agreement_pair other = {&clean, &crash};
+    struct agreement six = {0};
+    EXPECT(isnan(agreement_rate(&six, &six.verdict)));
+    struct agreement_interval in = agreement_interval95(&six, &six.verdict);
+    EXPECT(in.low == 0 && in.high == 1);
+    for (int i = 0; i < 6; i++) {
+        agreement_add(&six, &same, 0);
+    }
+    in = agreement_interval95(&six, &six.verdict);
+    EXPECT(six.pairs == 6 && six.jobs == 1 && six.verdict.pairs == 6);
+    EXPECT_NEAR(in.low, agreement_wilson(1, 1, AGREEMENT_Z95).low, 1e-12);
+    EXPECT(in.low < 0.21 && in.high == 1);
+    for (state = 1; state < 40; state++) {
+        struct agreement sum = {0};
+        double shares = 0;
+        int64_t jobs = 1 + (int64_t)draw(9);
+        int64_t all = 0;
+        for (int64_t job = 0; job < jobs; job++) {
+            int64_t count = 1 + (int64_t)draw(7);
+            int64_t agree = 0;
+            for (int64_t k = 0; k < count; k++) {
+                bool agrees = draw(3) > 0;
+                agree += agrees;
+                agreement_add(&sum, agrees ? &same : &other, job);
+            }
+            shares += (double)agree / (double)count;
+            all += agree;
+        }
+        EXPECT_INT(sum.jobs, jobs);
+        EXPECT_INT(sum.verdict.pairs, all);
+        EXPECT_NEAR(agreement_rate(&sum, &sum.verdict), shares / (double)jobs, 1e-12);
+        EXPECT_NEAR(agreement_rate(&sum, &sum.collision), shares / (double)jobs, 1e-12);
+        EXPECT_NEAR(agreement_rate(&sum, &sum.at_fault), 1.0, 0.0);
+        in = agreement_interval95(&sum, &sum.verdict);
+        struct agreement_interval naive = agreement_wilson(shares, (double)jobs, AGREEMENT_Z95);
+        EXPECT_NEAR(in.low, naive.low, 1e-12);
+        EXPECT_NEAR(in.high, naive.high, 1e-12);
+    }
+}
+
 /* The bounds are the values of p at which |hits/n - p| is z standard deviations. */
 static void intervals_solve_their_equation(void)
 {
     for (int64_t n = 1; n < 200; n += 7) {
         for (int64_t hits = 0; hits <= n; hits++) {
-            struct agreement_interval in = agreement_wilson(hits, n, AGREEMENT_Z95);
+            struct agreement_interval in = agreement_wilson((double)hits, (double)n, AGREEMENT_Z95);
             double p = (double)hits / (double)n;
             double ends[] = {in.low, in.high};
             EXPECT(in.low >= 0 && in.low <= p && p <= in.high && in.high <= 1);
@@ -134,7 +181,8 @@ static void intervals_solve_their_equation(void)
                 double sigma = sqrt(q * (1 - q) / (double)n);
                 EXPECT(fabs(deviation - AGREEMENT_Z95 * sigma) < 1e-9);
             }
-            struct agreement_interval other = agreement_wilson(n - hits, n, AGREEMENT_Z95);
+            struct agreement_interval other =
+                agreement_wilson((double)(n - hits), (double)n, AGREEMENT_Z95);
             EXPECT(fabs(in.low - (1 - other.high)) < 1e-12);
         }
     }
@@ -150,5 +198,5 @@ static void intervals_solve_their_equation(void)
 int main(void)
 {
     return TEST_RUN(TEST(twins_are_joined), TEST(pairs_are_counted),
-                    TEST(intervals_solve_their_equation));
+                    TEST(an_interval_counts_jobs_not_pairs), TEST(intervals_solve_their_equation));
 }

@@ -461,6 +461,15 @@ models_are_promoted_and_rolled_back() {
     code 2 "$swerve" model improve student --models models
     code 3 "$swerve" model ls --models nowhere
 }
+who_answered_a_question_about_perception_is_said_as_it_was() {
+    sed 's/"id": "drive",/"id": "drive", "question": "perception",/' drive.json >seen.json
+    mkdir -p empty
+    code 0 "$swerve" run seen.json --store seen.db --models empty --workers 1
+    says out "1 scenario asks about perception; without a world model the object world answered it"
+    code 0 "$swerve" run seen.json --store seen.db --world object --workers 1
+    says out "1 scenario asks about perception; the object world answered it, as --world object says"
+    ! grep -q "without a world model" out || fail "the user asked for the object world"
+}
 a_flagged_student_is_answered_by_the_teacher() {
     model_files
     cat >learned.json <<'END'
@@ -490,8 +499,9 @@ END
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..22 >&3
+echo 1..23 >&3
 t models_are_promoted_and_rolled_back
+t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
 t run_json_has_what_it_promises
 t a_second_run_simulates_nothing

@@ -209,8 +209,7 @@ static void figures_are_those_of_the_json(void)
     snprintf(expected, sizeof expected, "<b>%.2f</b><span>miles driven",
              json_real_value(json_object_get(json, "miles")));
     EXPECT_HAS(plain, expected);
-    snprintf(expected, sizeof expected, "the bill is %s",
-             summary_usd_text(json_real_value(json_object_get(json, "billed_usd")), money));
+    snprintf(expected, sizeof expected, "the bill is %s", summary_bill_text(&summary, money));
     EXPECT_HAS(plain, expected);
     long long missed = json_integer_value(json_object_get(json, "main_rollouts")) -
                        json_integer_value(json_object_get(json, "main_passed"));
@@ -250,6 +249,34 @@ static struct outcome *failing_main_line(void)
     TEST_FAIL("no main line failed");
 }
 
+/* What a chart writes lies within it: "12 s" at the right edge, "10.1 m/s" at the left one. */
+static void labels_of_charts_are_not_cut_off(void)
+{
+    const double letter = 5.5; /* of 9.5 px, generously */
+    size_t labels = 0;
+    for (const char *at = plain; (at = strstr(at, "<svg class=\"speed\"")) != NULL; at++) {
+        const char *end = strstr(at, "</svg>");
+        EXPECT(end != NULL);
+        for (at = strstr(at, "<text "); at != NULL && at < end; at = strstr(at + 1, "<text ")) {
+            double x;
+            double y;
+            char anchor[16];
+            char label[32];
+            EXPECT_INT(sscanf(at, "<text x=\"%lf\" y=\"%lf\" text-anchor=\"%15[a-z]\">%31[^<]", &x,
+                              &y, anchor, label),
+                       4);
+            double width = letter * (double)strlen(label);
+            double left = strcmp(anchor, "end") == 0 ? x - width : x - width / 2;
+            if (left < 0 || left + width > 520) {
+                TEST_FAIL("\"%s\" reaches from %.1f to %.1f", label, left, left + width);
+            }
+            labels++;
+        }
+        at = end;
+    }
+    EXPECT(labels > 10);
+}
+
 /* Thousands of failing main lines: the file stays small and says what it leaves out. */
 static void a_long_suite_stays_bounded(void)
 {
@@ -276,7 +303,7 @@ static void a_long_suite_stays_bounded(void)
 }
 
 /* Three seeds of one failing drive: one card and one row that list the seeds. */
-static void identical_drives_share_a_card(void)
+static void equal_drives_share_a_card(void)
 {
     const struct outcome *failing = failing_main_line();
     struct outcome outcomes[3];
@@ -293,17 +320,47 @@ static void identical_drives_share_a_card(void)
     three.outcome_count = COUNT_OF(outcomes);
     three.same_as = same_as;
     three.seed_groups = 1;
+    three.seed_still = 1;
     three.seed_drives = 3;
     three.seed_distinct = 1;
     three.total.main_repeats = 2;
     char *text = report_text(store, &three);
     EXPECT_INT(html_count(text, "<article"), 1);
-    EXPECT_INT(html_count(text, "seeds 7, 8, 9: identical drives"), 2);
-    EXPECT_HAS(text, "1 of 3 seeds gave drives that differ");
+    EXPECT_INT(html_count(text, "seeds 7, 8, 9: the same drive"), 2);
+    EXPECT_HAS(text, "3 drives of 1 scenario under several seeds are 1 sample:");
+    EXPECT_HAS(text, "The seeds varied nothing;");
     EXPECT_HAS(text, "add variations (grids)");
     EXPECT_HAS(text, "<b>1 did not</b>");
     EXPECT_INT(html_count(text, "more failures have no card"), 0);
     free(text);
+}
+
+/* Every kind of contact is told in words, not by the name that it has in records. */
+static void contacts_are_told_in_words(void)
+{
+    uint32_t crash = 0;
+    while (crash < summary.outcome_count &&
+           summary.outcomes[crash].metrics.collision_kind == COLLISION_NONE) {
+        crash++;
+    }
+    EXPECT(crash < summary.outcome_count);
+    for (int kind = COLLISION_NONE + 1; kind < COLLISION_KIND_COUNT; kind++) {
+        struct outcome outcome = summary.outcomes[crash];
+        struct summary one = summary;
+        one.outcomes = &outcome;
+        one.outcome_usd = NULL;
+        one.outcome_count = 1;
+        one.same_as = NULL;
+        outcome.metrics.collision_kind = (enum collision_kind)kind;
+        outcome.branch_id[0] = '\0';
+        outcome.verdict = VERDICT_FAIL;
+        outcome.metrics.collision_tick = 10;
+        char *text = report_text(store, &one);
+        EXPECT_HAS(text, "<b>1.0 s: contact ");
+        EXPECT_HAS(text, "</b>: the ");
+        EXPECT_INT(html_count(text, "stopped_"), 0);
+        free(text);
+    }
 }
 
 static void an_empty_suite_has_a_report(void)
@@ -453,8 +510,9 @@ int main(void)
 {
     return TEST_RUN(TEST(setup), TEST(a_report_is_well_formed_with_pictures_that_decode),
                     TEST(texts_from_outside_are_inert), TEST(figures_are_those_of_the_json),
-                    TEST(broken_criteria_match_the_reasons), TEST(a_long_suite_stays_bounded),
-                    TEST(identical_drives_share_a_card), TEST(an_empty_suite_has_a_report),
+                    TEST(broken_criteria_match_the_reasons), TEST(labels_of_charts_are_not_cut_off),
+                    TEST(contacts_are_told_in_words), TEST(a_long_suite_stays_bounded),
+                    TEST(equal_drives_share_a_card), TEST(an_empty_suite_has_a_report),
                     TEST(lost_traces_become_notes), TEST(dead_jobs_are_listed_up_to_a_cap),
                     TEST(a_failure_leaves_no_file), TEST(credentials_do_not_travel),
                     TEST(teardown));

@@ -298,10 +298,63 @@ static void every_tier_has_its_account(void)
     struct summary_overhead over = summary_overhead(&summary, TIER_STUDENT);
     EXPECT(over.flagged_usd > 0);
     snprintf(expected, sizeof expected, "<td class=\"n\">%s</td>",
-             summary_usd_text(over.flagged_usd, money));
+             summary_uusd_text(over.flagged_uusd, money));
     EXPECT_HAS(plain, expected);
     EXPECT_HAS(plain, "student 57d3c1f00d5e agents/euler2/bf16");
     EXPECT_HAS(plain, "teacher 7eac4e12beef agents/euler8/bf16");
+}
+
+/* A cell of the ledger's table for every row, and one for their sum: the bill to the last digit. */
+static void the_ledger_adds_up_to_the_bill(void)
+{
+    char expected[256];
+    char money[SUMMARY_MONEY_BYTES];
+    int64_t sum = 0;
+    const char *table = strstr(plain, "The store's ledger");
+    EXPECT(table != NULL && summary.ledger_count > 3);
+    for (uint32_t i = 0; i < summary.ledger_count; i++) {
+        sum += summary.ledger[i].totals.cost_uusd;
+        snprintf(expected, sizeof expected, "<td class=\"n\">%s</td>",
+                 summary_uusd_text(summary.ledger[i].totals.cost_uusd, money));
+        EXPECT_HAS(table, expected);
+    }
+    EXPECT_INT(sum, summary.status.cost_uusd);
+    EXPECT(sum > 0);
+    const char *total = strstr(table, "<tr class=\"total\">");
+    EXPECT(total != NULL);
+    snprintf(expected, sizeof expected, "<td class=\"n\">%s</td>", summary_uusd_text(sum, money));
+    EXPECT_HAS(total, expected);
+    snprintf(expected, sizeof expected, "<p>The bill is %s.</p>", money);
+    EXPECT_HAS(total, expected);
+    snprintf(expected, sizeof expected, "the bill is %s</span>", money);
+    EXPECT_HAS(plain, expected);
+}
+
+/* Without a result of its own the teacher still has what its twins cost. */
+static void a_tier_that_only_audits_has_a_row(void)
+{
+    struct summary few = summary;
+    struct summary_row *rows = calloc(summary.row_count, sizeof *rows);
+    char money[SUMMARY_MONEY_BYTES];
+    EXPECT(rows != NULL);
+    few.rows = rows;
+    few.row_count = 0;
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        if (strcmp(summary.rows[i].value, "teacher") != 0) {
+            rows[few.row_count++] = summary.rows[i];
+        }
+    }
+    const struct summary full = summary;
+    summary = few;
+    char *text = report_text();
+    summary = full;
+    free(rows);
+    const char *row = strstr(text, "<td><b>teacher</b></td>");
+    EXPECT(row != NULL);
+    struct summary_overhead over = summary_overhead(&summary, TIER_TEACHER);
+    EXPECT(over.audit_uusd > 0);
+    EXPECT_HAS(row, summary_uusd_text(over.audit_uusd, money));
+    free(text);
 }
 
 static void a_flag_leads_to_its_answer(void)
@@ -313,7 +366,7 @@ static void a_flag_leads_to_its_answer(void)
     EXPECT_HAS(plain, "measured 2.5, bound 1.25");
     EXPECT_HAS(plain, "Requeued to the teacher, job ");
     EXPECT_INT(html_count(plain, "alt=\"the flagged frame\""), 1);
-    EXPECT_HAS(plain, "<b>1</b> jobs were flagged");
+    EXPECT_HAS(plain, "<b>1</b> job was flagged");
     /* The flagged drive itself is no failure: the teacher's is. */
     char card[64];
     snprintf(card, sizeof card, "<article class=\"card\" id=\"o%lld\">",
@@ -325,9 +378,25 @@ static void the_audit_shows_where_the_teacher_differs(void)
 {
     EXPECT_INT(summary.pair_count, 4);
     EXPECT_HAS(plain, "<h2 id=\"audit\">");
-    EXPECT_HAS(plain, "3/4 <span class=\"soft\">[30&ndash;95%]</span>");
+    EXPECT_HAS(plain, "3/4 <span class=\"soft\">[9&ndash;91%]</span>");
+    EXPECT_HAS(plain,
+               "<b>3 of 4</b> audited rollouts of 2 jobs (95% interval over jobs 9&ndash;91%)");
     EXPECT_HAS(plain, "Verdicts that differ:");
     EXPECT_HAS(plain, "<a href=\"#audit\">");
+}
+
+static void an_audit_without_a_pair_claims_no_rate(void)
+{
+    const struct summary full = summary;
+    struct summary_agreement all = {.group = "all", .value = "all", .agreement = {.incomplete = 4}};
+    summary.agreement = &all;
+    summary.agreement_count = 1;
+    char *text = report_text();
+    summary = full;
+    EXPECT_HAS(text, "nothing to compare yet");
+    EXPECT_HAS(text, "Nothing can be said: of 4 rollouts");
+    EXPECT_INT(html_count(text, "0 of 0"), 0);
+    free(text);
 }
 
 static void fanouts_show_generated_frames_and_money(void)
@@ -340,6 +409,12 @@ static void fanouts_show_generated_frames_and_money(void)
     EXPECT_HAS(plain, " s of device time, $");
     EXPECT_HAS(plain, "student world, model <code>57d3c1f00d5e</code> agents/euler2/bf16");
     EXPECT(html_expect_pictures(plain) > 20);
+    /* Whom it is about is on the map, with a path, and named below. */
+    const char *section = strstr(plain, "<h2 id=\"branches\">");
+    EXPECT(section != NULL);
+    EXPECT_HAS(section, "<rect class=\"box other\"");
+    EXPECT_HAS(section, "<path class=\"path other\"");
+    EXPECT_HAS(section, "<span class=\"key other\"></span>");
 }
 
 /* ---- evidence that is not there, or not a picture ---- */
@@ -380,8 +455,10 @@ static void evidence_may_be_missing_or_hostile(void)
 int main(int argc, char **argv)
 {
     kept_path = argc > 1 ? argv[1] : NULL;
-    return TEST_RUN(TEST(setup), TEST(every_tier_has_its_account), TEST(a_flag_leads_to_its_answer),
-                    TEST(the_audit_shows_where_the_teacher_differs),
-                    TEST(fanouts_show_generated_frames_and_money),
-                    TEST(evidence_may_be_missing_or_hostile), TEST(teardown));
+    return TEST_RUN(
+        TEST(setup), TEST(every_tier_has_its_account), TEST(the_ledger_adds_up_to_the_bill),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(a_flag_leads_to_its_answer),
+        TEST(the_audit_shows_where_the_teacher_differs),
+        TEST(an_audit_without_a_pair_claims_no_rate), TEST(fanouts_show_generated_frames_and_money),
+        TEST(evidence_may_be_missing_or_hostile), TEST(teardown));
 }

@@ -93,8 +93,14 @@ static void make_outcomes(uint32_t count)
         outcome->verdict = (enum verdict)(draw % VERDICT_COUNT);
         outcome->seed = i;
         snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", draw / 256 % 4);
-        if (draw / 1024 % 5 > 0) { /* a fifth has no trace and is like no other */
-            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", draw / 1024 % 5);
+        /* Four drives, two tolerances apart; each time a little different, in other bits. A fifth
+         * has no trace and is like no other. */
+        uint32_t drive = draw / 1024 % 5;
+        outcome->metrics.distance_m = 100 + 2 * SUMMARY_SAME_M * drive + 1e-5 * (i % 7);
+        outcome->metrics.impact_speed_mps = NAN;
+        outcome->metrics.min_distance_m = INFINITY;
+        if (drive > 0) {
+            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", i);
         }
         outcome->tier = (enum tier)(draw / 8 % TIER_COUNT);
         snprintf(outcome->branch_id, sizeof outcome->branch_id, "%s", i % 3 == 0 ? "" : "b");
@@ -184,15 +190,21 @@ static bool sample(const struct outcome *outcome)
            outcome->audit_of == 0;
 }
 
-/* The first main line that did the very same thing. */
+/* Which of the four drives it is. */
+static int drive_of(const struct outcome *outcome)
+{
+    return (int)((outcome->metrics.distance_m - 100) / (2 * SUMMARY_SAME_M) + 0.1);
+}
+
+/* The first main line that did the same thing. */
 static uint32_t first_like(uint32_t index)
 {
     const struct outcome *y = &made[index];
     for (uint32_t i = 0; i < index && sample(y) && y->trace_hash[0] != '\0'; i++) {
         const struct outcome *x = &made[i];
         if (sample(x) && x->verdict == y->verdict && strcmp(x->planner, y->planner) == 0 &&
-            strcmp(x->scenario_hash, y->scenario_hash) == 0 &&
-            strcmp(x->trace_hash, y->trace_hash) == 0) {
+            strcmp(x->scenario_hash, y->scenario_hash) == 0 && x->trace_hash[0] != '\0' &&
+            drive_of(x) == drive_of(y)) {
             return i;
         }
     }
@@ -234,7 +246,7 @@ static void expect_recount(const struct summary_row *row)
             work->mflop += outcome->mflop;
             work->usd += usd_of(outcome);
             naive.prefix_ticks += work == &naive.work ? outcome->prefix_ticks : 0;
-            naive.learned += outcome->tier >= TIER_STUDENT;
+            naive.learned += outcome->tier >= TIER_STUDENT && outcome->prefix_ticks < 100;
             naive.caught += outcome->health_check[0] != '\0' &&
                             (outcome->branch_id[0] == '\0' || outcome->prefix_ticks < 100);
         }
@@ -359,32 +371,149 @@ static void seeds_that_change_nothing_are_one_sample(void)
 {
     struct summary summary;
     struct error error;
+    char advice[SUMMARY_SEEDS_BYTES];
     made_count = 11;
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < made_count; i++) {
             made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .seed = i + 1};
             made[i].verdict = VERDICT_PLANNER_ERROR;
             snprintf(made[i].error, sizeof made[i].error, "died of it\ntraceback");
-            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "%s",
-                     round == 1 && i == 10 ? "other" : "same");
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+            made[i].metrics.distance_m = 40 + 1e-6 * i + (round == 1 && i == 10 ? 0.01 : 0);
         }
         EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
         EXPECT_INT(summary.total.main_total, 1 + round);
         EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 11);
-        EXPECT_INT(summary_seeds_matter(&summary), round == 1);
+        EXPECT_INT(summary.seed_still, round == 0);
         char *text = printed(&summary, false);
-        EXPECT_CONTAINS(text, round == 0 ? "1 of 11 seeds gave drives that differ"
-                                         : "2 of 11 seeds gave drives that differ");
-        EXPECT_INT(strstr(text, "add variations") != NULL, round == 0);
+        EXPECT_CONTAINS(text, round == 0
+                                  ? "11 drives of 1 scenario under several seeds are 1 sample: "
+                                  : "11 drives of 1 scenario under several seeds are 2 samples: ");
+        EXPECT_INT(strstr(text, "The seeds varied nothing; only variations") != NULL, round == 0);
+        EXPECT_TEXT(summary_advice_text(&summary, advice),
+                    round == 0 ? "add variations (grids)" : "run more seeds");
         free(text);
         text = printed(&summary, true);
-        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 identical): died of it\n"
-                                         : "seed 1 (and 9 identical): died of it\n");
+        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 alike): died of it\n"
+                                         : "seed 1 (and 9 alike): died of it\n");
         EXPECT_INT(strstr(text, "seed 2") != NULL, 0);
         EXPECT_INT(strstr(text, "seed 11: died of it\n") != NULL, round == 1);
         free(text);
         summary_finish(&summary);
     }
+}
+
+/* Two failing drives of one scenario that differ in one figure are two samples exactly where that
+ * figure counts and differs by more than its tolerance. */
+static void a_drive_is_compared_figure_by_figure(void)
+{
+    static const struct {
+        const char *name;
+        size_t offset; /* in struct outcome, of a double */
+        double tolerance;
+    } figures[] = {
+        {"distance_m", offsetof(struct outcome, metrics.distance_m), SUMMARY_SAME_M},
+        {"progress_m", offsetof(struct outcome, metrics.progress_m), SUMMARY_SAME_M},
+        {"min_distance_m", offsetof(struct outcome, metrics.min_distance_m), SUMMARY_SAME_M},
+        {"impact", offsetof(struct outcome, metrics.impact_speed_mps), SUMMARY_SAME_MPS},
+        {"speed_max", offsetof(struct outcome, metrics.speed_max_mps), SUMMARY_SAME_MPS},
+        {"score", offsetof(struct outcome, metrics.score), SUMMARY_SAME_SCORE},
+        {"progress", offsetof(struct outcome, metrics.progress), SUMMARY_SAME_SCORE},
+        {"speed_limit", offsetof(struct outcome, metrics.speed_limit), SUMMARY_SAME_SCORE},
+        {"drivable", offsetof(struct outcome, metrics.drivable_area), SUMMARY_SAME_SCORE},
+        {"direction", offsetof(struct outcome, metrics.driving_direction), SUMMARY_SAME_SCORE},
+        {"comfort", offsetof(struct outcome, metrics.comfort), SUMMARY_SAME_SCORE},
+        {"jerk", offsetof(struct outcome, metrics.jerk_max_mps3), INFINITY},
+        {"min_ttc_s", offsetof(struct outcome, metrics.min_ttc_s), INFINITY},
+    };
+    static const double differences[] = {0, 0.9, -0.9, 1.1, -1.1};
+    struct summary summary;
+    struct error error;
+    made_count = 2;
+    for (size_t f = 0; f < COUNT_OF(figures); f++) {
+        for (size_t d = 0; d < COUNT_OF(differences); d++) {
+            for (uint32_t i = 0; i < 2; i++) {
+                made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
+                snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+                double step = isinf(figures[f].tolerance) ? 1.0 : figures[f].tolerance;
+                double value = 3.0 + i * differences[d] * step;
+                memcpy((char *)&made[i] + figures[f].offset, &value, sizeof value);
+            }
+            EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+            bool apart = fabs(differences[d]) > 1 && !isinf(figures[f].tolerance);
+            if (summary.total.main_total != 1 + apart || summary.seed_still != !apart) {
+                TEST_FAIL("%s apart by %.1f tolerances: %lld samples", figures[f].name,
+                          differences[d], (long long)summary.total.main_total);
+            }
+            EXPECT_INT(summary.same_as[1], apart);
+            summary_finish(&summary);
+        }
+    }
+}
+
+/* What no tolerance excuses: the verdict, its reasons, when and with whom it came to a contact. */
+static void drives_that_end_otherwise_are_two_samples(void)
+{
+    struct summary summary;
+    struct error error;
+    char advice[SUMMARY_SEEDS_BYTES];
+    made_count = 2;
+    for (int k = 0; k < 9; k++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "same");
+        }
+        struct metrics *m = &made[1].metrics;
+        made[1].verdict = k == 1 ? VERDICT_PASS : VERDICT_FAIL;
+        made[1].reasons = k == 2 ? REASON_COLLISION : 0;
+        made[1].ticks = k == 3;
+        m->collision_tick = k == 4;
+        m->collision_agent = k == 5;
+        m->collision_kind = k == 6 ? COLLISION_REAR : COLLISION_NONE;
+        m->at_fault = k == 7;
+        if (k == 8) {
+            made[1].trace_hash[0] = '\0';
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_INT(summary.total.main_total, k == 0 ? 1 : 2);
+        EXPECT_TEXT(summary_advice_text(&summary, advice),
+                    k == 0 ? "add variations (grids)" : "run more seeds");
+        summary_finish(&summary);
+    }
+}
+
+/* Drives in steps below the tolerance: a sample ends where its first drive is too far off, however
+ * the seeds are numbered; the advice tells scenarios that vary from those that do not. */
+static void a_sample_spans_no_more_than_a_tolerance(void)
+{
+    struct summary summary;
+    struct error error;
+    char text[SUMMARY_SEEDS_BYTES];
+    made_count = 12;
+    for (uint32_t i = 0; i < made_count; i++) {
+        uint32_t step = i * 5 % 12; /* every step once */
+        made[i] = (struct outcome){.id = i + 1, .job_id = i + 1};
+        snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+        made[i].metrics.distance_m = 7 + 0.3 * SUMMARY_SAME_M * step;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.seed_distinct, 3); /* four steps each */
+    for (uint32_t i = 0; i < made_count; i++) {
+        uint32_t like = summary.same_as[i];
+        EXPECT(like <= i && summary.same_as[like] == like);
+        EXPECT_INT(like * 5 % 12 / 4, i * 5 % 12 / 4);
+    }
+    summary_finish(&summary);
+    for (uint32_t i = 0; i < 4; i++) {
+        made[i].scenario_hash[0] = 'x';
+        made[i].metrics.distance_m = 7;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_CONTAINS(summary_seeds_text(&summary, text), "12 drives of 2 scenarios");
+    EXPECT_CONTAINS(text, "In 1 of these scenarios the seeds varied nothing");
+    EXPECT_TEXT(summary_advice_text(&summary, text),
+                "add variations (grids); more seeds help in 1 of 2 scenarios");
+    summary_finish(&summary);
 }
 
 static enum status fake_dead(struct store *store, const char *suite_id, int64_t after_id,
@@ -432,22 +561,32 @@ static void money_is_spelled_for_people(void)
         double usd;
         const char *text;
     } amounts[] = {
-        {0, "$0.00"},          {0.000041, "$0.000041"}, {0.0000001, "under $0.000001"},
-        {0.00234, "$0.00234"}, {0.24, "$0.24"},         {36.5, "$36.50"},
+        {0, "$0.00"},          {0.000041, "$0.0000410"}, {0.0000001, "$0.000000100"},
+        {0.00234, "$0.00234"}, {0.24, "$0.24"},          {36.5, "$36.50"},
         {1234.5, "$1234.50"},
     };
     static const struct {
         double usd, miles;
         const char *text;
     } rates[] = {
-        {0.24, 1, "$0.240/mi"},
-        {72, 2, "$36.0/mi"},
-        {41e-6, 39.5, "$1.04/M mi"},
-        {0.0009, 1, "$900/M mi"},
-        {0.001, 1, "$0.00100/mi"},
-        {0, 2, "$0.00/mi"},
+        {0.24, 1, "$0.240"},
+        {72, 2, "$36.0"},
+        {41e-6, 39.5, "$0.00000104"},
+        {0.0009, 1, "$0.000900"},
+        {0.001, 1, "$0.00100"},
+        {0, 2, "$0.00"},
         {0.5, 0, "-"},
     };
+    static const struct {
+        double value;
+        const char *text;
+    } numbers[] = {
+        {0.0412, "0.0412"}, {33.12, "33.1"}, {1234.5, "1234"}, {0, "0.00"}, {NAN, "-"},
+    };
+    static const struct {
+        int64_t uusd;
+        const char *text;
+    } booked[] = {{0, "$0.000000"}, {821, "$0.000821"}, {12345678, "$12.345678"}};
     char text[SUMMARY_MONEY_BYTES];
     for (size_t i = 0; i < COUNT_OF(amounts); i++) {
         EXPECT_TEXT(summary_usd_text(amounts[i].usd, text), amounts[i].text);
@@ -455,6 +594,30 @@ static void money_is_spelled_for_people(void)
     for (size_t i = 0; i < COUNT_OF(rates); i++) {
         EXPECT_TEXT(summary_rate_text(rates[i].usd, rates[i].miles, text), rates[i].text);
     }
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        EXPECT_TEXT(summary_number_text(numbers[i].value, text), numbers[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(booked); i++) {
+        EXPECT_TEXT(summary_uusd_text(booked[i].uusd, text), booked[i].text);
+    }
+    /* The smallest and the largest still fit. */
+    summary_rate_text(1e-30, 1.0, text);
+    summary_usd_text(1e18, text);
+    summary_uusd_text(INT64_MAX, text);
+}
+
+/* A bill is whole micro-dollars; one that fell short of the first is not nothing. */
+static void a_bill_below_a_micro_dollar_is_not_nothing(void)
+{
+    double usd = 0;
+    struct store_ledger_row row = {0};
+    struct summary summary = {.ledger = &row, .ledger_usd = &usd, .ledger_count = 1};
+    char text[SUMMARY_MONEY_BYTES];
+    EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000000");
+    usd = 4e-7;
+    EXPECT_TEXT(summary_bill_text(&summary, text), "under $0.000001");
+    summary.status.cost_uusd = 3;
+    EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000003");
 }
 
 /* The terminal's tables: a line per row, and the total. */
@@ -465,6 +628,9 @@ static void the_terminal_shows_every_row(void)
     char *text = NULL;
     size_t bytes = 0;
     make_outcomes(OUTCOMES);
+    snprintf(made[0].model_hash, sizeof made[0].model_hash, "0123456789abcdef");
+    snprintf(made[0].sampler, sizeof made[0].sampler,
+             "agents/euler2/bf16-and-more-that-is-not-cut-off");
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     FILE *stream = open_memstream(&text, &bytes);
     EXPECT(stream != NULL);
@@ -478,7 +644,8 @@ static void the_terminal_shows_every_row(void)
     EXPECT_INT(summary.agreement_count, 0);
     EXPECT_INT(lines, summary.row_count + 1 + TIER_COUNT + 21);
     EXPECT(summary.flag_count > 20);
-    EXPECT_CONTAINS(text, "/M mi");
+    EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
+    EXPECT_CONTAINS(text, "world $/mile");
     EXPECT_CONTAINS(text, "bill: $0.000041");
     free(text);
     summary_finish(&summary);
@@ -519,6 +686,7 @@ static void ledger_row(enum tier tier, const char *end, bool audit, int64_t atte
     snprintf(row->end, sizeof row->end, "%s", end);
     row->totals.attempts = attempts;
     row->totals.device_ns = attempts * INT64_C(3600) * NS_PER_S; /* $0.04 each */
+    row->totals.cost_uusd = attempts * CPU_PRICE_UUSD;
 }
 
 /* Student: dog passes, cat is flagged and fails with the teacher, owl is flagged for good; dog and
@@ -583,6 +751,36 @@ static void learned_tiers_are_accounted_for(void)
     summary_finish(&summary);
 }
 
+/* A teacher that drove nothing but twins has no result, and yet a row: it is on the bill. */
+static void a_tier_that_only_audits_has_a_row(void)
+{
+    struct summary summary;
+    struct summary_tier_cost cost;
+    struct error error;
+    make_learned();
+    made[4].audit_of = 2;
+    made_ledger[3].audit = true;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT(summary_tier(&summary, TIER_TEACHER) == NULL);
+    EXPECT(summary_tier_cost(&summary, TIER_TEACHER, &cost));
+    EXPECT_NEAR(cost.over.audit_usd, 0.12, 1e-12);
+    EXPECT_INT(cost.row->work.ticks, 0);
+    EXPECT(!summary_tier_cost(&summary, TIER_OBJECT, &cost));
+    char *text = printed(&summary, false);
+    const char *teacher = strstr(text, "\n  teacher ");
+    EXPECT(teacher != NULL);
+    EXPECT_CONTAINS(strndupa(teacher + 1, strcspn(teacher + 1, "\n")), " $0.120000");
+    EXPECT(strstr(text, "\n  object ") == NULL);
+    free(text);
+    json_t *json = summary_json(&summary);
+    const json_t *tier = json_object_get(json_object_get(json, "by_tier"), "teacher");
+    EXPECT_NEAR(json_real_value(json_object_get(tier, "audit_usd")), 0.12, 1e-12);
+    EXPECT_INT(json_integer_value(json_object_get(tier, "rollouts")), 0);
+    EXPECT(json_object_get(json_object_get(json, "by_tier"), "object") == NULL);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -616,7 +814,8 @@ static void twins_give_agreement_by_slice(void)
     const struct summary_agreement *all = &summary.agreement[summary.agreement_count - 1];
     EXPECT_TEXT(all->group, "all");
     EXPECT_INT(all->agreement.pairs, 2);
-    EXPECT_INT(all->agreement.verdict, 1);
+    EXPECT_INT(all->agreement.verdict.pairs, 1);
+    EXPECT_INT(all->agreement.jobs, 2);
     EXPECT_INT(all->agreement.student_only_passes, 1);
     json_t *json = summary_json(&summary);
     const json_t *weather = json_object_get(json_object_get(json, "audit"), "weather");
@@ -633,20 +832,112 @@ static void twins_give_agreement_by_slice(void)
                            "student 50123456789a agents/euler2/bf16") != NULL);
     json_decref(json);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "audit: the same drive by the teacher");
+    EXPECT_CONTAINS(text, "audit: the same drive by the teacher; agreement over jobs");
     EXPECT_CONTAINS(text, "  50% [  9- 91]");
     free(text);
     summary_finish(&summary);
     made_ledger_count = 0;
 }
 
+/* A job with branches is one draw of the audit: six pairs that agree are one job. */
+static void branches_of_an_audit_are_one_draw(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int twin = 0; twin < 2; twin++) {
+        for (int i = 0; i < 6; i++) {
+            struct outcome *outcome =
+                learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, "dog", VERDICT_PASS);
+            outcome->job_id = 1 + twin;
+            outcome->audit_of = twin;
+            snprintf(outcome->branch_id, sizeof outcome->branch_id, "%.*s", i, "bbbbbb");
+        }
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
+    EXPECT_INT(all->pairs, 6);
+    EXPECT_INT(all->jobs, 1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "     1      6  100% [ 21-100]");
+    free(text);
+    json_t *json = summary_json(&summary);
+    const json_t *verdict =
+        json_object_get(json_object_get(json_object_get(json, "audit"), "all"), "verdict");
+    EXPECT_INT(json_integer_value(json_object_get(verdict, "agree")), 6);
+    EXPECT_NEAR(json_real_value(json_object_get(verdict, "rate")), 1.0, 0.0);
+    EXPECT_NEAR(json_real_value(json_object_get(verdict, "low")), 0.2065, 1e-4);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+/* Audited seeds that gave the same drive are one draw, though another job lies between them. */
+static void audited_seeds_of_one_drive_are_one_draw(void)
+{
+    static const char *const scenarios[] = {"dog", "fox", "dog"};
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (uint32_t i = 0; i < 6; i++) {
+        bool twin = i >= 3;
+        struct outcome *outcome =
+            learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3], VERDICT_PASS);
+        outcome->audit_of = twin ? i - 2 : 0;
+        outcome->metrics.min_distance_m = 2 + 1e-6 * i;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
+    EXPECT_INT(all->pairs, 3);
+    EXPECT_INT(all->jobs, 2);
+    EXPECT_INT(summary.total.main_total, 2);
+    summary_finish(&summary);
+}
+
+/* Twins of which none can be compared: no rate of nothing, and no interval. */
+static void an_audit_without_a_pair_says_so(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PLANNER_ERROR);
+    learned_outcome(TIER_TEACHER, "dog", VERDICT_PASS)->audit_of = 1;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.pair_count, 1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "audit: nothing to compare yet: of 1 rollout that");
+    EXPECT(strstr(text, "pass/fail") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+/* A planner that dies before its first tick was driven by nobody. */
+static void a_rollout_without_a_tick_was_not_driven(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int i = 0; i < 5; i++) {
+        learned_outcome(TIER_STUDENT, "dog", VERDICT_PLANNER_ERROR)->ticks = 0;
+    }
+    learned_outcome(TIER_STUDENT, "fox", VERDICT_PASS);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.learned, 1);
+    EXPECT_INT(summary_tier(&summary, TIER_STUDENT)->learned, 1);
+    EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 5);
+    summary_finish(&summary);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(wilson_gives_the_published_intervals),
-                    TEST(every_row_is_what_a_recount_gives), TEST(json_repeats_the_rows),
-                    TEST(a_suite_without_outcomes_has_empty_tables),
-                    TEST(money_is_spelled_for_people), TEST(the_terminal_shows_every_row),
-                    TEST(seeds_that_change_nothing_are_one_sample),
-                    TEST(dead_jobs_are_named_up_to_ten), TEST(learned_tiers_are_accounted_for),
-                    TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice));
+    return TEST_RUN(
+        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
+        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
+        TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
+        TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
+        TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
+        TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
+        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_of_one_drive_are_one_draw),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
