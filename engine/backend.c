@@ -192,6 +192,15 @@ uint32_t backend_batch(const struct backend *backend)
     return backend->batch;
 }
 
+struct device_stats backend_stats(const struct backend *backend)
+{
+    struct device_stats stats = {0};
+    if (on_device(backend)) {
+        backend->device.ops->stats(backend->session, &stats);
+    }
+    return stats;
+}
+
 size_t backend_memory_bytes(const struct backend *backend)
 {
     return on_device(backend) ? 0 : forward_memory_bytes(backend->model);

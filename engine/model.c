@@ -62,6 +62,27 @@ static enum status open_config(struct model *model, const char *path,
     return model_config_parse(path, config, strlen(config), &model->config, error);
 }
 
+/* The tensors' bytes, all behind the header, are those that were written: a damaged weight is
+ * seldom NaN, and a rollout on it need not look sick. */
+static enum status check_data(const char *path, const struct safetensors *file, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    const char *expected;
+    size_t bytes;
+    const void *data = safetensors_data(file, &bytes);
+    enum status status = require(path, file, "data_sha256", &expected, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    sha256_hex(data, bytes, found);
+    return strcmp(found, expected) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "%s: %zu bytes of tensors: expected SHA-256 %.64s, found %s; the file "
+                           "is damaged",
+                           path, bytes, expected, found);
+}
+
 static enum status model_new(const struct model_open_options *options, struct model **out,
                              struct error *error)
 {
@@ -89,6 +110,9 @@ enum status model_open(const char *path, const struct model_open_options *option
     }
     if (status == STATUS_OK) {
         status = model_load_weights(model, path, file, 0, error);
+    }
+    if (status == STATUS_OK) {
+        status = check_data(path, file, error);
     }
     if (status != STATUS_OK) {
         safetensors_close(file);

@@ -515,3 +515,10 @@ const void *safetensors_bytes(const struct safetensors *file, size_t *bytes)
     *bytes = file->bytes;
     return file->data;
 }
+
+const void *safetensors_data(const struct safetensors *file, size_t *bytes)
+{
+    size_t first = PREFIX_BYTES + (size_t)read_u64(file->data); /* was checked */
+    *bytes = file->bytes - first;
+    return (const uint8_t *)file->data + first;
+}

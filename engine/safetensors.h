@@ -71,5 +71,7 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *file
 const char *safetensors_metadata(const struct safetensors *file, const char *key);
 /* The whole file, as it was checked. */
 const void *safetensors_bytes(const struct safetensors *file, size_t *bytes);
+/* All of it behind the header: the tensors. */
+const void *safetensors_data(const struct safetensors *file, size_t *bytes);
 
 #endif

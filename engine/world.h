@@ -108,6 +108,10 @@ struct world_cost {
     uint64_t pages_spill;    /* in the spill now */
     uint64_t pages_ahead;    /* that were announced while they lay in the spill */
     uint64_t ahead_used;     /* of these, came back without a wait for the spill */
+    /* Of a device; 0 on the CPU. */
+    uint64_t captures; /* of a tick's graph: one, unless the model or the number of slots changed */
+    uint64_t batches;  /* ticks of all slots at once */
+    uint64_t up_bytes, down_bytes; /* over the bus */
 };
 
 /* What an observation call should fill; NULL members are not drawn. */

@@ -617,6 +617,7 @@ static void cost(const struct world *world, struct world_cost *out)
 {
     const struct learned_world *self = self_of(world);
     struct page_stats stats = page_pool_stats(self->pool);
+    struct device_stats device = backend_stats(self->backend);
     *out = (struct world_cost){
         .flop = model_tick_flop(self->model) * (double)self->ticks,
         .ticks = self->ticks,
@@ -629,6 +630,10 @@ static void cost(const struct world *world, struct world_cost *out)
         .pages_spill = stats.spill_count,
         .pages_ahead = stats.ahead,
         .ahead_used = stats.ahead_used,
+        .captures = device.captures,
+        .batches = device.ticks,
+        .up_bytes = device.up_bytes,
+        .down_bytes = device.down_bytes,
     };
 }
 

@@ -664,6 +664,12 @@ static void loop_finish(struct loop *loop)
     runner_shelf_finish(&loop->shelf);
     loop->stats.ticks += loop->shelf.ticks;
     loop->stats.forks += loop->shelf.forks;
+    if (loop->shelf.batches > 0) {
+        log_event(loop->config->logger, LOG_INFO,
+                  "device: %llu graphs captured, %llu ticks of all slots, %.1f MB up, %.1f MB down",
+                  (unsigned long long)loop->shelf.captures, (unsigned long long)loop->shelf.batches,
+                  (double)loop->shelf.up_bytes / 1e6, (double)loop->shelf.down_bytes / 1e6);
+    }
     pending_clear(loop);
     lease_keeper_stop(loop->keeper);
     stage_cache_destroy(loop->stages);

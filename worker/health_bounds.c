@@ -223,10 +223,10 @@ enum status health_bounds_load(const char *directory, const char *name, const ch
     status = read_bounds(&cursor, &bounds, error);
     json_decref(root);
     if (status == STATUS_OK && strcmp(bounds.hash, hash) != 0) {
-        status = error_set(error, STATUS_CONFLICT,
-                           "%s: made for another model (hash %.12s, this one is %.12s); calibrate "
-                           "again or remove it",
-                           path, bounds.hash, hash);
+        status = error_set(error, STATUS_BAD_INPUT,
+                           "%s: expected bounds of the model with hash %.12s, found those of "
+                           "%.12s; calibrate this model (swerve model calibrate)",
+                           path, hash, bounds.hash);
     }
     if (status == STATUS_OK) {
         *out = bounds;

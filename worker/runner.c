@@ -410,6 +410,15 @@ static bool ask(struct runner *runner, uint32_t *count)
     return true;
 }
 
+struct world_cost runner_cost(const struct runner *runner)
+{
+    struct world_cost cost = {0};
+    if (runner_ops(runner)->cost != NULL) {
+        runner_ops(runner)->cost(runner->world, &cost);
+    }
+    return cost;
+}
+
 /* Operations that the world counted since the last time, shared by the rollouts that it stepped:
  * every tick of a model costs the same. */
 static void share_flop(struct runner *runner)

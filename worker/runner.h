@@ -92,5 +92,7 @@ struct runner_progress {
 uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max);
 
 const struct runner_stats *runner_stats(const struct runner *runner);
+/* What its world counted so far; zeros where it counts nothing. */
+struct world_cost runner_cost(const struct runner *runner);
 
 #endif

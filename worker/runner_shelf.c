@@ -10,6 +10,11 @@ static void close_entry(struct runner_shelf *shelf, struct shelf_entry *entry)
 {
     shelf->ticks += runner_stats(entry->open.runner)->ticks;
     shelf->forks += runner_stats(entry->open.runner)->forks;
+    struct world_cost cost = runner_cost(entry->open.runner);
+    shelf->captures += cost.captures;
+    shelf->batches += cost.batches;
+    shelf->up_bytes += cost.up_bytes;
+    shelf->down_bytes += cost.down_bytes;
     runner_close(&entry->open);
 }
 

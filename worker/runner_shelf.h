@@ -27,6 +27,7 @@ struct runner_shelf {
     /* of runners that were closed */
     int64_t ticks;
     int64_t forks;
+    uint64_t captures, batches, up_bytes, down_bytes; /* as in world_cost */
 };
 
 /* The runner for a spec, opened when needed. STATUS_BUSY: all are running, or an earlier version of

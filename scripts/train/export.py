@@ -19,6 +19,12 @@ from model import Config, WorldModel, export_tensors, import_tensors
 FORMAT = "swerve-world-model/1"
 
 
+def data_digest(path: Path) -> str:
+    """SHA-256 of all bytes behind the header."""
+    data = path.read_bytes()
+    return hashlib.sha256(data[8 + int.from_bytes(data[:8], "little") :]).hexdigest()
+
+
 def write_model(model: WorldModel, path: Path, note: str) -> str:
     """Writes the file and returns its SHA-256."""
     tensors = {k: v.to(torch.bfloat16) for k, v in export_tensors(model).items()}
@@ -27,6 +33,7 @@ def write_model(model: WorldModel, path: Path, note: str) -> str:
             raise ValueError(f"{path}: {name} is not finite")
     meta = {"format": FORMAT, "config": json.dumps(model.config.as_dict()), "note": note}
     save_file(tensors, path, meta)
+    save_file(tensors, path, meta | {"data_sha256": data_digest(path)})
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -534,6 +534,14 @@ static void frames_come_down_when_somebody_looks(void)
     EXPECT_INT(down_bytes(), counts + FRAME_BYTES);
     step(world, 1, seeds); /* nobody looked */
     EXPECT_INT(down_bytes(), counts);
+    struct device_stats stats;
+    struct world_cost cost;
+    device.ops->stats(watch.session, &stats);
+    ops->cost(world, &cost);
+    EXPECT_INT(cost.captures, 1);
+    EXPECT_INT(cost.batches, TICKS + 2);
+    EXPECT_INT(cost.down_bytes, stats.down_bytes);
+    EXPECT(cost.up_bytes == stats.up_bytes && cost.up_bytes > 0);
     ops->slot_release(world, 1);
     ops->slot_fork(world, 0, 1); /* a page in two slots comes once */
     look(world, 1, &view);

@@ -266,7 +266,7 @@ static void calibrations_belong_to_their_model(void)
     EXPECT_OK(health_calibration_save(&calibration, &saved, directory, "m", &error), error);
     EXPECT_OK(health_bounds_load(directory, "m", hash, &loaded, &error), error);
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
-    EXPECT_INT(health_bounds_load(directory, "m", other, &loaded, &error), STATUS_CONFLICT);
+    EXPECT_INT(health_bounds_load(directory, "m", other, &loaded, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "m.health.json");
     for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
