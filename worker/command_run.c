@@ -23,7 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLL_MS = 20, PROGRESS_MS = 250, STOP_GRACE_MS = 5000 };
+enum {
+    POLL_MS = 20,
+    PROGRESS_MS = 250,
+    PROGRESS_LINE_MS = 10000, /* where there is no terminal */
+    STOP_GRACE_MS = 5000,
+};
 
 struct run_options {
     struct suite_options suite;
@@ -89,8 +94,9 @@ static int64_t finished_jobs(const struct store_suite_status *status)
            status->jobs[JOB_CANCELLED];
 }
 
+/* On a terminal one line that changes, elsewhere a line each time. */
 static void show_progress(const struct store_suite_status *status, int64_t elapsed_ns,
-                          int64_t finished_at_start)
+                          int64_t finished_at_start, bool terminal)
 {
     int64_t done = 0;
     for (int v = 0; v < VERDICT_COUNT; v++) {
@@ -105,11 +111,11 @@ static void show_progress(const struct store_suite_status *status, int64_t elaps
     if (rate > 0) {
         snprintf(eta, sizeof eta, "%.0f s", ceil((double)(total - jobs) / rate));
     }
-    fprintf(stderr, "\r\033[K%lld/%lld rollouts  pass %.0f%%  %.2f miles  $%.6f  ETA %s",
-            (long long)done, (long long)status->rollouts_total,
+    fprintf(stderr, "%s%lld/%lld rollouts  pass %.0f%%  %.2f miles  $%.6f  ETA %s%s",
+            terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total,
             judged > 0 ? 100.0 * (double)status->rollouts[VERDICT_PASS] / judged : 0.0,
             (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
-            (double)status->cost_uusd / (double)UUSD_PER_USD, eta);
+            (double)status->cost_uusd / (double)UUSD_PER_USD, eta, terminal ? "" : "\n");
 }
 
 /* The pools of a run, one per kind of job; each is started when its first job is there. */
@@ -166,7 +172,8 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     const struct clock *clock = clock_system();
     bool terminal = isatty(STDERR_FILENO) == 1;
     int64_t start_ns = clock_now_ns(clock);
-    int64_t shown_ns = 0;
+    int64_t period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS;
+    int64_t shown_ns = terminal ? 0 : start_ns;
     int64_t finished = -1;
     int64_t finished_at_start = 0;
     for (;;) {
@@ -182,9 +189,9 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
         finished = finished_jobs(&now);
         bool over = now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
         int64_t now_ns = clock_now_ns(clock);
-        if (terminal && (over || now_ns - shown_ns > PROGRESS_MS * NS_PER_MS)) {
+        if ((over && terminal) || now_ns - shown_ns > period_ns) {
             shown_ns = now_ns;
-            show_progress(&now, now_ns - start_ns + 1, finished_at_start);
+            show_progress(&now, now_ns - start_ns + 1, finished_at_start, terminal);
         }
         if (over) {
             if (terminal) {
