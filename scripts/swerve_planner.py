@@ -144,6 +144,7 @@ class _Sessions(BatchPlanner):
 
     def __init__(self, factory):
         self.factory = factory
+        self.told = None  # the last exception that stands in full on stderr
         self.wants = factory.wants
         self.name = factory.name
         self.planners = {}
@@ -157,8 +158,12 @@ class _Sessions(BatchPlanner):
         for observation in observations:
             try:
                 answers.append(self.planners[observation.session].act(observation))
-            except Exception:
-                _tell(observation, "act() raised\n" + traceback.format_exc())
+            except Exception as problem:
+                # Many sessions often fail alike; what is kept of stderr has room for few tracebacks.
+                trace = traceback.format_exc()
+                again = f"act() raised the same: {type(problem).__name__}: {problem}"
+                _tell(observation, again if trace == self.told else "act() raised\n" + trace)
+                self.told = trace
                 answers.append(None)
         return answers
 

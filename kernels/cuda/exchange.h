@@ -7,7 +7,8 @@
  * Tokens are cut into equal consecutive shares, so what arrives, rank after rank, is all tokens in
  * order. The number of ranks divides tokens, heads and key/value heads. Attention of a head does
  * not depend on other heads, nor a row's products on other rows, so any number of ranks gives the
- * same bits as one.
+ * same bits as one, as long as products run on gpu_gemm: a library may take another algorithm for
+ * each rank's shape.
  *
  * The transport is a table of one function: NCCL between processes, or ranks emulated in one
  * process and on one device. A rank's calls come in the same order on all ranks.
