@@ -293,6 +293,19 @@ static void renew(struct model *model, struct model_worker *worker)
 
 /* ---- submitting ---- */
 
+/* By the rule of store/claim.h, written down again. */
+static int64_t model_cost(const struct model_job *job)
+{
+    switch (job->tier) {
+    case TIER_STUDENT:
+        return 128 * (int64_t)job->rollouts;
+    case TIER_TEACHER:
+        return 512 * (int64_t)job->rollouts;
+    default:
+        return job->rollouts;
+    }
+}
+
 static struct model_job *job_add(struct model *model, int suite, const struct job_spec *spec,
                                  int64_t id)
 {
@@ -310,6 +323,8 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
     memcpy(job->scenario_id, spec->scenario_id, sizeof job->scenario_id);
     job->seed = spec->seed;
     job->rollouts = spec->rollout_count;
+    int64_t *cost_max = &model->cost_max[job->pool];
+    *cost_max = model_cost(job) > *cost_max ? model_cost(job) : *cost_max;
     job->attempts_max = spec->attempts_max;
     job->parent = spec->parent_job_id;
     job->audit = spec->audit_key[0] != '\0';
@@ -412,26 +427,13 @@ bool model_heartbeat(struct model *model, const struct store_worker *worker,
  * round-robin keeps their costs per weight within a quantum, plus what each may have taken in
  * advance: up to a quantum and a job of deficit, or FAIRNESS_DEBT quanta and a job with affinity.
  */
-static int64_t race_limit(const struct model *model, const struct model_race *race)
+static int64_t race_limit(const struct model *model, int pool)
 {
-    int64_t ahead = FAIRNESS_QUANTUM + race->cost_max;
+    int64_t ahead = FAIRNESS_QUANTUM + model->cost_max[pool];
     if (model->affinity) {
-        ahead += FAIRNESS_DEBT * FAIRNESS_QUANTUM + race->cost_max;
+        ahead += FAIRNESS_DEBT * FAIRNESS_QUANTUM + model->cost_max[pool];
     }
     return FAIRNESS_QUANTUM + 2 * ahead;
-}
-
-/* By the rule of store/claim.h, written down again. */
-static int64_t model_cost(const struct model_job *job)
-{
-    switch (job->tier) {
-    case TIER_STUDENT:
-        return 128 * (int64_t)job->rollouts;
-    case TIER_TEACHER:
-        return 512 * (int64_t)job->rollouts;
-    default:
-        return job->rollouts;
-    }
 }
 
 static bool race_claimed(struct model *model, const struct model_job *job)
@@ -444,19 +446,18 @@ static bool race_claimed(struct model *model, const struct model_job *job)
             model_claimable(model, job->pool, j) == 0) {
             continue;
         }
-        race->cost_max = model_cost(job) > race->cost_max ? model_cost(job) : race->cost_max;
         race->served[i][j] += model_cost(job);
         int64_t lead =
             race->served[i][j] / model->weights[i] - race->served[j][i] / model->weights[j];
         model->race_max = lead > model->race_max ? lead : model->race_max;
-        if (lead > race_limit(model, race)) {
+        if (lead > race_limit(model, job->pool)) {
             return model_differ(model,
                                 "suite %s got jobs of cost %" PRId64 ", %s only %" PRId64
                                 ", while both had jobs for pool %s (weights %" PRId64 ", %" PRId64
                                 ", bound %" PRId64 " a weight)",
                                 model->suites[i], race->served[i][j], model->suites[j],
                                 race->served[j][i], model_pools[job->pool], model->weights[i],
-                                model->weights[j], race_limit(model, race));
+                                model->weights[j], race_limit(model, job->pool));
         }
     }
     return true;

@@ -110,7 +110,6 @@ struct model_price {
 /* How far one suite is ahead of another in one pool while both have claimable jobs. */
 struct model_race {
     int64_t served[MODEL_SUITES_MAX][MODEL_SUITES_MAX]; /* cost of [i] while [j] had some too */
-    int64_t cost_max;                                   /* of a job in the pool */
 };
 
 struct model {
@@ -131,6 +130,7 @@ struct model {
     struct model_price prices[MODEL_PRICES_MAX];
     int64_t price_now[MODEL_POOLS][MODEL_DEVICES]; /* index into prices */
     struct model_race races[MODEL_POOLS];
+    int64_t cost_max[MODEL_POOLS]; /* of a job that was ever in the pool */
     struct model_worker workers[MODEL_WORKERS_MAX];
     struct model_job jobs[MODEL_JOBS_MAX];
     struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
