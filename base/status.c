@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,33 +59,19 @@ int status_exit_code(enum status status)
     }
 }
 
-/* Bytes of the well-formed UTF-8 character at `text`, 0 where there is none (RFC 3629). */
-static size_t character_bytes(const unsigned char *text)
-{
-    unsigned char lead = text[0];
-    size_t bytes = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (lead > 0xf4 || (lead == 0xe0 && text[1] < 0xa0) || (lead == 0xed && text[1] > 0x9f) ||
-        (lead == 0xf0 && text[1] < 0x90) || (lead == 0xf4 && text[1] > 0x8f)) {
-        return 0;
-    }
-    for (size_t i = 1; i < bytes; i++) {
-        if ((text[i] & 0xc0) != 0x80) { /* the end of the text, too */
-            return 0;
-        }
-    }
-    return bytes;
-}
-
 /* A sentence may quote what a damaged file holds, and ends up on terminals. */
 static void make_printable(char *text)
 {
-    for (unsigned char *at = (unsigned char *)text; *at != '\0';) {
-        size_t bytes = character_bytes(at);
+    size_t left = strlen(text);
+    for (unsigned char *at = (unsigned char *)text; left > 0;) {
+        size_t bytes = utf8_sequence_bytes(at, left);
         bool control = (*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f;
         if (bytes == 0 || control) {
             *at = '?';
+            bytes = 1;
         }
-        at += bytes == 0 ? 1 : bytes;
+        at += bytes;
+        left -= bytes;
     }
 }
 

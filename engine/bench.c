@@ -173,3 +173,16 @@ done:
     ops->close(world);
     return status;
 }
+
+static int compare_values(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double engine_bench_median(double *values, uint32_t count)
+{
+    qsort(values, count, sizeof *values, compare_values);
+    return values[count / 2];
+}

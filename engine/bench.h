@@ -20,4 +20,7 @@ enum status engine_bench_physics(struct stage *stage, uint32_t slots, uint32_t t
                                  const struct clock *clock, int64_t *agent_steps, int64_t *ns,
                                  struct error *error);
 
+/* The middle one of so many figures, which are sorted; of an even number the upper one. */
+double engine_bench_median(double *values, uint32_t count);
+
 #endif

@@ -5,6 +5,7 @@
  */
 #include "engine/bench_model.h"
 
+#include "engine/bench.h"
 #include "engine/forward.h"
 #include "engine/model_internal.h"
 #include "engine/threads.h"
@@ -236,13 +237,6 @@ static void run_tick(struct bench *bench, uint32_t slot, uint32_t tick, bool mar
     s->pages[0] = spare;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void measure(struct bench *bench, uint32_t ticks)
 {
     double repeats[BENCH_MODEL_REPEATS];
@@ -261,8 +255,7 @@ static void measure(struct bench *bench, uint32_t ticks)
         double ns = (double)(clock_now_ns(bench->clock) - start_ns);
         repeats[repeat] = ns / ((double)rounds * bench->slot_count);
     }
-    qsort(repeats, BENCH_MODEL_REPEATS, sizeof repeats[0], by_value);
-    bench->result->tick_ns = repeats[BENCH_MODEL_REPEATS / 2];
+    bench->result->tick_ns = engine_bench_median(repeats, BENCH_MODEL_REPEATS);
     for (uint32_t i = 0; i < ticks; i++) {
         memset(bench->phase_ns, 0, sizeof bench->phase_ns);
         bench->last_ns = clock_now_ns(bench->clock);

@@ -100,9 +100,6 @@ struct page_stats page_pool_stats(const struct page_pool *pool)
     stats.frame_count = pool->frame_count - pool->free_frame_count;
     stats.host_max = pool->config.host_max;
     stats.host_count = pool->host.count + page_tiers_leaving(pool);
-    for (uint32_t i = pool->host.oldest; i != PAGE_NONE; i = pool->pages[i].next) {
-        stats.ahead_count += pool->pages[i].state == PAGE_AHEAD;
-    }
     return stats;
 }
 
@@ -198,18 +195,21 @@ void page_commit(struct page_pool *pool, uint32_t page)
     pool->pages[page].state = PAGE_MEMORY;
 }
 
-const void *page_read(const struct page_pool *pool, uint32_t page)
+static uint8_t *hot_frame(const struct page_pool *pool, uint32_t page)
 {
     const struct page *record = existing(pool, page);
     CHECK(record->state == PAGE_MEMORY && record->hot > 0);
     return page_frame_at(pool, record->frame);
 }
 
+const void *page_read(const struct page_pool *pool, uint32_t page)
+{
+    return hot_frame(pool, page);
+}
+
 void *page_complete(struct page_pool *pool, uint32_t page)
 {
-    const struct page *record = existing(pool, page);
-    CHECK(record->state == PAGE_MEMORY && record->hot > 0);
-    return page_frame_at(pool, record->frame);
+    return hot_frame(pool, page);
 }
 
 uint32_t page_frame(const struct page_pool *pool, uint32_t page)
@@ -389,5 +389,6 @@ bool page_pool_consistent(const struct page_pool *pool)
            page_tiers_leaving(pool) == count[PAGE_LEAVING] && live == pool->stats.page_count &&
            hot == pool->hot_count && parked == pool->parked_count &&
            count[PAGE_SPILLED] + count[PAGE_AHEAD] == pool->stats.spill_count &&
+           count[PAGE_AHEAD] == pool->stats.ahead_count &&
            count[PAGE_HEAP] == pool->stats.heap_count;
 }

@@ -190,6 +190,7 @@ static void send_on(struct page_pool *pool, uint32_t index)
     if (page->state == PAGE_AHEAD) {
         read_ahead_cancel(pool->read_ahead, page->buffer);
         page->state = PAGE_SPILLED;
+        pool->stats.ahead_count--;
     } else {
         keep_copy(pool, page, buffer_at(pool, page->buffer));
     }
@@ -343,6 +344,7 @@ static bool fetch_copy(struct page_pool *pool, struct page *page, uint8_t *data)
  * that cannot be read when it is wanted is lost. */
 static void finish_ahead(struct page_pool *pool, struct page *page)
 {
+    pool->stats.ahead_count--;
     if (read_ahead_finish(pool->read_ahead, page->buffer)) {
         drop_record(pool, page);
         page->state = PAGE_HOST;
@@ -419,8 +421,11 @@ void page_tiers_forget(struct page_pool *pool, uint32_t index)
     } else if (page->state == PAGE_LEAVING) {
         pool->leaving[page->buffer] = PAGE_NONE;
     }
-    if (page->state == PAGE_AHEAD && pool->read_ahead != NULL) {
-        read_ahead_cancel(pool->read_ahead, page->buffer);
+    if (page->state == PAGE_AHEAD) {
+        pool->stats.ahead_count--;
+        if (pool->read_ahead != NULL) {
+            read_ahead_cancel(pool->read_ahead, page->buffer);
+        }
     }
     if (page->state == PAGE_HOST || page->state == PAGE_AHEAD) {
         page_list_remove(pool, &pool->host, index);
@@ -446,6 +451,7 @@ static bool start_ahead(struct page_pool *pool, uint32_t index)
     }
     page->buffer = next_buffer(pool);
     page->state = PAGE_AHEAD;
+    pool->stats.ahead_count++;
     page_list_append(pool, &pool->host, index);
     pool->stats.ahead++;
     read_ahead_start(pool->read_ahead, page->buffer, page->handle, page->digest);

@@ -4,6 +4,8 @@
  */
 #include "engine/scan.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,29 +80,6 @@ bool scan_end(struct scan *scan)
     }
     skip_white(scan);
     return scan->at == scan->bytes || fail_found(scan, "nothing more");
-}
-
-/* Bytes of the UTF-8 sequence at p (RFC 3629: shortest form, no surrogates), 0 when it is none. */
-static size_t utf8_bytes(const unsigned char *p, size_t left)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t count = p[0] < 0x80             ? 1
-                   : (p[0] & 0xe0) == 0xc0 ? 2
-                   : (p[0] & 0xf0) == 0xe0 ? 3
-                   : (p[0] & 0xf8) == 0xf0 ? 4
-                                           : 0;
-    if (count <= 1 || count > left) {
-        return count == 1 ? 1 : 0;
-    }
-    uint32_t code = p[0] & (0x7fu >> count);
-    for (size_t i = 1; i < count; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (p[i] & 0x3fu);
-    }
-    bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    return code < least[count] || code > 0x10ffff || surrogate ? 0 : count;
 }
 
 static size_t utf8_put(uint32_t code, char out[4])
@@ -216,7 +195,7 @@ bool scan_string(struct scan *scan, char *out, size_t room, size_t *length)
         } else {
             count = (unsigned char)*here < 0x20
                         ? 0
-                        : utf8_bytes((const unsigned char *)here, scan->bytes - scan->at);
+                        : utf8_sequence_bytes((const unsigned char *)here, scan->bytes - scan->at);
             if (count == 0) {
                 return fail_found(scan, "text in UTF-8");
             }

@@ -4,6 +4,7 @@
 #include "schemas/json_record.h"
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,40 +14,6 @@
 
 /* Largest integer up to which a double holds every integer. */
 static const uint64_t double_integer_max = UINT64_C(1) << 53;
-
-/* Bytes of the well-formed UTF-8 sequence at text, or 0 (Unicode 15, table 3-7). */
-static size_t sequence_bytes(const unsigned char *text, size_t bytes)
-{
-    unsigned char first = text[0];
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t length;
-    if (first < 0x80) {
-        return 1;
-    }
-    if (first >= 0xc2 && first <= 0xdf) {
-        length = 2;
-    } else if (first >= 0xe0 && first <= 0xef) {
-        length = 3;
-        low = first == 0xe0 ? 0xa0 : 0x80;
-        high = first == 0xed ? 0x9f : 0xbf;
-    } else if (first >= 0xf0 && first <= 0xf4) {
-        length = 4;
-        low = first == 0xf0 ? 0x90 : 0x80;
-        high = first == 0xf4 ? 0x8f : 0xbf;
-    } else {
-        return 0;
-    }
-    if (bytes < length || text[1] < low || text[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if (text[i] < 0x80 || text[i] > 0xbf) {
-            return 0;
-        }
-    }
-    return length;
-}
 
 json_t *json_text_new(const char *text, size_t capacity)
 {
@@ -61,7 +28,7 @@ json_t *json_text_new(const char *text, size_t capacity)
     }
     memcpy(copy, text, bytes);
     for (size_t i = 0; i < bytes;) {
-        size_t length = sequence_bytes((const unsigned char *)copy + i, bytes - i);
+        size_t length = utf8_sequence_bytes((const unsigned char *)copy + i, bytes - i);
         if (length == 0) {
             copy[i] = '?';
             length = 1;

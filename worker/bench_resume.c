@@ -118,13 +118,6 @@ static enum status park_and_resume(struct resume *resume, uint64_t seed, bool to
     return status;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static enum status measure(struct resume *resume, struct bench_resume_result *out,
                            struct error *error)
 {
@@ -144,11 +137,8 @@ static enum status measure(struct resume *resume, struct bench_resume_result *ou
         return status;
     }
     resume->ops->cost(resume->world, &cost);
-    for (int told = 0; told < 2; told++) {
-        qsort(times_ns[told], BENCH_RESUME_REPEATS, sizeof times_ns[told][0], compare_times);
-    }
-    out->wanted_ns = times_ns[0][BENCH_RESUME_REPEATS / 2];
-    out->ahead_ns = times_ns[1][BENCH_RESUME_REPEATS / 2];
+    out->wanted_ns = engine_bench_median(times_ns[0], BENCH_RESUME_REPEATS);
+    out->ahead_ns = engine_bench_median(times_ns[1], BENCH_RESUME_REPEATS);
     out->pages = window;
     out->ready = (double)cost.ahead_used / (double)cost.pages_ahead;
     return STATUS_OK;

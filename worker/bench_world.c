@@ -183,19 +183,6 @@ static enum status loop_rate(struct bench *bench, double *rate, struct error *er
     return status;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *samples)
-{
-    qsort(samples, BENCH_REPEATS, sizeof *samples, compare_doubles);
-    return samples[BENCH_REPEATS / 2];
-}
-
 static void add(struct bench_result *results, uint32_t *count, const char *name, const char *unit,
                 double *samples, const char *baseline_name, double *baseline)
 {
@@ -204,8 +191,8 @@ static void add(struct bench_result *results, uint32_t *count, const char *name,
     snprintf(result->name, sizeof result->name, "%s", name);
     snprintf(result->unit, sizeof result->unit, "%s", unit);
     snprintf(result->baseline_name, sizeof result->baseline_name, "%s", baseline_name);
-    result->value = median(samples);
-    result->baseline = median(baseline);
+    result->value = engine_bench_median(samples, BENCH_REPEATS);
+    result->baseline = engine_bench_median(baseline, BENCH_REPEATS);
     result->ratio = result->value / result->baseline;
 }
 

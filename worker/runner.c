@@ -423,7 +423,6 @@ struct world_cost runner_cost(const struct runner *runner)
  * every tick of a model costs the same. */
 static void share_flop(struct runner *runner)
 {
-    struct world_cost cost;
     uint32_t stepped = 0;
     if (runner_ops(runner)->cost == NULL) {
         return;
@@ -434,7 +433,7 @@ static void share_flop(struct runner *runner)
     if (stepped == 0) {
         return;
     }
-    runner_ops(runner)->cost(runner->world, &cost);
+    struct world_cost cost = runner_cost(runner);
     double each = (cost.flop - runner->flop_seen) / stepped;
     runner->flop_seen = cost.flop;
     for (uint32_t i = 0; i < runner->slot_count; i++) {

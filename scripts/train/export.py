@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from safetensors import safe_open
 
 from model import Config, WorldModel, export_tensors, import_tensors
@@ -19,9 +19,8 @@ from model import Config, WorldModel, export_tensors, import_tensors
 FORMAT = "swerve-world-model/1"
 
 
-def data_digest(path: Path) -> str:
-    """SHA-256 of all bytes behind the header."""
-    data = path.read_bytes()
+def data_digest(data: bytes) -> str:
+    """SHA-256 of all bytes of a file behind its header."""
     return hashlib.sha256(data[8 + int.from_bytes(data[:8], "little") :]).hexdigest()
 
 
@@ -32,8 +31,8 @@ def write_model(model: WorldModel, path: Path, note: str) -> str:
         if not torch.isfinite(value).all():
             raise ValueError(f"{path}: {name} is not finite")
     meta = {"format": FORMAT, "config": json.dumps(model.config.as_dict()), "note": note}
+    meta["data_sha256"] = data_digest(save(tensors))
     save_file(tensors, path, meta)
-    save_file(tensors, path, meta | {"data_sha256": data_digest(path)})
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model import SIDE, shift_frame
-from training import dilate, moving_mask
+from training import agent_pixels, dilate, moving_mask
 
 THRESHOLD = 63  # a cell counts as occupied from a quarter of it on
 SHIFT_CELLS = 4
@@ -114,7 +114,7 @@ class Tally:
 
     def add_camera(self, cam: Tensor, seen: Tensor, agents: Tensor, empty: Tensor) -> None:
         self.camera += [(cam.float() - seen.float()).abs().sum().item(), cam.numel()]
-        at = (agents.float() - empty.float()).abs() > 24
+        at = agent_pixels(agents, empty)
         if at.any():
             self.agent_pixels.append(torch.stack([cam[at], seen[at]]).numpy())
 

@@ -65,12 +65,16 @@ class Weights:
     plain: Tensor
 
 
+def agent_pixels(agents: Tensor, without: Tensor) -> Tensor:
+    """Where camera layouts (bytes) with agents and without differ by more than noise would."""
+    return (agents.short() - without.short()).abs() > 24
+
+
 def camera_weights(streams: list[Stream], given: Tensor) -> Tensor | None:
     """More where the layout shows agents, which fill few of the pixels."""
     if not streams[0].has_cameras():
         return None
-    agents, without = (x.short() for x in camera_layouts(streams))
-    shown = ((agents - without).abs() > 24).any(-1, keepdim=True).to(given.device)
+    shown = agent_pixels(*camera_layouts(streams)).any(-1, keepdim=True).to(given.device)
     return 1 + AGENT_PIXEL_WEIGHT * (shown & given.view(-1, 1, 1, 1, 1))
 
 
