@@ -162,8 +162,8 @@ void raster_camera(const struct raster_layers *layers, const struct scenario *sc
     };
     dmath_sincos(scene->ego.pose.heading_rad, &painter.ego_sin, &painter.ego_cos);
     const struct ground_place place = {
-        .ego_x = scene->ego.pose.x_m - layers->anchor.x_m,
-        .ego_y = scene->ego.pose.y_m - layers->anchor.y_m,
+        .ego_x = scene->ego.pose.x_m - layers->map.anchor.x_m,
+        .ego_y = scene->ego.pose.y_m - layers->map.anchor.y_m,
         .terrain = terrain_colour(scenario),
         .town = town,
     };

@@ -94,7 +94,7 @@ static uint64_t texel_at(struct ground *ground, int32_t x, int32_t y)
     int32_t column = x >> POSITION_TEXEL_BITS & mask;
     int32_t row = y >> POSITION_TEXEL_BITS & mask;
     return ground->layers
-        ->texels[tile * RASTER_TILE_CELLS + (size_t)(row * RASTER_TILE_TEXELS + column)];
+        ->map.texels[tile * RASTER_TILE_CELLS + (size_t)(row * RASTER_TILE_TEXELS + column)];
 }
 
 /* Interpolates both layers of a texel at once: drivable in the lower half of the result, marking in
@@ -113,7 +113,7 @@ static enum raster_material material_at(struct ground *ground, int32_t x, int32_
 {
     const int32_t mask = RASTER_TILE_TEXELS - 1;
     size_t tile = tile_at(ground, x, y);
-    return ground->layers->details[tile]
+    return ground->layers->map.details[tile]
         .material[(y >> POSITION_TEXEL_BITS & mask) * RASTER_TILE_TEXELS +
                   (x >> POSITION_TEXEL_BITS & mask)];
 }
@@ -123,7 +123,7 @@ static uint32_t paint_at(struct ground *ground, int32_t x, int32_t y)
     size_t tile = tile_at(ground, x, y);
     uint32_t column = (uint32_t)x >> POSITION_BITS & (RASTER_TILE_SAMPLES - 1);
     uint32_t row = (uint32_t)y >> POSITION_BITS & (RASTER_TILE_SAMPLES - 1);
-    return ground->layers->details[tile].paint.rows[row][column / 64] >> (column & 63) & 1;
+    return ground->layers->map.details[tile].paint.rows[row][column / 64] >> (column & 63) & 1;
 }
 
 /* ---- samples ---- */

@@ -43,11 +43,11 @@ static uint64_t tile_key(int32_t x, int32_t y)
 /* The slot that holds the key, or the free one where it belongs. */
 static struct raster_slot *find_slot(const struct raster_layers *layers, uint64_t key)
 {
-    uint32_t i = (uint32_t)rng_mix(key) & layers->slot_mask;
-    while (layers->slots[i].tile != 0 && layers->slots[i].key != key) {
-        i = (i + 1) & layers->slot_mask;
+    uint32_t i = (uint32_t)rng_mix(key) & layers->map.slot_mask;
+    while (layers->map.slots[i].tile != 0 && layers->map.slots[i].key != key) {
+        i = (i + 1) & layers->map.slot_mask;
     }
-    return &layers->slots[i];
+    return &layers->map.slots[i];
 }
 
 uint32_t raster_layers_tile(const struct raster_layers *layers, int32_t x, int32_t y)
@@ -58,24 +58,24 @@ uint32_t raster_layers_tile(const struct raster_layers *layers, int32_t x, int32
 static enum status grow_slots(struct raster_layers *layers)
 {
     struct raster_layers bigger = *layers;
-    bigger.slot_mask = layers->slots == NULL ? 63 : layers->slot_mask * 2 + 1;
-    bigger.slots = calloc((size_t)bigger.slot_mask + 1, sizeof *bigger.slots);
-    if (bigger.slots == NULL) {
+    bigger.map.slot_mask = layers->map.slots == NULL ? 63 : layers->map.slot_mask * 2 + 1;
+    bigger.map.slots = calloc((size_t)bigger.map.slot_mask + 1, sizeof *bigger.map.slots);
+    if (bigger.map.slots == NULL) {
         return STATUS_NO_MEMORY;
     }
-    for (uint32_t i = 0; layers->slots != NULL && i <= layers->slot_mask; i++) {
-        if (layers->slots[i].tile != 0) {
-            *find_slot(&bigger, layers->slots[i].key) = layers->slots[i];
+    for (uint32_t i = 0; layers->map.slots != NULL && i <= layers->map.slot_mask; i++) {
+        if (layers->map.slots[i].tile != 0) {
+            *find_slot(&bigger, layers->map.slots[i].key) = layers->map.slots[i];
         }
     }
-    free(layers->slots);
+    free(layers->map.slots);
     *layers = bigger;
     return STATUS_OK;
 }
 
 static enum status add_tile(struct raster_layers *layers, int32_t x, int32_t y)
 {
-    if (layers->tile_count * 2 > layers->slot_mask) {
+    if (layers->map.tile_count * 2 > layers->map.slot_mask) {
         enum status status = grow_slots(layers);
         if (status != STATUS_OK) {
             return status;
@@ -83,10 +83,10 @@ static enum status add_tile(struct raster_layers *layers, int32_t x, int32_t y)
     }
     struct raster_slot *slot = find_slot(layers, tile_key(x, y));
     if (slot->tile == 0) {
-        if (layers->tile_count >= RASTER_TILES_MAX) {
+        if (layers->map.tile_count >= RASTER_TILES_MAX) {
             return STATUS_LIMIT;
         }
-        *slot = (struct raster_slot){tile_key(x, y), layers->tile_count++};
+        *slot = (struct raster_slot){tile_key(x, y), layers->map.tile_count++};
     }
     return STATUS_OK;
 }
@@ -130,7 +130,7 @@ typedef enum status (*tile_visit)(struct builder *builder, int32_t x, int32_t y,
 static enum status for_each_tile(struct builder *builder, const struct vec2 *points, uint32_t count,
                                  tile_visit visit, void *context)
 {
-    struct vec2 anchor = builder->layers->anchor;
+    struct vec2 anchor = builder->layers->map.anchor;
     double y_min = INFINITY;
     double y_max = -INFINITY;
     for (uint32_t i = 0; i < count; i++) {
@@ -259,9 +259,9 @@ static enum status fill_tile(struct builder *builder, int32_t x, int32_t y, void
     uint32_t tile = raster_layers_tile(layers, x, y);
     CHECK(tile != 0);
     struct scratch_tile *scratch = &builder->scratch[tile];
-    struct raster_detail *detail = &layers->details[tile];
-    struct vec2 corner = {layers->anchor.x_m + x * RASTER_TILE_M,
-                          layers->anchor.y_m + y * RASTER_TILE_M};
+    struct raster_detail *detail = &layers->map.details[tile];
+    struct vec2 corner = {layers->map.anchor.x_m + x * RASTER_TILE_M,
+                          layers->map.anchor.y_m + y * RASTER_TILE_M};
     switch (fill->shape) {
     case SHAPE_DRIVABLE:
         raster_mask_fill(&scratch->drivable, corner, fill->points, fill->count);
@@ -302,7 +302,7 @@ struct coverage {
 
 static void reduce_tile(struct builder *builder, uint32_t tile, struct coverage *out)
 {
-    struct raster_detail *detail = &builder->layers->details[tile];
+    struct raster_detail *detail = &builder->layers->map.details[tile];
     struct scratch_tile *scratch = &builder->scratch[tile];
     uint8_t crosswalk[RASTER_TILE_CELLS];
     raster_mask_count(&scratch->drivable, out->drivable);
@@ -346,7 +346,7 @@ static void pack_tile(struct raster_layers *layers, const struct coverage *cover
                 texel |= (uint64_t)from->drivable[cell] << (8 * k);
                 texel |= (uint64_t)from->marking[cell] << (8 * k + 32);
             }
-            layers->texels[(size_t)tile * RASTER_TILE_CELLS + (size_t)(y * N + x)] = texel;
+            layers->map.texels[(size_t)tile * RASTER_TILE_CELLS + (size_t)(y * N + x)] = texel;
         }
     }
 }
@@ -354,15 +354,15 @@ static void pack_tile(struct raster_layers *layers, const struct coverage *cover
 static enum status reduce(struct builder *builder)
 {
     struct raster_layers *layers = builder->layers;
-    struct coverage *coverage = calloc(layers->tile_count, sizeof *coverage);
+    struct coverage *coverage = calloc(layers->map.tile_count, sizeof *coverage);
     if (coverage == NULL) {
         return STATUS_NO_MEMORY;
     }
-    for (uint32_t tile = 1; tile < layers->tile_count; tile++) {
+    for (uint32_t tile = 1; tile < layers->map.tile_count; tile++) {
         reduce_tile(builder, tile, &coverage[tile]);
     }
-    for (uint32_t i = 0; i <= layers->slot_mask; i++) {
-        const struct raster_slot *slot = &layers->slots[i];
+    for (uint32_t i = 0; i <= layers->map.slot_mask; i++) {
+        const struct raster_slot *slot = &layers->map.slots[i];
         if (slot->tile != 0) {
             pack_tile(layers, coverage, slot->tile, (int32_t)(uint32_t)slot->key,
                       (int32_t)(slot->key >> 32));
@@ -389,18 +389,18 @@ static enum status build(struct builder *builder, const struct map *map, struct 
         return error_set(error, STATUS_LIMIT, "map %s is more than %.0f km wide", map->id,
                          EXTENT_MAX_M / 1000);
     }
-    layers->anchor =
+    layers->map.anchor =
         (struct vec2){builder->low.x_m - 2 * RASTER_TEXEL_M, builder->low.y_m - 2 * RASTER_TEXEL_M};
-    layers->tile_count = 1;
+    layers->map.tile_count = 1;
     builder->status = grow_slots(layers);
     if (builder->status == STATUS_OK) {
         status = raster_shapes_walk(map, visit_mark, builder, error);
     }
     if (builder->status == STATUS_OK && status == STATUS_OK) {
-        layers->texels = calloc(layers->tile_count, RASTER_TILE_CELLS * sizeof *layers->texels);
-        layers->details = calloc(layers->tile_count, sizeof *layers->details);
-        builder->scratch = calloc(layers->tile_count, sizeof *builder->scratch);
-        if (layers->texels == NULL || layers->details == NULL || builder->scratch == NULL) {
+        layers->map.texels = calloc(layers->map.tile_count, RASTER_TILE_CELLS * sizeof *layers->map.texels);
+        layers->map.details = calloc(layers->map.tile_count, sizeof *layers->map.details);
+        builder->scratch = calloc(layers->map.tile_count, sizeof *builder->scratch);
+        if (layers->map.texels == NULL || layers->map.details == NULL || builder->scratch == NULL) {
             builder->status = STATUS_NO_MEMORY;
         } else {
             status = raster_shapes_walk(map, visit_fill, builder, error);
@@ -449,9 +449,9 @@ void raster_layers_destroy(struct raster_layers *layers)
     if (layers == NULL) {
         return;
     }
-    free(layers->slots);
-    free(layers->texels);
-    free(layers->details);
+    free(layers->map.slots);
+    free(layers->map.texels);
+    free(layers->map.details);
     free(layers);
 }
 
@@ -467,8 +467,8 @@ void raster_layers_window(const struct raster_layers *layers, struct vec2 middle
 {
     const double reach_m = 55.0;
     /* Far outside any map the tile numbers would overflow; nothing is there anyway. */
-    double low_x = fmax(fmin(middle.x_m - reach_m - layers->anchor.x_m, 4e6), -4e6);
-    double low_y = fmax(fmin(middle.y_m - reach_m - layers->anchor.y_m, 4e6), -4e6);
+    double low_x = fmax(fmin(middle.x_m - reach_m - layers->map.anchor.x_m, 4e6), -4e6);
+    double low_y = fmax(fmin(middle.y_m - reach_m - layers->map.anchor.y_m, 4e6), -4e6);
     int32_t tile_x = tile_of(low_x);
     int32_t tile_y = tile_of(low_y);
     for (int32_t y = 0; y < RASTER_WINDOW_TILES; y++) {
@@ -477,9 +477,9 @@ void raster_layers_window(const struct raster_layers *layers, struct vec2 middle
                 (uint16_t)raster_layers_tile(layers, tile_x + x, tile_y + y);
         }
     }
-    double x = (first.x_m - layers->anchor.x_m - tile_x * RASTER_TILE_M) / RASTER_TEXEL_M - 0.5;
-    double y = (first.y_m - layers->anchor.y_m - tile_y * RASTER_TILE_M) / RASTER_TEXEL_M - 0.5;
-    window->texels = layers->texels;
+    double x = (first.x_m - layers->map.anchor.x_m - tile_x * RASTER_TILE_M) / RASTER_TEXEL_M - 0.5;
+    double y = (first.y_m - layers->map.anchor.y_m - tile_y * RASTER_TILE_M) / RASTER_TEXEL_M - 0.5;
+    window->texels = layers->map.texels;
     window->x0 = to_position(fmax(fmin(x, 4096.0), -4096.0));
     window->y0 = to_position(fmax(fmin(y, 4096.0), -4096.0));
     window->row_dx = to_position(row_step.x_m / RASTER_TEXEL_M);

@@ -13,6 +13,8 @@
 #ifndef SWERVE_KERNELS_RASTER_H
 #define SWERVE_KERNELS_RASTER_H
 
+#include "base/geom.h"
+
 #include <stdint.h>
 
 enum {
@@ -23,6 +25,62 @@ enum {
     RASTER_POSITION_BITS = 16,                     /* fraction bits of a position in texels */
     RASTER_WEIGHT_BITS = 6,                        /* fraction bits that interpolation uses */
 };
+
+/* ---- the map ---- */
+
+#define RASTER_TEXEL_M 0.5
+#define RASTER_TILE_M 16.0
+#define RASTER_SAMPLE_M 0.0625
+
+enum {
+    RASTER_TILE_SAMPLES = 256,                    /* per side; 8 x 8 samples are one texel */
+    RASTER_MASK_WORDS = RASTER_TILE_SAMPLES / 64, /* per row of samples */
+    RASTER_TILE_CELLS = RASTER_TILE_TEXELS * RASTER_TILE_TEXELS,
+    RASTER_TILES_MAX = 16384, /* 4.2 square kilometres of tiles that hold something */
+};
+
+/* One bit per sample point; bit i of word w in row j is the point (64 w + i + 1/2, j + 1/2). */
+struct raster_mask {
+    uint64_t rows[RASTER_TILE_SAMPLES][RASTER_MASK_WORDS];
+};
+
+/* What the ground of a texel is made of, for pictures. */
+enum raster_material {
+    MATERIAL_NONE = 0,
+    MATERIAL_SIDEWALK,
+    MATERIAL_ROAD,
+    MATERIAL_SHOULDER,
+    MATERIAL_CYCLE,
+    MATERIAL_WATER,
+    MATERIAL_ICE,
+    MATERIAL_OIL,
+    MATERIAL_GRAVEL,
+    MATERIAL_SNOW,
+    MATERIAL_COUNT
+};
+
+/* What only the cameras need. */
+struct raster_detail {
+    struct raster_mask paint; /* lane markings and zebra bars */
+    uint8_t material[RASTER_TILE_CELLS];
+};
+
+struct raster_slot {
+    uint64_t key;
+    uint32_t tile; /* 0: free */
+};
+
+/* A map from above, in sparse square tiles anchored in the world (engine/raster_layers.h). */
+struct raster_map {
+    struct vec2 anchor;  /* corner of tile (0, 0) */
+    uint32_t tile_count; /* tile 0, the empty one, included */
+    uint32_t slot_mask;  /* hash table of slot_mask + 1 entries */
+    struct raster_slot *slots;
+    uint64_t *texels; /* [tile_count][RASTER_TILE_CELLS], layer A drivable, B marking */
+    struct raster_detail *details; /* [tile_count] */
+};
+
+/* ---- kernels ---- */
 
 /* Byte k of a texel at column x, row y: k = 0..3 layer A at (x, y), (x + 1, y), (x, y + 1),
  * (x + 1, y + 1); k = 4..7 the same for layer B. Little-endian. */
