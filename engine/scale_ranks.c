@@ -50,6 +50,7 @@ static void join(const struct device_scale *ranks, uint32_t count, struct device
             out->latents_sum += rank->latents_sum;
             out->library_products += rank->library_products;
             out->own_products += rank->own_products;
+            out->expanded_products += rank->expanded_products;
         }
         out->host_us = rank->host_us > out->host_us ? rank->host_us : out->host_us;
         out->eager_ms = rank->eager_ms > out->eager_ms ? rank->eager_ms : out->eager_ms;

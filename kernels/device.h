@@ -161,7 +161,8 @@ struct device_scale {
     double exchange_bytes; /* to other ranks in a world step */
     double parameters;
     uint64_t weight_bytes, workspace_bytes, page_bytes;
-    uint64_t library_products, own_products; /* run so far on the vendor's library, on our kernel */
+    /* Run so far: on the vendor's library, on our kernel, on the library in bf16 instead of fp8. */
+    uint64_t library_products, own_products, expanded_products;
     uint64_t latents_sum; /* of the last frame's latents, each mixed with its place: sums of all
                            * ranks add up to that of one */
     uint32_t launches;    /* of a world step */

@@ -221,11 +221,14 @@ static enum status bench_scale(const struct bench_engine_options *options,
                   timed ? flop / least_s * devices * 1e-12 : 0.0, results, count);
     add_scale_row(options, "host_time", "us", scale.host_us, eager, scale.eager_host_us, results,
                   count);
-    double products = (double)(scale.library_products + scale.own_products);
+    double products =
+        (double)(scale.library_products + scale.own_products + scale.expanded_products);
     add_scale_row(options, "products_library", "products", (double)scale.library_products,
                   "all that ran", products, results, count);
     add_scale_row(options, "products_own", "products", (double)scale.own_products, "all that ran",
                   products, results, count);
+    add_scale_row(options, "products_bf16", "products", (double)scale.expanded_products,
+                  "all that ran", products, results, count);
     /* 48 bits fit a number of a report. */
     add_scale_row(options, "latents", "sum of bits", (double)(scale.latents_sum & 0xFFFFFFFFFFFF),
                   "none: equal for equal latents", 0.0, results, count);

@@ -309,6 +309,40 @@ static bool capable(struct scale_run *run, uint32_t device, const struct scale_c
     return true;
 }
 
+/* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
+ * have the same shapes, and would else be timed beside each other. */
+static bool prepare_products(struct scale_run *run)
+{
+    static_assert(sizeof(struct library_store) <= EXCHANGE_NOTE_BYTES, "told in one note");
+    const uint32_t ops = scale_op_count(run->scale);
+    auto *choices = (struct library_store *)calloc(1, sizeof(struct library_store));
+    auto *products = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
+    uint32_t count = 0;
+    bool done = choices != NULL && products != NULL;
+    if (!done) {
+        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
+    }
+    for (uint32_t i = 0; done && i < ops; i++) {
+        const struct scale_op *op = scale_op_at(run->scale, i);
+        if (op->kind == SCALE_PRODUCT) {
+            products[count++] = &op->product;
+        }
+    }
+    if (done && !first(run)) {
+        exchange_tell(run->ranks, choices, sizeof *choices);
+        library_adopt(run->library, choices);
+    }
+    done = done && library_prepare(run->library, products, count, (void *)run->stream, run->why) ==
+                       DEVICE_OK;
+    if (done && first(run) && run->ranks != NULL) {
+        *choices = *library_choices(run->library);
+        exchange_tell(run->ranks, choices, sizeof *choices);
+    }
+    free(choices);
+    free(products);
+    return done;
+}
+
 static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config)
 {
     struct scale_options options = {};
@@ -336,7 +370,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
         return false;
     }
     /* Weights were drawn on the default stream, which ours ignores. */
-    return good(run, cudaDeviceSynchronize(), "drawing weights");
+    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_products(run);
 }
 
 /* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
@@ -413,7 +447,11 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         out->workspace_bytes = cost.workspace_bytes;
         out->page_bytes = cost.page_bytes;
         out->launches = cost.launches;
-        library_counts(run.library, &out->library_products, &out->own_products);
+        struct library_counts counts;
+        library_count(run.library, &counts);
+        out->library_products = counts.way[LIBRARY_SAME];
+        out->own_products = counts.way[LIBRARY_OWN];
+        out->expanded_products = counts.way[LIBRARY_BF16];
         snprintf(out->library, sizeof out->library, "%s", library_describe(run.library));
     }
     finish(&run);

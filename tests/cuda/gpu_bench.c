@@ -521,6 +521,7 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("launches of a world step", s->launches, "");
     figure("products on the library", (double)s->library_products, "");
     figure("products on our kernel", (double)s->own_products, "");
+    figure("products on the library in bf16 instead of fp8", (double)s->expanded_products, "");
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         if (s->kind[i].launches > 0) {
             snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
