@@ -84,6 +84,8 @@ enum status scale_ranks_run(const struct scale_ranks_options *options, struct de
     enum status status = ranks_run(&job, results, error);
     if (status == STATUS_OK) {
         join(results, options->ranks, out);
+    } else if (status == STATUS_TIMEOUT) {
+        status = error->status = STATUS_DEVICE; /* a device that hangs has failed */
     }
     return status;
 }

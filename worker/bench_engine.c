@@ -247,6 +247,9 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
     if (options->config != NULL) {
         return bench_scale(options, results, count, error);
     }
+    if (options->ranks != 0) {
+        return error_set(error, STATUS_USAGE, "bench engine: --ranks share a --config, found none");
+    }
     enum status status = models_parse_precision(options->precision, &precision, error);
     if (status == STATUS_OK) {
         status = bench_model_open(options->model, options->shape, precision, &model, error);

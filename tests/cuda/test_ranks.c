@@ -90,6 +90,17 @@ static void what_cannot_be_shared_is_refused(void)
     EXPECT_CONTAINS(error.text, "rank 1 of 2: device cuda:3: the machine has 3");
 }
 
+static void what_takes_too_long_is_ended(void)
+{
+    struct device_scale shared;
+    struct error error = {0};
+    const struct scale_ranks_options options = {
+        .device = "cuda:0", .config = "toy", .ranks = 2, .limit_ms = 1};
+    EXPECT_INT(scale_ranks_run(&options, &shared, &error), STATUS_DEVICE);
+    EXPECT_INT(error.status, STATUS_DEVICE);
+    EXPECT_CONTAINS(error.text, "2 ranks: expected an end within 0.0 s; rank ");
+}
+
 /* One process is there, the other never comes into the exchange. */
 static enum status half(void *context, const struct device_ranks *place, void *result,
                         struct error *error)
@@ -204,7 +215,7 @@ int main(int argc, char **argv)
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
     setenv("SIMT_DEVICES", "3", 1);
     return TEST_RUN(TEST(one_process_exchanges_nothing), TEST(ranks_have_the_bits_of_one),
-                    TEST(what_cannot_be_shared_is_refused), TEST(a_rank_that_is_lost_ends_the_step),
-                    TEST(pieces_of_any_size_give_the_same),
+                    TEST(what_cannot_be_shared_is_refused), TEST(what_takes_too_long_is_ended),
+                    TEST(a_rank_that_is_lost_ends_the_step), TEST(pieces_of_any_size_give_the_same),
                     TEST(the_command_prints_rows_of_all_ranks));
 }
