@@ -139,8 +139,8 @@ uint32_t module_plan_maker(struct device_session *session);
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
 
-int module_scale_run(uint32_t device, const char *name, struct device_scale *out,
-                     struct device_text *why);
+int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why);
 
 /* Fills the text with what was tried and what the runtime said; returns the fault. */
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);
