@@ -198,7 +198,7 @@ static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
 
 /* Grid: x over squares of queries, y over heads, z over items. */
 template <int dim, enum gpu_type type>
-static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
+static __global__ void __launch_bounds__(THREADS, dim > 32 ? 2 : 3)
     window_kernel(const struct gpu_attention a)
 {
     SHARED_DYNAMIC(uint16_t, tiles);

@@ -772,24 +772,41 @@ static void run_ranks(uint32_t ranks, const struct scale_config *config, unsigne
     RIG_CHECK(rig_end());
 }
 
-static void ranks_give_the_bits_of_one(void)
+/* Keys are those of the first layer, which has no windows. */
+static void compare_ranks(const struct scale_config *config, unsigned schedules_of_two)
 {
     static float alone[TOKENS_MAX * 32];
     static float shared[TOKENS_MAX * 32];
     static uint8_t alone_keys[TOKENS_MAX * WIDTH_MAX];
     static uint8_t shared_keys[TOKENS_MAX * WIDTH_MAX];
-    const struct scale_config config = smallest_step();
-    run_ranks(1, &config, 0, alone, alone_keys);
+    run_ranks(1, config, 0, alone, alone_keys);
     for (uint32_t ranks = 2; ranks <= EXCHANGE_RANKS_MAX; ranks *= 2) {
-        unsigned schedules = ranks == 2 ? rig_schedules() : 1;
+        unsigned schedules = ranks == 2 ? schedules_of_two : 1;
         for (unsigned schedule = 0; schedule < schedules; schedule++) {
             memset(shared, 0, sizeof shared);
             memset(shared_keys, 0, sizeof shared_keys);
-            run_ranks(ranks, &config, schedule, shared, shared_keys);
+            run_ranks(ranks, config, schedule, shared, shared_keys);
             EXPECT(memcmp(alone, shared, sizeof alone) == 0);
             EXPECT(memcmp(alone_keys, shared_keys, sizeof alone_keys) == 0);
         }
     }
+}
+
+static void ranks_give_the_bits_of_one(void)
+{
+    const struct scale_config config = smallest_step();
+    compare_ranks(&config, rig_schedules());
+}
+
+/* The pages of windows hold all tokens of a share of the heads, which ranks exchange. */
+static void ranks_with_windows_give_the_bits_of_one(void)
+{
+    struct scale_config config = smallest_step();
+    config.layers = 2;
+    config.joint_every = 2;
+    config.reach = 2;
+    config.past = 2;
+    compare_ranks(&config, 2);
 }
 
 static void what_does_not_fit_is_refused(void)
@@ -809,6 +826,14 @@ static void what_does_not_fit_is_refused(void)
     options.page_count = 3;
     EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "window");
+    options.page_count = PAGES;
+    config.past = config.window + 1;
+    EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "further back than the memory");
+    config.past = 0;
+    config.bev_cols = 0;
+    EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "have no tokens");
     EXPECT(scale == NULL && scale_config_find("student-4b") == NULL);
     /* Ranks that disagree about how much they exchange. */
     void *memory = rig_alloc(256);
@@ -915,12 +940,46 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     EXPECT_INT(scale_cost_of(config, 5, &share, &why), DEVICE_FAULT_INPUT);
 }
 
+/* Pairs of a row of n places that are at most 8 apart. */
+static double pairs_in_reach(double n)
+{
+    return 17.0 * n - 72.0;
+}
+
+/* Beside the joint one: 7 layers see a window of 17 x 17 places in 4 frames, and have no tq, to and
+ * attention over the past. */
+static void the_cost_of_windows_is_that_of_their_shapes(void)
+{
+    const double tokens = 3 * 3600.0 + 2048.0;
+    const double d = 3072.0;
+    const double views = 21.0 * (3 * 3600.0 * 3600.0 + 2048.0 * 2048.0);
+    const double pairs =
+        3 * pairs_in_reach(45) * pairs_in_reach(80) + pairs_in_reach(32) * pairs_in_reach(64);
+    struct scale_cost joint;
+    struct scale_cost cost;
+    struct device_text why;
+    EXPECT_INT(scale_cost_of(scale_config_find("student-3b"), 1, &joint, &why), DEVICE_OK);
+    EXPECT_INT(scale_cost_of(scale_config_find("student-3b-window"), 1, &cost, &why), DEVICE_OK);
+    EXPECT_NEAR(cost.attention_flop / (16.0 * d * (views + 7.0 * 4.0 * pairs)), 1.0, 1e-12);
+    EXPECT_NEAR(cost.temporal_flop / (16.0 * d * 21.0 * tokens * 12.0), 1.0, 1e-12);
+    EXPECT_NEAR((joint.product_flop - cost.product_flop) / (8.0 * tokens * 7.0 * 2 * d * d), 1.0,
+                1e-9);
+    EXPECT_NEAR(joint.parameters - cost.parameters, 7.0 * (2 * d * d + 2 * d + 24.0 * 12.0), 1.0);
+    EXPECT_INT(cost.page_bytes, joint.page_bytes);
+    printf("# windows instead of joint: %.1f TFLOP of attention (%.1f jointly), %.1f of products "
+           "(%.1f), %.1f GB moved (%.1f), %u launches (%u)\n",
+           cost.attention_flop / 1e12, joint.attention_flop / 1e12, cost.product_flop / 1e12,
+           joint.product_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9,
+           cost.launches, joint.launches);
+}
+
 int main(void)
 {
     return TEST_RUN(
         TEST(toy_is_the_formulas), TEST(toy_in_bf16_is_the_formulas),
         TEST(toy_with_windows_is_the_formulas), TEST(toy_with_windows_in_bf16_is_the_formulas),
         TEST(tiles_give_the_bits_of_reading_order), TEST(the_smallest_step_under_every_schedule),
-        TEST(ranks_give_the_bits_of_one), TEST(what_does_not_fit_is_refused),
-        TEST(the_cost_of_student_3b_is_that_of_its_shapes));
+        TEST(ranks_give_the_bits_of_one), TEST(ranks_with_windows_give_the_bits_of_one),
+        TEST(what_does_not_fit_is_refused), TEST(the_cost_of_student_3b_is_that_of_its_shapes),
+        TEST(the_cost_of_windows_is_that_of_their_shapes));
 }
