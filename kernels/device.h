@@ -217,7 +217,8 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration: "student-3b", "toy". */
+    /* Opens, runs, times and closes a configuration: "student-3b", "student-3b-window", "toy", ..
+     */
     int (*scale_run)(uint32_t device, const char *config, struct device_scale *out,
                      struct device_text *why);
 };

@@ -8,7 +8,7 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG     a world step at full scale, or "toy"
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief]   a world step at full scale, or "toy"
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -524,12 +524,37 @@ static void print_scale(const char *config, const struct device_scale *s)
     check("full scale: every latent is finite", s->finite, "");
 }
 
-static int run_scale(const char *config)
+/* What another configuration is compared by. */
+static void print_scale_brief(const char *config, const struct device_scale *s)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s, world step", config);
+    figure(name, s->step_ms, "ms");
+    snprintf(name, sizeof name, "%s, arithmetic", config);
+    figure(name, (s->product_flop + s->attention_flop) * 1e-12, "TFLOP");
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        if (strcmp(s->kind[i].name, "attention") == 0) {
+            snprintf(name, sizeof name, "%s, kind attention, %u launches", config,
+                     s->kind[i].launches);
+            figure(name, s->kind[i].ms, "ms");
+        }
+    }
+    snprintf(name, sizeof name, "%s: graph and launches give the same bits", config);
+    check(name, s->same_bits, "");
+    snprintf(name, sizeof name, "%s: every latent is finite", config);
+    check(name, s->finite, "");
+}
+
+static int run_scale(const char *config, bool brief)
 {
     static struct device_scale scale;
     struct device_text why = {""};
     must(device.ops->scale_run(device.index, config, &scale, &why), &why);
-    print_scale(config, &scale);
+    if (brief) {
+        print_scale_brief(config, &scale);
+    } else {
+        print_scale(config, &scale);
+    }
     return failed;
 }
 
@@ -539,7 +564,8 @@ int main(int argc, char **argv)
     const struct model_open_options options = {
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
-        fprintf(stderr, "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG]\n");
+        fprintf(stderr,
+                "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG [brief]]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
@@ -553,7 +579,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc > 4 && strcmp(argv[3], "scale") == 0) {
-        return run_scale(argv[4]);
+        return run_scale(argv[4], argc > 5 && strcmp(argv[5], "brief") == 0);
     }
     if (model_open(argv[2], &options, &model, &error) != STATUS_OK ||
         model_describe(model, &description, &error) != STATUS_OK) {
