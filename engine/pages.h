@@ -9,7 +9,8 @@
  * of three tiers, and moves as a whole:
  *
  *   memory   the pool's frames, and with a backing the device's. All hot pages; cold ones while
- *            there is room. The page parked longest ago goes first.
+ *            there is room. Those that several parked tables hold go last, and of the others the
+ *            oldest slab of rollout time goes first (engine/pages_cold.c says why).
  *   host     buffers of a fixed number (config.host_max), with a backing the pinned ones among
  *            which copies come and go. Pages that left the device stay here, until it is full: then
  *            the one that has been here longest goes on. Coming back is one copy over the bus.
@@ -105,8 +106,9 @@ struct page_stats page_pool_stats(const struct page_pool *pool);
  * called where they had time, after a tick. Wishes (page_table_prefetch) hold until then. */
 void page_pool_settle(struct page_pool *pool);
 
-/* A new page to write: its one hot reference is the caller's. Contents undefined. */
-uint32_t page_take(struct page_pool *pool);
+/* A new page to write: its one hot reference is the caller's. Contents undefined. `tick` is its
+ * rollout's time, which decides nothing but when a cold page leaves memory. */
+uint32_t page_take(struct page_pool *pool, uint32_t tick);
 /* The bytes of a page that is not committed yet, aligned to PAGE_ALIGN. */
 void *page_write(struct page_pool *pool, uint32_t page);
 void page_commit(struct page_pool *pool, uint32_t page);

@@ -161,7 +161,7 @@ static void rig_finish(struct rig *rig)
 static struct page_table hot(struct rig *rig, uint8_t byte)
 {
     struct page_table table = {0};
-    uint32_t page = page_take(rig->pool);
+    uint32_t page = page_take(rig->pool, 0);
     memset(page_write(rig->pool, page), byte, BYTES);
     elsewhere_arrive(&rig->device);
     if (rig->backed) {
@@ -332,7 +332,7 @@ static void a_table_comes_back_through_few_buffers(void)
         EXPECT_OK(page_pool_create(&config, &pool, &error), error);
         for (int round = 0; round < 2; round++) {
             for (uint8_t i = 0; i < 6; i++) {
-                uint32_t page = page_take(pool);
+                uint32_t page = page_take(pool, 0);
                 elsewhere_arrive(&device);
                 memset(page_write(pool, page), i, BYTES);
                 memset(device.frames[page_frame(pool, page)], i, ELSEWHERE_BYTES);
