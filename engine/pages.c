@@ -319,6 +319,7 @@ bool page_table_restore(struct page_pool *pool, struct page_table *table)
         page_tiers_bring_back(pool, page);
         whole &= page->state == PAGE_MEMORY;
     }
+    page_pool_start(pool); /* the tick that wants them is yet to be drawn */
     if (!whole) {
         page_table_release(pool, table);
     }

@@ -63,6 +63,8 @@ struct page_backing {
     bool (*save)(void *context, uint32_t frame, void *out);
     /* page: the same page as the pool holds it; it lies before `bytes` too. */
     bool (*load)(void *context, uint32_t frame, const void *page, const void *bytes);
+    /* Copies so far should begin now, for no others will follow soon. A failure shows in `wait`. */
+    void (*start)(void *context);
     bool (*wait)(void *context);
 };
 
@@ -102,6 +104,9 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
 /* Accepts NULL. Whatever tables still hold is gone; spilled pages are dropped. */
 void page_pool_destroy(struct page_pool *pool);
 struct page_stats page_pool_stats(const struct page_pool *pool);
+/* No other page leaves or comes back for now: copies from and to the backing begin, and may go on
+ * in the background. */
+void page_pool_start(struct page_pool *pool);
 /* Waits for copies from and to the backing, and sends on what is too much in the host tier: to be
  * called where they had time, after a tick. Wishes (page_table_prefetch) hold until then. */
 void page_pool_settle(struct page_pool *pool);

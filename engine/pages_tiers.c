@@ -220,6 +220,13 @@ static void drain(struct page_pool *pool)
     }
 }
 
+void page_pool_start(struct page_pool *pool)
+{
+    if (pool->busy_count > 0) {
+        pool->config.backing->start(pool->config.backing->context);
+    }
+}
+
 void page_pool_settle(struct page_pool *pool)
 {
     drain(pool);

@@ -272,6 +272,7 @@ static uint32_t step_batch(struct learned_world *self, uint32_t first, const str
         begin(self, step);
         count++;
     }
+    page_pool_start(self->pool); /* pages that make room leave while this is drawn */
     threads_run(self->threads, count, 1, draw, self);
     if (backend_tick(self->backend, self->batch, count, &self->fault) != STATUS_OK) {
         fail_batch(self, count);

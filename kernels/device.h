@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 3, /* raised with every change of this file */
+    DEVICE_ABI = 4, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -203,12 +203,15 @@ struct device_ops {
     /* K/V of a page [memory_bytes] to the host, with its frame where `frame` is not NULL, or both
      * back, on a stream of their own beside a running tick that does not use the page. Both return
      * at once; the buffers may be used again after page_wait. Later calls see them done: ticks and
-     * page_make may write the page that is being saved and read the one that is being loaded. */
+     * page_make may write the page that is being saved and read the one that is being loaded. Moves
+     * are gathered: those whose buffers follow each other at one distance, frame right in front of
+     * memory or none, go in one copy; they begin at page_start, or before anybody needs them. */
     size_t (*memory_bytes)(const struct device_session *session);
     int (*page_save)(struct device_session *session, uint32_t page, uint8_t *frame, void *memory,
                      struct device_text *why);
     int (*page_load)(struct device_session *session, uint32_t page, const uint8_t *frame,
                      const void *memory, struct device_text *why);
+    int (*page_start)(struct device_session *session, struct device_text *why);
     int (*page_wait)(struct device_session *session, struct device_text *why);
 
     void (*stats)(const struct device_session *session, struct device_stats *out);

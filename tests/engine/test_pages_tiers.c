@@ -234,7 +234,9 @@ static void pages_move_with_what_lies_elsewhere(void)
         struct page_table tables[2] = {hot(&rig, 22), hot(&rig, 33)};
         page_table_release(rig.pool, &tables[0]);
         if (fails % 4 == 0) {
+            uint32_t starts = rig.device.starts;
             resume(&rig, 0);
+            EXPECT_INT(rig.device.starts, starts + 1);
         } else {
             EXPECT(!page_table_restore(rig.pool, &rig.parked[0]));
         }
