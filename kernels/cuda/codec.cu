@@ -1,8 +1,8 @@
 /*
  * Between bytes and numbers: latents to a frame's bytes with a count of what does not fit
  * them, bytes and latents to what the network reads, patches of maps, pages to and from a staging
- * buffer, sums of a frame under masks. All sums are of integers, so their order does not matter;
- * everything else moves or rounds single numbers. Results have the bits of kernels/ref.
+ * buffer. Counts are of integers, so their order does not matter; everything else moves or rounds
+ * single numbers. Results have the bits of kernels/ref.
  */
 #include "kernels/cuda/act.cuh"
 

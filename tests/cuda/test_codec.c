@@ -1,7 +1,7 @@
 /*
- * Bytes and numbers on the device: quantisation and its counts, latents, patches, pages and sums
- * under masks, each against a few lines of C and, where there is one, the plain C kernel; several
- * slots, one of them not active, in pages that are not in order.
+ * Bytes and numbers on the device: quantisation and its counts, latents, patches and pages, each
+ * against a few lines of C and, where there is one, the plain C kernel; several slots, one of them
+ * not active, in pages that are not in order.
  */
 #include "tests/cuda/compare.h"
 
