@@ -70,6 +70,13 @@ static bool load_page(void *context, uint32_t frame, const void *page, const voi
                                           &why) == DEVICE_OK;
 }
 
+static void start_pages(void *context)
+{
+    struct backend *backend = context;
+    struct device_text why;
+    backend->device.ops->page_start(backend->session, &why); /* else page_wait fails */
+}
+
 static bool wait_for_pages(void *context)
 {
     struct backend *backend = context;
@@ -89,6 +96,7 @@ static void create_device(struct backend *backend, const struct backend_config *
         .bytes = forward_memory_bytes(config->model),
         .save = save_page,
         .load = load_page,
+        .start = start_pages,
         .wait = wait_for_pages,
     };
 }

@@ -71,7 +71,8 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
     for (uint32_t i = 0; i < records; i++) {
         pool->pages[i].next = i + 1 < records ? i + 1 : PAGE_NONE;
     }
-    pool->cold = pool->host = (struct page_list){PAGE_NONE, PAGE_NONE, 0};
+    page_cold_init(&pool->cold);
+    pool->host = (struct page_list){PAGE_NONE, PAGE_NONE, 0};
     pool->round = 1;
     enum status status = page_tiers_init(pool, error);
     if (status != STATUS_OK) {
@@ -111,7 +112,7 @@ static struct page *existing(const struct page_pool *pool, uint32_t index)
     return &pool->pages[index];
 }
 
-/* Called when the last hot or the last cold reference went. */
+/* Called when the last hot or the last cold reference went, or the last but one cold one. */
 static void settle(struct page_pool *pool, uint32_t index)
 {
     struct page *page = &pool->pages[index];
@@ -120,7 +121,7 @@ static void settle(struct page_pool *pool, uint32_t index)
     }
     if (page->cold > 0) {
         if (page->state == PAGE_MEMORY) {
-            page_list_append(pool, &pool->cold, index);
+            page_cold_add(pool, index);
         }
         return;
     }
@@ -141,7 +142,7 @@ static void add_hot(struct page_pool *pool, uint32_t index)
         pool->hot_count++;
         CHECK(pool->hot_count <= pool->config.hot_max);
         if (page->state == PAGE_MEMORY) {
-            page_list_remove(pool, &pool->cold, index);
+            page_cold_remove(pool, index);
         }
     }
 }
@@ -161,7 +162,7 @@ static void remove_cold(struct page_pool *pool, uint32_t index)
 
 /* ---- single pages ---- */
 
-uint32_t page_take(struct page_pool *pool)
+uint32_t page_take(struct page_pool *pool, uint32_t tick)
 {
     CHECK(pool->hot_count < pool->config.hot_max);
     uint32_t frame = page_tiers_frame(pool);
@@ -173,6 +174,7 @@ uint32_t page_take(struct page_pool *pool)
         .state = PAGE_WRITTEN,
         .hot = 1,
         .frame = frame,
+        .tick = tick,
         .serial = ++pool->next_serial,
     };
     pool->hot_count++;
@@ -317,6 +319,7 @@ bool page_table_restore(struct page_pool *pool, struct page_table *table)
         page_tiers_bring_back(pool, page);
         whole &= page->state == PAGE_MEMORY;
     }
+    page_pool_start(pool); /* the tick that wants them is yet to be drawn */
     if (!whole) {
         page_table_release(pool, table);
     }
@@ -328,11 +331,13 @@ void page_table_drop(struct page_pool *pool, struct page_table *parked)
     for (uint32_t i = 0; i < parked->count; i++) {
         uint32_t index = parked->page[i];
         struct page *page = &pool->pages[index];
+        /* Its place among cold pages changes when it is no longer shared. */
+        bool placed = page->state == PAGE_MEMORY && page->hot == 0 && page->cold <= 2;
+        if (placed) {
+            page_cold_remove(pool, index);
+        }
         remove_cold(pool, index);
-        if (page->cold == 0 && page->hot == 0) {
-            if (page->state == PAGE_MEMORY) {
-                page_list_remove(pool, &pool->cold, index);
-            }
+        if (placed || (page->hot == 0 && page->cold == 0)) {
             settle(pool, index);
         }
     }
@@ -362,6 +367,31 @@ static uint32_t listed(const struct page_pool *pool, const struct page_list *lis
     return count == list->count && list->newest == previous ? count : UINT32_MAX;
 }
 
+/* Pages in the cold lists, each in that of its kind and slab; UINT32_MAX when one is not. */
+static uint32_t listed_cold(const struct page_pool *pool)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 2 * PAGE_SLABS; i++) {
+        const struct page_list *list = &pool->cold.list[i / PAGE_SLABS][i % PAGE_SLABS];
+        uint32_t slab = i % PAGE_SLABS;
+        bool used = (pool->cold.used[i / PAGE_SLABS][slab / 64] >> slab % 64 & 1) != 0;
+        uint32_t count = listed(pool, list, 1u << PAGE_MEMORY);
+        for (uint32_t p = list->oldest; count != UINT32_MAX && p != PAGE_NONE;
+             p = pool->pages[p].next) {
+            const struct page *page = &pool->pages[p];
+            if (page->hot > 0 || page_cold_slab(page) != slab ||
+                (page->cold > 1) != (i >= PAGE_SLABS)) {
+                return UINT32_MAX;
+            }
+        }
+        if (count == UINT32_MAX || used != (count > 0)) {
+            return UINT32_MAX;
+        }
+        sum += count;
+    }
+    return sum;
+}
+
 bool page_pool_consistent(const struct page_pool *pool)
 {
     uint32_t count[PAGE_LOST + 1] = {0};
@@ -382,7 +412,7 @@ bool page_pool_consistent(const struct page_pool *pool)
         idle += page->state == PAGE_MEMORY && page->hot == 0;
     }
     return count[PAGE_WRITTEN] + count[PAGE_MEMORY] + pool->free_frame_count == pool->frame_count &&
-           listed(pool, &pool->cold, 1u << PAGE_MEMORY) == idle &&
+           listed_cold(pool) == idle &&
            listed(pool, &pool->host, 1u << PAGE_HOST | 1u << PAGE_AHEAD) ==
                count[PAGE_HOST] + count[PAGE_AHEAD] &&
            pool->host.count + pool->busy_count + pool->free_buffer_count == pool->buffer_count &&

@@ -9,7 +9,8 @@
  * of three tiers, and moves as a whole:
  *
  *   memory   the pool's frames, and with a backing the device's. All hot pages; cold ones while
- *            there is room. The page parked longest ago goes first.
+ *            there is room. Those that several parked tables hold go last, and of the others the
+ *            oldest slab of rollout time goes first (engine/pages_cold.c says why).
  *   host     buffers of a fixed number (config.host_max), with a backing the pinned ones among
  *            which copies come and go. Pages that left the device stay here, until it is full: then
  *            the one that has been here longest goes on. Coming back is one copy over the bus.
@@ -62,6 +63,8 @@ struct page_backing {
     bool (*save)(void *context, uint32_t frame, void *out);
     /* page: the same page as the pool holds it; it lies before `bytes` too. */
     bool (*load)(void *context, uint32_t frame, const void *page, const void *bytes);
+    /* Copies so far should begin now, for no others will follow soon. A failure shows in `wait`. */
+    void (*start)(void *context);
     bool (*wait)(void *context);
 };
 
@@ -101,12 +104,16 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
 /* Accepts NULL. Whatever tables still hold is gone; spilled pages are dropped. */
 void page_pool_destroy(struct page_pool *pool);
 struct page_stats page_pool_stats(const struct page_pool *pool);
+/* No other page leaves or comes back for now: copies from and to the backing begin, and may go on
+ * in the background. */
+void page_pool_start(struct page_pool *pool);
 /* Waits for copies from and to the backing, and sends on what is too much in the host tier: to be
  * called where they had time, after a tick. Wishes (page_table_prefetch) hold until then. */
 void page_pool_settle(struct page_pool *pool);
 
-/* A new page to write: its one hot reference is the caller's. Contents undefined. */
-uint32_t page_take(struct page_pool *pool);
+/* A new page to write: its one hot reference is the caller's. Contents undefined. `tick` is its
+ * rollout's time, which decides nothing but when a cold page leaves memory. */
+uint32_t page_take(struct page_pool *pool, uint32_t tick);
 /* The bytes of a page that is not committed yet, aligned to PAGE_ALIGN. */
 void *page_write(struct page_pool *pool, uint32_t page);
 void page_commit(struct page_pool *pool, uint32_t page);

@@ -1,14 +1,14 @@
 /*
  * Page pool internals, shared by pages.c (records, references, tables), pages_tiers.c (where pages
- * lie) and read_ahead.c. Nobody else includes this.
+ * lie), pages_cold.c (which one leaves next) and read_ahead.c. Nobody else includes this.
  *
  * A record is in one of the states below; a *frame* is the room of one page in the pool's memory, a
  * *buffer* that of a page with its backing in the host tier. Invariants: a page with hot references
  * has a frame (or is lost, or on its way, for the duration of a restore); a page is in at most one
- * list, `cold` when it is cold and in memory, `host` when it is HOST or AHEAD, each in the order in
- * which pages came; frames in use and free ones add up; a buffer is free, `busy` (a copy of the
- * backing's is under way) or a listed page's. Pages out of memory carry a digest, so that what
- * comes back is what went out or counts as lost.
+ * list, one of `cold` when it is cold and in memory, `host` when it is HOST or AHEAD, each in the
+ * order in which pages came; frames in use and free ones add up; a buffer is free, `busy` (a copy
+ * of the backing's is under way) or a listed page's. Pages out of memory carry a digest, so that
+ * what comes back is what went out or counts as lost.
  */
 #ifndef SWERVE_ENGINE_PAGES_INTERNAL_H
 #define SWERVE_ENGINE_PAGES_INTERNAL_H
@@ -38,6 +38,7 @@ struct page {
     uint32_t buffer;   /* LEAVING, HOST, AHEAD */
     uint32_t previous; /* in a list; `next` also links free records */
     uint32_t next;
+    uint32_t tick; /* of its rollout */
     uint64_t serial;
     uint64_t wished; /* the round in which somebody last wished to have it near */
     uint64_t handle; /* SPILLED, AHEAD */
@@ -51,6 +52,15 @@ struct page_list {
     uint32_t count;
 };
 
+enum { PAGE_SLAB_TICKS = 4, PAGE_SLABS = 1536 };
+
+/* Cold pages in memory, by whether more than one table holds them, and by time slab (the last one
+ * holds all that is later). */
+struct page_cold {
+    struct page_list list[2][PAGE_SLABS];
+    uint64_t used[2][PAGE_SLABS / 64]; /* a bit per list: it is not empty */
+};
+
 struct page_pool {
     struct page_pool_config config;
     uint8_t *memory; /* [frame_count][page_bytes] */
@@ -60,7 +70,7 @@ struct page_pool {
     uint32_t record_count;
     struct page *pages;
     uint32_t free_page;
-    struct page_list cold;
+    struct page_cold cold;
     struct page_list host;
     uint32_t hot_count;    /* pages with hot references */
     uint32_t parked_count; /* pages with cold references */
@@ -97,6 +107,16 @@ uint64_t page_digest(const uint8_t *data, size_t bytes);
 void page_list_append(struct page_pool *pool, struct page_list *list, uint32_t index);
 void page_list_remove(struct page_pool *pool, struct page_list *list, uint32_t index);
 
+/* ---- cold pages (pages_cold.c) ---- */
+
+void page_cold_init(struct page_cold *cold);
+/* A page that is cold and in memory now; before its references change it is taken out again. */
+void page_cold_add(struct page_pool *pool, uint32_t index);
+void page_cold_remove(struct page_pool *pool, uint32_t index);
+/* The one that leaves next; PAGE_NONE: there is none. */
+uint32_t page_cold_first(const struct page_pool *pool);
+uint32_t page_cold_slab(const struct page *page);
+
 /* ---- tiers (pages_tiers.c) ---- */
 
 /* Buffers, and the thread that reads ahead when spill and configuration allow one. What was made
@@ -104,7 +124,7 @@ void page_list_remove(struct page_pool *pool, struct page_list *list, uint32_t i
 enum status page_tiers_init(struct page_pool *pool, struct error *error);
 void page_tiers_finish(struct page_pool *pool);
 
-/* A free frame; the page that has been cold longest leaves its own when there is none. */
+/* A free frame; the first of the cold pages leaves its own when there is none. */
 uint32_t page_tiers_frame(struct page_pool *pool);
 /* Brings a page back into memory; it may turn out to be lost. */
 void page_tiers_bring_back(struct page_pool *pool, struct page *page);

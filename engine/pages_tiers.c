@@ -14,36 +14,6 @@
 
 /* ---- lists and buffers ---- */
 
-void page_list_append(struct page_pool *pool, struct page_list *list, uint32_t index)
-{
-    struct page *page = &pool->pages[index];
-    page->previous = list->newest;
-    page->next = PAGE_NONE;
-    if (list->newest != PAGE_NONE) {
-        pool->pages[list->newest].next = index;
-    } else {
-        list->oldest = index;
-    }
-    list->newest = index;
-    list->count++;
-}
-
-void page_list_remove(struct page_pool *pool, struct page_list *list, uint32_t index)
-{
-    const struct page *page = &pool->pages[index];
-    if (page->previous != PAGE_NONE) {
-        pool->pages[page->previous].next = page->next;
-    } else {
-        list->oldest = page->next;
-    }
-    if (page->next != PAGE_NONE) {
-        pool->pages[page->next].previous = page->previous;
-    } else {
-        list->newest = page->previous;
-    }
-    list->count--;
-}
-
 static uint32_t index_of(const struct page_pool *pool, const struct page *page)
 {
     return (uint32_t)(page - pool->pages);
@@ -250,6 +220,13 @@ static void drain(struct page_pool *pool)
     }
 }
 
+void page_pool_start(struct page_pool *pool)
+{
+    if (pool->busy_count > 0) {
+        pool->config.backing->start(pool->config.backing->context);
+    }
+}
+
 void page_pool_settle(struct page_pool *pool)
 {
     drain(pool);
@@ -291,13 +268,13 @@ static void start_leaving(struct page_pool *pool, uint32_t index)
     }
 }
 
-/* Moves the page that has been cold longest out of memory; returns the frame it had. */
+/* Moves the first of the cold pages out of memory; returns the frame it had. */
 static uint32_t evict(struct page_pool *pool)
 {
-    uint32_t index = pool->cold.oldest;
+    uint32_t index = page_cold_first(pool);
     CHECK(index != PAGE_NONE); /* else more pages are hot than the pool was sized for */
     struct page *page = &pool->pages[index];
-    page_list_remove(pool, &pool->cold, index);
+    page_cold_remove(pool, index);
     if (pool->config.backing != NULL) {
         start_leaving(pool, index);
     } else {

@@ -147,7 +147,7 @@ static void begin(struct learned_world *self, struct learned_step *step)
     const struct learned_slot *slot = step->slot;
     struct pose ego = anchor_local(&slot->anchor, slot->drive.scene.ego.pose);
     struct window window = window_of(ego);
-    step->page = page_take(self->pool);
+    step->page = page_take(self->pool, slot->drive.scene.tick);
     struct page_header *header = page_write(self->pool, step->page);
     *header = (struct page_header){.window = window, .tick = slot->drive.scene.tick};
     uint8_t *frame = (uint8_t *)(header + 1);
@@ -272,6 +272,7 @@ static uint32_t step_batch(struct learned_world *self, uint32_t first, const str
         begin(self, step);
         count++;
     }
+    page_pool_start(self->pool); /* pages that make room leave while this is drawn */
     threads_run(self->threads, count, 1, draw, self);
     if (backend_tick(self->backend, self->batch, count, &self->fault) != STATUS_OK) {
         fail_batch(self, count);
@@ -456,7 +457,7 @@ static void scene_digest(const struct scene *scene, uint8_t digest[SHA256_BYTES]
 static enum status draw_context(struct learned_world *self, const struct learned_slot *slot,
                                 uint32_t *out)
 {
-    uint32_t page = page_take(self->pool);
+    uint32_t page = page_take(self->pool, 0);
     struct page_header *header = page_write(self->pool, page);
     uint8_t *frame = (uint8_t *)(header + 1);
     *header = (struct page_header){

@@ -221,12 +221,15 @@ struct device_ops {
     /* K/V of a page [memory_bytes] to the host, with its frame where `frame` is not NULL, or both
      * back, on a stream of their own beside a running tick that does not use the page. Both return
      * at once; the buffers may be used again after page_wait. Later calls see them done: ticks and
-     * page_make may write the page that is being saved and read the one that is being loaded. */
+     * page_make may write the page that is being saved and read the one that is being loaded. Moves
+     * are gathered: those whose buffers follow each other at one distance, frame right in front of
+     * memory or none, go in one copy; they begin at page_start, or before anybody needs them. */
     size_t (*memory_bytes)(const struct device_session *session);
     int (*page_save)(struct device_session *session, uint32_t page, uint8_t *frame, void *memory,
                      struct device_text *why);
     int (*page_load)(struct device_session *session, uint32_t page, const uint8_t *frame,
                      const void *memory, struct device_text *why);
+    int (*page_start)(struct device_session *session, struct device_text *why);
     int (*page_wait)(struct device_session *session, struct device_text *why);
 
     void (*stats)(const struct device_session *session, struct device_stats *out);
@@ -235,8 +238,8 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration: "student-3b", "toy". `ranks` NULL: alone and
-     * without an exchange. Peaks and copy_rate are rank 0's, of others 0. */
+    /* Opens, runs, times and closes a configuration: "student-3b", "student-3b-window", "toy", ..;
+     * `ranks` NULL: alone and without an exchange. Peaks and copy_rate are rank 0's, of others 0. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 };

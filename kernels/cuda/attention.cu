@@ -6,6 +6,7 @@
  * How a block works is told in flash.cuh; this file says which keys a tile of queries walks over.
  */
 #include "kernels/cuda/flash.cuh"
+#include "kernels/cuda/order.h"
 
 /* Tiles of a range from its start, so that bits do not depend on where the range lies. */
 struct range_walk {
@@ -42,13 +43,30 @@ struct range_walk {
     }
 };
 
+static_assert((int)TILE_SIDE == (int)ORDER_SIDE, "a square of the window is a tile of the order");
+
+/* The square of a grid whose corner is at (row, column); in tiles, it is one run of tokens. */
+GPU_FN struct tile_rows square_at(const struct gpu_grid &g, uint32_t row, uint32_t col)
+{
+    struct tile_rows t = {};
+    t.rows = order_least(g.rows - row, TILE_SIDE);
+    t.cols = order_least(g.cols - col, TILE_SIDE);
+    t.corner[0] = row;
+    t.corner[1] = col;
+    t.pitch = g.tiled != 0 ? t.cols : g.cols;
+    t.first = g.first + (g.tiled != 0 ? order_tile(g.rows, g.cols, row, col) : row * g.cols + col);
+    return t;
+}
+
 /* Squares of 8 x 8 tokens that the window of any query of the block's square can reach, in reading
- * order: the present frame first, then the pages, newest first. */
+ * order: the present frame first, then the pages, newest first. Which query sees which key is asked
+ * only in squares that the border of somebody's window crosses, and at the grid's edges. */
 struct window_walk {
     const struct gpu_attention *a;
     struct key_tile tile;
     uint32_t item;
     uint32_t low[2], high[2]; /* first and last square, in squares */
+    uint32_t corner[2];       /* of the queries' square */
     uint32_t next_square[2];
     uint32_t frame; /* 0: the present */
     uint32_t frames;
@@ -63,9 +81,9 @@ struct window_walk {
         const uint32_t reach[2] = {a->grid.reach_rows, a->grid.reach_cols};
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            uint32_t corner = rows.corner[i];
-            uint32_t last = corner + TILE_SIDE - 1 + reach[i];
-            low[i] = (corner > reach[i] ? corner - reach[i] : 0) / TILE_SIDE;
+            corner[i] = rows.corner[i];
+            uint32_t last = corner[i] + TILE_SIDE - 1 + reach[i];
+            low[i] = (corner[i] > reach[i] ? corner[i] - reach[i] : 0) / TILE_SIDE;
             high[i] = (last < size[i] ? last : size[i] - 1) / TILE_SIDE;
             next_square[i] = low[i];
         }
@@ -74,7 +92,7 @@ struct window_walk {
             query[half][0] = (int)(rows.corner[0] + query_row(half) / TILE_SIDE);
             query[half][1] = (int)(rows.corner[1] + query_row(half) % TILE_SIDE);
         }
-        tile.rows = rows;
+        tile.rows = {};
         frame = 0;
         frames = 1 + a->grid.past;
         enter_frame();
@@ -105,13 +123,22 @@ struct window_walk {
         }
     }
 
+    /* Whether the queries' square and one at `at` lie so that each sees all of the other. */
+    __device__ bool sees_all(int side, uint32_t at, uint32_t reach) const
+    {
+        uint32_t apart = at > corner[side] ? at - corner[side] : corner[side] - at;
+        return apart + TILE_SIDE - 1 <= reach;
+    }
+
     __device__ bool next(struct key_tile *out)
     {
         if (frame >= frames) {
             return false;
         }
-        tile.rows.corner[0] = next_square[0] * TILE_SIDE;
-        tile.rows.corner[1] = next_square[1] * TILE_SIDE;
+        tile.rows = square_at(a->grid, next_square[0] * TILE_SIDE, next_square[1] * TILE_SIDE);
+        tile.rows.whole = tile.rows.rows == TILE_SIDE && tile.rows.cols == TILE_SIDE &&
+                          sees_all(0, tile.rows.corner[0], a->grid.reach_rows) &&
+                          sees_all(1, tile.rows.corner[1], a->grid.reach_cols);
         *out = tile;
         if (++next_square[1] > high[1]) {
             next_square[1] = low[1];
@@ -126,11 +153,14 @@ struct window_walk {
 
     __device__ bool sees(int half, const struct tile_rows &rows, uint32_t key) const
     {
-        int row = (int)(rows.corner[0] + key / TILE_SIDE);
-        int col = (int)(rows.corner[1] + key % TILE_SIDE);
-        return row < (int)rows.rows && col < (int)rows.cols &&
-               abs(row - query[half][0]) <= (int)a->grid.reach_rows &&
-               abs(col - query[half][1]) <= (int)a->grid.reach_cols;
+        if (rows.whole) {
+            return true;
+        }
+        const uint32_t y = key / TILE_SIDE;
+        const uint32_t x = key % TILE_SIDE;
+        return y < rows.rows && x < rows.cols &&
+               abs((int)(rows.corner[0] + y) - query[half][0]) <= (int)a->grid.reach_rows &&
+               abs((int)(rows.corner[1] + x) - query[half][1]) <= (int)a->grid.reach_cols;
     }
 };
 
@@ -168,7 +198,7 @@ static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
 
 /* Grid: x over squares of queries, y over heads, z over items. */
 template <int dim, enum gpu_type type>
-static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
+static __global__ void __launch_bounds__(THREADS, dim > 32 ? 2 : 3)
     window_kernel(const struct gpu_attention a)
 {
     SHARED_DYNAMIC(uint16_t, tiles);
@@ -177,12 +207,8 @@ static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
     }
     const struct place at = place_of(a, blockIdx.y, blockIdx.z);
     const uint32_t across = (a.grid.cols + TILE_SIDE - 1) / TILE_SIDE;
-    struct tile_rows rows = {};
-    rows.first = a.grid.first;
-    rows.rows = a.grid.rows;
-    rows.cols = a.grid.cols;
-    rows.corner[0] = blockIdx.x / across * TILE_SIDE;
-    rows.corner[1] = blockIdx.x % across * TILE_SIDE;
+    const struct tile_rows rows =
+        square_at(a.grid, blockIdx.x / across * TILE_SIDE, blockIdx.x % across * TILE_SIDE);
     window_walk w(a, at, rows, bytes_of<type>());
     attend<dim, type>(a, at, rows, w, tiles);
 }

@@ -1,8 +1,8 @@
 /*
  * Between bytes and numbers: latents to a frame's bytes with a count of what does not fit
  * them, bytes and latents to what the network reads, patches of maps, pages to and from a staging
- * buffer, sums of a frame under masks. All sums are of integers, so their order does not matter;
- * everything else moves or rounds single numbers. Results have the bits of kernels/ref.
+ * buffer. Counts are of integers, so their order does not matter; everything else moves or rounds
+ * single numbers. Results have the bits of kernels/ref.
  */
 #include "kernels/cuda/act.cuh"
 
@@ -260,14 +260,14 @@ extern "C" void gpu_frame_patches_launch(const struct gpu_frame_patches *p, void
 
 /* ---- pages ---- */
 
-__global__ void __launch_bounds__(CODEC_THREADS) page_move_kernel(struct gpu_page_move m)
+__global__ void __launch_bounds__(CODEC_THREADS) page_move_kernel(const struct gpu_page_move m)
 {
     size_t i = thread_number();
-    size_t vectors = m.page_bytes / 16;
+    size_t vectors = m.bytes / 16;
     if (i >= vectors || m.page[blockIdx.y] < 0) {
         return;
     }
-    uint4 *page = (uint4 *)m.arena + (size_t)m.page[blockIdx.y] * vectors + i;
+    uint4 *page = (uint4 *)(m.arena + (size_t)m.page[blockIdx.y] * m.page_bytes + m.offset) + i;
     uint4 *staging = (uint4 *)m.staging + blockIdx.y * vectors + i;
     if (m.back) {
         *page = *staging;
@@ -278,50 +278,8 @@ __global__ void __launch_bounds__(CODEC_THREADS) page_move_kernel(struct gpu_pag
 
 extern "C" void gpu_page_move_launch(const struct gpu_page_move *m, void *stream)
 {
-    if (m->count > 0 && m->page_bytes > 0) {
-        LAUNCH(page_move_kernel, dim3(blocks_for(m->page_bytes / 16), m->count), CODEC_THREADS, 0,
+    if (m->count > 0 && m->bytes > 0) {
+        LAUNCH(page_move_kernel, dim3(blocks_for(m->bytes / 16), m->count), CODEC_THREADS, 0,
                stream, *m);
-    }
-}
-
-/* ---- sums under masks ---- */
-
-/* One block per slot and mask. */
-__global__ void __launch_bounds__(CODEC_THREADS) mask_sums_kernel(struct gpu_mask_sums m)
-{
-    SHARED(uint32_t[CODEC_WARPS], room);
-    size_t slot = blockIdx.y;
-    if (!is_active(m.active, slot)) {
-        return;
-    }
-    const uint8_t *mask = m.masks + (slot * m.mask_count + blockIdx.x) * m.positions;
-    const uint8_t *frame = m.arena + (size_t)m.page[slot] * m.page_bytes + m.offset;
-    uint32_t sum = 0; /* at most positions / 256 * channels * 255 * 255 */
-    uint32_t cells = 0;
-    for (size_t i = threadIdx.x; i < m.positions; i += CODEC_THREADS) {
-        uint32_t weight = mask[i];
-        if (weight == 0) {
-            continue;
-        }
-        cells++;
-        for (uint32_t c = 0; c < m.channel_count; c++) {
-            sum += weight * frame[i * m.channels + m.first_channel + c];
-        }
-    }
-    /* Halves, so that a block's sum fits. */
-    uint32_t low = block_sum(sum & 0xffff, room);
-    uint32_t high = block_sum(sum >> 16, room);
-    cells = block_sum(cells, room);
-    if (threadIdx.x == 0) {
-        struct gpu_mask_sum *out = &m.out[slot * m.mask_count + blockIdx.x];
-        out->sum = ((uint64_t)high << 16) + low;
-        out->cells = cells;
-    }
-}
-
-extern "C" void gpu_mask_sums_launch(const struct gpu_mask_sums *m, void *stream)
-{
-    if (m->slots > 0 && m->mask_count > 0) {
-        LAUNCH(mask_sums_kernel, dim3(m->mask_count, m->slots), CODEC_THREADS, 0, stream, *m);
     }
 }

@@ -47,23 +47,26 @@ struct place {
     uint32_t item, head, kv_head;
 };
 
-/* 64 tokens: consecutive ones (cols 0), or a square of 8 x 8 of a grid of cols columns. */
+/* 64 tokens: consecutive ones (pitch 0), or a square of 8 x 8 of a grid. */
 struct tile_rows {
-    uint32_t first, count; /* tokens from `first`, `count` of them are there: may exceed 64 */
-    uint32_t rows, cols;   /* of the grid */
-    uint32_t corner[2];    /* row and column in the grid */
+    uint32_t first;      /* token of the tile's row 0 */
+    uint32_t count;      /* consecutive: how many are there, may exceed 64 */
+    uint32_t pitch;      /* square: tokens from one of its rows to the next */
+    uint32_t rows, cols; /* square: so many are in the grid, 1 to 8 */
+    uint32_t corner[2];  /* square: row and column in the grid */
+    bool whole;          /* square of keys: all of it is there, and seen by every query */
 };
 
 /* Whether row `row` of the tile is there, and which token it is. */
 GPU_FN bool tile_find(const struct tile_rows &t, uint32_t row, uint32_t *token)
 {
-    if (t.cols == 0) {
+    if (t.pitch == 0) {
         *token = t.first + row;
         return row < t.count;
     }
-    uint32_t y = t.corner[0] + row / TILE_SIDE;
-    uint32_t x = t.corner[1] + row % TILE_SIDE;
-    *token = t.first + y * t.cols + x;
+    uint32_t y = row / TILE_SIDE;
+    uint32_t x = row % TILE_SIDE;
+    *token = t.first + y * t.pitch + x;
     return y < t.rows && x < t.cols;
 }
 

@@ -82,13 +82,16 @@ struct gpu_table {
 void gpu_table_launch(const struct gpu_table *table, void *stream);
 
 /* out[slot][i] = noise of element first + i, i < count, under the slot's key and tick; first a
- * multiple of 4. */
+ * multiple of 4. With `rows`, i counts as rows[i / width] * width + i % width: what is noise of a
+ * token does not depend on where the token lies. */
 struct gpu_noise {
     uint32_t slots, stream, first, count;
     const uint64_t *keys;  /* [slots] */
     const uint32_t *ticks; /* [slots] */
     float *out;
-    size_t slot_stride; /* floats */
+    size_t slot_stride;   /* floats */
+    const uint32_t *rows; /* [count / width], or NULL */
+    uint32_t width;       /* a multiple of 4 */
 };
 void gpu_noise_launch(const struct gpu_noise *noise, void *stream);
 
@@ -203,35 +206,19 @@ struct gpu_frame_patches {
 };
 void gpu_frame_patches_launch(const struct gpu_frame_patches *patches, void *stream);
 
-/* Pages page[0 .. count - 1] to staging [count][page_bytes], or back; -1: none. For spills: one
- * large copy over the bus instead of many. */
+enum { GPU_MOVE_MAX = 16 };
+
+/* The bytes from `offset` on of pages page[0 .. count - 1] to staging [count][bytes], or back; -1:
+ * none. For spills: one large copy over the bus instead of many. */
 struct gpu_page_move {
     uint32_t count;
-    size_t page_bytes; /* a multiple of 16 */
+    int32_t page[GPU_MOVE_MAX];       /* here: nothing has to reach the device first */
+    size_t page_bytes, offset, bytes; /* multiples of 16 */
     uint8_t *arena;
-    const int32_t *page; /* [count] */
     uint8_t *staging;
     int back;
 };
 void gpu_page_move_launch(const struct gpu_page_move *move, void *stream);
-
-/* Sums of a frame under masks: where ego stands or will stand, how much is occupied.
- * sum = over positions of mask * (bytes of channel_count channels from first_channel), cells = how
- * many positions a mask has. positions * channel_count below 2^24. */
-struct gpu_mask_sum {
-    uint64_t sum;
-    uint64_t cells;
-};
-struct gpu_mask_sums {
-    uint32_t slots, mask_count, positions, channels, first_channel, channel_count;
-    const uint8_t *masks; /* [slots][mask_count][positions] */
-    const uint8_t *arena;
-    size_t page_bytes, offset;
-    const int32_t *page;      /* [slots] */
-    struct gpu_mask_sum *out; /* [slots][mask_count] */
-    const uint32_t *active;
-};
-void gpu_mask_sums_launch(const struct gpu_mask_sums *sums, void *stream);
 
 #ifdef __cplusplus
 }

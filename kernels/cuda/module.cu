@@ -48,6 +48,10 @@ static cudaError_t enter(const struct device_session *session)
  * read a page that is being loaded, or write over one that is being saved. */
 static cudaError_t follow_copies(struct device_session *session)
 {
+    cudaError_t error = module_moves_start(session);
+    if (error != cudaSuccess) {
+        return error;
+    }
     bool pending = session->copy_pending;
     session->copy_pending = false;
     return pending ? cudaStreamWaitEvent(session->stream, session->copied, 0) : cudaSuccess;
@@ -130,6 +134,7 @@ static void close_session(struct device_session *session)
     cudaFree(session->weight_memory);
     cudaFree(session->buffer_memory);
     cudaFree(session->arena);
+    cudaFree(session->staging);
     cudaFreeHost(session->host_slots);
     cudaFreeHost(session->host_counts);
     cudaFreeHost(session->host_layouts);
@@ -158,14 +163,16 @@ static int open_memory(struct device_session *session, struct device_text *why)
 {
     size_t slots = session->options.slot_count;
     const struct module_weights *w = &session->weights;
-    size_t memory_bytes = (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
-    session->page_bytes = (DEVICE_FRAME_BYTES + memory_bytes + 255) / 256 * 256;
+    session->page_bytes = (DEVICE_FRAME_BYTES + module_memory_bytes(session) + 255) / 256 * 256;
     size_t buffer_bytes =
         module_buffers_place(w, session->options.slot_count, NULL, &session->buffers);
     size_t arena_bytes = session->page_bytes * session->options.page_count;
     cudaError_t error = cudaMalloc(&session->buffer_memory, buffer_bytes);
     if (error == cudaSuccess) {
         error = cudaMalloc(&session->arena, arena_bytes);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMalloc(&session->staging, GPU_MOVE_MAX * session->page_bytes);
     }
     if (error == cudaSuccess) {
         error = cudaMallocHost(&session->host_slots, (slots + 1) * sizeof *session->host_slots);
@@ -196,7 +203,7 @@ static int open_memory(struct device_session *session, struct device_text *why)
     memset(session->host_counts, 0, slots * sizeof *session->host_counts);
     memset(session->host_layouts, 0, slots * DEVICE_FRAME_BYTES);
     memset(session->host_frames, 0, slots * DEVICE_FRAME_BYTES);
-    session->stats.workspace_bytes = buffer_bytes;
+    session->stats.workspace_bytes = buffer_bytes + GPU_MOVE_MAX * session->page_bytes;
     session->stats.arena_bytes = arena_bytes;
     session->stats.pinned_bytes =
         (slots + 1) * sizeof *session->host_slots +
@@ -404,12 +411,6 @@ static uint8_t *page_at(const struct device_session *session, uint32_t page)
     return session->arena + page * session->page_bytes;
 }
 
-static size_t memory_bytes(const struct device_session *session)
-{
-    const struct module_weights *w = &session->weights;
-    return (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
-}
-
 static int page_make(struct device_session *session, uint32_t page, const uint8_t *frame,
                      struct device_text *why)
 {
@@ -473,13 +474,6 @@ static void host_free(void *memory)
     cudaFreeHost(memory);
 }
 
-/* Marks the end of the copies of a page. */
-static cudaError_t record_copies(struct device_session *session)
-{
-    session->copy_pending = true;
-    return cudaEventRecord(session->copied, session->copies);
-}
-
 /* A page that a finished tick wrote needs no event: tick_finish has waited for it. */
 static int page_save(struct device_session *session, uint32_t page, uint8_t *frame, void *memory,
                      struct device_text *why)
@@ -487,18 +481,12 @@ static int page_save(struct device_session *session, uint32_t page, uint8_t *fra
     if (session->lost || page >= session->options.page_count) {
         return refuse(why, "no such page");
     }
-    session->stats.down_bytes += memory_bytes(session) + (frame != NULL ? DEVICE_FRAME_BYTES : 0);
+    session->stats.down_bytes +=
+        module_memory_bytes(session) + (frame != NULL ? DEVICE_FRAME_BYTES : 0);
+    const struct module_move move = {page, frame, static_cast<uint8_t *>(memory)};
     cudaError_t error = enter(session);
-    if (error == cudaSuccess && frame != NULL) {
-        error = cudaMemcpyAsync(frame, page_at(session, page), DEVICE_FRAME_BYTES,
-                                cudaMemcpyDeviceToHost, session->copies);
-    }
     if (error == cudaSuccess) {
-        error = cudaMemcpyAsync(memory, page_at(session, page) + DEVICE_FRAME_BYTES,
-                                memory_bytes(session), cudaMemcpyDeviceToHost, session->copies);
-    }
-    if (error == cudaSuccess) {
-        error = record_copies(session);
+        error = module_move_add(session, &move, false);
     }
     return check(session, error, "saving a page", why);
 }
@@ -509,25 +497,35 @@ static int page_load(struct device_session *session, uint32_t page, const uint8_
     if (session->lost || page >= session->options.page_count) {
         return refuse(why, "no such page");
     }
+    /* A move's pointers serve both ways; on this one nothing is written through them. */
+    const struct module_move move = {page, const_cast<uint8_t *>(frame),
+                                     static_cast<uint8_t *>(const_cast<void *>(memory))};
     cudaError_t error = enter(session);
     if (error == cudaSuccess) {
-        error = cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES,
-                                cudaMemcpyHostToDevice, session->copies);
+        error = module_move_add(session, &move, true);
     }
-    if (error == cudaSuccess) {
-        error = cudaMemcpyAsync(page_at(session, page) + DEVICE_FRAME_BYTES, memory,
-                                memory_bytes(session), cudaMemcpyHostToDevice, session->copies);
-    }
-    if (error == cudaSuccess) {
-        error = record_copies(session);
-    }
-    session->stats.up_bytes += DEVICE_FRAME_BYTES + memory_bytes(session);
+    session->stats.up_bytes += DEVICE_FRAME_BYTES + module_memory_bytes(session);
     return check(session, error, "loading a page", why);
+}
+
+static int page_start(struct device_session *session, struct device_text *why)
+{
+    if (session->lost) {
+        return refuse(why, "the session is lost");
+    }
+    cudaError_t error = enter(session);
+    if (error == cudaSuccess) {
+        error = module_moves_start(session);
+    }
+    return check(session, error, "starting to copy pages", why);
 }
 
 static int page_wait(struct device_session *session, struct device_text *why)
 {
-    return check(session, cudaStreamSynchronize(session->copies), "copying pages", why);
+    int fault = page_start(session, why);
+    return fault == DEVICE_OK
+               ? check(session, cudaStreamSynchronize(session->copies), "copying pages", why)
+               : fault;
 }
 
 static void stats_of(const struct device_session *session, struct device_stats *out)
@@ -560,9 +558,10 @@ static const struct device_ops module_ops = {
     page_frame,
     host_alloc,
     host_free,
-    memory_bytes,
+    module_memory_bytes,
     page_save,
     page_load,
+    page_start,
     page_wait,
     stats_of,
     module_bus_rate,

@@ -1,7 +1,7 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
- * module.cu (life cycle, ticks, pages), module_weights.cu (the model to the device) and
- * module_plan.cu (the launches of a tick); nobody else includes it.
+ * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
+ * (the model to the device) and module_plan.cu (the launches of a tick); nobody else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
@@ -95,6 +95,17 @@ struct module_buffers {
     uint16_t *kv;     /* [216][layers][2][d] */
 };
 
+/* A page to the host or back; frame NULL: its memory alone. */
+struct module_move {
+    uint32_t page;
+    uint8_t *frame, *memory; /* pinned */
+};
+
+struct module_moves {
+    uint32_t count;
+    struct module_move item[GPU_MOVE_MAX];
+};
+
 struct device_session {
     struct device_options options;
     struct module_kernels kernels;
@@ -104,12 +115,14 @@ struct device_session {
     void *buffer_memory;
     uint8_t *arena; /* [page_count][page_bytes] */
     size_t page_bytes;
+    uint8_t *staging;                 /* [GPU_MOVE_MAX][page_bytes]: pages on their way */
+    struct module_moves saves, loads; /* not started yet */
     /* pinned, on the host */
     struct device_slot *host_slots; /* [slot_count + 1]: the last is the maker's */
     struct device_counts *host_counts;
     uint8_t *host_layouts, *host_frames;
     cudaStream_t stream, copies; /* ticks; spills */
-    cudaEvent_t copied;          /* the last page_save or page_load */
+    cudaEvent_t copied;          /* the last of the moves that were started */
     bool copy_pending, running;
     cudaGraphExec_t graph; /* NULL: eager */
     bool lost;             /* a device call failed: nothing but close may follow */
@@ -141,6 +154,20 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
+
+/* K and V of a page. */
+static inline size_t module_memory_bytes(const struct device_session *session)
+{
+    const struct module_weights *w = &session->weights;
+    return (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
+}
+
+/* A move to be started with the next ones (module_moves.cu); `back`: to the device. An error is one
+ * of those that were started to make room. */
+cudaError_t module_move_add(struct device_session *session, const struct module_move *move,
+                            bool back);
+/* Starts all that wait, on the copies' stream; what follows copy_pending waits for them. */
+cudaError_t module_moves_start(struct device_session *session);
 
 /* Fills the text with what was tried and what the runtime said; returns the fault. */
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);

@@ -1,15 +1,41 @@
 /*
  * Full-scale model: configurations, memory, random weights, running and counting. See scale.h.
  */
+#include "kernels/cuda/order.h"
 #include "kernels/cuda/scale.cuh"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Views of 45 x 80 are 720p in patches of 16 x 16 pixels, the BEV has 32 x 64. */
 static const struct scale_config configs[] = {
-    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 3600, 2048, 12, 4, 4, GPU_E4M3, 1},
-    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 11, 10, 3, 2, 2, GPU_E4M3, 1},
+    {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256,      3, 45,
+     80,           32,   64, 12, 4, 4,   0,    0,  GPU_E4M3, 1, 0},
+    {"student-3b-window",
+     3072,
+     28,
+     24,
+     8,
+     128,
+     9216,
+     64,
+     256,
+     3,
+     45,
+     80,
+     32,
+     64,
+     12,
+     4,
+     4,
+     8,
+     3,
+     GPU_E4M3,
+     1,
+     0},
+    {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0},
+    {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 11, 3, 15, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0},
 };
 
 extern "C" const struct scale_config *scale_config_find(const char *name)
@@ -20,6 +46,20 @@ extern "C" const struct scale_config *scale_config_find(const char *name)
         }
     }
     return NULL;
+}
+
+extern "C" uint32_t scale_reading(const struct scale_config *c, uint32_t token)
+{
+    const uint32_t view_tokens = c->view_rows * c->view_cols;
+    const uint32_t view = token / view_tokens;
+    const struct gpu_grid g = scale_grid(c, view < c->view_count ? view : c->view_count);
+    uint32_t row;
+    uint32_t col;
+    if (g.tiled == 0) {
+        return token;
+    }
+    order_place(g.rows, g.cols, token - g.first, &row, &col);
+    return g.first + row * g.cols + col;
 }
 
 static int lost(struct device_text *why, const char *what, cudaError_t error)
@@ -80,16 +120,20 @@ static size_t place_weights(struct scale *s, uint8_t *base)
     at.take(&w.features, (size_t)c.steps * c.features * sizeof(uint16_t));
     at.take(&w.cosine, (size_t)s->all_tokens * c.head_dim / 2 * sizeof(float));
     at.take(&w.sine, (size_t)s->all_tokens * c.head_dim / 2 * sizeof(float));
+    at.take(&w.reading, (size_t)s->all_tokens * sizeof(uint32_t));
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         struct scale_block *b = &w.block[layer];
         enum gpu_type type = scale_layer_type(&c, layer);
         place_product(&at, &b->qkv, type, h + 2 * kv, d);
         place_product(&at, &b->o, type, d, h);
-        place_product(&at, &b->tq, type, h, d);
-        place_product(&at, &b->to, type, d, h);
         place_product(&at, &b->fc1, type, c.hidden, d);
         place_product(&at, &b->fc2, type, d, c.hidden);
         place_product(&at, &b->kv, type, 2 * kv, d);
+        if (scale_layer_window(&c, layer)) {
+            continue;
+        }
+        place_product(&at, &b->tq, type, h, d);
+        place_product(&at, &b->to, type, d, h);
         at.take(&b->norm_weight, d * sizeof(float));
         at.take(&b->norm_bias, d * sizeof(float));
         at.take(&b->bias, (size_t)c.heads * c.window * sizeof(float));
@@ -127,6 +171,10 @@ static size_t place_buffers(struct scale *s, uint8_t *base)
     at.take(&b.query, t * h * 2);
     at.take(&b.wide, t * c.hidden * 2);
     at.take(&b.kv, t * 2 * kv * 2);
+    if (c.reach != 0) {
+        at.take(&b.present, s->layer_bytes);
+        at.take(&b.first_page, sizeof(int32_t));
+    }
     at.take(&b.hidden, c.steps * d * 2);
     at.take(&b.e, c.steps * d * 2);
     at.take(&b.ada, c.steps * 6 * d * sizeof(float));
@@ -164,17 +212,27 @@ static void place_page(struct scale *s)
 
 enum { THREADS = 256 };
 
-/* out[i] = centre + spread u, u uniform in [-1, 1) and a function of seed and first + i. */
+/* Which numbers of an array these are: rows of `width`, NULL: all from the first on. */
+struct fill_rows {
+    const uint32_t *rows;
+    uint32_t width;
+};
+
+/* out[i] = centre + spread u, u uniform in [-1, 1) and a function of seed and i, or of what that is
+ * by `which`. */
 static __global__ void __launch_bounds__(THREADS)
-    fill_kernel(enum gpu_type type, void *out, uint64_t count, uint64_t first, uint64_t seed,
-                float centre, float spread)
+    fill_kernel(enum gpu_type type, void *out, uint64_t count, const struct fill_rows which,
+                uint64_t seed, float centre, float spread)
 {
     uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) {
         return;
     }
-    uint64_t z =
-        seed + (first + i + 1) * 0x9E3779B97F4A7C15u; /* splitmix64 (Steele et al., 2014) */
+    uint64_t number = i;
+    if (which.rows != NULL) {
+        number = (uint64_t)which.rows[i / which.width] * which.width + i % which.width;
+    }
+    uint64_t z = seed + (number + 1) * 0x9E3779B97F4A7C15u; /* splitmix64 (Steele et al., 2014) */
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     float u = (float)(int32_t)((z ^ z >> 31) >> 32) * 0x1p-31f;
@@ -192,12 +250,12 @@ struct filler {
     uint64_t seed;
     uint64_t number; /* of the array: each has its own stream */
 
-    void fill(enum gpu_type type, void *out, uint64_t count, uint64_t first, float centre,
-              float spread)
+    void fill(enum gpu_type type, void *out, uint64_t count, float centre, float spread,
+              const struct fill_rows &which = {NULL, 0})
     {
         uint64_t stream_seed = seed * 0xD1342543DE82EF95u + ++number * 0xDA942042E4DD58B5u;
         LAUNCH(fill_kernel, (unsigned)((count + THREADS - 1) / THREADS), THREADS, 0, NULL, type,
-               out, count, first, stream_seed, centre, spread);
+               out, count, which, stream_seed, centre, spread);
     }
 
     /* Outputs of about the size of the inputs. */
@@ -205,9 +263,9 @@ struct filler {
     {
         float size = sqrtf(3.0f / (float)p.k);
         bool fp8 = p.type == GPU_E4M3;
-        fill(p.type, p.w, (uint64_t)p.n * p.k, 0, 0.0f, fp8 ? 448.0f : size);
+        fill(p.type, p.w, (uint64_t)p.n * p.k, 0.0f, fp8 ? 448.0f : size);
         if (fp8) {
-            fill(GPU_F32, p.scale, p.n, 0, size / 448.0f, 0.25f * size / 448.0f);
+            fill(GPU_F32, p.scale, p.n, size / 448.0f, 0.25f * size / 448.0f);
         }
     }
 };
@@ -215,7 +273,7 @@ struct filler {
 extern "C" void scale_fill(enum gpu_type type, void *out, uint64_t count, uint64_t seed)
 {
     struct filler f = {seed, 0};
-    f.fill(type, out, count, 0, 0.0f, type == GPU_E4M3 ? 448.0f : 1.0f);
+    f.fill(type, out, count, 0.0f, type == GPU_E4M3 ? 448.0f : 1.0f);
 }
 
 static void fill_weights(struct scale *s)
@@ -229,23 +287,46 @@ static void fill_weights(struct scale *s)
     for (const struct scale_product *p : outer) {
         f.product(*p);
     }
-    f.fill(GPU_F32, w.table, (uint64_t)c.layers * 6 * d, 0, 0.0f, 0.5f);
-    f.fill(GPU_F32, w.pos, (uint64_t)s->tokens * d, (uint64_t)s->rank * s->tokens * d, 0.0f, 1.0f);
-    f.fill(GPU_BF16, w.features, (uint64_t)c.steps * c.features, 0, 0.0f, 1.0f);
+    f.fill(GPU_F32, w.table, (uint64_t)c.layers * 6 * d, 0.0f, 0.5f);
+    f.fill(GPU_F32, w.pos, (uint64_t)s->tokens * d, 0.0f, 1.0f,
+           {w.reading + (size_t)s->rank * s->tokens, d});
+    f.fill(GPU_BF16, w.features, (uint64_t)c.steps * c.features, 0.0f, 1.0f);
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         const struct scale_block &b = w.block[layer];
         const struct scale_product *products[] = {&b.qkv, &b.o,   &b.tq, &b.to,
                                                   &b.fc1, &b.fc2, &b.kv};
         for (const struct scale_product *p : products) {
-            f.product(*p);
+            if (p->w != NULL) {
+                f.product(*p);
+            }
         }
-        f.fill(GPU_F32, b.norm_weight, d, 0, 1.0f, 0.2f);
-        f.fill(GPU_F32, b.norm_bias, d, 0, 0.0f, 0.2f);
-        f.fill(GPU_F32, b.bias, (uint64_t)c.heads * c.window, 0, 0.0f, 1.0f);
+        if (!scale_layer_window(&c, layer)) {
+            f.fill(GPU_F32, b.norm_weight, d, 1.0f, 0.2f);
+            f.fill(GPU_F32, b.norm_bias, d, 0.0f, 0.2f);
+            f.fill(GPU_F32, b.bias, (uint64_t)c.heads * c.window, 0.0f, 1.0f);
+        }
     }
 }
 
-/* Angles of a token: its number times frequencies from 1 down to 1/10000. */
+/* Which token lies where. On the default stream, where the weights follow it. */
+static int fill_reading(struct scale *s, struct device_text *why)
+{
+    auto *reading = static_cast<uint32_t *>(malloc(s->all_tokens * sizeof(uint32_t)));
+    if (reading == NULL) {
+        snprintf(why->text, sizeof why->text, "no memory for the order of %u tokens",
+                 s->all_tokens);
+        return DEVICE_FAULT_MEMORY;
+    }
+    for (uint32_t i = 0; i < s->all_tokens; i++) {
+        reading[i] = scale_reading(&s->config, i);
+    }
+    cudaError_t error = cudaMemcpy(s->weights.reading, reading, s->all_tokens * sizeof(uint32_t),
+                                   cudaMemcpyHostToDevice);
+    free(reading);
+    return error == cudaSuccess ? DEVICE_OK : lost(why, "order of the tokens", error);
+}
+
+/* Angles of a token: its number in reading order times frequencies from 1 down to 1/10000. */
 static int fill_rotary(struct scale *s, struct device_text *why)
 {
     const uint32_t pairs = s->config.head_dim / 2;
@@ -257,7 +338,8 @@ static int fill_rotary(struct scale *s, struct device_text *why)
         return DEVICE_FAULT_MEMORY;
     }
     for (size_t i = 0; i < count; i++) {
-        double angle = (double)(i / pairs) * pow(1e-4, (double)(i % pairs) / pairs);
+        double number = scale_reading(&s->config, (uint32_t)(i / pairs));
+        double angle = number * pow(1e-4, (double)(i % pairs) / pairs);
         angles[i] = (float)cos(angle);
         angles[count + i] = (float)sin(angle);
     }
@@ -286,8 +368,11 @@ static int check_config(const struct scale *s, struct device_text *why)
     } else if (c.width % 32 != 0 || c.width > 6144 || c.hidden % 32 != 0 || c.hidden > 12288 ||
                c.latent % 16 != 0 || c.features % 16 != 0) {
         wrong = "width, hidden, latent or features do not suit the kernels";
-    } else if (c.view_count >= GPU_RANGES_MAX || c.view_tokens == 0 || c.bev_tokens == 0) {
+    } else if (c.view_count >= GPU_RANGES_MAX || c.view_rows * c.view_cols == 0 ||
+               c.bev_rows * c.bev_cols == 0) {
         wrong = "views are more than 7 or have no tokens";
+    } else if (c.past > c.window) {
+        wrong = "windows of space and time reach further back than the memory";
     }
     if (wrong != NULL) {
         snprintf(why->text, sizeof why->text, "configuration %s: %s", c.name, wrong);
@@ -305,15 +390,16 @@ static int prepare(struct scale *s, const struct scale_config *config,
     s->exchanged = options->exchange.ranks > 0;
     s->ranks = s->exchanged ? options->exchange.ranks : 1;
     s->rank = s->exchanged ? options->exchange.rank : 0;
-    s->all_tokens = config->view_count * config->view_tokens + config->bev_tokens;
+    const struct gpu_grid last = scale_grid(config, config->view_count);
+    s->all_tokens = last.first + last.rows * last.cols;
     int fault = check_config(s, why);
     if (fault != DEVICE_OK) {
         return fault;
     }
     s->tokens = s->all_tokens / s->ranks;
+    place_page(s);
     s->weight_bytes = place_weights(s, NULL);
     s->workspace_bytes = place_buffers(s, NULL);
-    place_page(s);
     scale_plan(s);
     s->ops = static_cast<struct scale_op *>(malloc(s->op_count * sizeof *s->ops));
     if (s->ops == NULL) {
@@ -351,8 +437,11 @@ static int allocate(struct scale *s, struct device_text *why)
 static int initialise(struct scale *s, struct device_text *why)
 {
     cudaError_t error = cudaMemset(s->workspace, 0, s->workspace_bytes);
-    fill_weights(s);
-    int fault = fill_rotary(s, why);
+    int fault = fill_reading(s, why);
+    if (fault == DEVICE_OK) {
+        fill_weights(s);
+        fault = fill_rotary(s, why);
+    }
     if (fault != DEVICE_OK) {
         return fault;
     }
@@ -508,9 +597,43 @@ static double parameters(const struct scale *s)
         const struct scale_block &b = w.block[layer];
         sum += product_parameters(b.qkv) + product_parameters(b.o) + product_parameters(b.tq) +
                product_parameters(b.to) + product_parameters(b.fc1) + product_parameters(b.fc2) +
-               product_parameters(b.kv) + 8.0 * c.width + (double)c.heads * c.window;
+               product_parameters(b.kv) + 6.0 * c.width;
+        sum += scale_layer_window(&c, layer) ? 0.0 : 2.0 * c.width + (double)c.heads * c.window;
     }
     return sum;
+}
+
+/* How many pairs of places at most `reach` apart a row of so many has. */
+static double pairs_within(uint32_t count, uint32_t reach)
+{
+    double pairs = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t last = count - 1 - i;
+        pairs += 1.0 + (i < reach ? i : reach) + (last < reach ? last : reach);
+    }
+    return pairs;
+}
+
+/* Pairs of a query and a key, all pages there. */
+static double attention_pairs(const struct gpu_attention *a)
+{
+    const struct gpu_grid &g = a->grid;
+    double pairs =
+        pairs_within(g.rows, g.reach_rows) * pairs_within(g.cols, g.reach_cols) * (1.0 + g.past);
+    for (uint32_t r = 0; r < a->range_count; r++) {
+        pairs += (double)a->range[r].count * a->range[r].count;
+    }
+    return pairs;
+}
+
+/* Queries and outputs, and keys and values of the present and of each page. */
+static double attention_bytes(const struct gpu_attention *a)
+{
+    const double tokens = a->grid.rows != 0 ? (double)a->grid.rows * a->grid.cols : a->kv_tokens;
+    const double number = (double)type_bytes(a->kv_type);
+    const double scale = a->kv_type == GPU_E4M3 ? sizeof(float) : 0.0;
+    return tokens * (2.0 * 2.0 * a->heads * a->head_dim +
+                     2.0 * a->kv_heads * (a->head_dim * number + scale) * (1.0 + a->grid.past));
 }
 
 /* Bytes of what an operation reads and writes, each operand once: what must pass through memory
@@ -523,8 +646,7 @@ static double op_bytes(const struct scale_op *op)
         return in + (double)g.rows * g.n * (g.epilogue == NN_STORE ? 4 : 2);
     }
     if (op->kind == SCALE_ATTENTION) {
-        const struct gpu_attention &a = op->attention;
-        return 2.0 * a.kv_tokens * a.head_dim * (2.0 * a.heads + 2.0 * a.kv_heads);
+        return attention_bytes(&op->attention);
     }
     if (op->kind == SCALE_TEMPORAL) {
         const struct gpu_temporal &t = op->temporal;
@@ -541,6 +663,10 @@ static double op_bytes(const struct scale_op *op)
     }
     if (op->kind == SCALE_ROTATE) {
         return 4.0 * op->rotate.rows * op->rotate.heads * op->rotate.head_dim;
+    }
+    if (op->kind == SCALE_PAGE_STORE) {
+        const struct gpu_page_store &p = op->page_store;
+        return 2.0 * p.rows * p.heads * p.head_dim * (2 + (double)type_bytes(p.type));
     }
     return 0.0; /* the rest is below a thousandth of a step */
 }
@@ -562,10 +688,7 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
             out->product_fp8_flop += op->product.type == GPU_E4M3 ? flop : 0.0;
         } else if (op->kind == SCALE_ATTENTION) {
             const struct gpu_attention &a = op->attention;
-            for (uint32_t r = 0; r < a.range_count; r++) {
-                out->attention_flop +=
-                    4.0 * a.heads * a.head_dim * a.range[r].count * a.range[r].count;
-            }
+            out->attention_flop += 4.0 * a.heads * a.head_dim * attention_pairs(&a);
         } else if (op->kind == SCALE_TEMPORAL) {
             const struct gpu_temporal &t = op->temporal;
             out->temporal_flop += 4.0 * t.tokens * t.heads * t.head_dim * t.page_count;

@@ -27,6 +27,8 @@ struct scale_buffers {
     uint16_t *query;        /* [T][H] */
     uint16_t *wide;         /* [T][hidden] */
     uint16_t *kv;           /* [T][2 kv_heads][head_dim] */
+    uint8_t *present;       /* with windows: K and V as of a layer in a page */
+    int32_t *first_page;    /* with windows: 0, the number of that page */
     uint16_t *hidden, *e;   /* [steps][width] */
     float *ada, *final;     /* [steps][6 width], [steps][2 width] */
     float *table;           /* [layers][6][width] */
@@ -60,6 +62,26 @@ static inline enum gpu_type scale_layer_type(const struct scale_config *c, uint3
 static inline bool scale_layer_joint(const struct scale_config *c, uint32_t l)
 {
     return c->joint_every != 0 && (l + 1) % c->joint_every == 0;
+}
+
+/* Whether the layer has windows of space and time. */
+static inline bool scale_layer_window(const struct scale_config *c, uint32_t l)
+{
+    return c->reach != 0 && scale_layer_joint(c, l);
+}
+
+/* View `view`, or the BEV when that is view_count. */
+static inline struct gpu_grid scale_grid(const struct scale_config *c, uint32_t view)
+{
+    struct gpu_grid grid = {};
+    const bool bev = view == c->view_count;
+    grid.first = view * c->view_rows * c->view_cols;
+    grid.rows = bev ? c->bev_rows : c->view_rows;
+    grid.cols = bev ? c->bev_cols : c->view_cols;
+    grid.reach_rows = grid.reach_cols = c->reach;
+    grid.past = c->past;
+    grid.tiled = c->reading_order == 0;
+    return grid;
 }
 
 /* Appends the launches to scale->ops, or only counts them while that is NULL. */

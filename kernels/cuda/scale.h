@@ -4,8 +4,10 @@
  * the design (fp8 products with per-row scales, shared key/value heads, pages, sequence
  * parallelism); no weights of that size are shipped. Tests run it at toy size against plain C.
  *
- * Tokens: views of view_tokens each, then the BEV. X [tokens][width] is float. With T the six rows
- * of table + ada of the step, LN without parameters, eps 1e-6:
+ * Tokens: view by view, then the BEV; those of a view in tiles along a Z-order curve (order.h), in
+ * every array and every page. Noise, positions and angles are those of a token's place, so where it
+ * lies changes sums' order at most. X [tokens][width] is float. With T the six rows of table + ada
+ * of the step, LN without parameters, eps 1e-6:
  *
  *   X = embed(x) + pos
  *   per layer:
@@ -17,6 +19,16 @@
  * after the last step the frame is committed: z = LN(memory(x)), and every layer's K and V of z go
  * to the page. Attention over tokens turns q and k by the token's place (rotary); logits of the
  * past have a bias per head and age. Products have no bias.
+ *
+ * With `reach`, the layers that would be joint look at space and time at once instead:
+ *
+ *   X += T[2] * o(attend window(qkv(LN(X) (1 + T[0]) + T[1])))
+ *
+ * over the tokens of their view at most `reach` rows and columns away, in the present frame and in
+ * the last `past` pages, and have no attention over the past beside it. Their keys are turned in
+ * the page already, and present keys and values are stored as a page's are. Where ranks share the
+ * work, a page holds for these layers all tokens and a share of the heads, for the others the
+ * reverse: the same bytes.
  *
  * Types: products take fp8 e4m3 with a scale per token and per channel, but for embedding,
  * modulation, unembedding and the blocks at both ends (plain_layers each), which take bf16; results
@@ -42,14 +54,17 @@ struct scale_config {
     uint32_t width, layers, heads, kv_heads, head_dim, hidden;
     uint32_t latent;   /* numbers per token of a frame */
     uint32_t features; /* of a step */
-    uint32_t view_count, view_tokens, bev_tokens;
+    uint32_t view_count, view_rows, view_cols, bev_rows, bev_cols; /* in tokens */
     uint32_t window, steps;
     uint32_t joint_every; /* layers joint_every - 1, 2 joint_every - 1 .. are joint; 0: none */
+    uint32_t reach, past; /* of the windows that these layers have instead; reach 0: none */
     enum gpu_type type;   /* of most products: GPU_E4M3 or GPU_BF16 */
     uint32_t plain_layers;
+    uint32_t reading_order; /* 1: tokens in reading order; to see what tiles change */
 };
 
-/* "student-3b" or "toy"; NULL: no such configuration. */
+/* "student-3b", "toy", and both with windows: "student-3b-window", "toy-window"; NULL: no such
+ * configuration. */
 const struct scale_config *scale_config_find(const char *name);
 
 struct scale_options {
@@ -75,7 +90,7 @@ struct scale_cost {
     double parameters;
     double product_flop;                  /* of a world step, as the next two */
     double product_fp8_flop;              /* of them in fp8 */
-    double attention_flop, temporal_flop; /* with a full window */
+    double attention_flop, temporal_flop; /* with a full window; of pairs that see each other */
     double moved_bytes;                   /* operands of a world step's launches, each once */
     double exchange_bytes;                /* to other ranks in a world step */
     uint64_t weight_bytes, workspace_bytes, page_bytes;
@@ -135,6 +150,7 @@ struct scale_product {
     float *scale; /* [n], GPU_E4M3: value = w * scale */
 };
 
+/* A layer with windows has no tq, to, norm and bias. */
 struct scale_block {
     struct scale_product qkv, o, tq, to, fc1, fc2, kv; /* kv: [K, V of kv_heads] */
     float *norm_weight, *norm_bias;                    /* [width] */
@@ -147,6 +163,7 @@ struct scale_weights {
     float *pos;           /* [tokens of this rank][width] */
     uint16_t *features;   /* bf16 [steps][features] */
     float *cosine, *sine; /* [all tokens][head_dim / 2] */
+    uint32_t *reading;    /* [all tokens]: scale_reading */
     struct scale_block block[SCALE_LAYERS_MAX];
 };
 
@@ -169,6 +186,10 @@ int scale_op_run(struct scale *scale, uint32_t index, void *stream, struct devic
 
 /* Random numbers, evenly distributed, as weights have them; on the default stream. */
 void scale_fill(enum gpu_type type, void *out, uint64_t count, uint64_t seed);
+
+/* Which token of the configuration lies at `token`, counted view by view in reading order: the one
+ * mapping that latents, pages and tables are to be read by. */
+uint32_t scale_reading(const struct scale_config *config, uint32_t token);
 
 /* The cost of one of `ranks` shares, without a device; 0: of all, with no exchange. */
 int scale_cost_of(const struct scale_config *config, uint32_t ranks, struct scale_cost *out,

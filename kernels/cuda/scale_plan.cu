@@ -86,46 +86,121 @@ static void push_exchange(struct scale *s, const void *send, void *receive, size
     op->exchange.bytes_each = bytes_each;
 }
 
-/* Attention of a share of the heads over all tokens; rows of qkv have that share side by side. */
-static void push_attention(struct scale *s, uint32_t layer, uint16_t *qkv, uint16_t *out)
+/* Keys of this rank's share of the heads, of all tokens: once, not once per tile of queries. */
+static void push_rotate(struct scale *s, uint16_t *keys, size_t row)
 {
-    const struct scale_config &c = s->config;
-    const uint32_t heads = c.heads / s->ranks;
-    const uint32_t kv_heads = c.kv_heads / s->ranks;
-    const size_t row = (size_t)(heads + 2 * kv_heads) * c.head_dim;
-    struct gpu_rotate &r = push(s, SCALE_ROTATE)->rotate; /* once, not once per tile of queries */
+    struct gpu_rotate &r = push(s, SCALE_ROTATE)->rotate;
     r.rows = s->all_tokens;
-    r.heads = kv_heads;
-    r.head_dim = c.head_dim;
-    r.x = qkv + (size_t)heads * c.head_dim;
+    r.heads = s->config.kv_heads / s->ranks;
+    r.head_dim = s->config.head_dim;
+    r.x = keys;
     r.row = row;
     r.cosine = s->weights.cosine;
     r.sine = s->weights.sine;
-    struct gpu_attention &a = push(s, SCALE_ATTENTION)->attention;
+}
+
+/* Queries of a share of the heads, all tokens; rows of qkv have that share side by side. */
+static struct gpu_attention queries_of(const struct scale *s, const uint16_t *qkv, uint16_t *out)
+{
+    const struct scale_config &c = s->config;
+    struct gpu_attention a = {};
     a.q_type = GPU_BF16;
-    a.kv_type = GPU_BF16;
     a.items = 1;
-    a.heads = heads;
-    a.kv_heads = kv_heads;
+    a.heads = c.heads / s->ranks;
+    a.kv_heads = c.kv_heads / s->ranks;
     a.head_dim = c.head_dim;
-    if (scale_layer_joint(&c, layer)) {
-        a.range[a.range_count++] = {0, s->all_tokens};
-    } else {
-        for (uint32_t view = 0; view < c.view_count; view++) {
-            a.range[a.range_count++] = {view * c.view_tokens, c.view_tokens};
-        }
-        a.range[a.range_count++] = {c.view_count * c.view_tokens, c.bev_tokens};
-    }
     a.q = qkv;
-    a.k = qkv + (size_t)heads * c.head_dim;
-    a.v = qkv + (size_t)(heads + kv_heads) * c.head_dim;
-    a.q_row = row;
-    a.kv_row = row;
+    a.q_row = (size_t)(a.heads + 2 * a.kv_heads) * c.head_dim;
     a.kv_tokens = s->all_tokens;
     a.cosine = s->weights.cosine;
     a.sine = s->weights.sine;
     a.out = out;
-    a.out_row = (size_t)heads * c.head_dim;
+    a.out_row = (size_t)a.heads * c.head_dim;
+    return a;
+}
+
+/* Attention of a share of the heads within views, or over all tokens. */
+static void push_ranges(struct scale *s, uint32_t layer, uint16_t *qkv, uint16_t *out)
+{
+    const struct scale_config &c = s->config;
+    struct gpu_attention a = queries_of(s, qkv, out);
+    uint16_t *keys = qkv + (size_t)a.heads * c.head_dim;
+    push_rotate(s, keys, a.q_row);
+    a.kv_type = GPU_BF16;
+    a.k = keys;
+    a.v = keys + (size_t)a.kv_heads * c.head_dim;
+    a.kv_row = a.q_row;
+    if (scale_layer_joint(&c, layer)) {
+        a.range[a.range_count++] = {0, s->all_tokens};
+    } else {
+        for (uint32_t view = 0; view <= c.view_count; view++) {
+            const struct gpu_grid grid = scale_grid(&c, view);
+            a.range[a.range_count++] = {grid.first, grid.rows * grid.cols};
+        }
+    }
+    push(s, SCALE_ATTENTION)->attention = a;
+}
+
+/* Where a layer's keys and values lie in the pages. */
+static struct gpu_pages pages_of(const struct scale *s, uint32_t layer)
+{
+    const size_t offset = layer * s->layer_bytes;
+    struct gpu_pages pages = {};
+    pages.arena = s->arena;
+    pages.page_bytes = s->page.page_bytes;
+    pages.k_offset = s->page.k_offset + offset;
+    pages.v_offset = s->page.v_offset + offset;
+    pages.k_scale_offset = s->page.k_scale_offset + offset;
+    pages.v_scale_offset = s->page.v_scale_offset + offset;
+    pages.table = s->buffers.inputs->table; /* an address, nothing is read here */
+    pages.table_stride = GPU_PAGES_MAX;
+    return pages;
+}
+
+/* A page of one layer, for windows: all tokens, this rank's share of the heads. */
+static struct gpu_page_store window_store(const struct scale *s, const uint16_t *kv, size_t kv_row)
+{
+    struct gpu_page_store p = s->page;
+    p.rows = s->all_tokens;
+    p.heads = s->config.kv_heads / s->ranks;
+    p.kv = kv;
+    p.kv_row = kv_row;
+    return p;
+}
+
+/* Attention of a share of the heads within windows of each view, present and past. */
+static void push_windows(struct scale *s, uint32_t layer, uint16_t *qkv, uint16_t *out)
+{
+    const struct scale_config &c = s->config;
+    const struct scale_buffers &b = s->buffers;
+    struct gpu_attention a = queries_of(s, qkv, out);
+    uint16_t *keys = qkv + (size_t)a.heads * c.head_dim;
+    push_rotate(s, keys, a.q_row);
+    struct gpu_page_store &p = push(s, SCALE_PAGE_STORE)->page_store;
+    p = window_store(s, keys, a.q_row);
+    p.arena = b.present;
+    p.page_bytes = s->layer_bytes;
+    p.page = b.first_page;
+    a.kv_type = p.type;
+    a.k = b.present + p.k_offset;
+    a.v = b.present + p.v_offset;
+    a.k_scale = reinterpret_cast<const float *>(b.present + p.k_scale_offset);
+    a.v_scale = reinterpret_cast<const float *>(b.present + p.v_scale_offset);
+    a.kv_row = (size_t)a.kv_heads * c.head_dim;
+    a.pages = pages_of(s, layer);
+    for (uint32_t view = 0; view <= c.view_count; view++) {
+        a.grid = scale_grid(&c, view);
+        push(s, SCALE_ATTENTION)->attention = a;
+    }
+}
+
+static void push_attention(struct scale *s, uint32_t layer, uint16_t *qkv, uint16_t *out)
+{
+    if (scale_layer_window(&s->config, layer)) {
+        push_windows(s, layer, qkv, out);
+    } else {
+        push_ranges(s, layer, qkv, out);
+    }
 }
 
 /* From qkv to mixed: all heads of this rank's tokens. */
@@ -151,7 +226,6 @@ static void push_temporal(struct scale *s, uint32_t layer)
 {
     const struct scale_config &c = s->config;
     const struct scale_buffers &b = s->buffers;
-    const size_t offset = layer * s->layer_bytes;
     struct gpu_temporal &t = push(s, SCALE_TEMPORAL)->temporal;
     t.q_type = GPU_BF16;
     t.kv_type = s->page.type;
@@ -163,14 +237,7 @@ static void push_temporal(struct scale *s, uint32_t layer)
     t.page_count = c.window;
     t.q = b.query;
     t.q_row = (size_t)c.heads * c.head_dim;
-    t.pages.arena = s->arena;
-    t.pages.page_bytes = s->page.page_bytes;
-    t.pages.k_offset = s->page.k_offset + offset;
-    t.pages.v_offset = s->page.v_offset + offset;
-    t.pages.k_scale_offset = s->page.k_scale_offset + offset;
-    t.pages.v_scale_offset = s->page.v_scale_offset + offset;
-    t.pages.table = b.inputs->table; /* an address, nothing is read here */
-    t.pages.table_stride = GPU_PAGES_MAX;
+    t.pages = pages_of(s, layer);
     t.kv_row = (size_t)c.kv_heads * c.head_dim;
     t.bias = s->weights.block[layer].bias;
     t.bias_stride = c.window;
@@ -189,13 +256,16 @@ static void push_layer(struct scale *s, uint32_t layer, const struct modulation 
     push_product(s, w.qkv, s->tokens, b.normed, b.normed_scale, b.qkv, false);
     push_spatial(s, layer);
     push_activated(s, w.o, b.mixed, false);
-    push_residual(s, b.tokens, table + 2 * c.width, {0.0f, w.norm_weight, w.norm_bias}, type);
-
-    push_product(s, w.tq, s->tokens, b.normed, b.normed_scale, b.query, false);
-    push_temporal(s, layer);
-    push_activated(s, w.to, b.mixed, false);
-    push_residual(s, b.tokens, NULL, {1.0f, table + 3 * c.width, table + 4 * c.width}, type);
-
+    const struct modulation feed = {1.0f, table + 3 * c.width, table + 4 * c.width};
+    if (scale_layer_window(&c, layer)) { /* has seen the past already */
+        push_residual(s, b.tokens, table + 2 * c.width, feed, type);
+    } else {
+        push_residual(s, b.tokens, table + 2 * c.width, {0.0f, w.norm_weight, w.norm_bias}, type);
+        push_product(s, w.tq, s->tokens, b.normed, b.normed_scale, b.query, false);
+        push_temporal(s, layer);
+        push_activated(s, w.to, b.mixed, false);
+        push_residual(s, b.tokens, NULL, feed, type);
+    }
     push_product(s, w.fc1, s->tokens, b.normed, b.normed_scale, b.wide, false);
     push_activated(s, w.fc2, b.wide, true);
     push_residual(s, b.tokens, table + 5 * c.width, after, after_type);
@@ -222,8 +292,9 @@ static void push_start(struct scale *s)
     const size_t count = (size_t)c.steps * c.width;
     struct gpu_noise &noise = push(s, SCALE_NOISE)->noise;
     noise.slots = 1;
-    noise.first = s->rank * s->tokens * c.latent;
     noise.count = s->tokens * c.latent;
+    noise.rows = w.reading + (size_t)s->rank * s->tokens;
+    noise.width = c.latent;
     noise.keys = &b.inputs->seed;
     noise.ticks = &b.inputs->tick;
     noise.out = b.x;
@@ -284,6 +355,35 @@ static void push_norm(struct scale *s, enum gpu_type type, void *out, float *row
     n.row_scale = row_scale;
 }
 
+/* A layer's keys and values of the frame, in b.kv, to its page: for windows, turned and with all
+ * tokens of a share of the heads. */
+static void push_store(struct scale *s, uint32_t layer)
+{
+    const struct scale_config &c = s->config;
+    const struct scale_buffers &b = s->buffers;
+    const size_t offset = layer * s->layer_bytes;
+    struct gpu_page_store p = s->page;
+    p.kv = b.kv;
+    if (scale_layer_window(&c, layer)) {
+        const size_t row = (size_t)2 * c.kv_heads / s->ranks * c.head_dim;
+        uint16_t *kv = b.kv;
+        if (s->exchanged) {
+            struct gpu_heads_out &out = push(s, SCALE_HEADS_OUT)->heads_out;
+            out = {s->ranks, s->tokens, 0, c.kv_heads, c.head_dim, b.kv, b.sent};
+            push_exchange(s, b.sent, b.given, row * sizeof(uint16_t) * s->tokens);
+            kv = b.given;
+        }
+        push_rotate(s, kv, row);
+        p = window_store(s, kv, row);
+    }
+    p.k_offset += offset;
+    p.v_offset += offset;
+    p.k_scale_offset += offset;
+    p.v_scale_offset += offset;
+    p.page = &b.inputs->write_page;
+    push(s, SCALE_PAGE_STORE)->page_store = p;
+}
+
 /* The frame's keys and values to its page. */
 static void push_commit(struct scale *s)
 {
@@ -296,17 +396,9 @@ static void push_commit(struct scale *s)
     }
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         const struct scale_product &w = s->weights.block[layer].kv;
-        const size_t offset = layer * s->layer_bytes;
         const bool fp8 = w.type == GPU_E4M3;
         push_product(s, w, s->tokens, fp8 ? b.packed : b.normed, b.packed_scale, b.kv, false);
-        struct gpu_page_store &p = push(s, SCALE_PAGE_STORE)->page_store;
-        p = s->page;
-        p.kv = b.kv;
-        p.k_offset += offset;
-        p.v_offset += offset;
-        p.k_scale_offset += offset;
-        p.v_scale_offset += offset;
-        p.page = &b.inputs->write_page;
+        push_store(s, layer);
     }
 }
 

@@ -8,8 +8,8 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG [N] a world step at full scale, or "toy"; by N
- *                                                       processes on the first N devices
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale, or "toy";
+ *                                                       by N processes on the first N devices
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -575,12 +575,37 @@ static int run_scale_ranks(const char *config, const char *ranks)
     return failed;
 }
 
-static int run_scale(const char *config)
+/* What another configuration is compared by. */
+static void print_scale_brief(const char *config, const struct device_scale *s)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s, world step", config);
+    figure(name, s->step_ms, "ms");
+    snprintf(name, sizeof name, "%s, arithmetic", config);
+    figure(name, (s->product_flop + s->attention_flop) * 1e-12, "TFLOP");
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        if (strcmp(s->kind[i].name, "attention") == 0) {
+            snprintf(name, sizeof name, "%s, kind attention, %u launches", config,
+                     s->kind[i].launches);
+            figure(name, s->kind[i].ms, "ms");
+        }
+    }
+    snprintf(name, sizeof name, "%s: graph and launches give the same bits", config);
+    check(name, s->same_bits, "");
+    snprintf(name, sizeof name, "%s: every latent is finite", config);
+    check(name, s->finite, "");
+}
+
+static int run_scale(const char *config, bool brief)
 {
     static struct device_scale scale;
     struct device_text why = {""};
     must(device.ops->scale_run(device.index, config, NULL, &scale, &why), &why);
-    print_scale(config, &scale);
+    if (brief) {
+        print_scale_brief(config, &scale);
+    } else {
+        print_scale(config, &scale);
+    }
     return failed;
 }
 
@@ -591,12 +616,13 @@ int main(int argc, char **argv)
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
         fprintf(stderr,
-                "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG [N]]\n");
+                "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG [brief|N]]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
-    if (argc > 5 && strcmp(argv[3], "scale") == 0) {
+    const bool brief = argc > 5 && strcmp(argv[5], "brief") == 0;
+    if (argc > 5 && !brief && strcmp(argv[3], "scale") == 0) {
         return run_scale_ranks(argv[4], argv[5]);
     }
     if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
@@ -608,7 +634,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc > 4 && strcmp(argv[3], "scale") == 0) {
-        return run_scale(argv[4]);
+        return run_scale(argv[4], brief);
     }
     if (model_open(argv[2], &options, &model, &error) != STATUS_OK ||
         model_describe(model, &description, &error) != STATUS_OK) {

@@ -2,9 +2,10 @@
  * Attention over tokens: against softmax in double precision, over ranges and windows, all three
  * types, head dimensions, shared key/value heads, rotary on load, past frames in pages and all
  * schedules; NaN stays in its row and range; and a token's bits do not depend on other ranges,
- * items or its place in the batch.
+ * items, its place in the batch, or on the order of a grid's tokens in memory.
  */
 #include "kernels/cuda/matrix.h"
+#include "kernels/cuda/order.h"
 #include "tests/cuda/compare.h"
 
 enum { NUMBERS_MAX = 80000, TOKENS_MAX = 200, PAGES_MAX = 4, PAGE_BYTES_MAX = 65536 };
@@ -219,6 +220,16 @@ static uint32_t distance(uint32_t x, uint32_t y)
     return x > y ? x - y : y - x;
 }
 
+/* Row and column of a token of the grid. */
+static void place_of(const struct gpu_grid *g, uint32_t token, uint32_t *row, uint32_t *col)
+{
+    *row = token / g->cols;
+    *col = token % g->cols;
+    if (g->tiled != 0) {
+        order_place(g->rows, g->cols, token, row, col);
+    }
+}
+
 /* What a token attends to; its range, or the window. Returns 0 if it is in neither. */
 static uint32_t list_seen(const struct shape *s, uint32_t item, uint32_t token, struct seen *out)
 {
@@ -233,10 +244,13 @@ static uint32_t list_seen(const struct shape *s, uint32_t item, uint32_t token, 
     const struct gpu_grid *g = &s->grid;
     for (uint32_t frame = 0; g->rows > 0 && token >= g->first && frame <= g->past; frame++) {
         int page = frame == 0 ? -1 : table[item][frame - 1];
-        uint32_t own = token - g->first;
+        uint32_t own[2];
+        uint32_t key[2];
+        place_of(g, token - g->first, &own[0], &own[1]);
         for (uint32_t j = 0; (frame == 0 || page >= 0) && j < g->rows * g->cols; j++) {
-            if (distance(j / g->cols, own / g->cols) <= g->reach_rows &&
-                distance(j % g->cols, own % g->cols) <= g->reach_cols) {
+            place_of(g, j, &key[0], &key[1]);
+            if (distance(key[0], own[0]) <= g->reach_rows &&
+                distance(key[1], own[1]) <= g->reach_cols) {
                 out[count++] = (struct seen){page, g->first + j};
             }
         }
@@ -305,12 +319,17 @@ static const struct shape shapes[] = {
     {GPU_E4M3, 1, 3, 1, 64, 2, {{0, 16}, {16, 66}}, {0}, false, false},
     {GPU_E4M3, 1, 2, 2, 128, 1, {{1, 67}}, {0}, true, false},
     {GPU_E4M3, 2, 4, 2, 32, 3, {{0, 1}, {1, 2}, {5, 31}}, {0}, false, false},
-    {GPU_BF16, 2, 2, 1, 32, 0, {{0}}, {0, 9, 11, 2, 3, 0}, false, false},
-    {GPU_BF16, 1, 2, 2, 64, 0, {{0}}, {4, 10, 9, 1, 9, 3}, false, false},
-    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {1, 3, 10, 1, 0, 4}, false, false},
-    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {0, 17, 5, 4, 0, 4}, false, false},
-    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {3, 5, 6, 5, 5, 2}, false, false},
-    {GPU_E4M3, 1, 1, 1, 128, 0, {{0}}, {0, 9, 9, 1, 1, 1}, false, false},
+    {GPU_BF16, 2, 2, 1, 32, 0, {{0}}, {0, 9, 11, 2, 3, 0, 0}, false, false},
+    {GPU_BF16, 1, 2, 2, 64, 0, {{0}}, {4, 10, 9, 1, 9, 3, 0}, false, false},
+    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {1, 3, 10, 1, 0, 4, 0}, false, false},
+    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {0, 17, 5, 4, 0, 4, 0}, false, false},
+    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {3, 5, 6, 5, 5, 2, 0}, false, false},
+    {GPU_E4M3, 1, 1, 1, 128, 0, {{0}}, {0, 9, 9, 1, 1, 1, 0}, false, false},
+    /* In tiles: many of them, some seen whole; edges; one row; pages. */
+    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {2, 9, 20, 8, 16, 0, 1}, false, false},
+    {GPU_BF16, 1, 2, 1, 128, 0, {{0}}, {0, 9, 11, 2, 3, 2, 1}, true, false},
+    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {4, 3, 31, 4, 7, 4, 1}, false, false},
+    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {0, 10, 10, 15, 15, 1, 1}, false, false},
 };
 
 static void attention_is_the_softmax(void)
@@ -410,8 +429,55 @@ static void neighbours_do_not_matter(void)
     }
 }
 
+/* Rows of `bytes` bytes from reading order to that of a grid's tiles. */
+static void put_in_tiles(const struct gpu_grid *g, void *rows, size_t bytes)
+{
+    static uint8_t moved[NUMBERS_MAX * 4];
+    uint8_t *all = rows;
+    EXPECT(g->rows * g->cols * bytes <= sizeof moved);
+    for (uint32_t i = 0; i < g->rows * g->cols; i++) {
+        uint32_t to = order_index(g->rows, g->cols, i / g->cols, i % g->cols);
+        memcpy(moved + to * bytes, all + i * bytes, bytes);
+    }
+    memcpy(all, moved, g->rows * g->cols * bytes);
+}
+
+/* The same numbers in the other order give the same bits in the other order, pages and all. */
+static void order_in_memory_does_not_matter(void)
+{
+    struct shape s = {GPU_E4M3, 1, 2, 1, 32, 0, {{0}}, {0, 13, 11, 3, 8, 4, 0}, true, false};
+    uint32_t tokens = s.grid.rows * s.grid.cols;
+    uint32_t element = 91;
+    fill_inputs(&s, INPUT_TAME, &element);
+    rig_begin(2);
+    struct gpu_attention a = attention_of(&s, cosine, sine);
+    run(&a, &s, again);
+    RIG_CHECK(rig_end());
+    put_in_tiles(&s.grid, again, a.out_row * 2);
+    put_in_tiles(&s.grid, q, a.q_row * gpu_type_bytes(a.q_type));
+    put_in_tiles(&s.grid, k, a.kv_row);
+    put_in_tiles(&s.grid, v, a.kv_row);
+    put_in_tiles(&s.grid, k_scale, s.kv_heads * sizeof(float));
+    put_in_tiles(&s.grid, v_scale, s.kv_heads * sizeof(float));
+    put_in_tiles(&s.grid, cosine, s.head_dim / 2 * sizeof(float));
+    put_in_tiles(&s.grid, sine, s.head_dim / 2 * sizeof(float));
+    for (uint32_t page = 0; page < PAGES_MAX; page++) { /* scales come from k_scale and v_scale */
+        put_in_tiles(&s.grid, arena + page * a.pages.page_bytes, a.kv_row);
+        put_in_tiles(&s.grid, arena + page * a.pages.page_bytes + a.pages.v_offset, a.kv_row);
+    }
+    s.grid.tiled = 1;
+    rig_begin(3);
+    a = attention_of(&s, cosine, sine);
+    run(&a, &s, found);
+    for (uint32_t token = 0; token < tokens; token++) {
+        EXPECT(memcmp(found + token * a.out_row, again + token * a.out_row,
+                      s.heads * s.head_dim * sizeof(uint16_t)) == 0);
+    }
+    RIG_CHECK(rig_end());
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(attention_is_the_softmax), TEST(wild_numbers_stay_where_they_are),
-                    TEST(neighbours_do_not_matter));
+                    TEST(neighbours_do_not_matter), TEST(order_in_memory_does_not_matter));
 }

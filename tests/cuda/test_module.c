@@ -424,6 +424,145 @@ static void bits_survive_spills_and_forks(void)
     rig_close(&rig);
 }
 
+/* ---- pages over the bus ---- */
+
+enum { MOVED = 20, GAP = 64 }; /* more than go at once; between the buffers, the host's own */
+
+struct moves {
+    struct rig rig;
+    size_t bytes, apart;
+    uint8_t *buffers; /* [MOVED][GAP, frame, memory]: pinned */
+    uint8_t *kept;    /* [PAGES][frame, memory]: as they are on the device */
+};
+
+static uint8_t *frame_in(const struct moves *m, uint32_t buffer)
+{
+    return m->buffers + buffer * m->apart + GAP;
+}
+
+static void move(struct moves *m, bool back, uint32_t page, uint32_t buffer, bool whole)
+{
+    struct device_text why = {""};
+    uint8_t *frame = frame_in(m, buffer);
+    uint8_t *memory = frame + FRAME_BYTES;
+    EXPECT_INT(
+        back ? device.ops->page_load(m->rig.session, page, frame, memory, &why)
+             : device.ops->page_save(m->rig.session, page, whole ? frame : NULL, memory, &why),
+        0);
+}
+
+static void wait_for_moves(struct moves *m)
+{
+    struct device_text why = {""};
+    EXPECT_INT(device.ops->page_wait(m->rig.session, &why), 0);
+}
+
+static uint64_t launches(const struct moves *m)
+{
+    struct device_stats stats;
+    device.ops->stats(m->rig.session, &stats);
+    return stats.launches;
+}
+
+/* The buffer holds the page, and nothing else of it was touched. */
+static void expect_page(const struct moves *m, uint32_t page, uint32_t buffer, bool whole)
+{
+    const uint8_t *frame = frame_in(m, buffer);
+    const uint8_t *kept = m->kept + page * (FRAME_BYTES + m->bytes);
+    EXPECT(memcmp(frame + FRAME_BYTES, kept + FRAME_BYTES, m->bytes) == 0);
+    for (uint32_t i = 0; i < GAP; i++) {
+        EXPECT_INT(frame[(int)i - GAP], 0xC3);
+    }
+    if (whole) {
+        EXPECT(memcmp(frame, kept, FRAME_BYTES) == 0);
+    } else {
+        EXPECT(frame[0] == 0xC3 && frame[FRAME_BYTES - 1] == 0xC3);
+    }
+}
+
+/* Five pages of their own, known by saving them one by one. */
+static void moves_begin(struct moves *m)
+{
+    struct device_text why = {""};
+    uint8_t *frame = calloc(1, FRAME_BYTES);
+    rig_open(&m->rig, 1, false);
+    m->bytes = device.ops->memory_bytes(m->rig.session);
+    m->apart = GAP + FRAME_BYTES + m->bytes;
+    m->buffers = device.ops->host_alloc(MOVED * m->apart);
+    m->kept = calloc(PAGES, FRAME_BYTES + m->bytes);
+    EXPECT(frame != NULL && m->buffers != NULL && m->kept != NULL);
+    for (uint32_t page = 0; page < 5; page++) {
+        fill_bytes(frame, FRAME_BYTES, 31 + page);
+        EXPECT_INT(device.ops->page_make(m->rig.session, page, frame, &why), 0);
+        move(m, false, page, 0, true);
+        wait_for_moves(m);
+        memcpy(m->kept + page * (FRAME_BYTES + m->bytes), frame_in(m, 0), FRAME_BYTES + m->bytes);
+        EXPECT(memcmp(frame, frame_in(m, 0), FRAME_BYTES) == 0);
+    }
+    free(frame);
+    memset(m->buffers, 0xC3, MOVED * m->apart);
+}
+
+static void pages_move_together(void)
+{
+    static const uint32_t order[] = {3, 0, 4, 1};
+    struct moves m;
+    struct device_text why = {""};
+    moves_begin(&m);
+    /* A run with frames, a run without, a run at another distance, and one alone. */
+    uint64_t before = launches(&m);
+    for (uint32_t i = 0; i < 4; i++) {
+        move(&m, false, order[i], i, true);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        move(&m, false, order[i], 4 + i, false);
+    }
+    move(&m, false, 2, 8, true);
+    move(&m, false, 1, 11, true);
+    move(&m, false, 0, 9, true);
+    EXPECT_INT(device.ops->page_start(m.rig.session, &why), 0);
+    EXPECT_INT(launches(&m) - before, 3);
+    wait_for_moves(&m);
+    for (uint32_t i = 0; i < 4; i++) {
+        expect_page(&m, order[i], i, true);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        expect_page(&m, order[i], 4 + i, false);
+    }
+    expect_page(&m, 2, 8, true);
+    expect_page(&m, 1, 11, true);
+    expect_page(&m, 0, 9, true);
+    /* Back to other pages, and at once out again; a page that is saved may be written over. */
+    before = launches(&m);
+    for (uint32_t i = 0; i < 4; i++) {
+        move(&m, true, 5 + i, i, true);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        move(&m, false, 5 + i, 12 + i, true);
+    }
+    EXPECT_INT(launches(&m) - before, 1); /* the loads; the saves wait for more */
+    uint8_t *garbage = calloc(1, FRAME_BYTES);
+    EXPECT(garbage != NULL);
+    EXPECT_INT(device.ops->page_make(m.rig.session, 6, garbage, &why), 0);
+    free(garbage);
+    wait_for_moves(&m);
+    for (uint32_t i = 0; i < 4; i++) {
+        expect_page(&m, order[i], 12 + i, true);
+    }
+    /* More than go at once. */
+    memset(m.buffers, 0xC3, MOVED * m.apart);
+    for (uint32_t i = 0; i < MOVED; i++) {
+        move(&m, false, i % 5, i, i < 18);
+    }
+    wait_for_moves(&m);
+    for (uint32_t i = 0; i < MOVED; i++) {
+        expect_page(&m, i % 5, i, i < 18);
+    }
+    device.ops->host_free(m.buffers);
+    free(m.kept);
+    rig_close(&m.rig);
+}
+
 /* ---- what comes down ---- */
 
 static uint64_t down_bytes(const struct rig *rig)
@@ -649,7 +788,7 @@ int main(int argc, char **argv)
                  : fast  ? TEST_RUN(TEST(ticks_of_fast_kernels_break_no_rule))
                          : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
                                     TEST(bits_do_not_depend_on_company_slot_or_graph),
-                                    TEST(bits_survive_spills_and_forks),
+                                    TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
                                     TEST(frames_come_down_when_asked_for),
                                     TEST(bad_numbers_are_counted), TEST(bad_requests_are_refused),
                                     TEST(modules_that_cannot_be_used_are_named));

@@ -1,8 +1,9 @@
 /*
  * The full-scale model at toy size. Its world steps against the formulas of kernels/cuda/scale.h in
  * plain C, double precision, with numbers rounded where the device rounds them; sequence-parallel
- * ranks against one rank, bit for bit; what does not fit is refused with a sentence; and the cost
- * of student-3b by its shapes.
+ * ranks against one rank, bit for bit, and tokens in tiles against tokens in reading order; what
+ * does not fit is refused with a sentence; and the cost of student-3b, jointly and with windows, by
+ * its shapes.
  *
  * An activation that lies between two fp8 numbers may go either way, so single numbers differ by an
  * fp8 step; what is compared is the root of the mean square error, in units of the mean square.
@@ -10,7 +11,7 @@
 #include "kernels/cuda/scale.h"
 #include "tests/cuda/compare.h"
 
-enum { TOKENS_MAX = 32, WIDTH_MAX = 256, PAGES = 4 };
+enum { TOKENS_MAX = 160, WIDTH_MAX = 256, PAGES = 4 };
 
 /* ---- numbers as the device stores them ---- */
 
@@ -91,6 +92,9 @@ static double *read_numbers(enum gpu_type type, const void *device, size_t count
 
 static struct matrix read_matrix(const struct scale_product *p)
 {
+    if (p->w == NULL) {
+        return (struct matrix){0}; /* a layer with windows has no such product */
+    }
     struct matrix m = {p->n, p->k, p->type, read_numbers(p->type, p->w, (size_t)p->n * p->k)};
     if (p->type == GPU_E4M3) {
         double *scale = read_numbers(GPU_F32, p->scale, p->n);
@@ -105,6 +109,16 @@ static struct matrix read_matrix(const struct scale_product *p)
 static size_t page_numbers(const struct reference *r)
 {
     return (size_t)r->c.layers * 2 * r->tokens * r->c.kv_heads * r->c.head_dim;
+}
+
+static bool is_joint(const struct scale_config *c, uint32_t layer)
+{
+    return c->joint_every > 0 && layer % c->joint_every == c->joint_every - 1;
+}
+
+static bool has_windows(const struct scale_config *c, uint32_t layer)
+{
+    return c->reach > 0 && is_joint(c, layer);
 }
 
 static void reference_read(struct reference *r, const struct scale_config *c,
@@ -127,17 +141,19 @@ static void reference_read(struct reference *r, const struct scale_config *c,
     for (uint32_t l = 0; l < c->layers; l++) {
         const struct scale_block *b = &w->block[l];
         r->block[l] = (struct block){
-            read_matrix(&b->qkv),
-            read_matrix(&b->o),
-            read_matrix(&b->tq),
-            read_matrix(&b->to),
-            read_matrix(&b->fc1),
-            read_matrix(&b->fc2),
-            read_matrix(&b->kv),
-            read_numbers(GPU_F32, b->norm_weight, c->width),
-            read_numbers(GPU_F32, b->norm_bias, c->width),
-            read_numbers(GPU_F32, b->bias, (size_t)c->heads * c->window),
+            .qkv = read_matrix(&b->qkv),
+            .o = read_matrix(&b->o),
+            .tq = read_matrix(&b->tq),
+            .to = read_matrix(&b->to),
+            .fc1 = read_matrix(&b->fc1),
+            .fc2 = read_matrix(&b->fc2),
+            .kv = read_matrix(&b->kv),
         };
+        if (!has_windows(c, l)) {
+            r->block[l].norm_weight = read_numbers(GPU_F32, b->norm_weight, c->width);
+            r->block[l].norm_bias = read_numbers(GPU_F32, b->norm_bias, c->width);
+            r->block[l].bias = read_numbers(GPU_F32, b->bias, (size_t)c->heads * c->window);
+        }
     }
     r->pages = numbers(PAGES * page_numbers(r));
     r->x = numbers((size_t)r->tokens * c->latent);
@@ -228,13 +244,25 @@ static double turned(const struct reference *r, const double *head, uint32_t tok
 }
 
 /* First token and count of the range that a token attends to. */
-static void range_of(const struct scale_config *c, uint32_t layer, uint32_t token, uint32_t *first,
+static void range_of(const struct scale_config *c, bool joint, uint32_t token, uint32_t *first,
                      uint32_t *count)
 {
-    uint32_t views = c->view_count * c->view_tokens;
-    bool joint = c->joint_every > 0 && layer % c->joint_every == c->joint_every - 1;
-    *first = joint ? 0 : token < views ? token - token % c->view_tokens : views;
-    *count = joint ? views + c->bev_tokens : token < views ? c->view_tokens : c->bev_tokens;
+    uint32_t view = c->view_rows * c->view_cols;
+    uint32_t views = c->view_count * view;
+    uint32_t bev = c->bev_rows * c->bev_cols;
+    *first = joint ? 0 : token < views ? token - token % view : views;
+    *count = joint ? views + bev : token < views ? view : bev;
+}
+
+/* Whether a token sees another one of its view: by their places. */
+static bool in_window(const struct scale_config *c, uint32_t first, uint32_t a, uint32_t b)
+{
+    bool bev = first == c->view_count * c->view_rows * c->view_cols;
+    int cols = (int)(bev ? c->bev_cols : c->view_cols);
+    int one = (int)(scale_reading(c, a) - first);
+    int other = (int)(scale_reading(c, b) - first);
+    return abs(one / cols - other / cols) <= (int)c->reach &&
+           abs(one % cols - other % cols) <= (int)c->reach;
 }
 
 static void attend(const struct reference *r, uint32_t layer, const double *qkv, double *out)
@@ -248,7 +276,7 @@ static void attend(const struct reference *r, uint32_t layer, const double *qkv,
         const double *q = qkv + (size_t)token * row + (size_t)(i % c->heads) * c->head_dim;
         uint32_t first;
         uint32_t count;
-        range_of(c, layer, token, &first, &count);
+        range_of(c, is_joint(c, layer), token, &first, &count);
         for (uint32_t j = 0; j < count; j++) {
             const double *k = qkv + (first + j) * row + (c->heads + kv_head) * c->head_dim;
             weight[j] = 0.0;
@@ -312,6 +340,86 @@ static void attend_past(const struct reference *r, const struct scale_inputs *in
     }
 }
 
+/* What a token sees through its window: keys and values as stored, or NULL. */
+struct window_key {
+    const double *k, *v;
+};
+
+static uint32_t list_window(const struct reference *r, const struct scale_inputs *in,
+                            uint32_t layer, uint32_t token, const double *present,
+                            struct window_key *out)
+{
+    const struct scale_config *c = &r->c;
+    uint32_t width = c->kv_heads * c->head_dim;
+    uint32_t found = 0;
+    uint32_t first;
+    uint32_t count;
+    range_of(c, false, token, &first, &count);
+    for (uint32_t frame = 0; frame <= c->past; frame++) {
+        int page = frame == 0 ? -1 : in->table[frame - 1];
+        for (uint32_t j = first; j < first + count && (frame == 0 || page >= 0); j++) {
+            if (in_window(c, first, token, j)) {
+                out[found++] = frame == 0 ? (struct window_key){present + (size_t)j * 2 * width,
+                                                                present + (2 * j + 1) * width}
+                                          : (struct window_key){page_row(r, page, layer, 0, j),
+                                                                page_row(r, page, layer, 1, j)};
+            }
+        }
+    }
+    return found;
+}
+
+/* The keys of a row [K][V] are turned, then both are stored as in a page. */
+static void store_turned(const struct reference *r, uint32_t token, const double *kv, double *out)
+{
+    const struct scale_config *c = &r->c;
+    for (uint32_t head = 0; head < 2 * c->kv_heads; head++) {
+        const double *from = kv + (size_t)head * c->head_dim;
+        double *to = out + (size_t)head * c->head_dim;
+        for (uint32_t e = 0; e < c->head_dim; e++) {
+            to[e] = head < c->kv_heads ? turned(r, from, token, e) : from[e];
+        }
+        store_row(c->type, to, c->head_dim);
+    }
+}
+
+static void attend_window(const struct reference *r, const struct scale_inputs *in, uint32_t layer,
+                          const double *qkv, double *out)
+{
+    static struct window_key seen[TOKENS_MAX * (1 + GPU_PAGES_MAX)];
+    static double weight[TOKENS_MAX * (1 + GPU_PAGES_MAX)];
+    const struct scale_config *c = &r->c;
+    uint32_t row = (c->heads + 2 * c->kv_heads) * c->head_dim;
+    uint32_t kv_row = 2 * c->kv_heads * c->head_dim;
+    double *present = numbers((size_t)r->tokens * kv_row);
+    for (uint32_t token = 0; token < r->tokens; token++) {
+        store_turned(r, token, qkv + (size_t)token * row + (size_t)c->heads * c->head_dim,
+                     present + (size_t)token * kv_row);
+    }
+    for (uint32_t i = 0; i < r->tokens * c->heads; i++) {
+        uint32_t token = i / c->heads;
+        size_t kv = (size_t)(i % c->heads * c->kv_heads / c->heads) * c->head_dim;
+        const double *q = qkv + (size_t)token * row + (size_t)(i % c->heads) * c->head_dim;
+        uint32_t count = list_window(r, in, layer, token, present, seen);
+        for (uint32_t j = 0; j < count; j++) {
+            weight[j] = 0.0;
+            for (uint32_t e = 0; e < c->head_dim; e++) {
+                weight[j] += turned(r, q, token, e) * seen[j].k[kv + e];
+            }
+            weight[j] /= sqrt((double)c->head_dim);
+        }
+        softmax(weight, count);
+        for (uint32_t e = 0; e < c->head_dim; e++) {
+            double y = 0.0;
+            for (uint32_t j = 0; j < count; j++) {
+                y += weight[j] * seen[j].v[kv + e];
+            }
+            out[(size_t)i * c->head_dim + e] = bf16(y);
+        }
+    }
+    free(present);
+}
+
 struct work {
     double x[TOKENS_MAX * WIDTH_MAX];
     double normed[TOKENS_MAX * WIDTH_MAX];
@@ -357,16 +465,25 @@ static void layer_forward(const struct reference *r, const struct scale_inputs *
     enum gpu_type type = layer_type(&r->c, layer);
     const double *own = t + (size_t)layer * 6 * d;
     bool last = layer + 1 == r->c.layers;
+    bool windows = has_windows(&r->c, layer);
     product(&b->qkv, w->normed, r->tokens, false, w->wide);
-    attend(r, layer, w->wide, w->mixed);
+    if (windows) {
+        attend_window(r, in, layer, w->wide, w->mixed);
+    } else {
+        attend(r, layer, w->wide, w->mixed);
+    }
     store_rows(type, w->mixed, r->tokens, h);
     product(&b->o, w->mixed, r->tokens, false, w->y);
-    residual(r, w, own + 2 * d, 0.0, b->norm_weight, b->norm_bias, type);
-    product(&b->tq, w->normed, r->tokens, false, w->wide);
-    attend_past(r, in, layer, w->wide, w->mixed);
-    store_rows(type, w->mixed, r->tokens, h);
-    product(&b->to, w->mixed, r->tokens, false, w->y);
-    residual(r, w, NULL, 1.0, own + 3 * d, own + 4 * d, type);
+    if (windows) {
+        residual(r, w, own + 2 * d, 1.0, own + 3 * d, own + 4 * d, type);
+    } else {
+        residual(r, w, own + 2 * d, 0.0, b->norm_weight, b->norm_bias, type);
+        product(&b->tq, w->normed, r->tokens, false, w->wide);
+        attend_past(r, in, layer, w->wide, w->mixed);
+        store_rows(type, w->mixed, r->tokens, h);
+        product(&b->to, w->mixed, r->tokens, false, w->y);
+        residual(r, w, NULL, 1.0, own + 3 * d, own + 4 * d, type);
+    }
     product(&b->fc1, w->normed, r->tokens, false, w->wide);
     for (uint32_t i = 0; i < r->tokens * r->c.hidden; i++) {
         w->wide[i] = silu(w->wide[i]);
@@ -395,7 +512,14 @@ static void commit(struct reference *r, const struct scale_inputs *in, struct wo
             store_row(layer_type(c, l), z, d);
         }
         product(&r->block[l].kv, w->normed, r->tokens, false, w->wide);
-        for (uint32_t i = 0; i < r->tokens * 2 * c->kv_heads; i++) {
+        for (uint32_t token = 0; token < r->tokens && has_windows(c, l); token++) {
+            double *own = w->mixed;
+            store_turned(r, token, w->wide + (size_t)token * width, own);
+            memcpy(page_row(r, in->write_page, l, 0, token), own, width / 2 * sizeof *own);
+            memcpy(page_row(r, in->write_page, l, 1, token), own + width / 2,
+                   width / 2 * sizeof *own);
+        }
+        for (uint32_t i = 0; i < r->tokens * 2 * c->kv_heads && !has_windows(c, l); i++) {
             uint32_t token = i / (2 * c->kv_heads);
             uint32_t head = i % (2 * c->kv_heads);
             double *to = page_row(r, in->write_page, l, head / c->kv_heads, token) +
@@ -434,7 +558,7 @@ static void reference_step(struct reference *r, const struct scale_inputs *in)
     product(&r->ada, e, c->steps, true, ada);
     product(&r->final, e, c->steps, true, final);
     for (uint32_t i = 0; i < latents; i++) {
-        r->x[i] = (double)noise[i];
+        r->x[i] = (double)noise[scale_reading(c, i / c->latent) * c->latent + i % c->latent];
     }
     for (uint32_t step = 0; step < c->steps; step++) {
         for (uint32_t i = 0; i < c->layers * 6 * d; i++) {
@@ -495,10 +619,10 @@ static double *read_page(const struct reference *r, struct scale *scale, int pag
     size_t at = 0;
     for (uint32_t i = 0; i < scale_op_count(scale); i++) {
         const struct scale_op *op = scale_op_at(scale, i);
-        if (op->kind != SCALE_PAGE_STORE) {
-            continue;
-        }
         const struct gpu_page_store *p = &op->page_store;
+        if (op->kind != SCALE_PAGE_STORE || p->arena != scale_arena(scale)) {
+            continue; /* windows keep the present in a page of its own */
+        }
         uint32_t count = p->rows * p->heads * p->head_dim;
         for (uint32_t j = 0; j < 2 * count; j++) {
             const uint8_t *from = raw + (j < count ? p->k_offset : p->v_offset);
@@ -562,13 +686,29 @@ static void toy_in_bf16_is_the_formulas(void)
     check_steps(&config, 5, 0.01);
 }
 
+static void toy_with_windows_is_the_formulas(void)
+{
+    check_steps(scale_config_find("toy-window"), 6, 0.03);
+}
+
+static void toy_with_windows_in_bf16_is_the_formulas(void)
+{
+    struct scale_config config = *scale_config_find("toy-window");
+    config.type = GPU_BF16;
+    config.plain_layers = 0;
+    config.layers = 2;
+    check_steps(&config, 7, 0.01);
+}
+
 /* The smallest step that runs every kernel of one: 16 tokens, so that 8 ranks have two each. */
 static struct scale_config smallest_step(void)
 {
     struct scale_config config = *scale_config_find("toy");
     config.heads = config.kv_heads = 8;
-    config.view_tokens = 4;
-    config.bev_tokens = 8;
+    config.view_rows = 1;
+    config.view_cols = 4;
+    config.bev_rows = 2;
+    config.bev_cols = 4;
     config.layers = 1;
     config.steps = 1;
     config.plain_layers = 0;
@@ -636,24 +776,41 @@ static void run_ranks(uint32_t ranks, const struct scale_config *config, unsigne
     RIG_CHECK(rig_end());
 }
 
-static void ranks_give_the_bits_of_one(void)
+/* Keys are those of the first layer, which has no windows. */
+static void compare_ranks(const struct scale_config *config, unsigned schedules_of_two)
 {
     static float alone[TOKENS_MAX * 32];
     static float shared[TOKENS_MAX * 32];
     static uint8_t alone_keys[TOKENS_MAX * WIDTH_MAX];
     static uint8_t shared_keys[TOKENS_MAX * WIDTH_MAX];
-    const struct scale_config config = smallest_step();
-    run_ranks(0, &config, 0, alone, alone_keys);
+    run_ranks(0, config, 0, alone, alone_keys);
     for (uint32_t ranks = 1; ranks <= EXCHANGE_RANKS_MAX; ranks *= 2) {
-        unsigned schedules = ranks == 2 ? rig_schedules() : 1;
+        unsigned schedules = ranks == 2 ? schedules_of_two : 1;
         for (unsigned schedule = 0; schedule < schedules; schedule++) {
             memset(shared, 0, sizeof shared);
             memset(shared_keys, 0, sizeof shared_keys);
-            run_ranks(ranks, &config, schedule, shared, shared_keys);
+            run_ranks(ranks, config, schedule, shared, shared_keys);
             EXPECT(memcmp(alone, shared, sizeof alone) == 0);
             EXPECT(memcmp(alone_keys, shared_keys, sizeof alone_keys) == 0);
         }
     }
+}
+
+static void ranks_give_the_bits_of_one(void)
+{
+    const struct scale_config config = smallest_step();
+    compare_ranks(&config, rig_schedules());
+}
+
+/* The pages of windows hold all tokens of a share of the heads, which ranks exchange. */
+static void ranks_with_windows_give_the_bits_of_one(void)
+{
+    struct scale_config config = smallest_step();
+    config.layers = 2;
+    config.joint_every = 2;
+    config.reach = 2;
+    config.past = 2;
+    compare_ranks(&config, 2);
 }
 
 static void what_does_not_fit_is_refused(void)
@@ -673,6 +830,14 @@ static void what_does_not_fit_is_refused(void)
     options.page_count = 3;
     EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "window");
+    options.page_count = PAGES;
+    config.past = config.window + 1;
+    EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "further back than the memory");
+    config.past = 0;
+    config.bev_cols = 0;
+    EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "have no tokens");
     EXPECT(scale == NULL && scale_config_find("student-4b") == NULL);
     /* Ranks that disagree about how much they exchange. */
     void *memory = rig_alloc(256);
@@ -684,6 +849,65 @@ static void what_does_not_fit_is_refused(void)
     EXPECT_CONTAINS(why.text, "expected 16 bytes from rank 0, found 32 from rank 1");
     exchange_group_destroy(group);
     RIG_CHECK(rig_end());
+}
+
+/* Latents of the second of two frames, and the keys of its page's first layer, in e4m3; in reading
+ * order. */
+static void run_order(const struct scale_config *config, float *latents, uint8_t *kv)
+{
+    static const struct scale_inputs inputs[] = {{7, 2, {-1, -1, -1}, 3}, {7, 3, {3, -1, -1}, 2}};
+    const struct scale_options options = {.seed = 9, .page_count = PAGES};
+    const uint32_t width = config->kv_heads * config->head_dim;
+    struct device_text why;
+    struct scale *scale;
+    struct scale_cost cost;
+    rig_begin(3);
+    EXPECT_INT(scale_open(config, &options, &scale, &why), DEVICE_OK);
+    scale_count(scale, &cost);
+    uint32_t tokens = scale_tokens(scale);
+    float *x = malloc((size_t)tokens * config->latent * sizeof *x);
+    uint8_t *page = malloc(cost.page_bytes);
+    EXPECT(x != NULL && page != NULL);
+    for (uint32_t frame = 0; frame < COUNT_OF(inputs); frame++) {
+        EXPECT_INT(scale_begin(scale, &inputs[frame], rig_stream(), &why), DEVICE_OK);
+        EXPECT_INT(scale_step(scale, rig_stream(), &why), DEVICE_OK);
+    }
+    RIG_CHECK(rig_download(x, scale_latents(scale), (size_t)tokens * config->latent * sizeof *x));
+    RIG_CHECK(rig_download(page, scale_arena(scale) + 2 * cost.page_bytes, cost.page_bytes));
+    for (uint32_t token = 0; token < tokens; token++) {
+        uint32_t place = scale_reading(config, token);
+        memcpy(latents + (size_t)place * config->latent, x + (size_t)token * config->latent,
+               config->latent * sizeof *x);
+        memcpy(kv + (size_t)place * width, page + (size_t)token * width, width);
+    }
+    free(x);
+    free(page);
+    scale_close(scale);
+    RIG_CHECK(rig_end());
+}
+
+/* Where all layers have windows, no sum's order follows from where tokens lie. */
+static void tiles_give_the_bits_of_reading_order(void)
+{
+    static float tiled[TOKENS_MAX * 32];
+    static float reading[TOKENS_MAX * 32];
+    static uint8_t tiled_keys[TOKENS_MAX * 64];
+    static uint8_t reading_keys[TOKENS_MAX * 64];
+    struct scale_config config = *scale_config_find("toy-window");
+    uint32_t moved = 0;
+    config.joint_every = 1;
+    config.plain_layers = 0;
+    config.layers = 2;
+    for (uint32_t token = 0; token < 99 + 45; token++) {
+        moved += scale_reading(&config, token) != token;
+    }
+    EXPECT(moved > 100);
+    run_order(&config, tiled, tiled_keys);
+    config.reading_order = 1;
+    EXPECT_INT(scale_reading(&config, 17), 17);
+    run_order(&config, reading, reading_keys);
+    EXPECT(memcmp(tiled, reading, sizeof tiled) == 0);
+    EXPECT(memcmp(tiled_keys, reading_keys, sizeof tiled_keys) == 0);
 }
 
 /* By hand: 12,848 tokens, 28 layers, four steps; kernels/cuda/scale.h says what is in a layer. */
@@ -723,10 +947,46 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     EXPECT_INT(scale_cost_of(config, 5, &share, &why), DEVICE_FAULT_INPUT);
 }
 
+/* Pairs of a row of n places that are at most 8 apart. */
+static double pairs_in_reach(double n)
+{
+    return 17.0 * n - 72.0;
+}
+
+/* Beside the joint one: 7 layers see a window of 17 x 17 places in 4 frames, and have no tq, to and
+ * attention over the past. */
+static void the_cost_of_windows_is_that_of_their_shapes(void)
+{
+    const double tokens = 3 * 3600.0 + 2048.0;
+    const double d = 3072.0;
+    const double views = 21.0 * (3 * 3600.0 * 3600.0 + 2048.0 * 2048.0);
+    const double pairs =
+        3 * pairs_in_reach(45) * pairs_in_reach(80) + pairs_in_reach(32) * pairs_in_reach(64);
+    struct scale_cost joint;
+    struct scale_cost cost;
+    struct device_text why;
+    EXPECT_INT(scale_cost_of(scale_config_find("student-3b"), 1, &joint, &why), DEVICE_OK);
+    EXPECT_INT(scale_cost_of(scale_config_find("student-3b-window"), 1, &cost, &why), DEVICE_OK);
+    EXPECT_NEAR(cost.attention_flop / (16.0 * d * (views + 7.0 * 4.0 * pairs)), 1.0, 1e-12);
+    EXPECT_NEAR(cost.temporal_flop / (16.0 * d * 21.0 * tokens * 12.0), 1.0, 1e-12);
+    EXPECT_NEAR((joint.product_flop - cost.product_flop) / (8.0 * tokens * 7.0 * 2 * d * d), 1.0,
+                1e-9);
+    EXPECT_NEAR(joint.parameters - cost.parameters, 7.0 * (2 * d * d + 2 * d + 24.0 * 12.0), 1.0);
+    EXPECT_INT(cost.page_bytes, joint.page_bytes);
+    printf("# windows instead of joint: %.1f TFLOP of attention (%.1f jointly), %.1f of products "
+           "(%.1f), %.1f GB moved (%.1f), %u launches (%u)\n",
+           cost.attention_flop / 1e12, joint.attention_flop / 1e12, cost.product_flop / 1e12,
+           joint.product_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9,
+           cost.launches, joint.launches);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(toy_is_the_formulas), TEST(toy_in_bf16_is_the_formulas),
-                    TEST(the_smallest_step_under_every_schedule), TEST(ranks_give_the_bits_of_one),
-                    TEST(what_does_not_fit_is_refused),
-                    TEST(the_cost_of_student_3b_is_that_of_its_shapes));
+    return TEST_RUN(
+        TEST(toy_is_the_formulas), TEST(toy_in_bf16_is_the_formulas),
+        TEST(toy_with_windows_is_the_formulas), TEST(toy_with_windows_in_bf16_is_the_formulas),
+        TEST(tiles_give_the_bits_of_reading_order), TEST(the_smallest_step_under_every_schedule),
+        TEST(ranks_give_the_bits_of_one), TEST(ranks_with_windows_give_the_bits_of_one),
+        TEST(what_does_not_fit_is_refused), TEST(the_cost_of_student_3b_is_that_of_its_shapes),
+        TEST(the_cost_of_windows_is_that_of_their_shapes));
 }

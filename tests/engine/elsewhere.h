@@ -33,7 +33,7 @@ struct elsewhere {
     uint32_t buffers;
     uint32_t save_fail_percent, load_fail_percent, wait_fail_percent;
     uint64_t random;
-    uint32_t failures, waits;
+    uint32_t failures, starts, waits;
     void (*lose)(void *context, uint64_t serial); /* NULL: nobody asks */
     void *context;
 };
@@ -109,6 +109,12 @@ static inline bool elsewhere_load(void *context, uint32_t frame, const void *pag
     return true;
 }
 
+static inline void elsewhere_begin(void *context)
+{
+    struct elsewhere *device = context;
+    device->starts++;
+}
+
 /* A wait that fails costs the pages on their way out. Copies to the device are done: one that loses
  * those has no use for the pool any more. */
 static inline bool elsewhere_wait(void *context)
@@ -139,6 +145,7 @@ static inline struct page_backing elsewhere_init(struct elsewhere *device, uint3
         .buffers = buffers,
         .save = elsewhere_save,
         .load = elsewhere_load,
+        .start = elsewhere_begin,
         .wait = elsewhere_wait,
     };
 }

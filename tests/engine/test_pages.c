@@ -54,6 +54,7 @@ struct rig {
     struct twin slots[SLOTS];
     struct twin parked[PARKED];
     uint32_t parked_max;
+    uint32_t tick; /* of the next pages */
     uint64_t random;
     uint64_t shared;
     uint32_t restored, lost_restores, refused_parks, shares, prefetches;
@@ -239,7 +240,7 @@ static void twin_push(struct twin *twin, const struct twin_page *page)
 
 static void do_tick(struct rig *rig, struct twin *slot)
 {
-    struct twin_page page = {.index = page_take(rig->pool)};
+    struct twin_page page = {.index = page_take(rig->pool, rig->tick)};
     page.serial = page_serial(rig->pool, page.index);
     EXPECT(page.serial < SERIALS);
     uint8_t *bytes = page_write(rig->pool, page.index);
@@ -373,6 +374,7 @@ static void operate(struct rig *rig)
     struct twin *slot = &rig->slots[draw(rig, SLOTS)];
     struct twin *parked = &rig->parked[draw(rig, PARKED)];
     uint32_t what = draw(rig, 100);
+    rig->tick = draw(rig, 50);
     if (!slot->used && parked->used && what < 60) {
         do_restore(rig, parked, slot);
     } else if (!slot->used && what < 70) {
@@ -644,19 +646,19 @@ static void a_pool_that_cannot_hold_its_slots_is_refused(void)
 
 static void write_after_commit(struct page_pool *pool)
 {
-    uint32_t page = page_take(pool);
+    uint32_t page = page_take(pool, 0);
     page_commit(pool, page);
     page_write(pool, page);
 }
 
 static void read_before_commit(struct page_pool *pool)
 {
-    page_read(pool, page_take(pool));
+    page_read(pool, page_take(pool, 0));
 }
 
 static void release_twice(struct page_pool *pool)
 {
-    uint32_t page = page_take(pool);
+    uint32_t page = page_take(pool, 0);
     page_release(pool, page);
     page_release(pool, page);
 }
@@ -664,7 +666,7 @@ static void release_twice(struct page_pool *pool)
 static void more_than_hot(struct page_pool *pool)
 {
     for (uint32_t i = 0; i <= HOT; i++) {
-        page_take(pool);
+        page_take(pool, 0);
     }
 }
 

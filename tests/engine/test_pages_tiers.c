@@ -161,7 +161,7 @@ static void rig_finish(struct rig *rig)
 static struct page_table hot(struct rig *rig, uint8_t byte)
 {
     struct page_table table = {0};
-    uint32_t page = page_take(rig->pool);
+    uint32_t page = page_take(rig->pool, 0);
     memset(page_write(rig->pool, page), byte, BYTES);
     elsewhere_arrive(&rig->device);
     if (rig->backed) {
@@ -234,7 +234,9 @@ static void pages_move_with_what_lies_elsewhere(void)
         struct page_table tables[2] = {hot(&rig, 22), hot(&rig, 33)};
         page_table_release(rig.pool, &tables[0]);
         if (fails % 4 == 0) {
+            uint32_t starts = rig.device.starts;
             resume(&rig, 0);
+            EXPECT_INT(rig.device.starts, starts + 1);
         } else {
             EXPECT(!page_table_restore(rig.pool, &rig.parked[0]));
         }
@@ -332,7 +334,7 @@ static void a_table_comes_back_through_few_buffers(void)
         EXPECT_OK(page_pool_create(&config, &pool, &error), error);
         for (int round = 0; round < 2; round++) {
             for (uint8_t i = 0; i < 6; i++) {
-                uint32_t page = page_take(pool);
+                uint32_t page = page_take(pool, 0);
                 elsewhere_arrive(&device);
                 memset(page_write(pool, page), i, BYTES);
                 memset(device.frames[page_frame(pool, page)], i, ELSEWHERE_BYTES);
