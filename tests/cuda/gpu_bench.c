@@ -616,7 +616,8 @@ int main(int argc, char **argv)
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
         fprintf(stderr,
-                "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG [brief|N]]\n");
+                "usage: gpu_bench MODULE device|MODEL.safetensors "
+                "[quick|scale CONFIG [brief|N]]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
