@@ -104,6 +104,11 @@ struct gpu_attention {
 
 void gpu_attention_launch(const struct gpu_attention *a, void *stream);
 
+/* The same on a warpgroup's tensor cores (attention_wgmma.cu), for compute capability 9.0 alone and
+ * for what suits: ranges, all bf16, head_dim 128, rotate_k 0. Other bits, the same tolerance. */
+int gpu_attention_wgmma_suits(const struct gpu_attention *a);
+void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
+
 /* ---- attention over the past (temporal.cu) ---- */
 
 /* struct nn_temporal on the device: every token over the same place in at most 16 pages, with a
