@@ -4,6 +4,7 @@
  *   window   tokens of a grid attend to those at most so many rows and columns away, in the present
  *            frame and in past frames, whose keys and values lie in pages
  * How a block works is told in flash.cuh; this file says which keys a tile of queries walks over.
+ * What attention_wgmma.cu does instead, where it may, is decided here too.
  */
 #include "kernels/cuda/flash.cuh"
 
@@ -230,6 +231,10 @@ template <int dim> static void launch(const struct gpu_attention *a, void *strea
 extern "C" void gpu_attention_launch(const struct gpu_attention *a, void *stream)
 {
     if (a->items == 0) {
+        return;
+    }
+    if (a->wgmma != 0 && gpu_attention_wgmma_suits(a)) {
+        gpu_attention_wgmma_launch(a, stream);
         return;
     }
     if (a->head_dim == 32) {

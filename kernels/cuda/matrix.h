@@ -100,12 +100,14 @@ struct gpu_attention {
     void *out; /* bf16 */
     size_t out_row, out_item;
     const uint32_t *active; /* [items] or NULL, as in gpu_gemm */
+    /* Not 0: on a warpgroup's tensor cores where it suits: ranges, all bf16, head_dim 128, rotate_k
+     * 0; for devices that gpu_attention_choose named. Other bits, the same tolerance. */
+    uint32_t wgmma;
 };
 
 void gpu_attention_launch(const struct gpu_attention *a, void *stream);
 
-/* The same on a warpgroup's tensor cores (attention_wgmma.cu), for compute capability 9.0 alone and
- * for what suits: ranges, all bf16, head_dim 128, rotate_k 0. Other bits, the same tolerance. */
+/* What it does with what suits (attention_wgmma.cu). */
 int gpu_attention_wgmma_suits(const struct gpu_attention *a);
 void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
 

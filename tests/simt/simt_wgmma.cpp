@@ -36,13 +36,31 @@ enum {
     WINDOW_START = 1024,
 };
 
+/* Elements of vectors are types of this file: else the linker may take the code of a vector from a
+ * unit that is compiled with calls before its accesses. */
+struct mark {
+    uint32_t value; /* 0, or thread + 1 and behind how many fences */
+};
+struct readers {
+    uint32_t count; /* products in flight */
+};
+struct moment {
+    uint32_t clock;
+};
+struct sum {
+    float value;
+};
+struct batch {
+    unsigned count; /* products */
+};
+
 /* Registers that products use: sums, or a left operand. */
 struct registers {
     char *place[GROUP];
     size_t bytes;
     bool fenced; /* gpu_wgmma_fence since they were touched */
     unsigned in_flight;
-    std::vector<float> sums; /* [M][N] while in flight */
+    std::vector<sum> sums; /* [M][N] while in flight */
 };
 
 struct operation {
@@ -63,14 +81,14 @@ struct warpgroup {
     bool fenced;     /* since the last wait: what registers never seen before need */
     std::vector<registers> known;
     std::vector<operation> pending; /* in order */
-    std::vector<unsigned> groups;   /* sizes, oldest first */
+    std::vector<batch> groups;      /* oldest first */
     unsigned open;
 };
 
 warpgroup warpgroups[GROUPS_MAX];
-std::vector<uint32_t> writer;  /* of each word: 0, or thread + 1 and behind how many fences */
-std::vector<uint16_t> reading; /* products in flight that read these 16 bytes */
-std::vector<uint32_t> fences[SIMT_THREADS_MAX]; /* clocks, in order */
+std::vector<mark> writer;     /* of each word */
+std::vector<readers> reading; /* of each 16 bytes */
+std::vector<moment> fences[SIMT_THREADS_MAX];
 
 warpgroup *own_group(void)
 {
@@ -152,10 +170,10 @@ void check_proxy(const char *bytes, const operation &o)
 {
     size_t word = (size_t)(bytes - (const char *)simt_running.dynamic) / 4;
     for (size_t i = word; i < word + 4; i++) {
-        unsigned thread = (writer[i] - 1) % SIMT_THREADS_MAX;
-        size_t behind = (writer[i] - 1) / SIMT_THREADS_MAX;
-        if (writer[i] != 0 &&
-            (behind >= fences[thread].size() || !simt_happened(thread, fences[thread][behind]))) {
+        unsigned thread = (writer[i].value - 1) % SIMT_THREADS_MAX;
+        size_t behind = (writer[i].value - 1) / SIMT_THREADS_MAX;
+        if (writer[i].value != 0 && (behind >= fences[thread].size() ||
+                                     !simt_happened(thread, fences[thread][behind].clock))) {
             simt_fail(SIMT_PROXY,
                       "wgmma at %s:%d reads shared memory at %p that thread %u wrote with no "
                       "gpu_proxy_fence of its own and barrier between",
@@ -182,7 +200,7 @@ void touch_tiles(const operation &o, bool issue)
             }
             simt_current = me;
             size_t at = (size_t)(bytes - (char *)simt_running.dynamic) / 16;
-            reading[at] = (uint16_t)(reading[at] + (issue ? 1 : -1));
+            reading[at].count += issue ? 1u : -1u;
         });
     }
 }
@@ -229,11 +247,11 @@ void compute(warpgroup *w, operation *o)
             b[mn_major ? row : piece * 8 + i][mn_major ? piece * 8 + i : row] = number(bytes, i);
         }
     });
-    float *sums = w->known[o->sums].sums.data();
+    sum *sums = w->known[o->sums].sums.data();
     for (uint32_t m = 0; m < M; m++) {
         double row[N];
         for (uint32_t n = 0; n < N; n++) {
-            row[n] = o->what.accumulate ? (double)sums[m * N + n] : 0.0;
+            row[n] = o->what.accumulate ? (double)sums[m * N + n].value : 0.0;
         }
         for (uint32_t k = 0; k < K; k++) {
             for (uint32_t n = 0; n < N; n++) {
@@ -241,7 +259,7 @@ void compute(warpgroup *w, operation *o)
             }
         }
         for (uint32_t n = 0; n < N; n++) {
-            sums[m * N + n] = (float)row[n];
+            sums[m * N + n].value = (float)row[n];
         }
     }
     o->computed = true;
@@ -330,7 +348,7 @@ void issue(warpgroup *w)
     for (unsigned thread = 0; thread < GROUP && r->in_flight == 0; thread++) {
         r->sums.resize((size_t)M * N);
         float *own = (float *)r->place[thread];
-        each_sum(thread, [&](uint32_t i, uint32_t at) { r->sums[at] = own[i]; });
+        each_sum(thread, [&](uint32_t i, uint32_t at) { r->sums[at].value = own[i]; });
         simt_poison(own, r->bytes);
     }
     r->in_flight++;
@@ -371,7 +389,7 @@ void finish(warpgroup *w)
         if (memcmp(own, untouched, sizeof untouched) != 0) {
             fail_touched(*o, "sums");
         }
-        each_sum(thread, [&](uint32_t i, uint32_t at) { own[i] = r->sums[at]; });
+        each_sum(thread, [&](uint32_t i, uint32_t at) { own[i] = r->sums[at].value; });
     }
     w->pending.erase(w->pending.begin());
 }
@@ -379,7 +397,7 @@ void finish(warpgroup *w)
 void wait(warpgroup *w, size_t left)
 {
     while (w->groups.size() > left) {
-        for (unsigned i = 0; i < w->groups[0]; i++) {
+        for (unsigned i = 0; i < w->groups[0].count; i++) {
             finish(w);
         }
         w->groups.erase(w->groups.begin());
@@ -400,7 +418,7 @@ void perform(warpgroup *w)
         }
         break;
     case SIMT_WGMMA_COMMIT:
-        w->groups.push_back(w->open);
+        w->groups.push_back({w->open});
         w->open = 0;
         break;
     case SIMT_WGMMA_WAIT:
@@ -475,7 +493,7 @@ void simt_warpgroup(simt_op op, void *argument, const char *file, int line)
 void simt_proxy_fence(void)
 {
     simt_wgmma_used = true;
-    fences[simt_current->number].push_back(simt_current->clock);
+    fences[simt_current->number].push_back({simt_current->clock});
 }
 
 uint32_t simt_shared_address(const void *pointer)
@@ -490,8 +508,8 @@ uint32_t simt_shared_address(const void *pointer)
 void simt_wgmma_reset(void)
 {
     size_t bytes = simt_running.request->shared_bytes + 16;
-    writer.assign(bytes / 4 + 4, 0);
-    reading.assign(bytes / 16 + 1, 0);
+    writer.assign(bytes / 4 + 4, mark{0});
+    reading.assign(bytes / 16 + 1, readers{0});
     if (simt_wgmma_used) {
         for (warpgroup &w : warpgroups) {
             w = {};
@@ -523,15 +541,15 @@ void simt_wgmma_write(size_t offset, size_t bytes, simt_access kind)
 {
     uint32_t thread = simt_current->number;
     for (size_t at = offset / 16; at * 16 < offset + bytes; at++) {
-        if (reading[at] != 0) {
+        if (reading[at].count != 0) {
             simt_fail(SIMT_IN_FLIGHT,
                       "%s offset %zu of dynamic shared memory, which a wgmma in flight reads",
                       kind == SIMT_COPY_ISSUE ? "copies to" : "writes", offset);
         }
     }
-    uint32_t mark = thread + 1 + (uint32_t)fences[thread].size() * SIMT_THREADS_MAX;
+    const mark own = {thread + 1 + (uint32_t)fences[thread].size() * SIMT_THREADS_MAX};
     for (size_t word = offset / 4; word * 4 < offset + bytes; word++) {
-        writer[word] = mark;
+        writer[word] = own;
     }
 }
 
