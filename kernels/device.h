@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 3, /* raised with every change of this file */
+    DEVICE_ABI = 4, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -158,6 +158,9 @@ struct device_scale {
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
     char library[128]; /* its version, or why there is none */
+    /* Operations per second of its largest attention over tokens by each kernel; 0: not run. */
+    double mma_flops, wgmma_flops;
+    char attention[192]; /* which kernel the step ran, and why */
 };
 
 struct device_session;
@@ -217,7 +220,7 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration: "student-3b", "toy". */
+    /* Opens, runs, times and closes a configuration: "student-3b", "toy", "toy-128". */
     int (*scale_run)(uint32_t device, const char *config, struct device_scale *out,
                      struct device_text *why);
 };

@@ -228,6 +228,15 @@ template <int dim> static void launch(const struct gpu_attention *a, void *strea
     }
 }
 
+extern "C" double gpu_attention_flop(const struct gpu_attention *a)
+{
+    double flop = 0.0;
+    for (uint32_t i = 0; i < a->range_count; i++) {
+        flop += 4.0 * a->items * a->heads * a->head_dim * a->range[i].count * a->range[i].count;
+    }
+    return flop;
+}
+
 extern "C" void gpu_attention_launch(const struct gpu_attention *a, void *stream)
 {
     if (a->items == 0) {

@@ -171,8 +171,10 @@ GPU_FN float gpu_exp2(float x)
 /* ---- products of a warpgroup ---- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GPU_WGMMA_THERE 1
 #define GPU_WGMMA(text, ...) asm volatile(text __VA_ARGS__)
 #else
+#define GPU_WGMMA_THERE 0
 #define GPU_WGMMA(text, ...) __trap()
 #endif
 
@@ -254,6 +256,7 @@ GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b)
 #include "tests/simt/simt.h"
 
 #define GPU_EMULATED 1
+#define GPU_WGMMA_THERE 1
 #define GPU_FN static inline
 #define GPU_HOST_FN static inline
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                  \

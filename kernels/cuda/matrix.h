@@ -106,8 +106,17 @@ struct gpu_attention {
 };
 
 void gpu_attention_launch(const struct gpu_attention *a, void *stream);
+/* Additions and multiplications of the products, over ranges. */
+double gpu_attention_flop(const struct gpu_attention *a);
 
-/* What it does with what suits (attention_wgmma.cu). */
+/* Whether attention on the present device should ask for wgmma (attention_choice.cu): runs both
+ * kernels on a fixed input of numbers up to 1 and compares. Returns 1 or 0; `why` gets a sentence
+ * either way. Waits for the stream, which must not be captured. */
+struct device_text;
+#define GPU_ATTENTION_TOLERANCE 0.01f /* of both roundings to bf16 together */
+uint32_t gpu_attention_choose(float tolerance, void *stream, struct device_text *why);
+
+/* What gpu_attention_launch does with what suits (attention_wgmma.cu). */
 int gpu_attention_wgmma_suits(const struct gpu_attention *a);
 void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
 

@@ -250,6 +250,33 @@ static bool time_copy(struct scale_run *run, double *out)
     return done;
 }
 
+/* Operations per second of the largest attention of a step, as planned or by the other kernel. */
+static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
+{
+    struct gpu_attention a = {};
+    double flop = 0.0;
+    double least_ms = 0.0;
+    bool done = true;
+    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
+        const struct scale_op *op = scale_op_at(run->scale, i);
+        double own = op->kind == SCALE_ATTENTION ? gpu_attention_flop(&op->attention) : 0.0;
+        if (own > flop) {
+            flop = own;
+            a = op->attention;
+        }
+    }
+    a.wgmma = wgmma;
+    for (int i = 0; done && flop > 0.0 && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
+        gpu_attention_launch(&a, (void *)run->stream);
+        done = done && good(run, cudaPeekAtLastError(), "attention") && elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    *out = least_ms > 0.0 ? flop / (least_ms * 1e-3) : 0.0;
+    return done;
+}
+
 /* fp8 needs tensor cores that know it; the emulator's capability is 0.0. */
 static bool capable(struct scale_run *run, uint32_t device, const struct scale_config *config)
 {
@@ -267,7 +294,8 @@ static bool capable(struct scale_run *run, uint32_t device, const struct scale_c
     return true;
 }
 
-static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config)
+static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config,
+                     struct device_scale *out)
 {
     struct scale_options options = {};
     if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
@@ -281,6 +309,15 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
     options.page_count = config->window + 1;
     options.product = library_product;
     options.product_context = run->library;
+    if (config->head_dim == 128) {
+        struct device_text chosen = {};
+        options.wgmma = gpu_attention_choose(GPU_ATTENTION_TOLERANCE, (void *)run->stream, &chosen);
+        snprintf(out->attention, sizeof out->attention, "%s", chosen.text);
+    } else {
+        snprintf(out->attention, sizeof out->attention,
+                 "attention on mma.sync: wgmma is for heads of 128, these have %u",
+                 config->head_dim);
+    }
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
         return false;
     }
@@ -314,6 +351,10 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
     for (size_t i = 0; i < run->latent_count; i++) {
         out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
     }
+    if (!time_attention(run, 0, &out->mma_flops) ||
+        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops))) {
+        return false;
+    }
     return time_copy(run, &out->copy_rate) && time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
            (config->type != GPU_E4M3 || time_peak(run, GPU_E4M3, &out->peak_fp8_flops));
 }
@@ -330,7 +371,7 @@ int module_scale_run(uint32_t device, const char *name, struct device_scale *out
     }
     run.why = why;
     *out = {};
-    bool done = capable(&run, device, config) && open_run(&run, device, config) &&
+    bool done = capable(&run, device, config) && open_run(&run, device, config, out) &&
                 measure(&run, config, out);
     if (done) {
         scale_count(run.scale, &cost);

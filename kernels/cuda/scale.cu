@@ -10,6 +10,7 @@
 static const struct scale_config configs[] = {
     {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256, 3, 3600, 2048, 12, 4, 4, GPU_E4M3, 1},
     {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 11, 10, 3, 2, 2, GPU_E4M3, 1},
+    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 11, 10, 3, 2, 2, GPU_E4M3, 1},
 };
 
 extern "C" const struct scale_config *scale_config_find(const char *name)
@@ -544,6 +545,17 @@ static double op_bytes(const struct scale_op *op)
     return 0.0; /* the rest is below a thousandth of a step */
 }
 
+extern "C" uint32_t scale_uses_wgmma(const struct scale *s)
+{
+    bool uses = false;
+    for (uint32_t i = 0; i < s->op_count; i++) {
+        const struct scale_op *op = &s->ops[i];
+        uses |= op->kind == SCALE_ATTENTION && op->attention.wgmma != 0 &&
+                gpu_attention_wgmma_suits(&op->attention) != 0;
+    }
+    return uses ? 1 : 0;
+}
+
 extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
 {
     *out = {};
@@ -560,11 +572,7 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
             out->product_flop += flop;
             out->product_fp8_flop += op->product.type == GPU_E4M3 ? flop : 0.0;
         } else if (op->kind == SCALE_ATTENTION) {
-            const struct gpu_attention &a = op->attention;
-            for (uint32_t r = 0; r < a.range_count; r++) {
-                out->attention_flop +=
-                    4.0 * a.heads * a.head_dim * a.range[r].count * a.range[r].count;
-            }
+            out->attention_flop += gpu_attention_flop(&op->attention);
         } else if (op->kind == SCALE_TEMPORAL) {
             const struct gpu_temporal &t = op->temporal;
             out->temporal_flop += 4.0 * t.tokens * t.heads * t.head_dim * t.page_count;

@@ -124,6 +124,7 @@ static void push_attention(struct scale *s, uint32_t layer, uint16_t *qkv, uint1
     a.kv_tokens = s->all_tokens;
     a.cosine = s->weights.cosine;
     a.sine = s->weights.sine;
+    a.wgmma = s->options.wgmma;
     a.out = out;
     a.out_row = (size_t)heads * c.head_dim;
 }

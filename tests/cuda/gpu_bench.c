@@ -8,7 +8,8 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG     a world step at full scale, or "toy"
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG     a world step at full scale, or "toy",
+ * "toy-128"
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -494,6 +495,12 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("rate of a world step", s->step_ms > 0.0 ? flop / s->step_ms * 1e-9 : 0.0, "TFLOP/s");
     figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
     figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
+    if (s->mma_flops > 0.0) {
+        figure("attention, mma.sync", s->mma_flops * 1e-12, "TFLOP/s");
+    }
+    if (s->wgmma_flops > 0.0) {
+        figure("attention, wgmma", s->wgmma_flops * 1e-12, "TFLOP/s");
+    }
     if (s->peak_bf16_flops > 0.0 && s->step_ms > 0.0) {
         /* The least time: fp8 products at their ceiling, all else at that of bf16. */
         double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
@@ -520,6 +527,7 @@ static void print_scale(const char *config, const struct device_scale *s)
         }
     }
     check("library", true, s->library);
+    check("attention", true, s->attention);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
 }
