@@ -160,7 +160,7 @@ struct device_scale {
     char library[128]; /* its version, or why there is none */
     /* Operations per second of its largest attention over tokens by each kernel; 0: not run. */
     double mma_flops, wgmma_flops;
-    char attention[192]; /* which kernel the step ran, and why */
+    char attention[DEVICE_TEXT_BYTES]; /* which kernel the step ran, and why */
 };
 
 struct device_session;

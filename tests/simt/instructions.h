@@ -17,8 +17,8 @@ void instruction_mma_bf16(const uint16_t *a, const uint16_t *b, float *c, int b_
                           void *stream);
 /* c[16][8] = a[16][32] b[8][32] + c, e4m3, b as [n][k]. */
 void instruction_mma_e4m3(const uint8_t *a, const uint8_t *b, float *c, void *stream);
-/* c[64][128] = a b + c on a warpgroup, bf16, four steps of 16, out of tiles of the 128-byte swizzle: a
- * [64][64] and b [128][64], both K-major. */
+/* c[64][128] = a b + c on a warpgroup, bf16, four steps of 16, out of tiles of the 128-byte
+ * swizzle: a [64][64] and b [128][64], both K-major. */
 void instruction_wgmma(const uint16_t *a, const uint16_t *b, float *c, void *stream);
 /* The same with a from registers and b [64][128], MN-major: two tiles side by side. */
 void instruction_wgmma_values(const uint16_t *a, const uint16_t *b, float *c, void *stream);
