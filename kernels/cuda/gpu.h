@@ -9,7 +9,8 @@
  * reaches the same __syncthreads. No TMA or clusters without a twin that keeps to this.
  *
  * Warpgroup products (wgmma; PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix Instructions")
- * exist on sm_90a alone and trap elsewhere. What is relied on, bf16 operands and float sums:
+ * exist on sm_90a alone and trap elsewhere. What is relied on, for bf16 (and e4m3, with twice the
+ * k):
  *
  *   registers of D and A   9.7.15.5.1.1.1: thread 32 w + 4 g + t of the 128 holds of D[64][n] rows
  *                          16 w + g and 8 below; d[4 i + 2 h + e] is row g + 8 h, column 8 i + 2 t
@@ -240,7 +241,17 @@ template <bool accumulate> GPU_FN void gpu_wgmma(float d[64], uint64_t a, uint64
               : "l"(a), "l"(b), "n"((int)accumulate));
 }
 
-/* The same with a from registers and b[16][128] MN-major. */
+/* In e4m3: d[64][128] = a[64][32] b[128][32]^T, + d where `accumulate`; both K-major. */
+template <bool accumulate> GPU_FN void gpu_wgmma_e4m3(float d[64], uint64_t a, uint64_t b)
+{
+    GPU_WGMMA("{.reg .pred p; setp.ne.b32 p,%66,0;"
+              "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 " GPU_WGMMA_D_TEXT
+              "%64,%65,p,1,1;}",
+              : GPU_WGMMA_D(d)
+              : "l"(a), "l"(b), "n"((int)accumulate));
+}
+
+/* gpu_wgmma with a from registers and b[16][128] MN-major. */
 template <bool accumulate>
 GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b)
 {
@@ -366,14 +377,21 @@ GPU_FN void gpu_wgmma_hold(float[64])
 
 template <bool accumulate> GPU_FN void gpu_wgmma(float d[64], uint64_t a, uint64_t b, SIMT_PLACE)
 {
-    simt_wgmma argument = {d, nullptr, a, b, accumulate};
+    simt_wgmma argument = {d, nullptr, a, b, accumulate, false};
+    simt_warpgroup(SIMT_WGMMA, &argument, file, line);
+}
+
+template <bool accumulate>
+GPU_FN void gpu_wgmma_e4m3(float d[64], uint64_t a, uint64_t b, SIMT_PLACE)
+{
+    simt_wgmma argument = {d, nullptr, a, b, accumulate, true};
     simt_warpgroup(SIMT_WGMMA, &argument, file, line);
 }
 
 template <bool accumulate>
 GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b, SIMT_PLACE)
 {
-    simt_wgmma argument = {d, a, 0, b, accumulate};
+    simt_wgmma argument = {d, a, 0, b, accumulate, false};
     simt_warpgroup(SIMT_WGMMA, &argument, file, line);
 }
 

@@ -103,6 +103,7 @@ struct simt_wgmma {
     const uint32_t *a; /* NULL: by a_tile; else b is MN-major */
     uint64_t a_tile, b_tile;
     bool accumulate;
+    bool e4m3; /* else bf16 */
 };
 
 /* The calling lanes of the mask meet; the last to come computes for all. */

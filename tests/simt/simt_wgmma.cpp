@@ -11,8 +11,9 @@
  * of products are watched through the compiler's calls for accesses to the stack, and compared at
  * the wait.
  *
- * Modelled: m64n128k16 in bf16, tiles of the 128-byte swizzle in dynamic shared memory, base offset
- * 0. A thread's registers are arrays that live until the wait; who moves them is not followed.
+ * Modelled: m64n128k16 in bf16, m64n128k32 in e4m3 (both K-major), tiles of the 128-byte swizzle in
+ * dynamic shared memory, base offset 0. A thread's registers are arrays that live until the wait;
+ * who moves them is not followed.
  */
 #include "tests/simt/simt_internal.h"
 
@@ -29,7 +30,9 @@ enum {
     GROUPS_MAX = SIMT_THREADS_MAX / GROUP,
     M = 64,
     N = 128,
-    K = 16,
+    K = 16, /* of MN-major tiles, and of operands in registers */
+    K_MAX = 32,
+    K_BYTES = 32,
     SUMS = N / 2, /* of a thread */
     PENDING_MAX = 64,
     WINDOW = 1 << 18, /* addresses of shared memory that a descriptor reaches */
@@ -157,7 +160,7 @@ template <class F> void each_piece(const operation &o, bool right, F use)
     uint64_t tile = right ? o.what.b_tile : o.what.a_tile;
     bool mn_major = right && o.what.a != nullptr;
     uint32_t rows = mn_major ? K : right ? N : M;
-    uint32_t pieces = mn_major ? N / 8 : K / 8;
+    uint32_t pieces = mn_major ? N / 8 : K_BYTES / 16;
     for (uint32_t row = 0; row < rows; row++) {
         for (uint32_t piece = 0; piece < pieces; piece++) {
             use(row, piece, at_window(piece_address(tile, mn_major, row, piece), 16, o));
@@ -207,19 +210,23 @@ void touch_tiles(const operation &o, bool issue)
 
 /* ---- products ---- */
 
-float number(const char *bytes, uint32_t i)
+float number(const char *bytes, uint32_t i, bool e4m3 = false)
 {
     uint16_t half;
+    if (e4m3) {
+        return simt_e4m3_to_float((uint8_t)bytes[i]);
+    }
     memcpy(&half, bytes + 2 * i, 2);
     return simt_from_bits((uint32_t)half << 16);
 }
 
-void load_left(const operation &o, float a[M][K])
+void load_left(const operation &o, float a[M][K_MAX])
 {
     if (o.what.a == nullptr) {
         each_piece(o, false, [&](uint32_t row, uint32_t piece, const char *bytes) {
-            for (uint32_t i = 0; i < 8; i++) {
-                a[row][piece * 8 + i] = number(bytes, i);
+            const uint32_t count = o.what.e4m3 ? 16 : 8;
+            for (uint32_t i = 0; i < count; i++) {
+                a[row][piece * count + i] = number(bytes, i, o.what.e4m3);
             }
         });
         return;
@@ -238,13 +245,16 @@ void load_left(const operation &o, float a[M][K])
 /* Exact products, summed in double and rounded once. */
 void compute(warpgroup *w, operation *o)
 {
-    static float a[M][K];
-    static float b[K][N];
+    static float a[M][K_MAX];
+    static float b[K_MAX][N];
+    const bool e4m3 = o->what.e4m3;
+    const uint32_t count = e4m3 ? 16 : 8; /* numbers of a piece */
     bool mn_major = o->what.a != nullptr;
     load_left(*o, a);
     each_piece(*o, true, [&](uint32_t row, uint32_t piece, const char *bytes) {
-        for (uint32_t i = 0; i < 8; i++) {
-            b[mn_major ? row : piece * 8 + i][mn_major ? piece * 8 + i : row] = number(bytes, i);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t at = piece * count + i;
+            b[mn_major ? row : at][mn_major ? at : row] = number(bytes, i, e4m3);
         }
     });
     sum *sums = w->known[o->sums].sums.data();
@@ -253,7 +263,7 @@ void compute(warpgroup *w, operation *o)
         for (uint32_t n = 0; n < N; n++) {
             row[n] = o->what.accumulate ? (double)sums[m * N + n].value : 0.0;
         }
-        for (uint32_t k = 0; k < K; k++) {
+        for (uint32_t k = 0; k < (e4m3 ? K_MAX : K); k++) {
             for (uint32_t n = 0; n < N; n++) {
                 row[n] += (double)a[m][k] * (double)b[k][n];
             }
