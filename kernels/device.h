@@ -158,9 +158,10 @@ struct device_scale {
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
     char library[128]; /* its version, or why there is none */
-    /* Operations per second of its largest attention over tokens by each kernel; 0: not run. */
-    double mma_flops, wgmma_flops;
-    char attention[DEVICE_TEXT_BYTES]; /* which kernel the step ran, and why */
+    /* Operations per second by our own kernels, of its largest attention over tokens and of one
+     * large fp8 product, on mma.sync and on wgmma; 0: not run. */
+    double mma_flops, wgmma_flops, mma_fp8_flops, wgmma_fp8_flops;
+    char wgmma[DEVICE_TEXT_BYTES]; /* on which the step ran, and why */
 };
 
 struct device_session;

@@ -109,7 +109,7 @@ struct gpu_attention {
     size_t out_row, out_item;
     const uint32_t *active; /* [items] or NULL, as in gpu_gemm */
     /* Not 0: on a warpgroup's tensor cores where it suits: ranges, all bf16, head_dim 128, rotate_k
-     * 0; for devices that gpu_attention_choose named. Other bits, the same tolerance. */
+     * 0; for devices that gpu_wgmma_choose named. Other bits, the same tolerance. */
     uint32_t wgmma;
 };
 
@@ -117,16 +117,17 @@ void gpu_attention_launch(const struct gpu_attention *a, void *stream);
 /* Additions and multiplications of the products, over ranges. */
 double gpu_attention_flop(const struct gpu_attention *a);
 
-/* Whether attention on the present device should ask for wgmma (attention_choice.cu): runs both
- * kernels on a fixed input of numbers up to 1 and compares. Returns 1 or 0; `why` gets a sentence
- * either way. Waits for the stream, which must not be captured. */
-struct device_text;
-#define GPU_ATTENTION_TOLERANCE 0.01f /* of both roundings to bf16 together */
-uint32_t gpu_attention_choose(float tolerance, void *stream, struct device_text *why);
-
 /* What gpu_attention_launch does with what suits (attention_wgmma.cu). */
 int gpu_attention_wgmma_suits(const struct gpu_attention *a);
 void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
+
+/* Whether attention and fp8 products on the present device should ask for wgmma (wgmma_choice.cu):
+ * runs both kernels of each on fixed inputs and compares, attention's outputs of up to 1, products
+ * in units of the root of the mean square. Returns 1 or 0; `why` gets a sentence either way. Waits
+ * for the stream, which must not be captured. */
+struct device_text;
+#define GPU_WGMMA_TOLERANCE 0.01f /* attention's two roundings to bf16; fp8 sums of 14 bits */
+uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why);
 
 /* ---- attention over the past (temporal.cu) ---- */
 

@@ -26,6 +26,7 @@ struct scale_run {
     cudaGraphExec_t graph;
     float *latents[2]; /* host: of the same step by launches and by graph */
     size_t latent_count;
+    uint32_t wgmma; /* whether the device is to use it */
     struct device_text *why;
 };
 
@@ -183,9 +184,12 @@ static bool time_kinds(struct scale_run *run, const struct scale_config *config,
     return true;
 }
 
-/* Operations per second of one large product on the library. Its numbers are random: products of
- * equal ones draw less power and run faster. */
-static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
+/* What computes a product that is timed. */
+enum product_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
+
+/* Operations per second of one large product, on the library or on our kernels. Its numbers are
+ * random: products of equal ones draw less power and run faster. */
+static bool time_peak(struct scale_run *run, enum gpu_type type, enum product_way way, double *out)
 {
     const size_t side = PEAK_SIDE;
     const size_t element = type == GPU_E4M3 ? 1 : 2;
@@ -211,12 +215,19 @@ static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
     g.a_scale = g.b_scale = scales;
     g.out = result;
     g.ldc = side;
+    g.wgmma = way == ON_WGMMA;
     double least_ms = 0.0;
     for (int i = 0; done && i < REPEATS; i++) {
         double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
-               library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK &&
-               elapsed(run, &ms);
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
+        if (way == ON_LIBRARY) {
+            done = done &&
+                   library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK;
+        } else {
+            gpu_gemm_launch(&g, (void *)run->stream);
+            done = done && good(run, cudaPeekAtLastError(), "a large product");
+        }
+        done = done && elapsed(run, &ms);
         least_ms = i == 0 || ms < least_ms ? ms : least_ms;
     }
     cudaFree(operands);
@@ -309,15 +320,10 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
     options.page_count = config->window + 1;
     options.product = library_product;
     options.product_context = run->library;
-    if (config->head_dim == 128) {
-        struct device_text chosen = {};
-        options.wgmma = gpu_attention_choose(GPU_ATTENTION_TOLERANCE, (void *)run->stream, &chosen);
-        snprintf(out->attention, sizeof out->attention, "%s", chosen.text);
-    } else {
-        snprintf(out->attention, sizeof out->attention,
-                 "attention on mma.sync: wgmma is for heads of 128, these have %u",
-                 config->head_dim);
-    }
+    struct device_text chosen = {};
+    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen);
+    run->wgmma = options.wgmma;
+    snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
         return false;
     }
@@ -352,11 +358,15 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
         out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
     }
     if (!time_attention(run, 0, &out->mma_flops) ||
-        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops))) {
+        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops)) ||
+        !time_copy(run, &out->copy_rate) ||
+        !time_peak(run, GPU_BF16, ON_LIBRARY, &out->peak_bf16_flops)) {
         return false;
     }
-    return time_copy(run, &out->copy_rate) && time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
-           (config->type != GPU_E4M3 || time_peak(run, GPU_E4M3, &out->peak_fp8_flops));
+    return config->type != GPU_E4M3 ||
+           (time_peak(run, GPU_E4M3, ON_LIBRARY, &out->peak_fp8_flops) &&
+            time_peak(run, GPU_E4M3, ON_MMA, &out->mma_fp8_flops) &&
+            (run->wgmma == 0 || time_peak(run, GPU_E4M3, ON_WGMMA, &out->wgmma_fp8_flops)));
 }
 
 int module_scale_run(uint32_t device, const char *name, struct device_scale *out,

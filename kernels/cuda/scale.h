@@ -57,7 +57,7 @@ struct scale_options {
     uint64_t seed;            /* of the weights */
     uint32_t page_count;      /* of the arena, at least window + 1 */
     struct exchange exchange; /* ranks 0 or 1: none */
-    uint32_t wgmma;           /* of the attention, as in gpu_attention */
+    uint32_t wgmma;           /* as in gpu_attention and gpu_gemm */
     /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
      * or a device_fault. */
     int (*product)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);

@@ -31,6 +31,7 @@ static void push_product(struct scale *s, const struct scale_product &w, uint32_
     g.c = to_float ? static_cast<float *>(out) : NULL;
     g.out = to_float ? NULL : out;
     g.ldc = w.n;
+    g.wgmma = s->options.wgmma;
 }
 
 /* A norm's modulation: rows of a table, or weights. */

@@ -501,6 +501,12 @@ static void print_scale(const char *config, const struct device_scale *s)
     if (s->wgmma_flops > 0.0) {
         figure("attention, wgmma", s->wgmma_flops * 1e-12, "TFLOP/s");
     }
+    if (s->mma_fp8_flops > 0.0) {
+        figure("our fp8 product, mma.sync", s->mma_fp8_flops * 1e-12, "TFLOP/s");
+    }
+    if (s->wgmma_fp8_flops > 0.0) {
+        figure("our fp8 product, wgmma", s->wgmma_fp8_flops * 1e-12, "TFLOP/s");
+    }
     if (s->peak_bf16_flops > 0.0 && s->step_ms > 0.0) {
         /* The least time: fp8 products at their ceiling, all else at that of bf16. */
         double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
@@ -527,7 +533,7 @@ static void print_scale(const char *config, const struct device_scale *s)
         }
     }
     check("library", true, s->library);
-    check("attention", true, s->attention);
+    check("tensor cores", true, s->wgmma);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
 }

@@ -62,8 +62,8 @@ GPU_FN uint8_t *aligned(uint8_t *room)
     return room + (1024 - gpu_shared_address(room) % 1024) % 1024;
 }
 
-/* `rows` rows of 64 numbers, `stride` apart, to a tile. Bytes are placed as the PTX ISA's figures
- * of the 128-byte swizzle show them, 16 by 16. */
+/* `rows` rows of 128 bytes, `stride` two bytes apart, to a tile. Bytes are placed as the PTX ISA's
+ * figures of the 128-byte swizzle show them, 16 by 16. */
 GPU_FN void fill_rows(const uint16_t *from, uint32_t rows, uint32_t stride, uint8_t *tile)
 {
     for (uint32_t i = threadIdx.x; i < rows * 8; i += GROUP) {
@@ -81,7 +81,7 @@ GPU_FN float *own_sums(float *c, uint32_t i)
     return c + row * 128 + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
 }
 
-__global__ void wgmma_kernel(const uint16_t *a, const uint16_t *b, float *c)
+template <bool e4m3> __global__ void wgmma_kernel(const uint16_t *a, const uint16_t *b, float *c)
 {
     SHARED_DYNAMIC(uint8_t, room);
     uint8_t *left = aligned(room);
@@ -99,8 +99,13 @@ __global__ void wgmma_kernel(const uint16_t *a, const uint16_t *b, float *c)
     gpu_wgmma_fence();
 #pragma unroll
     for (uint32_t k = 0; k < 4; k++) {
-        gpu_wgmma<true>(sums, gpu_wgmma_tile(left + k * 32, 16, 1024),
-                        gpu_wgmma_tile(right + k * 32, 16, 1024));
+        uint64_t rows = gpu_wgmma_tile(left + k * 32, 16, 1024);
+        uint64_t channels = gpu_wgmma_tile(right + k * 32, 16, 1024);
+        if (e4m3) {
+            gpu_wgmma_e4m3<true>(sums, rows, channels);
+        } else {
+            gpu_wgmma<true>(sums, rows, channels);
+        }
     }
     gpu_wgmma_commit();
     gpu_wgmma_wait<0>();
@@ -188,7 +193,13 @@ extern "C" void instruction_mma_e4m3(const uint8_t *a, const uint8_t *b, float *
 
 extern "C" void instruction_wgmma(const uint16_t *a, const uint16_t *b, float *c, void *stream)
 {
-    LAUNCH(wgmma_kernel, 1, GROUP, 1024 + LEFT_BYTES + RIGHT_BYTES, stream, a, b, c);
+    LAUNCH(wgmma_kernel<false>, 1, GROUP, 1024 + LEFT_BYTES + RIGHT_BYTES, stream, a, b, c);
+}
+
+extern "C" void instruction_wgmma_e4m3(const uint8_t *a, const uint8_t *b, float *c, void *stream)
+{
+    LAUNCH(wgmma_kernel<true>, 1, GROUP, 1024 + LEFT_BYTES + RIGHT_BYTES, stream,
+           (const uint16_t *)a, (const uint16_t *)b, c); /* rows of 128 bytes */
 }
 
 extern "C" void instruction_wgmma_values(const uint16_t *a, const uint16_t *b, float *c,
