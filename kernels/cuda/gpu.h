@@ -8,23 +8,26 @@
  * another lane wrote to memory is separated by __syncwarp or a barrier; every thread of a block
  * reaches the same __syncthreads. No TMA or clusters without a twin that keeps to this.
  *
- * Warpgroup products (wgmma; PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix Instructions")
- * exist on sm_90a alone and trap elsewhere. What is relied on, for bf16 (and e4m3, with twice the
- * k):
+ * Products of a warpgroup (wgmma; PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix
+ * Multiply-Accumulate Instructions") exist on sm_90a alone and trap elsewhere. What is relied on,
+ * in bf16; e4m3 has twice the k in the same bytes:
  *
- *   registers of D and A   9.7.15.5.1.1.1: thread 32 w + 4 g + t of the 128 holds of D[64][n] rows
- *                          16 w + g and 8 below; d[4 i + 2 h + e] is row g + 8 h, column 8 i + 2 t
- *                          + e. A[64][16] as in mma.m16n8k16, so sums are operands of a next
- * product tiles in shared memory 9.7.15.5.1.2, canonical layouts of the 128-byte swizzle: rows of
- * 128 bytes, at multiples of 1,024 each eighth; the 16 bytes number c of row r lie at c ^ (r % 8)
- * (Swizzle<3, 4, 3> of the address: bits 4 to 6 ^= bits 7 to 9) K-major (A, B)         a row is one
- * m or n and 64 k; SBO is from 8 rows to the next 8; LBO is not used. The next 16 k: 32 bytes
- * further MN-major (B)           a row is one k and 64 n; SBO is from 8 k to the next 8, LBO from
- * 64 n to the next 64. The next 16 k: two SBO further order                  9.7.15.4 and 9.7.15.7:
- * who wrote a tile through ordinary stores or cp.async (waited for) runs gpu_proxy_fence, then a
- * barrier, then the product may read it; gpu_wgmma_fence stands between any use of the registers
- * and the product; from its issue to the wait for its group neither the registers nor the tiles may
- * be touched, but by further products on the same D
+ * Registers (9.7.15.5.1.1.1). Thread 32 w + 4 g + t of the 128 holds of D[64][n] rows 16 w + g and
+ * 8 below: d[4 i + 2 h + e] is row 16 w + g + 8 h, column 8 i + 2 t + e. A[64][16] in registers is
+ * as in mma.m16n8k16, warp by warp, so sums of one product, rounded, are the operand of the next.
+ *
+ * Tiles (9.7.15.5.1.2, canonical layouts of the 128-byte swizzle). Rows of 128 bytes, eight of them
+ * at a multiple of 1,024; the 16 bytes number c of row r lie at number c ^ r % 8 of it, which is
+ * Swizzle<3, 4, 3> of the address: bits 4 to 6 ^= bits 7 to 9. Strides in a descriptor:
+ *   K-major (A and B): a row is one m or n and 64 k. SBO: from eight rows to the next eight. LBO is
+ *   not used. The next 16 k of a row begin 32 bytes further.
+ *   MN-major (B): a row is one k and 64 n. SBO: from eight k to the next eight. LBO: from 64 n to
+ *   the next 64. The next 16 k begin two SBO further.
+ *
+ * Order (9.7.15.4, 9.7.15.7). Who wrote to a tile by ordinary stores, or by cp.async that it waited
+ * for, runs gpu_proxy_fence; behind a barrier after that the product may read it. gpu_wgmma_fence
+ * stands between any use of its registers and a product. From a product's issue to the wait for its
+ * group neither its registers nor its tiles are touched, but by further products on the same D.
  */
 #ifndef SWERVE_KERNELS_CUDA_GPU_H
 #define SWERVE_KERNELS_CUDA_GPU_H
