@@ -93,8 +93,8 @@ static uint64_t texel_at(struct ground *ground, int32_t x, int32_t y)
     size_t tile = tile_at(ground, x, y);
     int32_t column = x >> POSITION_TEXEL_BITS & mask;
     int32_t row = y >> POSITION_TEXEL_BITS & mask;
-    return ground->layers
-        ->map.texels[tile * RASTER_TILE_CELLS + (size_t)(row * RASTER_TILE_TEXELS + column)];
+    return ground->layers->map
+        .texels[tile * RASTER_TILE_CELLS + (size_t)(row * RASTER_TILE_TEXELS + column)];
 }
 
 /* Interpolates both layers of a texel at once: drivable in the lower half of the result, marking in

@@ -397,7 +397,8 @@ static enum status build(struct builder *builder, const struct map *map, struct 
         status = raster_shapes_walk(map, visit_mark, builder, error);
     }
     if (builder->status == STATUS_OK && status == STATUS_OK) {
-        layers->map.texels = calloc(layers->map.tile_count, RASTER_TILE_CELLS * sizeof *layers->map.texels);
+        layers->map.texels =
+            calloc(layers->map.tile_count, RASTER_TILE_CELLS * sizeof *layers->map.texels);
         layers->map.details = calloc(layers->map.tile_count, sizeof *layers->map.details);
         builder->scratch = calloc(layers->map.tile_count, sizeof *builder->scratch);
         if (layers->map.texels == NULL || layers->map.details == NULL || builder->scratch == NULL) {

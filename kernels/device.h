@@ -176,6 +176,10 @@ struct device_scale {
     } kind[DEVICE_SCALE_KINDS_MAX];
     char library[128];  /* its version, or why there is none */
     char exchange[128]; /* over what; "": no ranks */
+    /* Operations per second by our own kernels, of its largest attention over tokens and of one
+     * large fp8 product, on mma.sync and on wgmma; 0: not run. */
+    double mma_flops, wgmma_flops, mma_fp8_flops, wgmma_fp8_flops;
+    char wgmma[DEVICE_TEXT_BYTES]; /* on which the step ran, and why */
 };
 
 struct device_session;
@@ -238,8 +242,9 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration: "student-3b", "student-3b-window", "toy", ..;
-     * `ranks` NULL: alone and without an exchange. Peaks and copy_rate are rank 0's, of others 0. */
+    /* Opens, runs, times and closes a configuration of kernels/cuda/scale.h: "student-3b", ..;
+     * `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and copy_rate
+     * are rank 0's, of others 0. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 };

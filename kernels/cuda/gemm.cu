@@ -281,6 +281,10 @@ extern "C" void gpu_gemm_launch(const struct gpu_gemm *g, void *stream)
     if (g->items == 0 || g->rows == 0) {
         return;
     }
+    if (g->wgmma != 0 && gpu_gemm_wgmma_suits(g)) {
+        gpu_gemm_wgmma_launch(g, stream);
+        return;
+    }
     if (g->type == GPU_E4M3) {
         launch_tiles<true>(g, stream);
     } else {

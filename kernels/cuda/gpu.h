@@ -6,7 +6,28 @@
  * Rules that make a kernel run on both: shared memory through SHARED and SHARED_DYNAMIC; no memcpy
  * on device or shared memory; blocks of a launch never depend on each other; what a lane reads that
  * another lane wrote to memory is separated by __syncwarp or a barrier; every thread of a block
- * reaches the same __syncthreads. No wgmma, TMA or clusters without a twin that keeps to this.
+ * reaches the same __syncthreads. No TMA or clusters without a twin that keeps to this.
+ *
+ * Products of a warpgroup (wgmma; PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix
+ * Multiply-Accumulate Instructions") exist on sm_90a alone and trap elsewhere. What is relied on,
+ * in bf16; e4m3 has twice the k in the same bytes:
+ *
+ * Registers (9.7.15.5.1.1.1). Thread 32 w + 4 g + t of the 128 holds of D[64][n] rows 16 w + g and
+ * 8 below: d[4 i + 2 h + e] is row 16 w + g + 8 h, column 8 i + 2 t + e. A[64][16] in registers is
+ * as in mma.m16n8k16, warp by warp, so sums of one product, rounded, are the operand of the next.
+ *
+ * Tiles (9.7.15.5.1.2, canonical layouts of the 128-byte swizzle). Rows of 128 bytes, eight of them
+ * at a multiple of 1,024; the 16 bytes number c of row r lie at number c ^ r % 8 of it, which is
+ * Swizzle<3, 4, 3> of the address: bits 4 to 6 ^= bits 7 to 9. Strides in a descriptor:
+ *   K-major (A and B): a row is one m or n and 64 k. SBO: from eight rows to the next eight. LBO is
+ *   not used. The next 16 k of a row begin 32 bytes further.
+ *   MN-major (B): a row is one k and 64 n. SBO: from eight k to the next eight. LBO: from 64 n to
+ *   the next 64. The next 16 k begin two SBO further.
+ *
+ * Order (9.7.15.4, 9.7.15.7). Who wrote to a tile by ordinary stores, or by cp.async that it waited
+ * for, runs gpu_proxy_fence; behind a barrier after that the product may read it. gpu_wgmma_fence
+ * stands between any use of its registers and a product. From a product's issue to the wait for its
+ * group neither its registers nor its tiles are touched, but by further products on the same D.
  */
 #ifndef SWERVE_KERNELS_CUDA_GPU_H
 #define SWERVE_KERNELS_CUDA_GPU_H
@@ -151,11 +172,105 @@ GPU_FN float gpu_exp2(float x)
     return y;
 }
 
+/* ---- products of a warpgroup ---- */
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GPU_WGMMA_THERE 1
+#define GPU_WGMMA(text, ...) asm volatile(text __VA_ARGS__)
+#else
+#define GPU_WGMMA_THERE 0
+#define GPU_WGMMA(text, ...) __trap()
+#endif
+
+/* The 64 registers of D[64][128], as text and as operands. */
+#define GPU_WGMMA_D_TEXT                                               \
+    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"          \
+    "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
+    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+    "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63},"
+#define GPU_WGMMA_D(d)                                                                            \
+    "+f"((d)[0]), "+f"((d)[1]), "+f"((d)[2]), "+f"((d)[3]), "+f"((d)[4]), "+f"((d)[5]),           \
+        "+f"((d)[6]), "+f"((d)[7]), "+f"((d)[8]), "+f"((d)[9]), "+f"((d)[10]), "+f"((d)[11]),     \
+        "+f"((d)[12]), "+f"((d)[13]), "+f"((d)[14]), "+f"((d)[15]), "+f"((d)[16]), "+f"((d)[17]), \
+        "+f"((d)[18]), "+f"((d)[19]), "+f"((d)[20]), "+f"((d)[21]), "+f"((d)[22]), "+f"((d)[23]), \
+        "+f"((d)[24]), "+f"((d)[25]), "+f"((d)[26]), "+f"((d)[27]), "+f"((d)[28]), "+f"((d)[29]), \
+        "+f"((d)[30]), "+f"((d)[31]), "+f"((d)[32]), "+f"((d)[33]), "+f"((d)[34]), "+f"((d)[35]), \
+        "+f"((d)[36]), "+f"((d)[37]), "+f"((d)[38]), "+f"((d)[39]), "+f"((d)[40]), "+f"((d)[41]), \
+        "+f"((d)[42]), "+f"((d)[43]), "+f"((d)[44]), "+f"((d)[45]), "+f"((d)[46]), "+f"((d)[47]), \
+        "+f"((d)[48]), "+f"((d)[49]), "+f"((d)[50]), "+f"((d)[51]), "+f"((d)[52]), "+f"((d)[53]), \
+        "+f"((d)[54]), "+f"((d)[55]), "+f"((d)[56]), "+f"((d)[57]), "+f"((d)[58]), "+f"((d)[59]), \
+        "+f"((d)[60]), "+f"((d)[61]), "+f"((d)[62]), "+f"((d)[63])
+
+/* What this thread wrote to shared memory through ordinary stores, or by cp.async that it waited
+ * for, is there for products after the next barrier. */
+GPU_FN void gpu_proxy_fence(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#else
+    __trap();
+#endif
+}
+
+GPU_FN void gpu_wgmma_fence(void)
+{
+    GPU_WGMMA("wgmma.fence.sync.aligned;", ::: "memory");
+}
+
+GPU_FN void gpu_wgmma_commit(void)
+{
+    GPU_WGMMA("wgmma.commit_group.sync.aligned;", ::: "memory");
+}
+
+/* Until at most `left` groups of this warpgroup are in flight. */
+template <int left> GPU_FN void gpu_wgmma_wait(void)
+{
+    GPU_WGMMA("wgmma.wait_group.sync.aligned %0;", ::"n"(left) : "memory");
+}
+
+/* The compiler moves no use of these registers across: behind a wait, and before the fence. */
+GPU_FN void gpu_wgmma_hold(float d[64])
+{
+    asm volatile("" : GPU_WGMMA_D(d)::"memory");
+}
+
+/* d[64][128] = a[64][16] b[128][16]^T, + d where `accumulate`; both K-major, by descriptor. */
+template <bool accumulate> GPU_FN void gpu_wgmma(float d[64], uint64_t a, uint64_t b)
+{
+    GPU_WGMMA("{.reg .pred p; setp.ne.b32 p,%66,0;"
+              "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " GPU_WGMMA_D_TEXT
+              "%64,%65,p,1,1,0,0;}",
+              : GPU_WGMMA_D(d)
+              : "l"(a), "l"(b), "n"((int)accumulate));
+}
+
+/* In e4m3: d[64][128] = a[64][32] b[128][32]^T, + d where `accumulate`; both K-major. */
+template <bool accumulate> GPU_FN void gpu_wgmma_e4m3(float d[64], uint64_t a, uint64_t b)
+{
+    GPU_WGMMA("{.reg .pred p; setp.ne.b32 p,%66,0;"
+              "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 " GPU_WGMMA_D_TEXT
+              "%64,%65,p,1,1;}",
+              : GPU_WGMMA_D(d)
+              : "l"(a), "l"(b), "n"((int)accumulate));
+}
+
+/* gpu_wgmma with a from registers and b[16][128] MN-major. */
+template <bool accumulate>
+GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b)
+{
+    GPU_WGMMA("{.reg .pred p; setp.ne.b32 p,%69,0;"
+              "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " GPU_WGMMA_D_TEXT
+              "{%64,%65,%66,%67},%68,p,1,1,1;}",
+              : GPU_WGMMA_D(d)
+              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"((int)accumulate));
+}
+
 #else /* emulated */
 
 #include "tests/simt/simt.h"
 
 #define GPU_EMULATED 1
+#define GPU_WGMMA_THERE 1
 #define GPU_FN static inline
 #define GPU_HOST_FN static inline
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                  \
@@ -233,9 +348,74 @@ GPU_FN float gpu_e4m3_to_float(uint8_t byte)
     return simt_e4m3_to_float(byte);
 }
 
+GPU_FN uint32_t gpu_shared_address(const void *pointer)
+{
+    return simt_shared_address(pointer);
+}
+
+GPU_FN void gpu_proxy_fence(void)
+{
+    simt_proxy_fence();
+}
+
+GPU_FN void gpu_wgmma_fence(SIMT_PLACE)
+{
+    simt_warpgroup(SIMT_WGMMA_FENCE, nullptr, file, line);
+}
+
+GPU_FN void gpu_wgmma_commit(SIMT_PLACE)
+{
+    simt_warpgroup(SIMT_WGMMA_COMMIT, nullptr, file, line);
+}
+
+template <int left> GPU_FN void gpu_wgmma_wait(SIMT_PLACE)
+{
+    int groups = left;
+    simt_warpgroup(SIMT_WGMMA_WAIT, &groups, file, line);
+}
+
+GPU_FN void gpu_wgmma_hold(float[64])
+{
+}
+
+template <bool accumulate> GPU_FN void gpu_wgmma(float d[64], uint64_t a, uint64_t b, SIMT_PLACE)
+{
+    simt_wgmma argument = {d, nullptr, a, b, accumulate, false};
+    simt_warpgroup(SIMT_WGMMA, &argument, file, line);
+}
+
+template <bool accumulate>
+GPU_FN void gpu_wgmma_e4m3(float d[64], uint64_t a, uint64_t b, SIMT_PLACE)
+{
+    simt_wgmma argument = {d, nullptr, a, b, accumulate, true};
+    simt_warpgroup(SIMT_WGMMA, &argument, file, line);
+}
+
+template <bool accumulate>
+GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b, SIMT_PLACE)
+{
+    simt_wgmma argument = {d, a, 0, b, accumulate, false};
+    simt_warpgroup(SIMT_WGMMA, &argument, file, line);
+}
+
 #endif
 
 /* ---- both ---- */
+
+/* A tile of the 128-byte swizzle that begins at `tile`, at a multiple of 1,024 but for a step of 32
+ * bytes along the rows; strides in bytes. Bits as in the PTX ISA, 9.7.15.5.1.2.2. */
+GPU_FN uint64_t gpu_wgmma_tile(const void *tile, uint32_t leading_bytes, uint32_t stride_bytes)
+{
+    return (uint64_t)(gpu_shared_address(tile) >> 4 & 0x3FFF) |
+           (uint64_t)(leading_bytes >> 4 & 0x3FFF) << 16 |
+           (uint64_t)(stride_bytes >> 4 & 0x3FFF) << 32 | (uint64_t)1 << 62;
+}
+
+/* Where 16 bytes lie in such a tile, in bytes: number `piece`, 0 to 7, of row `row`. */
+GPU_FN uint32_t gpu_wgmma_place(uint32_t row, uint32_t piece)
+{
+    return row * 128 + (piece ^ row % 8) * 16;
+}
 
 /* A bfloat16 in memory is uint16_t, as in kernels/nn.h. */
 GPU_FN float gpu_bf16_to_float(uint16_t x)

@@ -42,9 +42,17 @@ struct gpu_gemm {
     void *out; /* bf16, NN_STORE_ACT, NN_SILU_ACT; strides ldc, c_item */
     size_t ldc, c_item;
     const uint32_t *active; /* [items], 0: the item's output is left alone; NULL: all are */
+    /* Not 0: on a warpgroup's tensor cores where it suits: GPU_E4M3, rows of all items evenly
+     * spaced, no bias, NN_STORE or NN_STORE_ACT; for devices that gpu_wgmma_choose named. Other
+     * bits. */
+    uint32_t wgmma;
 };
 
 void gpu_gemm_launch(const struct gpu_gemm *g, void *stream);
+
+/* What it does with what suits (gemm_wgmma.cu). */
+int gpu_gemm_wgmma_suits(const struct gpu_gemm *g);
+void gpu_gemm_wgmma_launch(const struct gpu_gemm *g, void *stream);
 
 /* ---- attention over tokens (attention.cu) ---- */
 
@@ -101,9 +109,26 @@ struct gpu_attention {
     void *out; /* bf16 */
     size_t out_row, out_item;
     const uint32_t *active; /* [items] or NULL, as in gpu_gemm */
+    /* Not 0: on a warpgroup's tensor cores where it suits: ranges, all bf16, head_dim 128, rotate_k
+     * 0; for devices that gpu_wgmma_choose named. Other bits, the same tolerance. */
+    uint32_t wgmma;
 };
 
 void gpu_attention_launch(const struct gpu_attention *a, void *stream);
+/* Additions and multiplications of the products, over ranges. */
+double gpu_attention_flop(const struct gpu_attention *a);
+
+/* What gpu_attention_launch does with what suits (attention_wgmma.cu). */
+int gpu_attention_wgmma_suits(const struct gpu_attention *a);
+void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
+
+/* Whether attention and fp8 products on the present device should ask for wgmma (wgmma_choice.cu):
+ * runs both kernels of each on fixed inputs and compares, attention's outputs of up to 1, products
+ * in units of the root of the mean square. Returns 1 or 0; `why` gets a sentence either way. Waits
+ * for the stream, which must not be captured. */
+struct device_text;
+#define GPU_WGMMA_TOLERANCE 0.01f /* attention's two roundings to bf16; fp8 sums of 14 bits */
+uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why);
 
 /* ---- attention over the past (temporal.cu) ---- */
 

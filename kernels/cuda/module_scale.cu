@@ -31,6 +31,7 @@ struct scale_run {
     cudaGraphExec_t graph;
     float *latents[2]; /* host: of the same step by launches and by graph */
     size_t latent_count;
+    uint32_t wgmma; /* whether the device is to use it */
     struct device_text *why;
 };
 
@@ -217,9 +218,12 @@ static bool time_kinds(struct scale_run *run, const struct scale_config *config,
     return true;
 }
 
-/* Operations per second of one large product on the library. Its numbers are random: products of
- * equal ones draw less power and run faster. */
-static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
+/* What computes a product that is timed. */
+enum product_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
+
+/* Operations per second of one large product, on the library or on our kernels. Its numbers are
+ * random: products of equal ones draw less power and run faster. */
+static bool time_peak(struct scale_run *run, enum gpu_type type, enum product_way way, double *out)
 {
     const size_t side = PEAK_SIDE;
     const size_t element = type == GPU_E4M3 ? 1 : 2;
@@ -245,12 +249,19 @@ static bool time_peak(struct scale_run *run, enum gpu_type type, double *out)
     g.a_scale = g.b_scale = scales;
     g.out = result;
     g.ldc = side;
+    g.wgmma = way == ON_WGMMA;
     double least_ms = 0.0;
     for (int i = 0; done && i < REPEATS; i++) {
         double ms = 0.0;
-        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
-               library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK &&
-               elapsed(run, &ms);
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
+        if (way == ON_LIBRARY) {
+            done = done &&
+                   library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK;
+        } else {
+            gpu_gemm_launch(&g, (void *)run->stream);
+            done = done && good(run, cudaPeekAtLastError(), "a large product");
+        }
+        done = done && elapsed(run, &ms);
         least_ms = i == 0 || ms < least_ms ? ms : least_ms;
     }
     cudaFree(operands);
@@ -290,6 +301,33 @@ static bool shareable(struct scale_run *run, const struct scale_config *config)
     struct scale_cost cost;
     return run->ranks == NULL ||
            scale_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
+}
+
+/* Operations per second of the largest attention of a step, as planned or by the other kernel. */
+static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
+{
+    struct gpu_attention a = {};
+    double flop = 0.0;
+    double least_ms = 0.0;
+    bool done = true;
+    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
+        const struct scale_op *op = scale_op_at(run->scale, i);
+        double own = op->kind == SCALE_ATTENTION ? gpu_attention_flop(&op->attention) : 0.0;
+        if (own > flop) {
+            flop = own;
+            a = op->attention;
+        }
+    }
+    a.wgmma = wgmma;
+    for (int i = 0; done && flop > 0.0 && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
+        gpu_attention_launch(&a, (void *)run->stream);
+        done = done && good(run, cudaPeekAtLastError(), "attention") && elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    *out = least_ms > 0.0 ? flop / (least_ms * 1e-3) : 0.0;
+    return done;
 }
 
 /* fp8 needs tensor cores that know it; the emulator's capability is 0.0. */
@@ -343,7 +381,8 @@ static bool prepare_products(struct scale_run *run)
     return done;
 }
 
-static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config)
+static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config,
+                     struct device_scale *out)
 {
     struct scale_options options = {};
     if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
@@ -359,6 +398,10 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
     options.page_count = config->window + 1;
     options.product = library_product;
     options.product_context = run->library;
+    struct device_text chosen = {};
+    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen);
+    run->wgmma = options.wgmma;
+    snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
     if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
         return false;
     }
@@ -412,8 +455,16 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
     if (!first(run)) {
         return true;
     }
-    return time_copy(run, &out->copy_rate) && time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
-           (config->type != GPU_E4M3 || time_peak(run, GPU_E4M3, &out->peak_fp8_flops));
+    if (!time_attention(run, 0, &out->mma_flops) ||
+        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops)) ||
+        !time_copy(run, &out->copy_rate) ||
+        !time_peak(run, GPU_BF16, ON_LIBRARY, &out->peak_bf16_flops)) {
+        return false;
+    }
+    return config->type != GPU_E4M3 ||
+           (time_peak(run, GPU_E4M3, ON_LIBRARY, &out->peak_fp8_flops) &&
+            time_peak(run, GPU_E4M3, ON_MMA, &out->mma_fp8_flops) &&
+            (run->wgmma == 0 || time_peak(run, GPU_E4M3, ON_WGMMA, &out->wgmma_fp8_flops)));
 }
 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
@@ -429,8 +480,8 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
     run.why = why;
     run.ranks = ranks;
     *out = {};
-    bool done =
-        shareable(&run, config) && capable(&run, device, config) && open_run(&run, device, config);
+    bool done = shareable(&run, config) && capable(&run, device, config) &&
+                open_run(&run, device, config, out);
     if (done) {
         snprintf(out->exchange, sizeof out->exchange, "%s", run.exchange.text);
         done = measure(&run, config, out);

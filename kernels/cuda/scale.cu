@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 /* Views of 45 x 80 are 720p in patches of 16 x 16 pixels, the BEV has 32 x 64. */
+/* clang-format off: a table */
 static const struct scale_config configs[] = {
     {"student-3b", 3072, 28, 24, 8, 128, 9216, 64, 256,      3, 45,
      80,           32,   64, 12, 4, 4,   0,    0,  GPU_E4M3, 1, 0},
@@ -36,7 +37,9 @@ static const struct scale_config configs[] = {
      0},
     {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0},
     {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 11, 3, 15, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0},
+    {"toy-128", 64, 3, 3, 1, 128, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0},
 };
+/* clang-format on */
 
 extern "C" const struct scale_config *scale_config_find(const char *name)
 {
@@ -603,29 +606,6 @@ static double parameters(const struct scale *s)
     return sum;
 }
 
-/* How many pairs of places at most `reach` apart a row of so many has. */
-static double pairs_within(uint32_t count, uint32_t reach)
-{
-    double pairs = 0.0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t last = count - 1 - i;
-        pairs += 1.0 + (i < reach ? i : reach) + (last < reach ? last : reach);
-    }
-    return pairs;
-}
-
-/* Pairs of a query and a key, all pages there. */
-static double attention_pairs(const struct gpu_attention *a)
-{
-    const struct gpu_grid &g = a->grid;
-    double pairs =
-        pairs_within(g.rows, g.reach_rows) * pairs_within(g.cols, g.reach_cols) * (1.0 + g.past);
-    for (uint32_t r = 0; r < a->range_count; r++) {
-        pairs += (double)a->range[r].count * a->range[r].count;
-    }
-    return pairs;
-}
-
 /* Queries and outputs, and keys and values of the present and of each page. */
 static double attention_bytes(const struct gpu_attention *a)
 {
@@ -671,6 +651,17 @@ static double op_bytes(const struct scale_op *op)
     return 0.0; /* the rest is below a thousandth of a step */
 }
 
+extern "C" uint32_t scale_uses_wgmma(const struct scale *s)
+{
+    bool uses = false;
+    for (uint32_t i = 0; i < s->op_count; i++) {
+        const struct scale_op *op = &s->ops[i];
+        uses |= op->kind == SCALE_ATTENTION && op->attention.wgmma != 0 &&
+                gpu_attention_wgmma_suits(&op->attention) != 0;
+    }
+    return uses ? 1 : 0;
+}
+
 extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
 {
     *out = {};
@@ -687,8 +678,7 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
             out->product_flop += flop;
             out->product_fp8_flop += op->product.type == GPU_E4M3 ? flop : 0.0;
         } else if (op->kind == SCALE_ATTENTION) {
-            const struct gpu_attention &a = op->attention;
-            out->attention_flop += 4.0 * a.heads * a.head_dim * attention_pairs(&a);
+            out->attention_flop += gpu_attention_flop(&op->attention);
         } else if (op->kind == SCALE_TEMPORAL) {
             const struct gpu_temporal &t = op->temporal;
             out->temporal_flop += 4.0 * t.tokens * t.heads * t.head_dim * t.page_count;

@@ -63,7 +63,8 @@ struct scale_config {
     uint32_t reading_order; /* 1: tokens in reading order; to see what tiles change */
 };
 
-/* "student-3b", "toy", and both with windows: "student-3b-window", "toy-window"; NULL: no such
+/* "student-3b", "toy", and both with windows: "student-3b-window", "toy-window"; "toy-128", whose
+ * heads are as wide as the large one's; NULL: no such
  * configuration. */
 const struct scale_config *scale_config_find(const char *name);
 
@@ -71,6 +72,7 @@ struct scale_options {
     uint64_t seed;            /* of the weights */
     uint32_t page_count;      /* of the arena, at least window + 1 */
     struct exchange exchange; /* ranks 0: none; one rank exchanges with itself */
+    uint32_t wgmma;           /* as in gpu_attention and gpu_gemm */
     /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
      * or a device_fault. */
     int (*product)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
@@ -196,6 +198,8 @@ int scale_cost_of(const struct scale_config *config, uint32_t ranks, struct scal
                   struct device_text *why);
 void scale_count(const struct scale *scale, struct scale_cost *out);
 uint32_t scale_tokens(const struct scale *scale); /* of this rank */
+/* 1: attention over tokens of its list runs on a warpgroup's tensor cores. */
+uint32_t scale_uses_wgmma(const struct scale *scale);
 /* Device memory: weights; the frame's latents, float [tokens of this rank][latent]; the arena. */
 const struct scale_weights *scale_weights_of(const struct scale *scale);
 const float *scale_latents(const struct scale *scale);

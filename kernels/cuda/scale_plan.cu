@@ -31,6 +31,7 @@ static void push_product(struct scale *s, const struct scale_product &w, uint32_
     g.c = to_float ? static_cast<float *>(out) : NULL;
     g.out = to_float ? NULL : out;
     g.ldc = w.n;
+    g.wgmma = s->options.wgmma;
 }
 
 /* A norm's modulation: rows of a table, or weights. */
@@ -114,6 +115,7 @@ static struct gpu_attention queries_of(const struct scale *s, const uint16_t *qk
     a.kv_tokens = s->all_tokens;
     a.cosine = s->weights.cosine;
     a.sine = s->weights.sine;
+    a.wgmma = s->options.wgmma;
     a.out = out;
     a.out_row = (size_t)a.heads * c.head_dim;
     return a;

@@ -8,8 +8,8 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale, or "toy";
- *                                                       by N processes on the first N devices
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale, "toy"
+ * ..; by N processes on the first N devices
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -503,6 +503,18 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("rate of a world step", s->step_ms > 0.0 ? flop / s->step_ms * 1e-9 : 0.0, "TFLOP/s");
     figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
     figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
+    if (s->mma_flops > 0.0) {
+        figure("attention, mma.sync", s->mma_flops * 1e-12, "TFLOP/s");
+    }
+    if (s->wgmma_flops > 0.0) {
+        figure("attention, wgmma", s->wgmma_flops * 1e-12, "TFLOP/s");
+    }
+    if (s->mma_fp8_flops > 0.0) {
+        figure("our fp8 product, mma.sync", s->mma_fp8_flops * 1e-12, "TFLOP/s");
+    }
+    if (s->wgmma_fp8_flops > 0.0) {
+        figure("our fp8 product, wgmma", s->wgmma_fp8_flops * 1e-12, "TFLOP/s");
+    }
     if (s->peak_bf16_flops > 0.0 && s->step_ms > 0.0) {
         /* The least time: fp8 products at their ceiling, all else at that of bf16. */
         double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
@@ -531,6 +543,7 @@ static void print_scale(const char *config, const struct device_scale *s)
     }
     figure("latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
     check("library", true, s->library);
+    check("tensor cores", true, s->wgmma);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
 }
@@ -615,9 +628,8 @@ int main(int argc, char **argv)
     const struct model_open_options options = {
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
-        fprintf(stderr,
-                "usage: gpu_bench MODULE device|MODEL.safetensors "
-                "[quick|scale CONFIG [brief|N]]\n");
+        fprintf(stderr, "usage: gpu_bench MODULE device|MODEL.safetensors "
+                        "[quick|scale CONFIG [brief|N]]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;

@@ -33,6 +33,13 @@ bool rig_emulated(void)
     return GPU_EMULATED;
 }
 
+bool rig_has_wgmma(void)
+{
+    cudaDeviceProp properties;
+    must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+    return properties.major == 9 && properties.minor == 0;
+}
+
 unsigned rig_schedules(void)
 {
     return 10;

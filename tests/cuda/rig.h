@@ -23,6 +23,7 @@ extern "C" {
 #endif
 
 bool rig_emulated(void);
+bool rig_has_wgmma(void); /* compute capability 9.0; the emulator too */
 /* Schedules to test; on a GPU as many runs, for tests choose their cases by them too. */
 unsigned rig_schedules(void);
 void rig_begin(unsigned schedule);

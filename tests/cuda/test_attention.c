@@ -8,7 +8,7 @@
 #include "kernels/cuda/order.h"
 #include "tests/cuda/compare.h"
 
-enum { NUMBERS_MAX = 80000, TOKENS_MAX = 200, PAGES_MAX = 4, PAGE_BYTES_MAX = 65536 };
+enum { NUMBERS_MAX = 80000, TOKENS_MAX = 400, PAGES_MAX = 4, PAGE_BYTES_MAX = 65536 };
 
 struct shape {
     enum gpu_type type; /* of keys and values */
@@ -17,6 +17,7 @@ struct shape {
     struct gpu_range range[3];
     struct gpu_grid grid; /* instead of ranges */
     bool rotate, rotate_k;
+    bool wgmma;
 };
 
 /* Inputs on the host; q, k and v hold floats, bf16 or e4m3 as the shape says. */
@@ -128,6 +129,7 @@ static struct gpu_attention attention_of(const struct shape *s, const float *cos
         .kv_tokens = tokens,
         .rotary_item = (size_t)tokens * s->head_dim / 2,
         .rotate_k = s->rotate_k,
+        .wgmma = s->wgmma,
         .out_row = s->heads * s->head_dim + 2,
     };
     memcpy(a.range, s->range, sizeof s->range);
@@ -311,31 +313,38 @@ static void expect_attention(const struct gpu_attention *a, const struct shape *
 /* ---- tests ---- */
 
 static const struct shape shapes[] = {
-    {GPU_F32, 2, 2, 2, 32, 2, {{0, 70}, {70, 13}}, {0}, true, true},
-    {GPU_F32, 1, 2, 1, 64, 1, {{2, 40}}, {0}, true, false},
-    {GPU_F32, 1, 1, 1, 128, 1, {{0, 66}}, {0}, false, false},
-    {GPU_BF16, 1, 4, 2, 64, 1, {{3, 70}}, {0}, true, true},
-    {GPU_BF16, 2, 2, 1, 128, 1, {{0, 65}}, {0}, true, false},
-    {GPU_E4M3, 1, 3, 1, 64, 2, {{0, 16}, {16, 66}}, {0}, false, false},
-    {GPU_E4M3, 1, 2, 2, 128, 1, {{1, 67}}, {0}, true, false},
-    {GPU_E4M3, 2, 4, 2, 32, 3, {{0, 1}, {1, 2}, {5, 31}}, {0}, false, false},
-    {GPU_BF16, 2, 2, 1, 32, 0, {{0}}, {0, 9, 11, 2, 3, 0, 0}, false, false},
-    {GPU_BF16, 1, 2, 2, 64, 0, {{0}}, {4, 10, 9, 1, 9, 3, 0}, false, false},
-    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {1, 3, 10, 1, 0, 4, 0}, false, false},
-    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {0, 17, 5, 4, 0, 4, 0}, false, false},
-    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {3, 5, 6, 5, 5, 2, 0}, false, false},
-    {GPU_E4M3, 1, 1, 1, 128, 0, {{0}}, {0, 9, 9, 1, 1, 1, 0}, false, false},
+    {GPU_F32, 2, 2, 2, 32, 2, {{0, 70}, {70, 13}}, {0}, true, true, false},
+    {GPU_F32, 1, 2, 1, 64, 1, {{2, 40}}, {0}, true, false, false},
+    {GPU_F32, 1, 1, 1, 128, 1, {{0, 66}}, {0}, false, false, false},
+    {GPU_BF16, 1, 4, 2, 64, 1, {{3, 70}}, {0}, true, true, false},
+    {GPU_BF16, 2, 2, 1, 128, 1, {{0, 65}}, {0}, true, false, false},
+    {GPU_E4M3, 1, 3, 1, 64, 2, {{0, 16}, {16, 66}}, {0}, false, false, false},
+    {GPU_E4M3, 1, 2, 2, 128, 1, {{1, 67}}, {0}, true, false, false},
+    {GPU_E4M3, 2, 4, 2, 32, 3, {{0, 1}, {1, 2}, {5, 31}}, {0}, false, false, false},
+    {GPU_BF16, 2, 2, 1, 32, 0, {{0}}, {0, 9, 11, 2, 3, 0, 0}, false, false, false},
+    {GPU_BF16, 1, 2, 2, 64, 0, {{0}}, {4, 10, 9, 1, 9, 3, 0}, false, false, false},
+    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {1, 3, 10, 1, 0, 4, 0}, false, false, false},
+    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {0, 17, 5, 4, 0, 4, 0}, false, false, false},
+    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {3, 5, 6, 5, 5, 2, 0}, false, false, false},
+    {GPU_E4M3, 1, 1, 1, 128, 0, {{0}}, {0, 9, 9, 1, 1, 1, 0}, false, false, false},
     /* In tiles: many of them, some seen whole; edges; one row; pages. */
-    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {2, 9, 20, 8, 16, 0, 1}, false, false},
-    {GPU_BF16, 1, 2, 1, 128, 0, {{0}}, {0, 9, 11, 2, 3, 2, 1}, true, false},
-    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {4, 3, 31, 4, 7, 4, 1}, false, false},
-    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {0, 10, 10, 15, 15, 1, 1}, false, false},
+    {GPU_BF16, 1, 1, 1, 32, 0, {{0}}, {2, 9, 20, 8, 16, 0, 1}, false, false, false},
+    {GPU_BF16, 1, 2, 1, 128, 0, {{0}}, {0, 9, 11, 2, 3, 2, 1}, true, false, false},
+    {GPU_E4M3, 2, 2, 1, 32, 0, {{0}}, {4, 3, 31, 4, 7, 4, 1}, false, false, false},
+    {GPU_E4M3, 1, 1, 1, 64, 0, {{0}}, {0, 10, 10, 15, 15, 1, 1}, false, false, false},
+    /* one step, two and three; less than a warpgroup, a whole block, one more */
+    {GPU_BF16, 1, 3, 1, 128, 3, {{0, 1}, {1, 64}, {66, 129}}, {0}, true, false, true},
+    {GPU_BF16, 2, 1, 1, 128, 1, {{3, 128}}, {0}, false, false, true},
+    {GPU_BF16, 1, 1, 1, 128, 2, {{5, 130}, {135, 261}}, {0}, true, false, true},
 };
 
 static void attention_is_the_softmax(void)
 {
     uint32_t element = 0;
     for (uint32_t i = 0; i < COUNT_OF(shapes); i++) {
+        if (shapes[i].wgmma && !rig_has_wgmma()) {
+            continue;
+        }
         /* Shapes share the schedules: every way to shared memory meets at least eight. */
         uint32_t first = i * 3 % 4;
         fill_inputs(&shapes[i], INPUT_TAME, &element);
@@ -356,7 +365,7 @@ static void attention_is_the_softmax(void)
 /* NaN and infinities reach what attends to them, by the formula, and nothing else. */
 static void wild_numbers_stay_where_they_are(void)
 {
-    const struct shape s = {GPU_F32, 1, 2, 1, 32, 2, {{0, 3}, {3, 66}}, {0}, false, false};
+    const struct shape s = {GPU_F32, 1, 2, 1, 32, 2, {{0, 3}, {3, 66}}, {0}, false, false, false};
     static const enum input_kind kinds[] = {INPUT_WIDE, INPUT_TINY};
     uint32_t element = 3;
     for (uint32_t i = 0; i < COUNT_OF(kinds); i++) {
@@ -391,15 +400,67 @@ static void wild_numbers_stay_where_they_are(void)
     RIG_CHECK(rig_end());
 }
 
+/* The same on a warpgroup, whose tiles are larger; and it is not the other kernel that answers. */
+static void wild_numbers_stay_in_their_rows_of_a_warpgroup(void)
+{
+    struct shape s = {GPU_BF16, 1, 1, 1, 128, 2, {{0, 3}, {3, 140}}, {0}, false, false, true};
+    uint16_t *queries = (uint16_t *)q;
+    uint16_t *keys = (uint16_t *)k;
+    uint16_t *values = (uint16_t *)v;
+    uint32_t element = 3;
+    if (!rig_has_wgmma()) {
+        return;
+    }
+    fill_inputs(&s, INPUT_WIDE, &element);
+    rig_begin(5);
+    struct gpu_attention a = attention_of(&s, cosine, sine);
+    run(&a, &s, found);
+    expect_attention(&a, &s, 3);
+    fill_inputs(&s, INPUT_TAME, &element);
+    s.wgmma = false;
+    a = attention_of(&s, cosine, sine);
+    run(&a, &s, found);
+    s.wgmma = true;
+    a = attention_of(&s, cosine, sine);
+    run(&a, &s, again);
+    EXPECT(memcmp(found, again, out_count(&a, &s) * 2) != 0);
+    RIG_CHECK(rig_end());
+    queries[5 * a.q_row] = 0x7FC0;       /* token 5 */
+    keys[1 * a.kv_row + 2] = 0x7FC0;     /* token 1: all of the first range */
+    values[137 * a.kv_row + 3] = 0x7FC0; /* token 137: number 3 of the second */
+    rig_begin(4);
+    a = attention_of(&s, cosine, sine);
+    run(&a, &s, found);
+    for (uint32_t at = 0; at < out_count(&a, &s); at++) {
+        uint32_t token = at / (uint32_t)a.out_row;
+        uint32_t column = at % (uint32_t)a.out_row;
+        if (column < 128) {
+            bool nan = token < 3 || column == 3 || token == 5;
+            EXPECT_INT(isnan(typed_value(GPU_BF16, found, at)), nan);
+            EXPECT(nan || found[at] == again[at]);
+        }
+    }
+    RIG_CHECK(rig_end());
+}
+
 /* A range among others, in the last item of a batch, has the bits that it has alone. */
 static void neighbours_do_not_matter(void)
 {
     static uint16_t alone[71 * 130];
     uint32_t element = 17;
-    for (uint32_t type = GPU_F32; type <= GPU_E4M3; type++) {
-        struct shape one = {(enum gpu_type)type, 1, 2, 1, 64, 1, {{0, 71}}, {0}, false, false};
-        struct shape many = {(enum gpu_type)type, 2,   2,     1,    64, 2,
-                             {{0, 13}, {13, 71}}, {0}, false, false};
+    for (uint32_t way = GPU_F32; way <= GPU_E4M3 + 1; way++) {
+        bool wgmma = way > GPU_E4M3;
+        enum gpu_type type = wgmma ? GPU_BF16 : (enum gpu_type)way;
+        uint32_t heads = wgmma ? 1 : 2; /* together 128 numbers */
+        struct shape one = {type, 1, heads, 1, 128 / heads, 1, {{0, 71}}, {0}, false, false, wgmma};
+        struct shape many = one;
+        many.items = 2;
+        many.range_count = 2;
+        many.range[0] = (struct gpu_range){0, 13};
+        many.range[1] = (struct gpu_range){13, 71};
+        if (wgmma && !rig_has_wgmma()) {
+            continue;
+        }
         fill_inputs(&one, INPUT_TAME, &element);
         rig_begin(6);
         struct gpu_attention a = attention_of(&one, cosine, sine);
@@ -445,7 +506,7 @@ static void put_in_tiles(const struct gpu_grid *g, void *rows, size_t bytes)
 /* The same numbers in the other order give the same bits in the other order, pages and all. */
 static void order_in_memory_does_not_matter(void)
 {
-    struct shape s = {GPU_E4M3, 1, 2, 1, 32, 0, {{0}}, {0, 13, 11, 3, 8, 4, 0}, true, false};
+    struct shape s = {GPU_E4M3, 1, 2, 1, 32, 0, {{0}}, {0, 13, 11, 3, 8, 4, 0}, true, false, false};
     uint32_t tokens = s.grid.rows * s.grid.cols;
     uint32_t element = 91;
     fill_inputs(&s, INPUT_TAME, &element);
@@ -479,5 +540,6 @@ static void order_in_memory_does_not_matter(void)
 int main(void)
 {
     return TEST_RUN(TEST(attention_is_the_softmax), TEST(wild_numbers_stay_where_they_are),
+                    TEST(wild_numbers_stay_in_their_rows_of_a_warpgroup),
                     TEST(neighbours_do_not_matter), TEST(order_in_memory_does_not_matter));
 }

@@ -115,8 +115,9 @@ static double expected_value(const struct gpu_gemm *g, uint32_t item, uint32_t r
     if (g->type == GPU_E4M3) {
         factor = (double)a_scale[item * g->rows + row] * (double)b_scale[col];
     }
-    y = y * factor + (double)bias[col];
-    *size = *size * fabs(factor) + fabs((double)bias[col]);
+    double own_bias = g->bias != NULL ? (double)bias[col] : 0.0;
+    y = y * factor + own_bias;
+    *size = *size * fabs(factor) + fabs(own_bias);
     if (g->epilogue == NN_ADD_GATED) {
         double by = g->gate != NULL ? (double)gate[item * g->gate_item + col] : 1.0;
         double old = old_value(g, item * g->c_item + row * g->ldc + col);
@@ -137,7 +138,9 @@ static void expect_product(const struct gpu_gemm *g, const uint32_t *active)
         double size;
         double expected = expected_value(g, item, row, col, &size);
         double relative = out_type == GPU_BF16 ? 0x1p-8 : 0.0;
-        double absolute = isfinite(size) ? 2e-6 * size + 1e-38 : 0.0;
+        /* Hopper keeps 14 bits of an fp8 sum on a warpgroup. */
+        double unit = g->wgmma != 0 && !rig_emulated() ? 0x1p-12 : 2e-6;
+        double absolute = isfinite(size) ? unit * size + 1e-38 : 0.0;
         if (active != NULL && active[item] == 0) {
             expected = old_value(g, at);
             relative = absolute = 0.0;
@@ -172,6 +175,30 @@ static void products_are_the_sums(void)
     }
 }
 
+/* On a warpgroup: less than a tile and more than one each way, one to five chunks of k. */
+static void products_on_a_warpgroup_are_the_sums(void)
+{
+    static const struct shape wide[] = {
+        {1, 1, 8, 16},   {1, 65, 136, 208}, {1, 130, 132, 48},
+        {3, 5, 40, 256}, {1, 24, 64, 640},  {2, 20, 96, 400},
+    };
+    uint32_t element = 11;
+    for (uint32_t i = 0; i < COUNT_OF(wide) && rig_has_wgmma(); i++) {
+        for (uint32_t schedule = i % 2; schedule < rig_schedules(); schedule += 2) {
+            enum nn_epilogue epilogue = schedule / 2 % 2 == 0 ? NN_STORE : NN_STORE_ACT;
+            fill_operands(GPU_E4M3, schedule % 3 == 0 ? INPUT_WILD : INPUT_TAME, &element);
+            rig_begin(schedule);
+            struct gpu_gemm g = gemm_of(&wide[i], GPU_E4M3, epilogue, wide[i].items == 1);
+            g.bias = NULL;
+            g.wgmma = 1;
+            EXPECT(gpu_gemm_wgmma_suits(&g));
+            run(&g, found);
+            expect_product(&g, NULL);
+            RIG_CHECK(rig_end());
+        }
+    }
+}
+
 /* Not of huge numbers: there the order of the sum decides what overflows. */
 static void odd_numbers_are_the_sums(void)
 {
@@ -194,7 +221,8 @@ static void rows_are_independent(void)
     const struct shape one = {1, 1, 72, 304};
     const struct shape many = {3, 7, 72, 304};
     uint32_t element = 9;
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 0; i < 8; i++) {
+        bool wgmma = i == 5 || i == 7;
         enum gpu_type type = i % 2 == 0 ? GPU_BF16 : GPU_E4M3;
         size_t bytes = one.k * gpu_type_bytes(type);
         size_t last = many.items * many.rows - 1;
@@ -206,9 +234,13 @@ static void rows_are_independent(void)
         a_scale[last] = a_scale[0];
         rig_begin(3 + i);
         struct gpu_gemm g = gemm_of(&one, type, NN_STORE, false);
+        g.wgmma = wgmma && rig_has_wgmma();
+        g.bias = wgmma ? NULL : g.bias;
         run(&g, found);
         g = gemm_of(&many, type, NN_STORE, false);
         g.tile = (enum gpu_tile)(i % 3 + 1);
+        g.wgmma = wgmma && rig_has_wgmma();
+        g.bias = wgmma ? NULL : g.bias;
         run(&g, again);
         EXPECT(memcmp(found, again + last * one.n * 4, one.n * 4) == 0);
         RIG_CHECK(rig_end());
@@ -217,6 +249,6 @@ static void rows_are_independent(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(products_are_the_sums), TEST(odd_numbers_are_the_sums),
-                    TEST(rows_are_independent));
+    return TEST_RUN(TEST(products_are_the_sums), TEST(products_on_a_warpgroup_are_the_sums),
+                    TEST(odd_numbers_are_the_sums), TEST(rows_are_independent));
 }

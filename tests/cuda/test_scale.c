@@ -11,7 +11,7 @@
 #include "kernels/cuda/scale.h"
 #include "tests/cuda/compare.h"
 
-enum { TOKENS_MAX = 160, WIDTH_MAX = 256, PAGES = 4 };
+enum { TOKENS_MAX = 160, WIDTH_MAX = 384, PAGES = 4 };
 
 /* ---- numbers as the device stores them ---- */
 
@@ -637,7 +637,8 @@ static double *read_page(const struct reference *r, struct scale *scale, int pag
     return out;
 }
 
-static void check_steps(const struct scale_config *config, unsigned schedule, double limit)
+static void check_steps(const struct scale_config *config, uint32_t wgmma, unsigned schedule,
+                        double limit)
 {
     static const struct scale_inputs inputs[] = {
         {77, 5, {-1, -1, -1}, 2},
@@ -647,8 +648,9 @@ static void check_steps(const struct scale_config *config, unsigned schedule, do
     struct scale *scale;
     struct reference r;
     rig_begin(schedule);
-    const struct scale_options options = {.seed = 5, .page_count = PAGES};
+    const struct scale_options options = {.seed = 5, .page_count = PAGES, .wgmma = wgmma};
     EXPECT_INT(scale_open(config, &options, &scale, &why), DEVICE_OK);
+    EXPECT_INT(scale_uses_wgmma(scale), wgmma);
     reference_read(&r, config, scale);
     for (uint32_t i = 0; i < COUNT_OF(inputs); i++) {
         EXPECT_INT(scale_begin(scale, &inputs[i], rig_stream(), &why), DEVICE_OK);
@@ -671,7 +673,35 @@ static void check_steps(const struct scale_config *config, unsigned schedule, do
 
 static void toy_is_the_formulas(void)
 {
-    check_steps(scale_config_find("toy"), 4, 0.03);
+    check_steps(scale_config_find("toy"), 0, 4, 0.03);
+}
+
+/* A whole world step whose attention and fp8 products run on a warpgroup, and the same without. */
+static void toy_of_wide_heads_is_the_formulas(void)
+{
+    struct scale_config config = *scale_config_find("toy-128");
+    config.layers = 2; /* one within views, one joint */
+    config.plain_layers = 0;
+    config.steps = 1;
+    check_steps(&config, 0, 6, 0.03);
+    for (unsigned schedule = 1; schedule < 5 && rig_has_wgmma(); schedule += 3) {
+        check_steps(&config, 1, schedule, 0.03);
+    }
+}
+
+/* Both kernels agree on the fixed input, but not to the last bit: then the other one is not taken.
+ */
+static void a_kernel_that_differs_is_not_chosen(void)
+{
+    struct device_text why = {""};
+    rig_begin(3);
+    uint32_t chosen = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, rig_stream(), &why);
+    printf("# %s\n", why.text);
+    EXPECT_INT(chosen, rig_has_wgmma());
+    EXPECT_CONTAINS(why.text, chosen ? "wgmma: on fixed inputs" : "mma.sync: ");
+    EXPECT_INT(gpu_wgmma_choose(0.0f, rig_stream(), &why), 0);
+    EXPECT_CONTAINS(why.text, rig_has_wgmma() ? "for wgmma gave something else" : "9.0");
+    RIG_CHECK(rig_end());
 }
 
 static void toy_in_bf16_is_the_formulas(void)
@@ -683,12 +713,12 @@ static void toy_in_bf16_is_the_formulas(void)
     config.steps = 1;
     config.kv_heads = 1;
     config.joint_every = 0;
-    check_steps(&config, 5, 0.01);
+    check_steps(&config, 0, 5, 0.01);
 }
 
 static void toy_with_windows_is_the_formulas(void)
 {
-    check_steps(scale_config_find("toy-window"), 6, 0.03);
+    check_steps(scale_config_find("toy-window"), 0, 6, 0.03);
 }
 
 static void toy_with_windows_in_bf16_is_the_formulas(void)
@@ -697,7 +727,7 @@ static void toy_with_windows_in_bf16_is_the_formulas(void)
     config.type = GPU_BF16;
     config.plain_layers = 0;
     config.layers = 2;
-    check_steps(&config, 7, 0.01);
+    check_steps(&config, 0, 7, 0.01);
 }
 
 /* The smallest step that runs every kernel of one: 16 tokens, so that 8 ranks have two each. */
@@ -721,7 +751,7 @@ static void the_smallest_step_under_every_schedule(void)
     struct scale_config config = smallest_step();
     for (unsigned schedule = 0; schedule < rig_schedules(); schedule++) {
         config.type = schedule % 2 == 0 ? GPU_E4M3 : GPU_BF16;
-        check_steps(&config, schedule, 0.03);
+        check_steps(&config, 0, schedule, 0.03);
     }
 }
 
@@ -983,7 +1013,8 @@ static void the_cost_of_windows_is_that_of_their_shapes(void)
 int main(void)
 {
     return TEST_RUN(
-        TEST(toy_is_the_formulas), TEST(toy_in_bf16_is_the_formulas),
+        TEST(toy_is_the_formulas), TEST(toy_of_wide_heads_is_the_formulas),
+        TEST(a_kernel_that_differs_is_not_chosen), TEST(toy_in_bf16_is_the_formulas),
         TEST(toy_with_windows_is_the_formulas), TEST(toy_with_windows_in_bf16_is_the_formulas),
         TEST(tiles_give_the_bits_of_reading_order), TEST(the_smallest_step_under_every_schedule),
         TEST(ranks_give_the_bits_of_one), TEST(ranks_with_windows_give_the_bits_of_one),

@@ -732,6 +732,9 @@ static bool run(const bench &b, const char *name)
             return capture_with(b, (enum forbidden)i);
         }
     }
+    if (planted_wgmma(name, b.out, b.in, (void *)b.stream)) {
+        return fetch(b) && all_are(1.0f);
+    }
     if (!launch_shared(b, name) && !launch_device(b, name) && !launch_meeting(b, name)) {
         return false;
     }
@@ -816,6 +819,32 @@ extern "C" const struct planted planted_all[] = {
     {"cp.async at the end", SIMT_PENDING},
     {"misaligned cp.async", SIMT_MISALIGNED},
     {"misaligned ldmatrix", SIMT_MISALIGNED},
+    {"wgmma", nullptr},
+    {"wgmma from registers", nullptr},
+    {"wgmma of copies", nullptr},
+    {"wgmma in two groups", nullptr},
+    {"wgmma, sums read early", SIMT_IN_FLIGHT},
+    {"wgmma, sums written early", SIMT_IN_FLIGHT},
+    {"wgmma, operands written early", SIMT_IN_FLIGHT},
+    {"wgmma, another group waited for", SIMT_IN_FLIGHT},
+    {"wgmma without proxy fence", SIMT_PROXY},
+    {"wgmma, proxy fence behind the barrier", SIMT_PROXY},
+    {"wgmma, proxy fence before the copies", SIMT_PROXY},
+    {"wgmma, copies not waited for", SIMT_RACE},
+    {"wgmma without barrier", SIMT_RACE},
+    {"wgmma, tile overwritten", SIMT_IN_FLIGHT},
+    {"wgmma, tile copied over", SIMT_IN_FLIGHT},
+    {"wgmma, tile used again without barrier", SIMT_RACE},
+    {"wgmma beyond shared memory", SIMT_BOUNDS},
+    {"wgmma of a misaligned tile", SIMT_MISALIGNED},
+    {"wgmma of a misaligned stride", SIMT_MISALIGNED},
+    {"wgmma without swizzle", SIMT_DESCRIPTOR},
+    {"wgmma without fence", SIMT_FENCE},
+    {"wgmma, sums touched behind the fence", SIMT_FENCE},
+    {"wgmma of half a warpgroup", SIMT_DIVERGENT},
+    {"wgmma of other tiles", SIMT_DIVERGENT},
+    {"wgmma in two places", SIMT_DIVERGENT},
+    {"wgmma without wait", SIMT_PENDING},
     {"70,000 blocks in y", SIMT_LAUNCH},
     {"block of 2,000 threads", SIMT_LAUNCH},
     {"streams with an event", nullptr},

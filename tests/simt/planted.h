@@ -16,6 +16,10 @@ extern "C" {
  * whether the output was right; faults are in simt_fault(). False for unknown names too. */
 bool planted_run(const char *name);
 
+/* Launches one around products of a warpgroup, out[256] and in[256] of ones on the device. False:
+ * no such name. */
+bool planted_wgmma(const char *name, float *out, const float *in, void *stream);
+
 struct planted {
     const char *name;
     const char *fault; /* SIMT_..., or NULL: correct */

@@ -387,6 +387,7 @@ static void entry(void)
                   fiber->copy_count);
     }
     simt_warp_leave(fiber);
+    simt_wgmma_leave(fiber);
     for (int id = 0; id < SIMT_BARRIERS; id++) {
         if (barriers[id].arrived > 0 && simt_running.alive - 1 < barriers[id].threads) {
             simt_fail(SIMT_DIVERGENT, "thread ends while others are at the barrier at %s:%d",
@@ -461,6 +462,7 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
         simt_poison(b->dynamic, request.shared_bytes);
     }
     simt_warp_reset();
+    simt_wgmma_reset();
     simt_shadow_block();
     queue_head = queue_tail = 0;
     for (uint32_t &priority : warp_priority) {

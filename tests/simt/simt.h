@@ -7,7 +7,7 @@
  * checks. So data races, overruns and stray pointers are found exactly, by rule and not by luck of
  * the schedule, at the price of a call per access.
  *
- * Not modelled: wgmma, TMA, clusters, grid-wide synchronisation, ordering of blocks by atomics and
+ * Not modelled: TMA, clusters, grid-wide synchronisation, ordering of blocks by atomics and
  * fences, weak memory, the rounding inside a tensor core (sums here are exact, rounded once),
  * speed.
  */
@@ -77,6 +77,10 @@ enum simt_op {
     SIMT_MMA_BF16,
     SIMT_MMA_E4M3,
     SIMT_LDMATRIX,
+    SIMT_WGMMA, /* of a warpgroup, from here on */
+    SIMT_WGMMA_FENCE,
+    SIMT_WGMMA_COMMIT,
+    SIMT_WGMMA_WAIT,
 };
 
 struct simt_shuffle {
@@ -94,8 +98,23 @@ struct simt_ldmatrix {
     bool transposed;
 };
 
+struct simt_wgmma {
+    float *d;
+    const uint32_t *a; /* NULL: by a_tile; else b is MN-major */
+    uint64_t a_tile, b_tile;
+    bool accumulate;
+    bool e4m3; /* else bf16 */
+};
+
 /* The calling lanes of the mask meet; the last to come computes for all. */
 void simt_collective(simt_op op, unsigned mask, void *argument, const char *file, int line);
+
+/* The threads of a warpgroup meet. The argument of SIMT_WGMMA is a simt_wgmma, of SIMT_WGMMA_WAIT
+ * an int: groups that may stay in flight. */
+void simt_warpgroup(simt_op op, void *argument, const char *file, int line);
+void simt_proxy_fence(void);
+/* Of dynamic shared memory, as descriptors have it. */
+uint32_t simt_shared_address(const void *pointer);
 
 enum simt_vote { SIMT_VOTE_NONE, SIMT_VOTE_COUNT, SIMT_VOTE_AND, SIMT_VOTE_OR };
 /* threads 0: all of the block. */

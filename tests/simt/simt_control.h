@@ -25,7 +25,11 @@ extern "C" {
 #define SIMT_MISALIGNED "misaligned" /* a vector access not aligned to its size */
 #define SIMT_DIVERGENT "divergent"   /* threads at different barriers or collectives */
 #define SIMT_DEADLOCK "deadlock"     /* threads wait for threads that will not come */
-#define SIMT_PENDING "pending copy"  /* a thread ended with cp.async in flight */
+#define SIMT_PENDING "pending copy"  /* a thread ended with cp.async or wgmma in flight */
+#define SIMT_IN_FLIGHT "in flight"   /* operands or sums of a wgmma touched before its wait */
+#define SIMT_FENCE "wgmma fence"     /* registers touched, then used by a wgmma without a fence */
+#define SIMT_PROXY "proxy"           /* a wgmma reads what was written with no proxy fence */
+#define SIMT_DESCRIPTOR "descriptor" /* of a wgmma's tile: not of the modelled kind */
 #define SIMT_LAUNCH "launch"         /* grid, block or shared memory out of limits */
 #define SIMT_CAPTURE "capture"       /* a call that a capturing stream does not allow */
 #define SIMT_API "runtime"           /* a runtime call with bad arguments */

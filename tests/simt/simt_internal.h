@@ -1,7 +1,8 @@
 /*
- * SIMT emulator internals, shared by its four files: simt.cpp (threads, barriers, blocks),
- * simt_warp.cpp (collectives, asynchronous copies), simt_shadow.cpp (device memory and the checks
- * of accesses) and simt_host.cpp (streams, events, graphs). One thread of the machine runs it all.
+ * SIMT emulator internals, shared by its five files: simt.cpp (threads, barriers, blocks),
+ * simt_warp.cpp (collectives, asynchronous copies), simt_wgmma.cpp (products of a warpgroup),
+ * simt_shadow.cpp (device memory and the checks of accesses) and simt_host.cpp (streams, events,
+ * graphs). One thread of the machine runs it all.
  */
 #ifndef SWERVE_TESTS_SIMT_INTERNAL_H
 #define SWERVE_TESTS_SIMT_INTERNAL_H
@@ -97,6 +98,9 @@ const char *simt_op_name(simt_op op);
 
 enum simt_access { SIMT_READ, SIMT_WRITE, SIMT_ATOMIC, SIMT_COPY_ISSUE };
 
+/* Whether the current thread knows what that thread of its block did at that clock. */
+bool simt_happened(unsigned thread, uint32_t clock);
+
 /* The current thread accesses these bytes. */
 void simt_touch(const void *address, size_t bytes, simt_access kind, const void *place);
 /* The host, by way of a stream, does. Returns false after a fault. */
@@ -109,6 +113,15 @@ bool simt_is_device(const void *address);
 void simt_poison(void *memory, size_t bytes);
 void simt_shadow_block(void);  /* before a block */
 void simt_shadow_launch(void); /* before a launch */
+
+/* ---- simt_wgmma.cpp ---- */
+
+extern bool simt_wgmma_used;              /* by this block */
+void simt_wgmma_reset(void);              /* before a block */
+void simt_wgmma_leave(simt_fiber *fiber); /* a thread ends */
+/* The current thread writes to dynamic shared memory, or to its own stack, or reads that. */
+void simt_wgmma_write(size_t offset, size_t bytes, simt_access kind);
+void simt_wgmma_stack(const void *address, size_t bytes);
 
 /* ---- simt_host.cpp ---- */
 

@@ -395,6 +395,9 @@ bool touch_dynamic(const char *address, size_t bytes, simt_access kind, const vo
         simt_fail(SIMT_BOUNDS, "%s %zu bytes at offset %td of %zu bytes of dynamic shared memory",
                   kind_name(kind), bytes, address - start, size);
     }
+    if (kind != SIMT_READ) {
+        simt_wgmma_write((size_t)(address - start), bytes, kind);
+    }
     touch_cells(dynamic_cells.data(), (size_t)(address - start), bytes, kind, address, place, true);
     return true;
 }
@@ -468,6 +471,14 @@ void simt_touch(const void *pointer, size_t bytes, simt_access kind, const void 
         simt_fail(SIMT_BOUNDS, "%s %zu bytes of a global variable or beside a shared object",
                   kind_name(kind), bytes);
     }
+}
+
+bool simt_happened(unsigned thread, uint32_t clock)
+{
+    const simt_fiber *me = simt_current;
+    unsigned warp = thread / 32;
+    return thread == me->number ||
+           clock < (warp == me->warp ? me->clock : simt_running.seen[me->warp][warp]);
 }
 
 bool simt_is_device(const void *address)
@@ -610,6 +621,9 @@ static inline void instrumented(const void *address, size_t bytes, simt_access k
         return; /* host code of the same file */
     }
     if ((size_t)((const char *)address - simt_current->stack) < SIMT_STACK_BYTES) {
+        if (simt_wgmma_used && simt_checking) {
+            simt_wgmma_stack(address, bytes);
+        }
         return;
     }
     if (aligned && (uintptr_t)address % bytes != 0) {

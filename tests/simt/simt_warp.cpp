@@ -18,8 +18,9 @@ static struct {
 
 const char *simt_op_name(simt_op op)
 {
-    static const char *const names[] = {"__syncwarp", "shuffle",  "vote",    "__reduce_add_sync",
-                                        "mma bf16",   "mma e4m3", "ldmatrix"};
+    static const char *const names[] = {
+        "__syncwarp", "shuffle", "vote",        "__reduce_add_sync", "mma bf16",  "mma e4m3",
+        "ldmatrix",   "wgmma",   "wgmma fence", "wgmma commit",      "wgmma wait"};
     return names[op];
 }
 
@@ -188,6 +189,8 @@ static void compute(simt_op op, unsigned mask, simt_fiber **lanes)
         break;
     case SIMT_LDMATRIX:
         load_matrices(lanes);
+        break;
+    default: /* of a warpgroup */
         break;
     }
 }

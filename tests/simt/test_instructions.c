@@ -83,6 +83,96 @@ static void e4m3_products(void)
     }
 }
 
+/* Both ways of a warpgroup's operands, every number of the tiles different. */
+static void warpgroup_products(void)
+{
+    enum { M = 64, N = 128, K = 64 };
+    static uint16_t a[M][K];
+    static uint16_t b[K][N];
+    static uint16_t turned[N][K];
+    static float c[M][N];
+    static float found[M][N];
+    uint32_t element = 0;
+    if (!rig_has_wgmma()) {
+        printf("# no products of a warpgroup on this device\n");
+        return;
+    }
+    for (uint32_t i = 0; i < 2 * rig_schedules(); i++) {
+        fill_act(NN_BF16, a, M * K, INPUT_TAME, &element);
+        fill_act(NN_BF16, b, K * N, INPUT_TAME, &element);
+        fill_floats(&c[0][0], M * N, INPUT_TAME, &element);
+        for (int k = 0; k < K; k++) {
+            for (int n = 0; n < N; n++) {
+                turned[n][k] = b[k][n];
+            }
+        }
+        rig_begin(i / 2);
+        float *sums = rig_upload(c, sizeof c);
+        if (i % 2 == 0) {
+            instruction_wgmma(rig_upload(a, sizeof a), rig_upload(turned, sizeof turned), sums,
+                              rig_stream());
+        } else {
+            instruction_wgmma_values(rig_upload(a, sizeof a), rig_upload(b, sizeof b), sums,
+                                     rig_stream());
+        }
+        RIG_CHECK(rig_download(found, sums, sizeof found));
+        RIG_CHECK(rig_end());
+        for (int m = 0; m < M; m++) {
+            for (int n = 0; n < N; n++) {
+                double sum = (double)c[m][n];
+                double size = fabs(sum);
+                for (int k = 0; k < K; k++) {
+                    double term = typed_value(GPU_BF16, a, (size_t)m * K + k) *
+                                  typed_value(GPU_BF16, b, (size_t)k * N + n);
+                    sum += term;
+                    size += fabs(term);
+                }
+                /* A GPU adds up to 17 numbers at the exponent of the largest, and cuts. */
+                expect_close("wgmma", (size_t)m * N + n, (double)found[m][n], sum, size * 0x1p-20,
+                             0.0);
+            }
+        }
+    }
+}
+
+static void warpgroup_products_of_e4m3(void)
+{
+    enum { M = 64, N = 128, K = 128 };
+    static uint8_t a[M][K];
+    static uint8_t b[N][K];
+    static float c[M][N];
+    static float found[M][N];
+    uint32_t element = 7;
+    for (uint32_t i = 0; i < rig_schedules() && rig_has_wgmma(); i++) {
+        for (size_t j = 0; j < sizeof a + sizeof b; j++) {
+            uint8_t byte = (uint8_t)(random_word(&element) & 0xBF); /* no NaN */
+            *(j < sizeof a ? &a[j / K][j % K] : &b[j / K - M][j % K]) = byte;
+        }
+        fill_floats(&c[0][0], M * N, INPUT_TAME, &element);
+        rig_begin(i);
+        float *sums = rig_upload(c, sizeof c);
+        instruction_wgmma_e4m3(rig_upload(a, sizeof a), rig_upload(b, sizeof b), sums,
+                               rig_stream());
+        RIG_CHECK(rig_download(found, sums, sizeof found));
+        RIG_CHECK(rig_end());
+        for (int m = 0; m < M; m++) {
+            for (int n = 0; n < N; n++) {
+                double sum = (double)c[m][n];
+                double size = fabs(sum);
+                for (int k = 0; k < K; k++) {
+                    double term = e4m3_value(a[m][k]) * e4m3_value(b[n][k]);
+                    sum += term;
+                    size += fabs(term);
+                }
+                /* Hopper keeps 14 bits of an fp8 sum. */
+                double tolerance = size * (rig_emulated() ? 1e-6 : 0x1p-12);
+                expect_close("wgmma e4m3", (size_t)m * N + n, (double)found[m][n], sum, tolerance,
+                             0.0);
+            }
+        }
+    }
+}
+
 static void shuffles(void)
 {
     float found[256];
@@ -182,5 +272,6 @@ static void number_formats(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(bf16_products), TEST(e4m3_products), TEST(shuffles), TEST(number_formats));
+    return TEST_RUN(TEST(bf16_products), TEST(e4m3_products), TEST(warpgroup_products),
+                    TEST(warpgroup_products_of_e4m3), TEST(shuffles), TEST(number_formats));
 }
