@@ -35,7 +35,7 @@ static const struct scale_config configs[] = {
      1,
      0},
     {"toy", 64, 3, 4, 2, 32, 96, 32, 32, 2, 1, 11, 2, 5, 3, 2, 2, 0, 0, GPU_E4M3, 1, 0},
-    {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 11, 3, 15, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0},
+    {"toy-window", 64, 3, 4, 2, 32, 96, 32, 32, 1, 9, 9, 3, 11, 3, 1, 2, 4, 2, GPU_E4M3, 1, 0},
 };
 
 extern "C" const struct scale_config *scale_config_find(const char *name)
