@@ -35,9 +35,10 @@ enum status device_choose(const char *name, struct device *out, struct error *er
 int device_describe(char *text, size_t text_bytes);
 
 /* Runs and measures a world step of a full-scale configuration (kernels/cuda/scale.h: "student-3b",
- * ..). */
+ * ..); `ranks` NULL: alone. engine/scale_ranks.h starts processes that share one. */
 enum status device_scale_run(const struct device *device, const char *config,
-                             struct device_scale *out, struct error *error);
+                             const struct device_ranks *ranks, struct device_scale *out,
+                             struct error *error);
 
 /* A fault of the module's as the engine's status. */
 enum status device_error(struct error *error, int fault, const char *what,

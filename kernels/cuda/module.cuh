@@ -152,8 +152,8 @@ uint32_t module_plan_maker(struct device_session *session);
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
 
-int module_scale_run(uint32_t device, const char *name, struct device_scale *out,
-                     struct device_text *why);
+int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why);
 
 /* K and V of a page. */
 static inline size_t module_memory_bytes(const struct device_session *session)

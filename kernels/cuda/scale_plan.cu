@@ -208,7 +208,7 @@ static void push_spatial(struct scale *s, uint32_t layer)
 {
     const struct scale_config &c = s->config;
     const struct scale_buffers &b = s->buffers;
-    if (s->ranks == 1) {
+    if (!s->exchanged) {
         push_attention(s, layer, b.qkv, b.mixed);
         return;
     }
@@ -367,7 +367,7 @@ static void push_store(struct scale *s, uint32_t layer)
     if (scale_layer_window(&c, layer)) {
         const size_t row = (size_t)2 * c.kv_heads / s->ranks * c.head_dim;
         uint16_t *kv = b.kv;
-        if (s->ranks > 1) {
+        if (s->exchanged) {
             struct gpu_heads_out &out = push(s, SCALE_HEADS_OUT)->heads_out;
             out = {s->ranks, s->tokens, 0, c.kv_heads, c.head_dim, b.kv, b.sent};
             push_exchange(s, b.sent, b.given, row * sizeof(uint16_t) * s->tokens);
