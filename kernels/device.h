@@ -238,7 +238,7 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration: "student-3b", "student-3b-window", "toy", ..
+    /* Opens, runs, times and closes a configuration: "student-3b", "student-3b-window", "toy", ..;
      * `ranks` NULL: alone and without an exchange. Peaks and copy_rate are rank 0's, of others 0.
      */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,

@@ -8,9 +8,8 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG [N] a world step at full scale, or "toy"; by N
- *                                                       processes on the first N devices
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG brief   its time alone
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale, or
+ * "toy"; by N processes on the first N devices
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -551,27 +550,6 @@ static void print_scale(const char *config, const struct device_scale *s)
     check("full scale: every latent is finite", s->finite, "");
 }
 
-/* What another configuration is compared by. */
-static void print_scale_brief(const char *config, const struct device_scale *s)
-{
-    char name[96];
-    snprintf(name, sizeof name, "%s, world step", config);
-    figure(name, s->step_ms, "ms");
-    snprintf(name, sizeof name, "%s, arithmetic", config);
-    figure(name, (s->product_flop + s->attention_flop) * 1e-12, "TFLOP");
-    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
-        if (strcmp(s->kind[i].name, "attention") == 0) {
-            snprintf(name, sizeof name, "%s, kind attention, %u launches", config,
-                     s->kind[i].launches);
-            figure(name, s->kind[i].ms, "ms");
-        }
-    }
-    snprintf(name, sizeof name, "%s: graph and launches give the same bits", config);
-    check(name, s->same_bits, "");
-    snprintf(name, sizeof name, "%s: every latent is finite", config);
-    check(name, s->finite, "");
-}
-
 /* What ranks exchange, and their latents beside those of one process. */
 static void print_ranks(const struct device_scale *s)
 {
@@ -612,6 +590,27 @@ static int run_scale_ranks(const char *config, const char *ranks)
     return failed;
 }
 
+/* What another configuration is compared by. */
+static void print_scale_brief(const char *config, const struct device_scale *s)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s, world step", config);
+    figure(name, s->step_ms, "ms");
+    snprintf(name, sizeof name, "%s, arithmetic", config);
+    figure(name, (s->product_flop + s->attention_flop) * 1e-12, "TFLOP");
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        if (strcmp(s->kind[i].name, "attention") == 0) {
+            snprintf(name, sizeof name, "%s, kind attention, %u launches", config,
+                     s->kind[i].launches);
+            figure(name, s->kind[i].ms, "ms");
+        }
+    }
+    snprintf(name, sizeof name, "%s: graph and launches give the same bits", config);
+    check(name, s->same_bits, "");
+    snprintf(name, sizeof name, "%s: every latent is finite", config);
+    check(name, s->finite, "");
+}
+
 static int run_scale(const char *config, bool brief)
 {
     static struct device_scale scale;
@@ -632,13 +631,13 @@ int main(int argc, char **argv)
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
         fprintf(stderr, "usage: gpu_bench MODULE device|MODEL.safetensors "
-                        "[quick|scale CONFIG [N|brief]]\n");
+                        "[quick|scale CONFIG [brief|N]]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
-    bool brief = argc > 5 && strcmp(argv[5], "brief") == 0;
-    if (argc > 5 && strcmp(argv[3], "scale") == 0 && !brief) {
+    const bool brief = argc > 5 && strcmp(argv[5], "brief") == 0;
+    if (argc > 5 && !brief && strcmp(argv[3], "scale") == 0) {
         return run_scale_ranks(argv[4], argv[5]);
     }
     if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
