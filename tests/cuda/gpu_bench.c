@@ -8,8 +8,8 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale, "toy"
- * ..; by N processes on the first N devices
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG [brief|N]  a world step at full scale; by N
+ *                                                       processes on the first N devices
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -440,50 +440,65 @@ static void check_bits(void)
     check("bits do not depend on slot count, company or graph", different == 0, "");
 }
 
+/* Bytes per second of pages whose buffers [frame, memory] lie behind each other: gathered, as a
+ * session moves them, or each begun alone. */
+static double move_pages(struct device_session *session, uint8_t *buffers, uint32_t pages,
+                         bool back, bool alone)
+{
+    size_t bytes = FRAME_BYTES + device.ops->memory_bytes(session);
+    struct device_text why = {""};
+    double start = now_s();
+    for (uint32_t i = 0; i < pages; i++) {
+        uint8_t *frame = buffers + i * bytes;
+        uint8_t *memory = frame + FRAME_BYTES;
+        must(back ? device.ops->page_load(session, i, frame, memory, &why)
+                  : device.ops->page_save(session, i, frame, memory, &why),
+             &why);
+        if (alone) {
+            must(device.ops->page_start(session, &why), &why);
+        }
+    }
+    must(device.ops->page_wait(session, &why), &why);
+    return (double)(bytes * pages) / (now_s() - start);
+}
+
 static void measure_spill(void)
 {
     uint32_t pages = quick ? 4 : SPILL_PAGES;
     struct device_session *session = open_session(1, true, pages + 1);
-    size_t bytes = device.ops->memory_bytes(session);
-    uint8_t *memory = device.ops->host_alloc(bytes * pages);
-    uint8_t *frame = device.ops->host_alloc(FRAME_BYTES);
+    size_t bytes = FRAME_BYTES + device.ops->memory_bytes(session);
+    uint8_t *buffers = device.ops->host_alloc(bytes * pages);
     struct device_text why = {""};
-    double down[REPEATS_MAX];
-    double up[REPEATS_MAX];
-    double bus_down = 0.0;
-    double bus_up = 0.0;
-    CHECK(memory != NULL && frame != NULL);
-    memset(frame, 1, FRAME_BYTES);
-    memset(memory, 0, bytes * pages); /* touched before it is timed */
+    double rates[2][2][REPEATS_MAX]; /* back, alone */
+    double bus[2];
+    CHECK(buffers != NULL);
+    memset(buffers, 1, bytes * pages); /* touched before it is timed */
     for (uint32_t i = 0; i < pages; i++) {
-        must(device.ops->page_make(session, i, frame, &why), &why);
+        must(device.ops->page_make(session, i, buffers, &why), &why);
     }
     for (uint32_t r = 0; r < repeats; r++) {
-        double start = now_s();
-        for (uint32_t i = 0; i < pages; i++) {
-            must(device.ops->page_save(session, i, NULL, memory + i * bytes, &why), &why);
+        for (int which = 0; which < 4; which++) {
+            rates[which % 2][which / 2][r] =
+                move_pages(session, buffers, pages, which % 2 == 1, which >= 2);
         }
-        must(device.ops->page_wait(session, &why), &why);
-        down[r] = (double)(bytes * pages) / (now_s() - start);
-        start = now_s();
-        for (uint32_t i = 0; i < pages; i++) {
-            must(device.ops->page_load(session, i, frame, memory + i * bytes, &why), &why);
-        }
-        must(device.ops->page_wait(session, &why), &why);
-        up[r] = (double)((bytes + FRAME_BYTES) * pages) / (now_s() - start);
     }
-    must(device.ops->bus_rate(session, 0, &bus_down, &why), &why);
-    must(device.ops->bus_rate(session, 1, &bus_up, &why), &why);
-    double spill_down = median(down, repeats);
-    double spill_up = median(up, repeats);
-    figure("spill, device to host", spill_down / 1e9, "GB/s");
-    figure("bus, device to host", bus_down / 1e9, "GB/s");
-    figure("spill beside the bus, down", spill_down / bus_down, "ratio");
-    figure("spill, host to device", spill_up / 1e9, "GB/s");
-    figure("bus, host to device", bus_up / 1e9, "GB/s");
-    figure("spill beside the bus, up", spill_up / bus_up, "ratio");
-    device.ops->host_free(memory);
-    device.ops->host_free(frame);
+    for (int back = 0; back < 2; back++) {
+        const char *way = back ? "host to device" : "device to host";
+        char name[64];
+        must(device.ops->bus_rate(session, back, &bus[back], &why), &why);
+        double together = median(rates[back][0], repeats);
+        double alone = median(rates[back][1], repeats);
+        snprintf(name, sizeof name, "spill, %s", way);
+        figure(name, together / 1e9, "GB/s");
+        snprintf(name, sizeof name, "bus, %s", way);
+        figure(name, bus[back] / 1e9, "GB/s");
+        snprintf(name, sizeof name, "spill beside the bus, %s", back ? "up" : "down");
+        figure(name, together / bus[back], "ratio");
+        snprintf(name, sizeof name, "spill, pages together over one by one, %s",
+                 back ? "up" : "down");
+        figure(name, together / alone, "ratio");
+    }
+    device.ops->host_free(buffers);
     device.ops->close(session);
 }
 
