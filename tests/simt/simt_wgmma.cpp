@@ -517,9 +517,11 @@ uint32_t simt_shared_address(const void *pointer)
 
 void simt_wgmma_reset(void)
 {
-    size_t bytes = simt_running.request->shared_bytes + 16;
-    writer.assign(bytes / 4 + 4, mark{0});
-    reading.assign(bytes / 16 + 1, readers{0});
+    if (simt_checking) {
+        size_t bytes = simt_running.request->shared_bytes + 16;
+        writer.assign(bytes / 4 + 4, mark{0});
+        reading.assign(bytes / 16 + 1, readers{0});
+    }
     if (simt_wgmma_used) {
         for (warpgroup &w : warpgroups) {
             w = {};
