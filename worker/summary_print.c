@@ -149,6 +149,21 @@ static void print_share(const struct agreement *agreement, const struct agreemen
             100 * at.low, 100 * at.high);
 }
 
+/* Figures of a part of a suite look like those of the whole. */
+static void print_missing(const struct summary *summary, FILE *stream)
+{
+    long long unfinished = summary_unfinished(summary);
+    long long cancelled = summary->status.jobs[JOB_CANCELLED];
+    if (unfinished > 0) {
+        fprintf(stream, "\n%lld job%s not finished: what is above covers the others\n", unfinished,
+                unfinished == 1 ? " is" : "s are");
+    }
+    if (cancelled > 0) {
+        fprintf(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
+                cancelled == 1 ? " was" : "s were");
+    }
+}
+
 static void print_audit(const struct summary *summary, FILE *stream)
 {
     const char *group = "";
@@ -222,6 +237,7 @@ void summary_print(const struct summary *summary, FILE *stream)
             (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
             summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
             summary_bill_text(summary, bill));
+    print_missing(summary, stream);
 }
 
 /* ---- what has no pass and what has no answer ---- */

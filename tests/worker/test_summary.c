@@ -555,6 +555,31 @@ static void dead_jobs_are_named_up_to_ten(void)
     free(text);
 }
 
+/* Figures of a part of a suite are not to be taken for those of the whole. */
+static void jobs_without_figures_are_counted(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(1);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    memset(summary.status.jobs, 0, sizeof summary.status.jobs);
+    char *text = printed(&summary, false);
+    EXPECT(strstr(text, "cancelled") == NULL && strstr(text, "not finished") == NULL);
+    free(text);
+    summary.status.jobs[JOB_QUEUED] = 2;
+    summary.status.jobs[JOB_LEASED] = 1;
+    summary.status.jobs[JOB_CANCELLED] = 1;
+    text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "3 jobs are not finished: what is above covers the others\n");
+    EXPECT_CONTAINS(text, "1 job was cancelled: what is above covers the others\n");
+    free(text);
+    json_t *json = summary_json(&summary);
+    EXPECT_INT(json_integer_value(json_object_get(json, "unfinished_jobs")), 3);
+    EXPECT_INT(json_integer_value(json_object_get(json, "cancelled_jobs")), 1);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
 static void money_is_spelled_for_people(void)
 {
     static const struct {
@@ -936,8 +961,9 @@ int main(void)
         TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
         TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
         TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
-        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_of_one_drive_are_one_draw),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(jobs_without_figures_are_counted), TEST(learned_tiers_are_accounted_for),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
+        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_of_one_drive_are_one_draw), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }
