@@ -247,6 +247,31 @@ static int first_line(const char *text)
     return (int)strcspn(text, "\r\n");
 }
 
+/* What a planner's error says first, and the last line that its process left on stderr: the first
+ * names the tick, the other what went wrong there. */
+static void print_planner_error(const char *text, FILE *stream)
+{
+    fprintf(stream, ": %.*s", first_line(text), text);
+    const char *kept = strstr(text, "\nstderr: ");
+    if (kept == NULL) {
+        return;
+    }
+    const char *end = text + strlen(text);
+    while (end > kept && strchr("\r\n ", end[-1]) != NULL) {
+        end--;
+    }
+    const char *start = end;
+    while (start > kept + 1 && start[-1] != '\n' && start[-1] != '\r') {
+        start--;
+    }
+    if (strncmp(start, "stderr: ", strlen("stderr: ")) == 0) {
+        start += strlen("stderr: ");
+    }
+    if (start < end) {
+        fprintf(stream, "; stderr ends: %.*s", (int)(end - start), start);
+    }
+}
+
 static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
                           FILE *stream)
 {
@@ -272,7 +297,7 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
         }
     }
     if (outcome->verdict == VERDICT_PLANNER_ERROR) {
-        fprintf(stream, ": %.*s", first_line(outcome->error), outcome->error);
+        print_planner_error(outcome->error, stream);
     }
     fputc('\n', stream);
 }

@@ -403,6 +403,33 @@ static void seeds_that_change_nothing_are_one_sample(void)
     }
 }
 
+/* The tick alone does not say what a planner raised there. */
+static void a_planner_that_raised_is_quoted(void)
+{
+    static const struct {
+        const char *error;
+        const char *line;
+    } cases[] = {
+        {"tick 2: failed\nstderr: Traceback\n  File x\nKeyError: 'a'\n \n",
+         ": tick 2: failed; stderr ends: KeyError: 'a'\n"},
+        {"tick 2: failed\nstderr: one line", ": tick 2: failed; stderr ends: one line\n"},
+        {"tick 2: failed\nstderr: \n\n", ": tick 2: failed\n"},
+        {"tick 2: failed\nby its own words", ": tick 2: failed\n"},
+    };
+    struct summary summary;
+    struct error error;
+    made_count = 1;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        made[0] = (struct outcome){.id = 1, .job_id = 1, .verdict = VERDICT_PLANNER_ERROR};
+        snprintf(made[0].error, sizeof made[0].error, "%s", cases[i].error);
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        char *text = printed(&summary, true);
+        EXPECT_CONTAINS(text, cases[i].line);
+        free(text);
+        summary_finish(&summary);
+    }
+}
+
 /* Two failing drives of one scenario that differ in one figure are two samples exactly where that
  * figure counts and differs by more than its tolerance. */
 static void a_drive_is_compared_figure_by_figure(void)
@@ -961,9 +988,9 @@ int main(void)
         TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
         TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
         TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(jobs_without_figures_are_counted), TEST(learned_tiers_are_accounted_for),
-        TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
-        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
-        TEST(audited_seeds_of_one_drive_are_one_draw), TEST(an_audit_without_a_pair_says_so),
-        TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
+        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
+        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_of_one_drive_are_one_draw),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
