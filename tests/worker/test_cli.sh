@@ -324,6 +324,11 @@ a_crashing_plugin_costs_one_job() {
     code 0 "$swerve" report --store crash.db -o crash.html
     says crash.html "5 workers vanished"
 }
+a_plugin_that_exits_is_seen() {
+    code 6 "$swerve" run drive.json --store quit.db --workers 1 --planner "plugin:$moody?quit,20,drive"
+    says err "ended with status 0; its jobs are run again"
+    says out "1 job has no answer:"
+}
 commands_alone() {
     code 0 "$swerve" submit pair.json --store q.db --json
     holds 'd["jobs"] == 2 and d["rollouts"] == 4 and d["memoised"] == 0' out
@@ -499,7 +504,7 @@ END
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..23 >&3
+echo 1..24 >&3
 t models_are_promoted_and_rolled_back
 t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
@@ -518,6 +523,7 @@ t exit_6_planner
 t a_planner_fault_is_an_outcome
 t replay_names_another_planner
 t a_crashing_plugin_costs_one_job
+t a_plugin_that_exits_is_seen
 t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
