@@ -329,6 +329,12 @@ a_plugin_that_exits_is_seen() {
     says err "ended with status 0; its jobs are run again"
     says out "1 job has no answer:"
 }
+the_example_of_the_scenario_page_runs() {
+    mkdir -p example && cp -r "$root/scenarios/maps" example/
+    sed -n '/^```json$/,/^```$/p' "$root/schemas/scenario.md" | sed -n '2,/^```$/p' | sed '$d' >example/page.json
+    code 0 "$swerve" run example/page.json --store page.db --workers 1 --json
+    holds 'd["rollouts"] == 3 and d["errors"] == 0' out
+}
 commands_alone() {
     code 0 "$swerve" submit pair.json --store q.db --json
     holds 'd["jobs"] == 2 and d["rollouts"] == 4 and d["memoised"] == 0' out
@@ -504,7 +510,7 @@ END
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..24 >&3
+echo 1..25 >&3
 t models_are_promoted_and_rolled_back
 t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
@@ -524,6 +530,7 @@ t a_planner_fault_is_an_outcome
 t replay_names_another_planner
 t a_crashing_plugin_costs_one_job
 t a_plugin_that_exits_is_seen
+t the_example_of_the_scenario_page_runs
 t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
