@@ -115,12 +115,22 @@ static void print_tiers(const struct summary *summary, FILE *stream)
 
 static void print_flags(const struct summary *summary, FILE *stream)
 {
-    if (summary->flag_count > 0) {
+    int64_t boxes = 0; /* flagged in a world without a model */
+    for (uint32_t i = 0; i < summary->flag_count; i++) {
+        boxes += summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
+    }
+    if (summary->flag_count > boxes) {
         fprintf(stream,
                 "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
                 "again by the teacher\n",
                 (long long)summary->total.caught, (long long)summary->total.learned,
                 summary_plural(summary->total.learned));
+    }
+    if (boxes > 0) {
+        fprintf(
+            stream,
+            "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is asked\n",
+            (long long)boxes, summary_plural(boxes));
     }
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];

@@ -833,6 +833,26 @@ static void a_tier_that_only_audits_has_a_row(void)
     summary_finish(&summary);
 }
 
+/* A logged scene that no world believes is no learned world's flag, and nobody answers in its
+ * place.
+ */
+static void a_flag_of_boxes_is_not_of_learned_worlds(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    struct outcome *jump = learned_outcome(TIER_REPLAY, "jump", VERDICT_FLAGGED);
+    snprintf(jump->health_check, sizeof jump->health_check, "teleport");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded");
+    EXPECT_CONTAINS(text, "replay: teleport at tick 0; no answer\n");
+    EXPECT(strstr(text, "in learned worlds") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -845,6 +865,7 @@ static void flags_lead_to_who_answered(void)
     EXPECT_INT(summary.flags[1].answer, -1);
     char *text = printed(&summary, false);
     EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds");
+    EXPECT(strstr(text, "without a model") == NULL);
     EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
     EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
     free(text);
@@ -990,7 +1011,8 @@ int main(void)
         TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
         TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
         TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
-        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_of_one_drive_are_one_draw),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
+        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_of_one_drive_are_one_draw), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }
