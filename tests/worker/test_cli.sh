@@ -292,7 +292,15 @@ exit_6_planner() {
     says err "job 1: "
 }
 a_planner_fault_is_an_outcome() {
+    code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive"
+    grep -q "known already" out && fail "a first run knows nothing"
+    # A deadline is no part of what a result depends on: that an old one is shown must be said.
+    code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" \
+        --planner-deadline-ms 5000
+    says out "1 of 1 jobs were known already and were not run again"
+    says out "planner errors are results like others"
     code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
+    holds 'd["known_jobs"] == 1' out
     says err "the planner failed in every one of 2 rollouts"
     holds 'd["errors"] == 2 and d["rollouts"] == 2' out
     code 0 "$swerve" show 1 --store fault.db
