@@ -452,7 +452,11 @@ static enum status judge(const struct http_transport *transport, CURL *handle, C
     if (transport->unix_path != NULL && result == CURLE_COULDNT_CONNECT && reason_number != 0) {
         text = strerror((int)reason_number); /* curl's own names a port that there is not */
     }
-    return error_set(error, status, "%s: %s", place, text);
+    bool clear = transport->unix_path == NULL && strncmp(place, "http://", strlen("http://")) == 0;
+    return error_set(error, status, "%s: %s%s", place, text,
+                     clear && result == CURLE_GOT_NOTHING
+                         ? " (a server that speaks TLS does so to http://: name it with https://)"
+                         : "");
 }
 
 /* The request's headers; NULL when memory runs out. The token is wiped when they are freed. */

@@ -57,6 +57,7 @@ struct loop {
     int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
     uint32_t failed_count; /* attempts that broke here */
+    struct error refusal;  /* why the store kept no artifact; OK: it does */
     struct claim_loop_stats stats;
 };
 
@@ -194,8 +195,15 @@ static void escalate(struct loop *loop, struct job_completion *completion,
     memcpy(completion->escalate_key, teacher.key, sizeof completion->escalate_key);
 }
 
+/* A full or broken disk of the store's: no fault of the job, and the next one will meet it too. */
+static bool store_refuses(enum status status)
+{
+    return status == STATUS_IO || status == STATUS_STORE;
+}
+
 /* Traces first, then the outcomes that refer to them. STATUS_TIMEOUT: nothing was attached, because
- * the store is silent. Whatever else goes wrong is the attempt's failure. */
+ * the store is silent; STATUS_IO, STATUS_STORE: because it cannot keep the artifacts. Whatever else
+ * goes wrong is the attempt's failure. */
 static enum status attach_outcomes(struct loop *loop, struct job_completion *completion,
                                    const struct job_run *job, struct error *error)
 {
@@ -220,7 +228,7 @@ static enum status attach_outcomes(struct loop *loop, struct job_completion *com
     }
     if (status != STATUS_OK) {
         free(outcomes);
-        if (status == STATUS_TIMEOUT) {
+        if (status == STATUS_TIMEOUT || store_refuses(status)) {
             return status;
         }
         fail_completion(loop, completion, &job->lease, error->text);
@@ -244,6 +252,17 @@ static void drop_job(struct loop *loop, struct job_run *job)
     stage_cache_put(loop->stages, stage);
 }
 
+/* The job goes back without an attempt charged, and the loop ends with what the store said: jobs
+ * would use up their attempts, one after the other, until somebody makes room. */
+static void give_back_refused(struct loop *loop, struct job_completion *completion,
+                              const struct error *error)
+{
+    completion->kind = COMPLETION_RELEASED;
+    completion->outcome_count = 0;
+    completion->artifact_hash[0] = '\0';
+    loop->refusal = *error;
+}
+
 /* Turns a job that left its runner into a completion. STATUS_TIMEOUT: the store is silent, the job
  * is kept for later. */
 static enum status report(struct loop *loop, struct job_run *job, struct error *error)
@@ -255,13 +274,18 @@ static enum status report(struct loop *loop, struct job_run *job, struct error *
     } else if (job->failure != STATUS_OK) {
         fail_completion(loop, completion, &job->lease, job->error);
     } else {
-        if (attach_outcomes(loop, completion, job, error) == STATUS_TIMEOUT) {
+        enum status status = attach_outcomes(loop, completion, job, error);
+        if (status == STATUS_TIMEOUT) {
             loop->pending_count--;
             CHECK(loop->unsent_count < LIMIT_CLAIM_JOBS);
             loop->unsent[loop->unsent_count++] = job;
             return STATUS_TIMEOUT;
         }
-        loop->stats.jobs++;
+        if (status != STATUS_OK) {
+            give_back_refused(loop, completion, error);
+        } else {
+            loop->stats.jobs++;
+        }
     }
     drop_job(loop, job);
     return STATUS_OK;
@@ -630,17 +654,23 @@ static enum status run(struct loop *loop, struct error *error)
     const struct claim_loop_config *config = loop->config;
     enum status status = STATUS_OK;
     bool over = false;
-    while (status == STATUS_OK && !atomic_load(config->stop) && !(over && config->drain)) {
+    while (status == STATUS_OK && loop->refusal.status == STATUS_OK && !atomic_load(config->stop) &&
+           !(over && config->drain)) {
         status = round_of(loop, true, &over, error);
     }
     /* Asked to leave: what can be finished in time is. */
     int64_t until_ns = clock_now_ns(loop->clock) + config->grace_ms * NS_PER_MS;
-    while (status == STATUS_OK && loop->running_count > 0 && clock_now_ns(loop->clock) < until_ns) {
+    while (status == STATUS_OK && loop->refusal.status == STATUS_OK && loop->running_count > 0 &&
+           clock_now_ns(loop->clock) < until_ns) {
         status = round_of(loop, false, &over, error);
     }
     if (status == STATUS_OK) {
         hand_back(loop);
         status = collect(loop, true, error);
+    }
+    if (status == STATUS_OK && loop->refusal.status != STATUS_OK) {
+        *error = loop->refusal;
+        status = error->status;
     }
     return status;
 }

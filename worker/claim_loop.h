@@ -7,6 +7,9 @@
  * when the lease ends, what still runs is discarded, because it may be somebody else's by now. When
  * the store is back it gets what waited, and decides by the epochs what of it counts.
  *
+ * A store that cannot keep artifacts (its disk is full) ends the loop: what it did not take goes
+ * back unfinished, and no attempt is charged for it.
+ *
  * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
  * else is held meanwhile: if it takes the process with it, no other job is charged for that.
  */
@@ -55,7 +58,8 @@ struct claim_loop_stats {
     int64_t stale; /* completions that were fenced off */
 };
 
-/* Returns OK after a drain or a stop; otherwise what the store said when it was gone for good. */
+/* Returns OK after a drain or a stop; otherwise what the store said when it was gone for good or
+ * could not keep an artifact. */
 enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
                            struct error *error);
 

@@ -266,11 +266,27 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     return status;
 }
 
-/* Tables, failures and what else a person wants to know. Returns the exit code, `code` unless dead
- * jobs cannot be read. */
+/* Whoever runs a suite again must not take old results for new ones. */
+static void tell_known(const struct submission *submission, const struct summary *summary,
+                       int64_t known)
+{
+    if (known == 0) {
+        return;
+    }
+    printf("%lld of %u jobs were known already and were not run again\n", (long long)known,
+           submission->job_count);
+    if (summary->total.verdicts[VERDICT_PLANNER_ERROR] > 0) {
+        printf("planner errors are results like others, kept until a file that the planner's "
+               "command line names changes (a mended import or a longer deadline does not count); "
+               "another --store drives them again\n");
+    }
+}
+
+/* Tables, failures and what else a person wants to know; `known` jobs had results before. Returns
+ * the exit code, `code` unless dead jobs cannot be read. */
 static int present_to_people(const struct run_options *options, struct store *store,
                              const struct submission *submission, const struct summary *summary,
-                             double wall_s, int code)
+                             int64_t known, double wall_s, int code)
 {
     struct error error;
     summary_print(summary, stdout);
@@ -281,10 +297,7 @@ static int present_to_people(const struct run_options *options, struct store *st
     }
     printf("\nsuite %s in %s, %.1f s\n", submission->suite_id, cli_store_url(options->store_url),
            wall_s);
-    if (submission->memoised_count > 0) {
-        printf("%u of %u jobs were known already and were not run again\n",
-               submission->memoised_count, submission->job_count);
-    }
+    tell_known(submission, summary, known);
     if (submission->audit_count > 0) {
         printf("%u of %u jobs repeat others on the teacher, as an audit\n", submission->audit_count,
                submission->job_count);
@@ -311,9 +324,10 @@ static bool planner_failed_everywhere(const struct summary *summary)
            verdicts[VERDICT_FAIL] == 0;
 }
 
-/* Prints or writes everything that the finished suite has to show. Returns the exit code. */
+/* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
+ * before. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
-                   const struct submission *submission, double wall_s)
+                   const struct submission *submission, int64_t known, double wall_s)
 {
     struct summary summary = {0};
     struct error error;
@@ -340,6 +354,7 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "store", json_string(cli_store_url(options->store_url)));
             json_object_set_new(json, "suite", json_string(submission->suite_id));
             json_object_set_new(json, "wall_s", json_real(wall_s));
+            json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
             json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
             json_object_set_new(json, "gate_met", json_boolean(gate_met));
         }
@@ -351,7 +366,7 @@ static int present(const struct run_options *options, struct store *store,
             code = cli_fail(&error);
         }
     } else {
-        code = present_to_people(options, store, submission, &summary, wall_s, code);
+        code = present_to_people(options, store, submission, &summary, known, wall_s, code);
     }
     bool failed_everywhere = planner_failed_everywhere(&summary);
     int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
@@ -404,12 +419,19 @@ static int run(const struct run_options *options, const char *path)
     if (status == STATUS_OK) {
         status = submission_send(&submission, store, (uint32_t)options->suite.weight, &error);
     }
+    struct store_suite_status before = {0};
+    if (status == STATUS_OK) {
+        status = store->ops->suite_status(store, submission.suite_id, &before, &error);
+    }
     if (status == STATUS_OK) {
         status = run_jobs(options, store, &submission, &logger, &error);
     }
     if (status == STATUS_OK) {
         double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;
-        code = present(options, store, &submission, wall_s);
+        /* Teachers that answered for flagged jobs are no jobs of the submission. */
+        int64_t known = before.jobs[JOB_DONE] < submission.job_count ? before.jobs[JOB_DONE]
+                                                                     : submission.job_count;
+        code = present(options, store, &submission, known, wall_s);
     } else {
         code = cli_fail(&error);
         if (status == STATUS_CANCELLED && atomic_load(&interrupted) != 0) {

@@ -26,10 +26,11 @@ enum {
     ARGUMENTS_MAX = 32 + 4 * CLI_TEXTS_MAX,
 };
 
-/* Says how a child ended that nobody had asked to. */
+/* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
+ * exit() does. */
 static void log_death(const struct pool *pool, const struct pool_worker *worker, int how)
 {
-    if ((WIFEXITED(how) && WEXITSTATUS(how) == 0) || pool->deaths_total > POOL_DEATHS_LOGGED) {
+    if (pool->deaths_total > POOL_DEATHS_LOGGED) {
         return;
     }
     const char *last =

@@ -381,7 +381,7 @@ enum status report_notes(struct report *report, struct error *error)
 {
     struct html *html = &report->html;
     const struct store_suite_status *status = &report->summary->status;
-    int64_t waiting = status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED];
+    int64_t waiting = summary_unfinished(report->summary);
     if (waiting + status->jobs[JOB_DEAD] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_CANCELLED] +
             status->memoised_jobs + report->plan.degraded ==
         0) {

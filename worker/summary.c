@@ -304,6 +304,11 @@ const char *summary_plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
+int64_t summary_unfinished(const struct summary *summary)
+{
+    return summary->status.jobs[JOB_QUEUED] + summary->status.jobs[JOB_LEASED];
+}
+
 /* Decimals that leave three significant digits. */
 static int decimals(double value)
 {
@@ -459,6 +464,10 @@ json_t *summary_json(const struct summary *summary)
                         json_integer((json_int_t)summary->interventions));
     json_object_set_new(json, "dead_jobs",
                         json_integer((json_int_t)summary->status.jobs[JOB_DEAD]));
+    json_object_set_new(json, "unfinished_jobs",
+                        json_integer((json_int_t)summary_unfinished(summary)));
+    json_object_set_new(json, "cancelled_jobs",
+                        json_integer((json_int_t)summary->status.jobs[JOB_CANCELLED]));
     json_object_set_new(json, "memoised_jobs",
                         json_integer((json_int_t)summary->status.memoised_jobs));
     json_object_set_new(json, "billed_usd",

@@ -135,6 +135,9 @@ const char *summary_advice_text(const struct summary *summary, char out[SUMMARY_
 /* The ending of a counted noun: "" or "s". */
 const char *summary_plural(int64_t count);
 
+/* Jobs of the suite that wait or run: no figure has them. */
+int64_t summary_unfinished(const struct summary *summary);
+
 double summary_miles(const struct summary_row *row);
 
 /* Model FLOP utilisation: operations of a row's results over what the machine's peak could have
@@ -219,7 +222,7 @@ bool summary_learned_json(const struct summary *summary, json_t *json);
 
 /* ---- summary_print.c ---- */
 
-/* Tables for a person, to a stream. */
+/* Tables for a person, to a stream, and which jobs are not in them. */
 void summary_print(const struct summary *summary, FILE *stream);
 
 /* Main lines that did not pass: verdict, reasons, a planner's last error; the same drive once. */

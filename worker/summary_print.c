@@ -115,12 +115,22 @@ static void print_tiers(const struct summary *summary, FILE *stream)
 
 static void print_flags(const struct summary *summary, FILE *stream)
 {
-    if (summary->flag_count > 0) {
+    int64_t boxes = 0; /* flagged in a world without a model */
+    for (uint32_t i = 0; i < summary->flag_count; i++) {
+        boxes += summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
+    }
+    if (summary->flag_count > boxes) {
         fprintf(stream,
                 "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
                 "again by the teacher\n",
                 (long long)summary->total.caught, (long long)summary->total.learned,
                 summary_plural(summary->total.learned));
+    }
+    if (boxes > 0) {
+        fprintf(
+            stream,
+            "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is asked\n",
+            (long long)boxes, summary_plural(boxes));
     }
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
@@ -147,6 +157,21 @@ static void print_share(const struct agreement *agreement, const struct agreemen
     struct agreement_interval at = agreement_interval95(agreement, count);
     fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
             100 * at.low, 100 * at.high);
+}
+
+/* Figures of a part of a suite look like those of the whole. */
+static void print_missing(const struct summary *summary, FILE *stream)
+{
+    long long unfinished = summary_unfinished(summary);
+    long long cancelled = summary->status.jobs[JOB_CANCELLED];
+    if (unfinished > 0) {
+        fprintf(stream, "\n%lld job%s not finished: what is above covers the others\n", unfinished,
+                unfinished == 1 ? " is" : "s are");
+    }
+    if (cancelled > 0) {
+        fprintf(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
+                cancelled == 1 ? " was" : "s were");
+    }
 }
 
 static void print_audit(const struct summary *summary, FILE *stream)
@@ -222,6 +247,7 @@ void summary_print(const struct summary *summary, FILE *stream)
             (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
             summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
             summary_bill_text(summary, bill));
+    print_missing(summary, stream);
 }
 
 /* ---- what has no pass and what has no answer ---- */
@@ -229,6 +255,31 @@ void summary_print(const struct summary *summary, FILE *stream)
 static int first_line(const char *text)
 {
     return (int)strcspn(text, "\r\n");
+}
+
+/* What a planner's error says first, and the last line that its process left on stderr: the first
+ * names the tick, the other what went wrong there. */
+static void print_planner_error(const char *text, FILE *stream)
+{
+    fprintf(stream, ": %.*s", first_line(text), text);
+    const char *kept = strstr(text, "\nstderr: ");
+    if (kept == NULL) {
+        return;
+    }
+    const char *end = text + strlen(text);
+    while (end > kept && strchr("\r\n ", end[-1]) != NULL) {
+        end--;
+    }
+    const char *start = end;
+    while (start > kept + 1 && start[-1] != '\n' && start[-1] != '\r') {
+        start--;
+    }
+    if (strncmp(start, "stderr: ", strlen("stderr: ")) == 0) {
+        start += strlen("stderr: ");
+    }
+    if (start < end) {
+        fprintf(stream, "; stderr ends: %.*s", (int)(end - start), start);
+    }
 }
 
 static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
@@ -256,7 +307,7 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
         }
     }
     if (outcome->verdict == VERDICT_PLANNER_ERROR) {
-        fprintf(stream, ": %.*s", first_line(outcome->error), outcome->error);
+        print_planner_error(outcome->error, stream);
     }
     fputc('\n', stream);
 }

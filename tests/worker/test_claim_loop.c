@@ -39,6 +39,8 @@ struct meddler {
     atomic_bool silent;
     int64_t grace_ms;
     int64_t offline_limit_ms;
+    int full_from; /* from this artifact on there is no space for one; 0: never */
+    int puts;
 };
 
 /* Whether this call is not answered. */
@@ -157,6 +159,9 @@ static enum status meddle_artifact_put(struct store *store, const void *data, si
     if (falls_silent(m, error)) {
         return STATUS_TIMEOUT;
     }
+    if (m->full_from > 0 && ++m->puts >= m->full_from) {
+        return error_set(error, STATUS_IO, "No space left on device");
+    }
     return m->inner->ops->artifact_put(m->inner, data, bytes, hash, error);
 }
 
@@ -184,12 +189,9 @@ static void meddler_init(struct meddler *m, struct store *inner, enum trick tric
     m->base.ops = &m->ops;
 }
 
-/* Runs a worker over the meddler until it ends. */
-static struct claim_loop_stats work(struct meddler *m, uint32_t slots, bool drain,
-                                    atomic_bool *stop)
+static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomic_bool *stop,
+                            struct claim_loop_stats *stats, struct error *error)
 {
-    struct claim_loop_stats stats = {0};
-    struct error error;
     const struct claim_loop_config config = {
         .store = &m->base,
         .worker = {.worker_id = "worker", .pool = "bulk", .device = "cpu"},
@@ -200,7 +202,16 @@ static struct claim_loop_stats work(struct meddler *m, uint32_t slots, bool drai
         .stop = stop,
     };
     m->stop = stop;
-    EXPECT_OK(claim_loop_run(&config, &stats, &error), error);
+    return claim_loop_run(&config, stats, error);
+}
+
+/* Runs a worker over the meddler until it ends. */
+static struct claim_loop_stats work(struct meddler *m, uint32_t slots, bool drain,
+                                    atomic_bool *stop)
+{
+    struct claim_loop_stats stats = {0};
+    struct error error;
+    EXPECT_OK(try_work(m, slots, drain, stop, &stats, &error), error);
     return stats;
 }
 
@@ -642,6 +653,47 @@ static void what_ends_within_the_grace_is_reported(void)
     shop_close(&shop);
 }
 
+/* Goal: a disk without space for artifacts costs no job an attempt, whichever artifact is the first
+ * that does not fit; the worker says why it ends, and what it gave back is run when there is space.
+ */
+static void a_full_disk_charges_no_attempt(void)
+{
+    for (int from = 1; from <= 6; from++) {
+        struct shop shop;
+        struct order order;
+        struct meddler m;
+        static struct outcome outcomes[200];
+        atomic_bool stop = false;
+        struct claim_loop_stats stats = {0};
+        struct error error = {0};
+        shop_open(&shop, 0);
+        send(&shop, &order, smoke, order_options("builtin:maintain", 0));
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.full_from = from;
+        EXPECT_INT(try_work(&m, 3, true, &stop, &stats, &error), STATUS_IO);
+        EXPECT_CONTAINS(error.text, "No space left on device");
+        EXPECT_INT(stats.jobs, from - 1);
+        EXPECT_INT(m.completions[COMPLETION_FAILED], 0);
+        EXPECT(m.completions[COMPLETION_RELEASED] > 0);
+        struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+        EXPECT_INT(status.jobs[JOB_DONE], from - 1);
+        EXPECT_INT(status.jobs[JOB_QUEUED], order.submission.job_count - (uint32_t)(from - 1));
+        for (uint32_t id = 1; id <= order.submission.job_count; id++) {
+            struct store_job job;
+            EXPECT_OK(shop.store->ops->job(shop.store, id, &job, &error), error);
+            EXPECT_INT(job.attempts, job.state == JOB_DONE);
+        }
+        m.full_from = 0;
+        stats = drain(&m, 3);
+        status = shop_status(&shop, order.submission.suite_id);
+        EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+        EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, outcomes, 200),
+                   order.submission.rollout_count);
+        order_finish(&order);
+        shop_close(&shop);
+    }
+}
+
 /* Goal: whichever call it is at which a store falls silent, no job fails, no result is lost and
  * none is charged as an attempt. Method: all of the first calls in turn. */
 static void a_silent_store_costs_nothing(void)
@@ -805,6 +857,7 @@ int main(void)
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
         TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
         TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
-        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_full_disk_charges_no_attempt), TEST(a_silent_store_costs_nothing),
+        TEST(a_silence_that_lasts_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_hanging_plugin_costs_one_job));
 }

@@ -301,7 +301,15 @@ exit_6_planner() {
     says err "job 1: "
 }
 a_planner_fault_is_an_outcome() {
+    code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive"
+    grep -q "known already" out && fail "a first run knows nothing"
+    # A deadline is no part of what a result depends on: that an old one is shown must be said.
+    code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" \
+        --planner-deadline-ms 5000
+    says out "1 of 1 jobs were known already and were not run again"
+    says out "planner errors are results like others"
     code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive" --json
+    holds 'd["known_jobs"] == 1' out
     says err "the planner failed in every one of 2 rollouts"
     holds 'd["errors"] == 2 and d["rollouts"] == 2' out
     code 0 "$swerve" show 1 --store fault.db
@@ -332,6 +340,17 @@ a_crashing_plugin_costs_one_job() {
     [ "$(counted crash.db done)" = 7 ] || fail "$(counted crash.db done) jobs done"
     code 0 "$swerve" report --store crash.db -o crash.html
     says crash.html "5 workers vanished"
+}
+a_plugin_that_exits_is_seen() {
+    code 6 "$swerve" run drive.json --store quit.db --workers 1 --planner "plugin:$moody?quit,20,drive"
+    says err "ended with status 0; its jobs are run again"
+    says out "1 job has no answer:"
+}
+the_example_of_the_scenario_page_runs() {
+    mkdir -p example && cp -r "$root/scenarios/maps" example/
+    sed -n '/^```json$/,/^```$/p' "$root/schemas/scenario.md" | sed -n '2,/^```$/p' | sed '$d' >example/page.json
+    code 0 "$swerve" run example/page.json --store page.db --workers 1 --json
+    holds 'd["rollouts"] == 3 and d["errors"] == 0' out
 }
 commands_alone() {
     code 0 "$swerve" submit pair.json --store q.db --json
@@ -508,7 +527,7 @@ END
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..23 >&3
+echo 1..25 >&3
 t models_are_promoted_and_rolled_back
 t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
@@ -527,6 +546,8 @@ t exit_6_planner
 t a_planner_fault_is_an_outcome
 t replay_names_another_planner
 t a_crashing_plugin_costs_one_job
+t a_plugin_that_exits_is_seen
+t the_example_of_the_scenario_page_runs
 t commands_alone
 t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing

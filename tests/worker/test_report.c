@@ -372,6 +372,34 @@ static void an_empty_suite_has_a_report(void)
     free(text);
 }
 
+/* A main line without a result did not pass. */
+static void nothing_failed_is_said_of_results_alone(void)
+{
+    struct outcome outcome = *failing_main_line();
+    struct summary one = summary;
+    memset(one.status.jobs, 0, sizeof one.status.jobs);
+    one.outcomes = &outcome;
+    one.outcome_usd = NULL;
+    one.outcome_count = 1;
+    one.same_as = NULL;
+    outcome.verdict = VERDICT_PASS;
+    outcome.reasons = 0;
+    char *text = report_text(store, &one);
+    EXPECT_HAS(text, "Every main line passed.");
+    free(text);
+    one.status.jobs[JOB_QUEUED] = 1;
+    text = report_text(store, &one);
+    EXPECT_HAS(text, "Every main line that has a result passed.");
+    free(text);
+    one.status.jobs[JOB_QUEUED] = 0;
+    one.total.main_total = 0;
+    outcome.verdict = VERDICT_FLAGGED;
+    text = report_text(store, &one);
+    EXPECT_INT(html_count(text, "Every main line"), 0);
+    EXPECT_HAS(text, "No main line has a result.");
+    free(text);
+}
+
 /* ---- stores that lack something ---- */
 
 static enum status no_artifact(struct store *from, const char *hash, void **data, size_t *bytes,
@@ -513,7 +541,7 @@ int main(void)
                     TEST(broken_criteria_match_the_reasons), TEST(labels_of_charts_are_not_cut_off),
                     TEST(contacts_are_told_in_words), TEST(a_long_suite_stays_bounded),
                     TEST(equal_drives_share_a_card), TEST(an_empty_suite_has_a_report),
-                    TEST(lost_traces_become_notes), TEST(dead_jobs_are_listed_up_to_a_cap),
-                    TEST(a_failure_leaves_no_file), TEST(credentials_do_not_travel),
-                    TEST(teardown));
+                    TEST(nothing_failed_is_said_of_results_alone), TEST(lost_traces_become_notes),
+                    TEST(dead_jobs_are_listed_up_to_a_cap), TEST(a_failure_leaves_no_file),
+                    TEST(credentials_do_not_travel), TEST(teardown));
 }

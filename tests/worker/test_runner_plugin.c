@@ -6,7 +6,7 @@
  *   nan      answers NaN at TICK           nanslow  .. once it is slower than TICK m/s
  *   die      act fails as a whole at TICK  dieslow  .. once it is slower than TICK m/s
  *   crash    the process ends itself at TICK    hang    act never returns at TICK
- *   trap     an instruction fails at TICK
+ *   trap     an instruction fails at TICK       quit    the process exits with 0 at TICK
  *   nofork   fork fails                    noreset  reset fails
  *   echo     accel is 0.01 x tick          age      accel is the age of the lidar frame in seconds
  */
@@ -134,6 +134,9 @@ static int moody_act(void *planner, uint32_t count, const struct swerve_observat
         }
         if (misbehaves(self, session, o, "trap")) {
             __builtin_trap();
+        }
+        if (misbehaves(self, session, o, "quit")) {
+            exit(0);
         }
         while (misbehaves(self, session, o, "hang")) {
             pause();

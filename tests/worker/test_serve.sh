@@ -159,6 +159,8 @@ tokens_and_tls_from_end_to_end() {
     local https="https://127.0.0.1:${url##*:}"
     [[ $url == https://0.0.0.0:* ]] || fail "expected an https URL, found $url"
     code 4 env SWERVE_CA_FILE=one.cert "$swerve" status --store "$https"
+    code 4 as alice "$swerve" status --store "http://${https#https://}"
+    says err "name it with https://"
     code 0 as alice "$swerve" submit suite.json --store "$https"
     code 4 as alice "$swerve" worker --store "$https" --drain
     code 0 as worker "$swerve" worker --store "$https" --drain

@@ -403,6 +403,33 @@ static void seeds_that_change_nothing_are_one_sample(void)
     }
 }
 
+/* The tick alone does not say what a planner raised there. */
+static void a_planner_that_raised_is_quoted(void)
+{
+    static const struct {
+        const char *error;
+        const char *line;
+    } cases[] = {
+        {"tick 2: failed\nstderr: Traceback\n  File x\nKeyError: 'a'\n \n",
+         ": tick 2: failed; stderr ends: KeyError: 'a'\n"},
+        {"tick 2: failed\nstderr: one line", ": tick 2: failed; stderr ends: one line\n"},
+        {"tick 2: failed\nstderr: \n\n", ": tick 2: failed\n"},
+        {"tick 2: failed\nby its own words", ": tick 2: failed\n"},
+    };
+    struct summary summary;
+    struct error error;
+    made_count = 1;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        made[0] = (struct outcome){.id = 1, .job_id = 1, .verdict = VERDICT_PLANNER_ERROR};
+        snprintf(made[0].error, sizeof made[0].error, "%s", cases[i].error);
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        char *text = printed(&summary, true);
+        EXPECT_CONTAINS(text, cases[i].line);
+        free(text);
+        summary_finish(&summary);
+    }
+}
+
 /* Two failing drives of one scenario that differ in one figure are two samples exactly where that
  * figure counts and differs by more than its tolerance. */
 static void a_drive_is_compared_figure_by_figure(void)
@@ -553,6 +580,31 @@ static void dead_jobs_are_named_up_to_ten(void)
     EXPECT_CONTAINS(text, "scene9 no such map\n  .. and 2 more\n");
     EXPECT(strstr(text, "second line") == NULL);
     free(text);
+}
+
+/* Figures of a part of a suite are not to be taken for those of the whole. */
+static void jobs_without_figures_are_counted(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(1);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    memset(summary.status.jobs, 0, sizeof summary.status.jobs);
+    char *text = printed(&summary, false);
+    EXPECT(strstr(text, "cancelled") == NULL && strstr(text, "not finished") == NULL);
+    free(text);
+    summary.status.jobs[JOB_QUEUED] = 2;
+    summary.status.jobs[JOB_LEASED] = 1;
+    summary.status.jobs[JOB_CANCELLED] = 1;
+    text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "3 jobs are not finished: what is above covers the others\n");
+    EXPECT_CONTAINS(text, "1 job was cancelled: what is above covers the others\n");
+    free(text);
+    json_t *json = summary_json(&summary);
+    EXPECT_INT(json_integer_value(json_object_get(json, "unfinished_jobs")), 3);
+    EXPECT_INT(json_integer_value(json_object_get(json, "cancelled_jobs")), 1);
+    json_decref(json);
+    summary_finish(&summary);
 }
 
 static void money_is_spelled_for_people(void)
@@ -781,6 +833,26 @@ static void a_tier_that_only_audits_has_a_row(void)
     summary_finish(&summary);
 }
 
+/* A logged scene that no world believes is no learned world's flag, and nobody answers in its
+ * place.
+ */
+static void a_flag_of_boxes_is_not_of_learned_worlds(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    struct outcome *jump = learned_outcome(TIER_REPLAY, "jump", VERDICT_FLAGGED);
+    snprintf(jump->health_check, sizeof jump->health_check, "teleport");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded");
+    EXPECT_CONTAINS(text, "replay: teleport at tick 0; no answer\n");
+    EXPECT(strstr(text, "in learned worlds") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -793,6 +865,7 @@ static void flags_lead_to_who_answered(void)
     EXPECT_INT(summary.flags[1].answer, -1);
     char *text = printed(&summary, false);
     EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds");
+    EXPECT(strstr(text, "without a model") == NULL);
     EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
     EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
     free(text);
@@ -936,8 +1009,10 @@ int main(void)
         TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
         TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
         TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
         TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
-        TEST(flags_lead_to_who_answered), TEST(twins_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_of_one_drive_are_one_draw),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
+        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_of_one_drive_are_one_draw), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }
