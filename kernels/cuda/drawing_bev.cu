@@ -17,7 +17,7 @@
 enum {
     THREADS = LIDAR_ROWS,
     BLOCKS_AT_LEAST = 4, /* of a multiprocessor; for more the compiler would spill */
-    COLS = 16, /* of a tile */
+    COLS = 16,           /* of a tile */
     TILES = LIDAR_COLS / COLS,
     STRIPS = COLS * LIDAR_STRIPS_PER_CELL,
     POSITION_COLS = COLS / 2, /* of a tile */
