@@ -35,24 +35,9 @@ struct builder {
     enum status status; /* first failure of a visitor */
 };
 
-static uint64_t tile_key(int32_t x, int32_t y)
-{
-    return (uint64_t)(uint32_t)y << 32 | (uint32_t)x;
-}
-
-/* The slot that holds the key, or the free one where it belongs. */
-static struct raster_slot *find_slot(const struct raster_layers *layers, uint64_t key)
-{
-    uint32_t i = (uint32_t)rng_mix(key) & layers->map.slot_mask;
-    while (layers->map.slots[i].tile != 0 && layers->map.slots[i].key != key) {
-        i = (i + 1) & layers->map.slot_mask;
-    }
-    return &layers->map.slots[i];
-}
-
 uint32_t raster_layers_tile(const struct raster_layers *layers, int32_t x, int32_t y)
 {
-    return find_slot(layers, tile_key(x, y))->tile;
+    return raster_map_tile(&layers->map, x, y);
 }
 
 static enum status grow_slots(struct raster_layers *layers)
@@ -65,7 +50,7 @@ static enum status grow_slots(struct raster_layers *layers)
     }
     for (uint32_t i = 0; layers->map.slots != NULL && i <= layers->map.slot_mask; i++) {
         if (layers->map.slots[i].tile != 0) {
-            *find_slot(&bigger, layers->map.slots[i].key) = layers->map.slots[i];
+            *raster_map_find(&bigger.map, layers->map.slots[i].key) = layers->map.slots[i];
         }
     }
     free(layers->map.slots);
@@ -81,12 +66,12 @@ static enum status add_tile(struct raster_layers *layers, int32_t x, int32_t y)
             return status;
         }
     }
-    struct raster_slot *slot = find_slot(layers, tile_key(x, y));
+    struct raster_slot *slot = raster_map_find(&layers->map, raster_map_key(x, y));
     if (slot->tile == 0) {
         if (layers->map.tile_count >= RASTER_TILES_MAX) {
             return STATUS_LIMIT;
         }
-        *slot = (struct raster_slot){tile_key(x, y), layers->map.tile_count++};
+        *slot = (struct raster_slot){raster_map_key(x, y), layers->map.tile_count++};
     }
     return STATUS_OK;
 }
@@ -397,7 +382,8 @@ static enum status build(struct builder *builder, const struct map *map, struct 
         status = raster_shapes_walk(map, visit_mark, builder, error);
     }
     if (builder->status == STATUS_OK && status == STATUS_OK) {
-        layers->map.texels = calloc(layers->map.tile_count, RASTER_TILE_CELLS * sizeof *layers->map.texels);
+        layers->map.texels =
+            calloc(layers->map.tile_count, RASTER_TILE_CELLS * sizeof *layers->map.texels);
         layers->map.details = calloc(layers->map.tile_count, sizeof *layers->map.details);
         builder->scratch = calloc(layers->map.tile_count, sizeof *builder->scratch);
         if (layers->map.texels == NULL || layers->map.details == NULL || builder->scratch == NULL) {
