@@ -38,6 +38,8 @@ enum frame_channel {
 
 /* enum layout_degree is in engine/world.h. */
 
+struct drawing_cameras; /* kernels/drawing_camera.h */
+
 struct anchor {
     struct pose pose;
     double cos_heading;
@@ -62,6 +64,13 @@ void layout_bev(const struct stage *stage, const struct scene *scene, const stru
 /* Camera layouts: cameras[FRAME_CAMERA_BYTES]. */
 void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
                     uint8_t *cameras);
+
+/* What a device draws the camera layouts from, at a multiple of 16 bytes, in at most bytes_max;
+ * *bytes is what is in use, a multiple of 16. False when the agents in view need more: nothing that
+ * is written then may be used. Not for the degree `none`, whose pictures need nothing. */
+bool layout_describe_cameras(const struct stage *stage, const struct scene *scene,
+                             enum layout_degree degree, size_t bytes_max,
+                             struct drawing_cameras *out, size_t *bytes);
 
 /* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
 void layout_conditions(const struct stage *stage, const struct scene *scene,

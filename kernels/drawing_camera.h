@@ -10,7 +10,10 @@
 #ifndef SWERVE_KERNELS_DRAWING_CAMERA_H
 #define SWERVE_KERNELS_DRAWING_CAMERA_H
 
+#include "base/host_device.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -100,8 +103,9 @@ struct screen_command {
     uint8_t points;       /* 3..SCREEN_POINTS_MAX; of a glow 1, its middle */
     uint8_t first_row;    /* it reaches no row before this */
     uint8_t end_row;      /* nor from this on */
-    uint32_t first_point; /* in the picture's list of points */
+    uint32_t first_point; /* in the list of points */
     struct rgb colour;    /* of a shadow .r: what it leaves of the colours */
+    uint32_t reserved;
     /* Fill: 1/depth in 1/m is inverse_depth + u * du + v * dv. Glow: what is nearer than
      * inverse_depth hides it, du is its radius. */
     double inverse_depth, du, dv;
@@ -114,5 +118,33 @@ struct screen_list {
     const struct screen_point *points;
     uint32_t count;
 };
+
+/* A slot's three pictures; behind this head lie the commands of all of them, then the points. Of
+ * the degrees without agents there are none. */
+struct drawing_cameras {
+    uint32_t command_count, point_count;    /* of the whole */
+    uint32_t commands[PICTURE_CAMERAS + 1]; /* those of camera c: from [c] up to [c + 1] */
+    uint32_t reserved;
+    struct picture pictures[PICTURE_CAMERAS];
+};
+
+/* What a drawing with so many commands and points takes. */
+HOST_DEVICE size_t drawing_cameras_bytes(uint32_t command_count, uint32_t point_count)
+{
+    return sizeof(struct drawing_cameras) + command_count * sizeof(struct screen_command) +
+           point_count * sizeof(struct screen_point);
+}
+
+/* The list of one of its cameras. */
+HOST_DEVICE struct screen_list drawing_cameras_list(const struct drawing_cameras *drawing,
+                                                    uint32_t camera)
+{
+    const struct screen_command *commands = (const struct screen_command *)(drawing + 1);
+    struct screen_list list;
+    list.points = (const struct screen_point *)(commands + drawing->command_count);
+    list.commands = commands + drawing->commands[camera];
+    list.count = drawing->commands[camera + 1] - drawing->commands[camera];
+    return list;
+}
 
 #endif
