@@ -5,7 +5,7 @@
  *
  * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
  * frame pages on one device. A tick advances all active slots at once: the caller fills the slots'
- * records and layouts in pinned host memory, starts the tick, and finds counts there when it has
+ * records and drawings in pinned host memory, starts the tick, and finds counts there when it has
  * finished, and the frames that it asked for. What varies from tick to tick is in those records
  * alone, so that a tick is the same list of launches every time: it is captured as a graph once and
  * replayed. Frames that nobody asked for stay in their pages, from where page_frame brings them.
@@ -22,13 +22,14 @@
 #ifndef SWERVE_KERNELS_DEVICE_H
 #define SWERVE_KERNELS_DEVICE_H
 
+#include "kernels/drawing.h"
 #include "kernels/sums.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 3, /* raised with every change of this file */
+    DEVICE_ABI = 4, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -38,6 +39,15 @@ enum {
     DEVICE_TOKENS = 216,
     DEVICE_FRAME_BYTES = 96 * 96 * 22 + 3 * 32 * 48 * 12,
     DEVICE_SLOTS_MAX = 4096,
+    DEVICE_MAPS_MAX = 256, /* known to a session at once */
+};
+
+/* Parts of a slot's layout that lie in its layout() as bytes; the device draws the others from the
+ * slot's drawing(). */
+enum device_given {
+    DEVICE_GIVEN_BEV = 1,
+    DEVICE_GIVEN_CAMERAS = 2, /* always, so far: the device does not draw them */
+    DEVICE_GIVEN_ALL = DEVICE_GIVEN_BEV | DEVICE_GIVEN_CAMERAS,
 };
 
 enum device_fault {
@@ -109,6 +119,7 @@ struct device_slot {
     int32_t page_window[DEVICE_PAGES_MAX][2];
     uint32_t write_page; /* where the frame and its memory go; no slot's page[] may name it */
     uint32_t deliver;    /* 1: the frame comes to the host with the counts */
+    uint32_t given;      /* enum device_given */
     float cond[DEVICE_COND];
 };
 
@@ -125,6 +136,7 @@ struct device_stats {
     uint64_t host_ns;                            /* of tick_start, all ticks together */
     uint64_t up_bytes, down_bytes;               /* over the bus */
     uint64_t weight_bytes, workspace_bytes, arena_bytes, pinned_bytes;
+    uint64_t map_bytes; /* of the maps that are there now */
 };
 
 struct device_info {
@@ -177,7 +189,9 @@ struct device_ops {
 
     /* Pinned host memory of the session, valid until close. */
     struct device_slot *(*slots)(struct device_session *session);      /* [slot_count] */
-    uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* to be filled */
+    uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* what is given of it */
+    /* Room of DRAWING_BYTES_MAX, to be filled where not all of the layout is given. */
+    struct drawing *(*drawing)(struct device_session *session, uint32_t slot);
     /* Of the last tick that delivered the slot's. */
     const uint8_t *(*frame)(const struct device_session *session, uint32_t slot);
     const struct device_counts *(*counts)(const struct device_session *session);
@@ -211,6 +225,13 @@ struct device_ops {
                      const void *memory, struct device_text *why);
     int (*page_wait)(struct device_session *session, struct device_text *why);
 
+    /* A map that drawings name by its number, below DEVICE_MAPS_MAX: copied to the device, where it
+     * stays until it is dropped. No number is made twice without a drop between. Not during a tick.
+     * After DEVICE_FAULT_MEMORY the session goes on without it. */
+    int (*map_make)(struct device_session *session, uint32_t map, const struct raster_map *source,
+                    struct device_text *why);
+    void (*map_drop)(struct device_session *session, uint32_t map);
+
     void (*stats)(const struct device_session *session, struct device_stats *out);
 
     /* Bytes per second of one large copy of pinned memory, to the device or from it: what spills
@@ -230,7 +251,7 @@ static inline uint32_t device_abi_bytes(void)
 {
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
-                      sizeof(struct device_counts));
+                      sizeof(struct device_counts) + DRAWING_BYTES_MAX);
 }
 
 #endif
