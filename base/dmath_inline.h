@@ -8,7 +8,7 @@
 #ifndef SWERVE_BASE_DMATH_INLINE_H
 #define SWERVE_BASE_DMATH_INLINE_H
 
-#include "base/host_device.h"
+#include "base/both.h"
 #include "base/units.h"
 
 #include <math.h>
@@ -21,23 +21,8 @@
 #define LN2_HIGH 6.93147180369123816490e-01
 #define LN2_LOW 1.90821492927058770002e-10
 
-HOST_DEVICE double inline_clamp(double x, double low, double high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-HOST_DEVICE double inline_max(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-HOST_DEVICE double inline_min(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* Taylor series about 0 on |x| <= pi/4, degree 17: next term x^19/19! < 1e-19. */
-HOST_DEVICE double inline_sin_reduced(double x)
+BOTH_FN double inline_sin_reduced(double x)
 {
     double z = x * x;
     double p = -1.0 / 1307674368000.0 + z * (1.0 / 355687428096000.0);
@@ -51,7 +36,7 @@ HOST_DEVICE double inline_sin_reduced(double x)
 }
 
 /* Degree 16 on the same range: next term x^18/18! < 1e-17. */
-HOST_DEVICE double inline_cos_reduced(double x)
+BOTH_FN double inline_cos_reduced(double x)
 {
     double z = x * x;
     double p = -1.0 / 87178291200.0 + z * (1.0 / 20922789888000.0);
@@ -63,7 +48,7 @@ HOST_DEVICE double inline_cos_reduced(double x)
     return 1.0 - 0.5 * z + z * z * p;
 }
 
-HOST_DEVICE void inline_sincos(double x_rad, double *sin_out, double *cos_out)
+BOTH_FN void inline_sincos(double x_rad, double *sin_out, double *cos_out)
 {
     /* floor is exact and needs no library variant that could differ. */
     double n = floor(x_rad * (2.0 / PI_RAD) + 0.5);
@@ -91,7 +76,7 @@ HOST_DEVICE void inline_sincos(double x_rad, double *sin_out, double *cos_out)
 }
 
 /* atan on |x| <= tan(pi/16) by its Taylor series: next term 0.199^21/21 < 1e-16. */
-HOST_DEVICE double inline_atan_reduced(double x)
+BOTH_FN double inline_atan_reduced(double x)
 {
     double z = x * x;
     double p = 0.0;
@@ -101,7 +86,7 @@ HOST_DEVICE double inline_atan_reduced(double x)
     return x * p;
 }
 
-HOST_DEVICE double inline_atan(double x)
+BOTH_FN double inline_atan(double x)
 {
     const double tan_pi_8 = 0.41421356237309503;
     double a = fabs(x);
@@ -124,9 +109,9 @@ HOST_DEVICE double inline_atan(double x)
     return x < 0 ? -result : result;
 }
 
-HOST_DEVICE double inline_exp(double x)
+BOTH_FN double inline_exp(double x)
 {
-    x = inline_clamp(x, -700.0, 700.0);
+    x = both_clamp(x, -700.0, 700.0);
     double n = floor(x * 1.4426950408889634 + 0.5);
     double r = (x - n * LN2_HIGH) - n * LN2_LOW;
     double p = 1.0;
@@ -139,7 +124,7 @@ HOST_DEVICE double inline_exp(double x)
     return p * scale;
 }
 
-HOST_DEVICE double inline_wrap_angle(double x_rad)
+BOTH_FN double inline_wrap_angle(double x_rad)
 {
     double turns = floor(x_rad / (2 * PI_RAD) + 0.5);
     double wrapped = x_rad - turns * (2 * PI_RAD);

@@ -38,8 +38,6 @@ enum frame_channel {
 
 /* enum layout_degree is in engine/world.h. */
 
-struct drawing_cameras; /* kernels/drawing_camera.h */
-
 struct anchor {
     struct pose pose;
     double cos_heading;
@@ -62,8 +60,9 @@ void layout_bev(const struct stage *stage, const struct scene *scene, const stru
                 struct window window, enum layout_degree degree, uint8_t *bev);
 
 /* What a device draws the same from, its cameras left out: drawing has room of DRAWING_BYTES_MAX,
- * and names the stage's map `map`. False: there is more than fits, and nothing is to be used. */
-struct drawing;
+ * and names the stage's map `map`. False: there is more than fits; then it describes no agents, and
+ * cameras may still be added to it. */
+struct drawing; /* kernels/drawing.h */
 bool layout_describe(const struct stage *stage, const struct scene *scene,
                      const struct anchor *anchor, struct window window, enum layout_degree degree,
                      uint32_t map, struct drawing *drawing);
@@ -72,12 +71,10 @@ bool layout_describe(const struct stage *stage, const struct scene *scene,
 void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
                     uint8_t *cameras);
 
-/* What a device draws the camera layouts from, at a multiple of 16 bytes, in at most bytes_max;
- * *bytes is what is in use, a multiple of 16. False when the agents in view need more: nothing that
- * is written then may be used. Not for the degree `none`, whose pictures need nothing. */
+/* Adds what a device draws the camera layouts from to a drawing that has nothing for them yet.
+ * False: there is more than fits, and the drawing is as it was. */
 bool layout_describe_cameras(const struct stage *stage, const struct scene *scene,
-                             enum layout_degree degree, size_t bytes_max,
-                             struct drawing_cameras *out, size_t *bytes);
+                             enum layout_degree degree, struct drawing *drawing);
 
 /* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
 void layout_conditions(const struct stage *stage, const struct scene *scene,

@@ -5,21 +5,20 @@
 #include "engine/layout_internal.h"
 #include "engine/raster_camera.h"
 #include "engine/stage_internal.h"
+#include "kernels/drawing.h"
 #include "kernels/drawing_camera.h"
 
 #include <string.h>
-
-enum { DESCRIBED_ALIGN = 16 };
 
 _Static_assert(sizeof(struct drawing_cameras) % sizeof(double) == 0 &&
                    sizeof(struct screen_command) % sizeof(double) == 0,
                "commands and points are aligned behind the head");
 
 bool layout_describe_cameras(const struct stage *stage, const struct scene *scene,
-                             enum layout_degree degree, size_t bytes_max,
-                             struct drawing_cameras *out, size_t *bytes)
+                             enum layout_degree degree, struct drawing *drawing)
 {
     struct scene canonical;
+    struct drawing_cameras head;
     struct screen_command commands[SCREEN_COMMANDS];
     struct screen_point points[SCREEN_POINTS];
     struct screen screen = {
@@ -29,7 +28,9 @@ bool layout_describe_cameras(const struct stage *stage, const struct scene *scen
         .points_max = SCREEN_POINTS,
         .rows = {0, CANVAS_ROWS},
     };
-    struct drawing_cameras head;
+    if (degree == LAYOUT_NONE) {
+        return true;
+    }
     memset(&head, 0, sizeof head);
     layout_canonical(scene, degree, &canonical);
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
@@ -41,18 +42,19 @@ bool layout_describe_cameras(const struct stage *stage, const struct scene *scen
     }
     head.command_count = screen.command_count;
     head.point_count = screen.point_count;
-    size_t used = drawing_cameras_bytes(head.command_count, head.point_count);
-    size_t rounded = (used + DESCRIBED_ALIGN - 1) / DESCRIBED_ALIGN * DESCRIBED_ALIGN;
-    if (rounded > bytes_max) {
+    uint32_t bytes = (uint32_t)drawing_cameras_bytes(head.command_count, head.point_count);
+    uint32_t whole = (bytes + DRAWING_ALIGN - 1) / DRAWING_ALIGN * DRAWING_ALIGN;
+    if (whole > DRAWING_CAMERA_BYTES_MAX) {
         return false;
     }
-    uint8_t *at = (uint8_t *)out;
+    uint8_t *at = (uint8_t *)drawing + drawing->bytes;
     size_t command_bytes = head.command_count * sizeof commands[0];
-    size_t point_bytes = head.point_count * sizeof points[0];
     memcpy(at, &head, sizeof head);
     memcpy(at + sizeof head, commands, command_bytes);
-    memcpy(at + sizeof head + command_bytes, points, point_bytes);
-    memset(at + used, 0, rounded - used);
-    *bytes = rounded;
+    memcpy(at + sizeof head + command_bytes, points, head.point_count * sizeof points[0]);
+    memset(at + bytes, 0, whole - bytes);
+    drawing->camera_at = drawing->bytes;
+    drawing->camera_bytes = whole;
+    drawing->bytes += whole;
     return true;
 }

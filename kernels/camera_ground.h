@@ -53,7 +53,7 @@ struct ground_sum {
     float paint;
 };
 
-HOST_DEVICE struct rgb ground_material(int material)
+BOTH_FN struct rgb ground_material(int material)
 {
     switch (material) {
     case MATERIAL_SIDEWALK:
@@ -78,7 +78,7 @@ HOST_DEVICE struct rgb ground_material(int material)
 }
 
 /* Fills the row of ground_map.colours of a material. */
-HOST_DEVICE void ground_colour(const struct ground_place *place, int material, float out[4])
+BOTH_FN void ground_colour(const struct ground_place *place, int material, float out[4])
 {
     struct rgb colour = material == MATERIAL_NONE ? place->terrain : ground_material(material);
     out[0] = colour.r;
@@ -91,8 +91,8 @@ HOST_DEVICE void ground_colour(const struct ground_place *place, int material, f
 
 /* `tiles` remembers tiles that were looked up, [GROUND_TILES][GROUND_TILES], GROUND_TILE_UNKNOWN at
  * first; NULL: nothing does. */
-HOST_DEVICE size_t ground_tile_at(const struct ground_map *ground, uint16_t *tiles, int32_t x,
-                                  int32_t y)
+BOTH_FN size_t ground_tile_at(const struct ground_map *ground, uint16_t *tiles, int32_t x,
+                              int32_t y)
 {
     int32_t tile_x = x >> GROUND_TILE_BITS;
     int32_t tile_y = y >> GROUND_TILE_BITS;
@@ -109,7 +109,7 @@ HOST_DEVICE size_t ground_tile_at(const struct ground_map *ground, uint16_t *til
 }
 
 /* Of the texel at a position in its tile. */
-HOST_DEVICE size_t ground_texel_index(int32_t x, int32_t y)
+BOTH_FN size_t ground_texel_index(int32_t x, int32_t y)
 {
     const int32_t mask = RASTER_TILE_TEXELS - 1;
     return (size_t)((y >> GROUND_TEXEL_BITS & mask) * RASTER_TILE_TEXELS +
@@ -118,7 +118,7 @@ HOST_DEVICE size_t ground_texel_index(int32_t x, int32_t y)
 
 /* Interpolates both layers of a texel at once: drivable in the lower half of the result, marking in
  * the upper, in 1 / (255 * 65536). */
-HOST_DEVICE uint64_t ground_interpolate(uint64_t texel, int32_t x, int32_t y)
+BOTH_FN uint64_t ground_interpolate(uint64_t texel, int32_t x, int32_t y)
 {
     const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF);
     const uint64_t words = UINT64_C(0x0000FFFF0000FFFF);
@@ -128,8 +128,8 @@ HOST_DEVICE uint64_t ground_interpolate(uint64_t texel, int32_t x, int32_t y)
     return (across & words) * (256 - ty) + (across >> 16 & words) * ty;
 }
 
-HOST_DEVICE uint32_t ground_paint_at(const struct ground_map *ground, uint16_t *tiles, int32_t x,
-                                     int32_t y)
+BOTH_FN uint32_t ground_paint_at(const struct ground_map *ground, uint16_t *tiles, int32_t x,
+                                 int32_t y)
 {
     size_t tile = ground_tile_at(ground, tiles, x, y);
     uint32_t column = (uint32_t)x >> GROUND_POSITION_BITS & (RASTER_TILE_SAMPLES - 1);
@@ -140,8 +140,8 @@ HOST_DEVICE uint32_t ground_paint_at(const struct ground_map *ground, uint16_t *
 /* ---- samples ---- */
 
 /* Share of paint in the part of a pixel that a line crosses, three canvas columns from (x, y). */
-HOST_DEVICE float ground_paint(const struct ground_map *ground, uint16_t *tiles,
-                               const struct ground_line *line, int32_t x, int32_t y, float marking)
+BOTH_FN float ground_paint(const struct ground_map *ground, uint16_t *tiles,
+                           const struct ground_line *line, int32_t x, int32_t y, float marking)
 {
     if (line->blend >= 1.0f) {
         return marking;
@@ -154,8 +154,8 @@ HOST_DEVICE float ground_paint(const struct ground_map *ground, uint16_t *tiles,
 }
 
 /* Adds what a line sees in image column `col`. */
-HOST_DEVICE void ground_add(const struct ground_map *ground, uint16_t *tiles,
-                            const struct ground_line *line, int32_t col, struct ground_sum *sum)
+BOTH_FN void ground_add(const struct ground_map *ground, uint16_t *tiles,
+                        const struct ground_line *line, int32_t col, struct ground_sum *sum)
 {
     const int32_t half_texel = 1 << (GROUND_TEXEL_BITS - 1);
     const float unit = 1.0f / (255.0f * 65536.0f);
@@ -198,12 +198,12 @@ HOST_DEVICE void ground_add(const struct ground_map *ground, uint16_t *tiles,
     sum->paint += paint;
 }
 
-HOST_DEVICE int32_t ground_position(double metres)
+BOTH_FN int32_t ground_position(double metres)
 {
     return (int32_t)(metres * ((1 << GROUND_POSITION_BITS) / RASTER_SAMPLE_M) + 0.5);
 }
 
-HOST_DEVICE int32_t ground_step(double metres)
+BOTH_FN int32_t ground_step(double metres)
 {
     double step = metres * ((1 << GROUND_POSITION_BITS) / RASTER_SAMPLE_M);
     return (int32_t)(step < 0 ? step - 0.5 : step + 0.5);
@@ -211,22 +211,22 @@ HOST_DEVICE int32_t ground_step(double metres)
 
 /* How many depths of canvas row `r` of an image row are looked at: several where it spans many
  * metres. 1..GROUND_DEPTHS_MAX. */
-HOST_DEVICE int32_t ground_depths(const struct camera_view *view, int32_t row, int32_t r)
+BOTH_FN int32_t ground_depths(const struct camera_view *view, int32_t row, int32_t r)
 {
     double v = row * PICTURE_SCALE + r + 0.5 - CANVAS_ROWS / 2.0;
     double scale = view->origin.z * view->focal;
-    return (int32_t)inline_clamp(scale / (v * v) + 0.5, 1.0, GROUND_DEPTHS_MAX);
+    return (int32_t)both_clamp(scale / (v * v) + 0.5, 1.0, GROUND_DEPTHS_MAX);
 }
 
 /* Depth `k` of `depths` of canvas row `r` of an image row, starting at the left edge of the
  * image. */
-HOST_DEVICE struct ground_line ground_line_make(const struct picture *picture, int32_t row,
-                                                int32_t r, int32_t k, int32_t depths)
+BOTH_FN struct ground_line ground_line_make(const struct picture *picture, int32_t row, int32_t r,
+                                            int32_t k, int32_t depths)
 {
     const struct camera_view *view = &picture->view;
     double v = row * PICTURE_SCALE + r + 0.5 - CANVAS_ROWS / 2.0;
     double scale = view->origin.z * view->focal;
-    double z = inline_min(scale / (v + (k + 0.5) / depths - 0.5), GROUND_MAX_M);
+    double z = both_min(scale / (v + (k + 0.5) / depths - 0.5), GROUND_MAX_M);
     double footprint_m = z / view->focal;
     double right = (0.5 - CANVAS_COLS / 2.0) * footprint_m;
     double x = view->origin.x + z * view->cos_yaw + right * view->sin_yaw;
@@ -244,8 +244,8 @@ HOST_DEVICE struct ground_line ground_line_make(const struct picture *picture, i
     line.offset = (r * 2 + k + 1) % PICTURE_SCALE;
     line.weight = 1.0f / (float)(PICTURE_SCALE * depths);
     /* Close by, the edge of the blurred coverage is made as sharp as a pixel. */
-    line.sharp = (float)inline_clamp(0.5 / (footprint_m * 2.0 + 0.05), 1.0, 5.0);
-    line.blend = (float)inline_clamp((footprint_m - 0.12) * 6.0, 0.0, 1.0);
+    line.sharp = (float)both_clamp(0.5 / (footprint_m * 2.0 + 0.05), 1.0, 5.0);
+    line.blend = (float)both_clamp((footprint_m - 0.12) * 6.0, 0.0, 1.0);
     return line;
 }
 
@@ -288,8 +288,8 @@ struct ground_tone {
     float left;   /* share that haze leaves */
 };
 
-HOST_DEVICE struct ground_noise ground_noise_make(const struct ground_place *place, double per_m,
-                                                  float amplitude)
+BOTH_FN struct ground_noise ground_noise_make(const struct ground_place *place, double per_m,
+                                              float amplitude)
 {
     double corner_x = (place->tile_x * RASTER_TILE_M + place->ego_x) * per_m;
     double corner_y = (place->tile_y * RASTER_TILE_M + place->ego_y) * per_m;
@@ -306,19 +306,19 @@ HOST_DEVICE struct ground_noise ground_noise_make(const struct ground_place *pla
 }
 
 /* What is left of noise when it is averaged over samples that lie `cells` apart. */
-HOST_DEVICE float ground_noise_left(double cells, double least)
+BOTH_FN float ground_noise_left(double cells, double least)
 {
-    return (float)inline_max(1.0 - 0.42 * cells, least);
+    return (float)both_max(1.0 - 0.42 * cells, least);
 }
 
-HOST_DEVICE struct ground_row ground_row_make(const struct picture *picture, int32_t row)
+BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t row)
 {
     const struct camera_view *view = &picture->view;
     const struct mood *mood = &picture->mood;
     double z = view->origin.z * view->focal / ((row + 0.5 - PICTURE_ROWS / 2.0) * PICTURE_SCALE);
     double footprint_m = z / view->focal;
     double step_m = z * footprint_m / view->origin.z; /* along the ground, per canvas row */
-    double fine = inline_clamp(1.2 - footprint_m * 9.0, 0.0, 1.0);
+    double fine = both_clamp(1.2 - footprint_m * 9.0, 0.0, 1.0);
     struct ground_row out;
     out.ahead = (float)z;
     out.unit = (float)(PICTURE_SCALE / view->focal);
@@ -338,7 +338,7 @@ HOST_DEVICE struct ground_row ground_row_make(const struct picture *picture, int
     return out;
 }
 
-HOST_DEVICE struct ground_point ground_point_at(const struct ground_row *row, int32_t col)
+BOTH_FN struct ground_point ground_point_at(const struct ground_row *row, int32_t col)
 {
     float right = ((float)col + 0.5f - PICTURE_COLS / 2.0f) * row->unit;
     float across = right * row->ahead;
@@ -351,22 +351,22 @@ HOST_DEVICE struct ground_point ground_point_at(const struct ground_row *row, in
     return point;
 }
 
-HOST_DEVICE float ground_noise_at(const struct ground_noise *noise, float world_x, float world_y)
+BOTH_FN float ground_noise_at(const struct ground_noise *noise, float world_x, float world_y)
 {
     float x = noise->first_x + world_x * noise->per_m;
     float y = noise->first_y + world_y * noise->per_m;
     return (mood_noise(noise->cell_x, noise->cell_y, x, y) - 0.5f) * noise->amplitude;
 }
 
-HOST_DEVICE float ground_mirror_at(const struct ground_row *row, float distance_m)
+BOTH_FN float ground_mirror_at(const struct ground_row *row, float distance_m)
 {
     float grazing = distance_m / (distance_m + 9.0f);
     return row->wet * grazing * grazing;
 }
 
 /* One pixel: the sums under noise and snow, then light, wetness and haze. */
-HOST_DEVICE struct rgb ground_finish(const struct mood *mood, struct rgb light,
-                                     const struct ground_sum *sum, struct ground_tone tone)
+BOTH_FN struct rgb ground_finish(const struct mood *mood, struct rgb light,
+                                 const struct ground_sum *sum, struct ground_tone tone)
 {
     const struct rgb snow = ground_material(MATERIAL_SNOW);
     float off_snow = (float)mood->snow;

@@ -14,9 +14,9 @@
 #include "kernels/camera_tone.h"
 
 /* Columns whose centre a polygon covers on canvas row `row`; false where there are none. */
-HOST_DEVICE bool screen_polygon_span(const struct screen_command *command,
-                                     const struct screen_point *points, int32_t row, int32_t *first,
-                                     int32_t *end)
+BOTH_FN bool screen_polygon_span(const struct screen_command *command,
+                                 const struct screen_point *points, int32_t row, int32_t *first,
+                                 int32_t *end)
 {
     double v = row + 0.5;
     double low = INFINITY;
@@ -27,37 +27,36 @@ HOST_DEVICE bool screen_polygon_span(const struct screen_command *command,
         double vb = points[i].v;
         if ((va > v) != (vb > v)) {
             double u = points[j].u + (v - va) / (vb - va) * (points[i].u - points[j].u);
-            low = inline_min(low, u);
-            high = inline_max(high, u);
+            low = both_min(low, u);
+            high = both_max(high, u);
         }
     }
     if (!(low < high)) {
         return false;
     }
-    *first = (int32_t)(inline_clamp(low, 0.0, CANVAS_COLS) + 0.5);
-    *end = (int32_t)(inline_clamp(high, 0.0, CANVAS_COLS) + 0.5);
+    *first = (int32_t)(both_clamp(low, 0.0, CANVAS_COLS) + 0.5);
+    *end = (int32_t)(both_clamp(high, 0.0, CANVAS_COLS) + 0.5);
     return *first < *end;
 }
 
 /* The same for a glow: all columns of its square, on the rows of its circle. */
-HOST_DEVICE bool screen_glow_span(const struct screen_command *command,
-                                  const struct screen_point *middle, int32_t row, int32_t *first,
-                                  int32_t *end)
+BOTH_FN bool screen_glow_span(const struct screen_command *command,
+                              const struct screen_point *middle, int32_t row, int32_t *first,
+                              int32_t *end)
 {
     double radius = command->du;
     double dv = row + 0.5 - middle->v;
     if (dv * dv > radius * radius) {
         return false;
     }
-    *first = (int32_t)inline_clamp(middle->u - radius, 0.0, CANVAS_COLS);
-    *end = (int32_t)inline_clamp(middle->u + radius + 1.0, 0.0, CANVAS_COLS);
+    *first = (int32_t)both_clamp(middle->u - radius, 0.0, CANVAS_COLS);
+    *end = (int32_t)both_clamp(middle->u + radius + 1.0, 0.0, CANVAS_COLS);
     return true;
 }
 
 /* Columns that a command reaches on a row. */
-HOST_DEVICE bool screen_span(const struct screen_command *command,
-                             const struct screen_point *points, int32_t row, int32_t *first,
-                             int32_t *end)
+BOTH_FN bool screen_span(const struct screen_command *command, const struct screen_point *points,
+                         int32_t row, int32_t *first, int32_t *end)
 {
     if (row < command->first_row || row >= command->end_row) {
         return false;
@@ -68,13 +67,13 @@ HOST_DEVICE bool screen_span(const struct screen_command *command,
 }
 
 /* 1/depth of a fill at the left edge of a row. */
-HOST_DEVICE double screen_fill_start(const struct screen_command *command, int32_t row)
+BOTH_FN double screen_fill_start(const struct screen_command *command, int32_t row)
 {
     return command->inverse_depth + command->dv * (row + 0.5);
 }
 
-HOST_DEVICE void screen_fill(const struct screen_command *command, double start, int32_t col,
-                             struct rgb *colour, float *inverse_depth)
+BOTH_FN void screen_fill(const struct screen_command *command, double start, int32_t col,
+                         struct rgb *colour, float *inverse_depth)
 {
     float inverse = (float)(start + command->du * (col + 0.5));
     if (inverse > *inverse_depth) {
@@ -83,14 +82,13 @@ HOST_DEVICE void screen_fill(const struct screen_command *command, double start,
     }
 }
 
-HOST_DEVICE void screen_shadow(const struct screen_command *command, struct rgb *colour)
+BOTH_FN void screen_shadow(const struct screen_command *command, struct rgb *colour)
 {
     *colour = rgb_times(*colour, command->colour.r);
 }
 
-HOST_DEVICE void screen_glow(const struct screen_command *command,
-                             const struct screen_point *middle, int32_t row, int32_t col,
-                             struct rgb *colour, float inverse_depth)
+BOTH_FN void screen_glow(const struct screen_command *command, const struct screen_point *middle,
+                         int32_t row, int32_t col, struct rgb *colour, float inverse_depth)
 {
     double radius = command->du;
     double du = col + 0.5 - middle->u;
@@ -102,7 +100,7 @@ HOST_DEVICE void screen_glow(const struct screen_command *command,
 }
 
 /* Adds a sample of a pixel to the sum over them. */
-HOST_DEVICE struct rgb screen_sum(struct rgb sum, struct rgb sample)
+BOTH_FN struct rgb screen_sum(struct rgb sum, struct rgb sample)
 {
     sample.r = sample.r > 1.0f ? 1.0f : sample.r;
     sample.g = sample.g > 1.0f ? 1.0f : sample.g;
@@ -111,7 +109,7 @@ HOST_DEVICE struct rgb screen_sum(struct rgb sum, struct rgb sample)
 }
 
 /* The pixel's bytes. */
-HOST_DEVICE void screen_average(struct rgb sum, uint8_t *pixel)
+BOTH_FN void screen_average(struct rgb sum, uint8_t *pixel)
 {
     const float part = 1.0f / (PICTURE_SCALE * PICTURE_SCALE);
     pixel[0] = rgb_byte(sum.r * part);

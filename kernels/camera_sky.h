@@ -22,7 +22,7 @@ struct sky_columns {
 };
 
 /* Height of the horizon's trees and hills, or of a town's roofs, as an elevation slope. */
-HOST_DEVICE double sky_skyline(double azimuth_rad, bool town)
+BOTH_FN double sky_skyline(double azimuth_rad, bool town)
 {
     double a = azimuth_rad + PI_RAD; /* 0..2 pi */
     if (town) {
@@ -38,7 +38,7 @@ HOST_DEVICE double sky_skyline(double azimuth_rad, bool town)
     return 0.020 + 0.012 * slow + 0.008 * fast + 0.010 * mood_hash((int32_t)(a * 60), 79);
 }
 
-HOST_DEVICE void sky_column(const struct picture *picture, int32_t col, struct sky_columns *out)
+BOTH_FN void sky_column(const struct picture *picture, int32_t col, struct sky_columns *out)
 {
     const struct mood *mood = &picture->mood;
     double focal = picture->view.focal;
@@ -57,7 +57,7 @@ HOST_DEVICE void sky_column(const struct picture *picture, int32_t col, struct s
     out->scale[col] = (float)(1.0 / focal / sqrt(1.0 + right * right));
 }
 
-HOST_DEVICE float sky_skyline_max(const struct sky_columns *sky)
+BOTH_FN float sky_skyline_max(const struct sky_columns *sky)
 {
     float most = 0.0f;
     for (int32_t col = 0; col < PICTURE_COLS; col++) {
@@ -67,14 +67,14 @@ HOST_DEVICE float sky_skyline_max(const struct sky_columns *sky)
 }
 
 /* Canvas rows that the middle of an image row of the sky lies over the horizon. */
-HOST_DEVICE float sky_up(int32_t row)
+BOTH_FN float sky_up(int32_t row)
 {
     return (PICTURE_ROWS / 2.0f - 0.5f - (float)row) * PICTURE_SCALE;
 }
 
 /* Where on the clouds, a plane far above, one looks `up` canvas rows over the horizon. */
-HOST_DEVICE void sky_cloud_place(const struct sky_columns *sky, int32_t col, float up, float *x,
-                                 float *y)
+BOTH_FN void sky_cloud_place(const struct sky_columns *sky, int32_t col, float up, float *x,
+                             float *y)
 {
     float far = 1.3f / (up * sky->scale[col] + 0.06f);
     *x = far * sky->cosine[col];
@@ -82,20 +82,20 @@ HOST_DEVICE void sky_cloud_place(const struct sky_columns *sky, int32_t col, flo
 }
 
 /* The finer octave of noise there. */
-HOST_DEVICE float sky_cloud_fine(float x, float y)
+BOTH_FN float sky_cloud_fine(float x, float y)
 {
     return mood_noise(0, 0, x * 2.3f + 9.0f, y * 2.3f);
 }
 
 /* How much cloud two octaves of noise make at a slope, 0..1: thinning towards the horizon. */
-HOST_DEVICE float sky_cloud(float coarse, float fine, float slope)
+BOTH_FN float sky_cloud(float coarse, float fine, float slope)
 {
     float cloud = clamp_unit((0.6f * coarse + 0.4f * fine - 0.52f) * 3.0f);
     return cloud * (slope > 0.03f ? clamp_unit(slope * 6.0f) : 0.0f);
 }
 
 /* Whether a star stands `up` canvas rows over the horizon. */
-HOST_DEVICE bool sky_star(const struct sky_columns *sky, int32_t col, float up)
+BOTH_FN bool sky_star(const struct sky_columns *sky, int32_t col, float up)
 {
     float slope = up * sky->scale[col];
     float hash = mood_hash((int32_t)(sky->azimuth_rad[col] * 400.0f), (int32_t)(slope * 400.0f));
@@ -103,8 +103,8 @@ HOST_DEVICE bool sky_star(const struct sky_columns *sky, int32_t col, float up)
 }
 
 /* A pixel from the shares of it that are cloud, stars and skyline. */
-HOST_DEVICE struct rgb sky_colour(const struct picture *picture, float slope, float halo,
-                                  float cloud, float stars, float solid)
+BOTH_FN struct rgb sky_colour(const struct picture *picture, float slope, float halo, float cloud,
+                              float stars, float solid)
 {
     const struct mood *mood = &picture->mood;
     float t = clamp_unit(slope * 1.9f);
@@ -117,7 +117,7 @@ HOST_DEVICE struct rgb sky_colour(const struct picture *picture, float slope, fl
 }
 
 /* Share of a pixel that clouds cover where they are looked at once, or on each canvas row. */
-HOST_DEVICE float sky_cloud_share(const struct mood *mood, bool once)
+BOTH_FN float sky_cloud_share(const struct mood *mood, bool once)
 {
     float share = mood->stars ? 0.25f : 0.55f;
     return once ? share : share / PICTURE_SCALE;

@@ -5,47 +5,47 @@
 #ifndef SWERVE_KERNELS_CAMERA_TONE_H
 #define SWERVE_KERNELS_CAMERA_TONE_H
 
-#include "base/host_device.h"
+#include "base/both.h"
 #include "kernels/drawing_camera.h"
 
-HOST_DEVICE struct rgb rgb_make(float r, float g, float b)
+BOTH_FN struct rgb rgb_make(float r, float g, float b)
 {
     struct rgb out = {r, g, b};
     return out;
 }
 
-HOST_DEVICE struct rgb rgb_mix(struct rgb a, struct rgb b, float t)
+BOTH_FN struct rgb rgb_mix(struct rgb a, struct rgb b, float t)
 {
     return rgb_make(a.r + (b.r - a.r) * t, a.g + (b.g - a.g) * t, a.b + (b.b - a.b) * t);
 }
 
-HOST_DEVICE struct rgb rgb_scale(struct rgb a, struct rgb b)
+BOTH_FN struct rgb rgb_scale(struct rgb a, struct rgb b)
 {
     return rgb_make(a.r * b.r, a.g * b.g, a.b * b.b);
 }
 
-HOST_DEVICE struct rgb rgb_times(struct rgb a, float t)
+BOTH_FN struct rgb rgb_times(struct rgb a, float t)
 {
     return rgb_make(a.r * t, a.g * t, a.b * t);
 }
 
-HOST_DEVICE struct rgb rgb_add(struct rgb a, struct rgb b)
+BOTH_FN struct rgb rgb_add(struct rgb a, struct rgb b)
 {
     return rgb_make(a.r + b.r, a.g + b.g, a.b + b.b);
 }
 
-HOST_DEVICE float clamp_unit(float x)
+BOTH_FN float clamp_unit(float x)
 {
     return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x;
 }
 
-HOST_DEVICE uint8_t rgb_byte(float value)
+BOTH_FN uint8_t rgb_byte(float value)
 {
     return (uint8_t)(clamp_unit(value) * 255.0f + 0.5f);
 }
 
 /* Uniform in 0..1, from two integers. */
-HOST_DEVICE float mood_hash(int32_t a, int32_t b)
+BOTH_FN float mood_hash(int32_t a, int32_t b)
 {
     uint32_t h = (uint32_t)a * 0x9E3779B1u ^ (uint32_t)b * 0x85EBCA77u;
     h ^= h >> 15;
@@ -55,7 +55,7 @@ HOST_DEVICE float mood_hash(int32_t a, int32_t b)
 }
 
 /* exp(-x) for x >= 0 as (1 - x/64)^64: within 0.01, smooth, and a tenth of the cost. */
-HOST_DEVICE float mood_decay(float x)
+BOTH_FN float mood_decay(float x)
 {
     float t = 1.0f - x * (1.0f / 64.0f);
     t = t > 0.0f ? t : 0.0f;
@@ -68,7 +68,7 @@ HOST_DEVICE float mood_decay(float x)
 }
 
 /* Integer part towards minus infinity, without a call. */
-HOST_DEVICE int32_t floor_int(float x)
+BOTH_FN int32_t floor_int(float x)
 {
     int32_t i = (int32_t)x;
     return i - (i > x);
@@ -76,7 +76,7 @@ HOST_DEVICE int32_t floor_int(float x)
 
 /* Smooth noise in 0..1 with cells of unit size at a position relative to the corner of a cell; |x|,
  * |y| < 2^20. */
-HOST_DEVICE float mood_noise(int32_t cell_x, int32_t cell_y, float x, float y)
+BOTH_FN float mood_noise(int32_t cell_x, int32_t cell_y, float x, float y)
 {
     int32_t ix = floor_int(x);
     int32_t iy = floor_int(y);
@@ -92,7 +92,7 @@ HOST_DEVICE float mood_noise(int32_t cell_x, int32_t cell_y, float x, float y)
 }
 
 /* Light of ego's headlamps on the ground at a point of ego's frame: `strength` times 0..1. */
-HOST_DEVICE float mood_headlight_at(float strength, float x_m, float y_m)
+BOTH_FN float mood_headlight_at(float strength, float x_m, float y_m)
 {
     float ahead = x_m - 2.0f;
     ahead = ahead > 0.0f ? ahead : 0.0f;

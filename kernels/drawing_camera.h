@@ -10,7 +10,7 @@
 #ifndef SWERVE_KERNELS_DRAWING_CAMERA_H
 #define SWERVE_KERNELS_DRAWING_CAMERA_H
 
-#include "base/host_device.h"
+#include "base/both.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -129,15 +129,15 @@ struct drawing_cameras {
 };
 
 /* What a drawing with so many commands and points takes. */
-HOST_DEVICE size_t drawing_cameras_bytes(uint32_t command_count, uint32_t point_count)
+BOTH_FN size_t drawing_cameras_bytes(uint32_t command_count, uint32_t point_count)
 {
     return sizeof(struct drawing_cameras) + command_count * sizeof(struct screen_command) +
            point_count * sizeof(struct screen_point);
 }
 
 /* The list of one of its cameras. */
-HOST_DEVICE struct screen_list drawing_cameras_list(const struct drawing_cameras *drawing,
-                                                    uint32_t camera)
+BOTH_FN struct screen_list drawing_cameras_list(const struct drawing_cameras *drawing,
+                                                uint32_t camera)
 {
     const struct screen_command *commands = (const struct screen_command *)(drawing + 1);
     struct screen_list list;
@@ -145,6 +145,26 @@ HOST_DEVICE struct screen_list drawing_cameras_list(const struct drawing_cameras
     list.commands = commands + drawing->commands[camera];
     list.count = drawing->commands[camera + 1] - drawing->commands[camera];
     return list;
+}
+
+/* Whether a drawing of so many bytes holds all that its lists name. */
+BOTH_FN bool drawing_cameras_valid(const struct drawing_cameras *drawing, size_t bytes)
+{
+    if (bytes < sizeof *drawing || drawing->command_count > bytes || drawing->point_count > bytes ||
+        drawing_cameras_bytes(drawing->command_count, drawing->point_count) > bytes ||
+        drawing->commands[0] != 0 || drawing->commands[PICTURE_CAMERAS] != drawing->command_count) {
+        return false;
+    }
+    bool good = true;
+    for (int camera = 0; camera < PICTURE_CAMERAS; camera++) {
+        good = good && drawing->commands[camera] <= drawing->commands[camera + 1];
+    }
+    const struct screen_command *commands = (const struct screen_command *)(drawing + 1);
+    for (uint32_t i = 0; i < drawing->command_count; i++) {
+        good = good && commands[i].points >= 1 && commands[i].points <= drawing->point_count &&
+               commands[i].first_point <= drawing->point_count - commands[i].points;
+    }
+    return good;
 }
 
 #endif

@@ -13,8 +13,9 @@
 #include "kernels/camera_ground.h"
 #include "kernels/camera_screen.h"
 #include "kernels/camera_sky.h"
-#include "kernels/cuda/drawing_camera.h"
+#include "kernels/cuda/drawing.h"
 #include "kernels/cuda/shape.h"
+#include "kernels/drawing_camera.h"
 
 enum {
     STRIP_ROWS = 2, /* more registers than a pixel needs would leave too few threads */
@@ -277,10 +278,10 @@ GPU_FN uint32_t packed_at(uint32_t row, uint32_t col)
            col % 2 * 3;
 }
 
-__global__ void __launch_bounds__(THREADS, 2) k_cameras(struct camera_slots s)
+__global__ void __launch_bounds__(THREADS, 2) k_cameras(struct drawing_slots s)
 {
     const struct device_slot *slot = &s.slots[blockIdx.z];
-    if (!slot->active) {
+    if (!slot->active || (slot->given & DEVICE_GIVEN_CAMERAS)) {
         return;
     }
     SHARED(struct strip_screen, shared);
@@ -294,15 +295,17 @@ __global__ void __launch_bounds__(THREADS, 2) k_cameras(struct camera_slots s)
         }
         return;
     }
+    const uint8_t *described = s.drawings + (size_t)blockIdx.z * DRAWING_BYTES_MAX;
+    const struct drawing *whole = (const struct drawing *)described;
     const struct drawing_cameras *drawing =
-        (const struct drawing_cameras *)(s.drawings + blockIdx.z * s.drawing_bytes);
+        (const struct drawing_cameras *)(described + whole->camera_at);
     const struct picture *picture = &drawing->pictures[camera];
     const struct screen_list list = drawing_cameras_list(drawing, camera);
     int32_t row = (int32_t)(blockIdx.x * STRIP_ROWS + threadIdx.y);
     int32_t col = (int32_t)threadIdx.x;
     struct rgb backdrop = blockIdx.x < STRIPS / 2
                               ? draw_sky(picture, row, col)
-                              : draw_ground(picture, &s.maps[blockIdx.z], row, col);
+                              : draw_ground(picture, &s.maps[whole->map], row, col);
     uint8_t pixel[3];
     draw_agents(&list, backdrop, row, col, &shared, pixel);
     uint32_t at = packed_at(threadIdx.y, threadIdx.x);
@@ -315,7 +318,7 @@ __global__ void __launch_bounds__(THREADS, 2) k_cameras(struct camera_slots s)
     }
 }
 
-void drawing_cameras_launch(const struct camera_slots *s, void *stream)
+void drawing_camera(const struct drawing_slots *s, void *stream)
 {
     LAUNCH(k_cameras, dim3(STRIPS, PICTURE_CAMERAS, s->count), dim3(PICTURE_COLS, STRIP_ROWS), 0,
            (cudaStream_t)stream, *s);

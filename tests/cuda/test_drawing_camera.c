@@ -2,16 +2,17 @@
  * Cameras drawn on the device: byte for byte what engine/layout.c draws, layout_cameras, over
  * crowds of every kind of agent all around and right before the lens, in towns and in the country,
  * on a map with every material and beside it, far from the origin, in every degree; and in every
- * light, which layouts do not have but the functions of a pixel do. Slots that are not active keep
- * their pictures, and nobody's BEV is touched. What does not fit is refused, and fits one byte
- * later.
+ * light, which layouts do not have but the functions of a pixel do. Slots that are not active
+ * or were given them keep their pictures, and nobody's BEV is touched. What does not fit is refused,
+ * what is not valid is found.
  */
 #include "base/check.h"
 #include "base/rng.h"
 #include "engine/layout.h"
 #include "engine/raster_camera.h"
 #include "engine/stage_internal.h"
-#include "kernels/cuda/drawing_camera.h"
+#include "kernels/cuda/drawing.h"
+#include "kernels/drawing_camera.h"
 #include "tests/cuda/rig.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
@@ -21,11 +22,11 @@
 enum {
     SLOTS = 3,
     AGENTS = 24,
-    DRAWING_BYTES = 64 << 10,
+    MAP = 3,          /* its number */
     UNTOUCHED = 0xA5, /* rig_alloc */
 };
 
-static alignas(16) uint8_t drawings[SLOTS][DRAWING_BYTES];
+static alignas(DRAWING_ALIGN) uint8_t drawings[SLOTS][DRAWING_BYTES_MAX];
 static uint8_t expected[FRAME_CAMERA_BYTES];
 static uint8_t found[SLOTS * FRAME_BYTES];
 
@@ -140,21 +141,42 @@ static struct raster_map upload_map(const struct raster_map *map)
 /* Draws what `drawings` holds, all slots on the same map, into `found`. */
 static void draw(const struct device_slot *slots, const struct raster_map *map)
 {
-    struct raster_map maps[SLOTS];
-    for (int i = 0; i < SLOTS; i++) {
-        maps[i] = upload_map(map);
-    }
-    uint8_t *layouts = rig_alloc(SLOTS * (size_t)FRAME_BYTES);
-    const struct camera_slots work = {
+    struct raster_map maps[MAP + 1];
+    memset(maps, 0xff, sizeof maps);
+    maps[MAP] = upload_map(map);
+    const struct drawing_slots work = {
         .slots = rig_upload(slots, SLOTS * sizeof slots[0]),
         .count = SLOTS,
-        .drawings = rig_upload(drawings, sizeof drawings),
-        .drawing_bytes = DRAWING_BYTES,
+        .source = rig_upload(drawings, sizeof drawings),
+        .drawings = rig_alloc(sizeof drawings),
         .maps = rig_upload(maps, sizeof maps),
-        .layouts = layouts,
+        .layouts = rig_alloc(SLOTS * (size_t)FRAME_BYTES),
     };
-    drawing_cameras_launch(&work, rig_stream());
-    RIG_CHECK(rig_download(found, layouts, sizeof found));
+    drawing_fetch(&work, rig_stream());
+    drawing_camera(&work, rig_stream());
+    RIG_CHECK(rig_download(found, work.layouts, sizeof found));
+}
+
+/* A drawing of the scene by number `slot`; false where its agents do not fit. */
+static bool describe(const struct place *place, enum layout_degree degree, uint32_t slot)
+{
+    struct drawing *drawing = (struct drawing *)drawings[slot];
+    struct anchor anchor = anchor_make(place->scene.ego.pose);
+    struct window window = window_of(anchor_local(&anchor, place->scene.ego.pose));
+    memset(drawing, 0xff, DRAWING_BYTES_MAX);
+    layout_describe(place->stage, &place->scene, &anchor, window, degree, MAP, drawing);
+    uint32_t bytes = drawing->bytes;
+    bool fits = layout_describe_cameras(place->stage, &place->scene, degree, drawing);
+    EXPECT(drawing->bytes % DRAWING_ALIGN == 0 && drawing->bytes <= DRAWING_BYTES_MAX);
+    if (fits && degree != LAYOUT_NONE) {
+        EXPECT(drawing->camera_at == bytes);
+        EXPECT(drawing->bytes == bytes + drawing->camera_bytes);
+        EXPECT(drawing_cameras_valid((const struct drawing_cameras *)(drawings[slot] + bytes),
+                                     drawing->camera_bytes));
+    } else {
+        EXPECT(drawing->bytes == bytes && drawing->camera_bytes == 0);
+    }
+    return fits;
 }
 
 static uint32_t wrong_bytes(const uint8_t *bytes, const uint8_t *wanted, size_t count)
@@ -187,24 +209,18 @@ static void layouts_are_the_engines(void)
         place_init(&place, round % 2 != 0);
         scatter(&place, round);
         memset(slots, 0xff, sizeof slots);
-        memset(drawings, 0xff, sizeof drawings);
         rig_begin(round);
         for (uint32_t i = 0; i < SLOTS; i++) {
             slots[i].active = i == round % 4 ? 0 : 1;
             slots[i].degree = (i + round) % LAYOUT_DEGREE_COUNT;
-            size_t bytes = 0;
-            if (slots[i].active && slots[i].degree != LAYOUT_NONE) {
-                EXPECT(layout_describe_cameras(place.stage, &place.scene,
-                                               (enum layout_degree)slots[i].degree, DRAWING_BYTES,
-                                               (struct drawing_cameras *)drawings[i], &bytes));
-                EXPECT(bytes % 16 == 0 && bytes <= DRAWING_BYTES);
-            }
+            slots[i].given = (i + round) % 5 == 4 ? DEVICE_GIVEN_CAMERAS : DEVICE_GIVEN_BEV;
+            EXPECT(describe(&place, (enum layout_degree)slots[i].degree, i));
         }
         draw(slots, &place.stage->layers->map);
         for (uint32_t i = 0; i < SLOTS; i++) {
             const uint8_t *frame = found + (size_t)i * FRAME_BYTES;
             EXPECT(untouched(frame, FRAME_BEV_BYTES));
-            if (!slots[i].active) {
+            if (!slots[i].active || slots[i].given == DEVICE_GIVEN_CAMERAS) {
                 EXPECT(untouched(frame, FRAME_BYTES));
                 continue;
             }
@@ -234,7 +250,8 @@ static void every_light_is_the_engines(void)
                                 .commands_max = SCREEN_COMMANDS,
                                 .points_max = SCREEN_POINTS,
                                 .rows = {0, CANVAS_ROWS}};
-        struct drawing_cameras *drawing = (struct drawing_cameras *)drawings[0];
+        struct drawing *whole = (struct drawing *)drawings[0];
+        struct drawing_cameras *drawing = (struct drawing_cameras *)(whole + 1);
         struct place place;
         uint8_t image[CAMERA_BYTES];
         place_init(&place, round % 2 == 0);
@@ -255,7 +272,12 @@ static void every_light_is_the_engines(void)
         drawing->command_count = screen.command_count;
         drawing->point_count = screen.point_count;
         uint8_t *at = (uint8_t *)(drawing + 1);
-        CHECK(drawing_cameras_bytes(screen.command_count, screen.point_count) <= DRAWING_BYTES);
+        size_t bytes = drawing_cameras_bytes(screen.command_count, screen.point_count);
+        CHECK(bytes <= DRAWING_CAMERA_BYTES_MAX);
+        whole->map = MAP;
+        whole->camera_at = sizeof *whole;
+        whole->bytes =
+            (uint32_t)(sizeof *whole + (bytes + DRAWING_ALIGN - 1) / DRAWING_ALIGN * DRAWING_ALIGN);
         memcpy(at, commands, screen.command_count * sizeof commands[0]);
         memcpy(at + screen.command_count * sizeof commands[0], points,
                screen.point_count * sizeof points[0]);
@@ -267,45 +289,79 @@ static void every_light_is_the_engines(void)
     }
 }
 
-/* Room for all but the last byte is too little; exactly enough is enough; a crowd beyond the lists
- * does not fit anywhere. */
+/* Ever more agents before the lens, until one more does not fit: those before are drawn, and the
+ * drawing that refused has nothing of them. */
 static void what_does_not_fit_is_refused(void)
 {
+    static struct agent agents[LIMIT_AGENTS];
+    struct device_slot slots[SLOTS] = {{.active = 1, .degree = LAYOUT_AGENTS}};
     struct place place;
-    size_t bytes = 0;
-    size_t again = 0;
-    struct drawing_cameras *drawing = (struct drawing_cameras *)drawings[0];
+    uint32_t count = 0;
     place_init(&place, true);
-    scatter(&place, 0);
-    EXPECT(layout_describe_cameras(place.stage, &place.scene, LAYOUT_AGENTS, DRAWING_BYTES, drawing,
-                                   &bytes));
-    EXPECT(drawing->command_count > AGENTS);
-    EXPECT(!layout_describe_cameras(place.stage, &place.scene, LAYOUT_AGENTS, bytes - 1, drawing,
-                                    &again));
-    EXPECT(again == 0);
-    EXPECT(
-        layout_describe_cameras(place.stage, &place.scene, LAYOUT_AGENTS, bytes, drawing, &again));
-    EXPECT(again == bytes);
-    EXPECT(layout_describe_cameras(place.stage, &place.scene, LAYOUT_MAP, bytes, drawing, &again));
-    EXPECT(drawing->command_count == 0 && again < 4096);
-    struct agent agents[LIMIT_AGENTS];
-    const struct agent *whole = place.scenario.agents;
-    for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
-        agents[i] = whole[0];
-        place.scene.agents[i] = (struct agent_state){
-            .pose = {106.0 + i % 16 * 5.0, -40.0 + i / 16 * 5.0, 0.0}, .present = true};
-    }
     place.scenario.agents = agents;
-    place.scenario.agent_count = place.scene.agent_count = LIMIT_AGENTS;
-    EXPECT(!layout_describe_cameras(place.stage, &place.scene, LAYOUT_AGENTS, (size_t)1 << 30,
-                                    drawing, &again));
-    place.scenario.agents = (struct agent *)whole;
-    place.scenario.agent_count = AGENTS;
+    place.scene.ego.pose = (struct pose){100.0, 3.5, 0.0};
+    for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
+        agents[i] =
+            (struct agent){.kind = AGENT_CYCLIST, .length_m = 1.8, .width_m = 0.6, .height_m = 1.7};
+        place.scene.agents[i] = (struct agent_state){
+            .pose = {108.0 + i % 16 * 2.5, -12.0 + i / 16 * 2.0, 0.3 * i}, .present = true};
+    }
+    do {
+        place.scenario.agent_count = place.scene.agent_count = ++count;
+    } while (count < LIMIT_AGENTS && describe(&place, LAYOUT_AGENTS, 0));
+    EXPECT(count > 12 && count < LIMIT_AGENTS);
+    EXPECT(describe(&place, LAYOUT_MAP, 0));
+    place.scene.agent_count = count - 1;
+    EXPECT(describe(&place, LAYOUT_AGENTS, 0));
+    rig_begin(0);
+    draw(slots, &place.stage->layers->map);
+    layout_cameras(place.stage, &place.scene, LAYOUT_AGENTS, expected);
+    EXPECT(wrong_bytes(found + FRAME_BEV_BYTES, expected, FRAME_CAMERA_BYTES) == 0);
+    RIG_CHECK(rig_end());
+    place_finish(&place);
+}
+
+/* Lists that name what is not there are not valid. */
+static void lists_are_checked(void)
+{
+    struct place place;
+    place_init(&place, false);
+    scatter(&place, 0);
+    EXPECT(describe(&place, LAYOUT_AGENTS, 0));
+    const struct drawing *whole = (const struct drawing *)drawings[0];
+    struct drawing_cameras *drawing = (struct drawing_cameras *)(drawings[0] + whole->camera_at);
+    struct screen_command *last =
+        (struct screen_command *)(drawing + 1) + drawing->command_count - 1;
+    const struct drawing_cameras head = *drawing;
+    const struct screen_command command = *last;
+    EXPECT(head.command_count > AGENTS);
+    EXPECT(!drawing_cameras_valid(drawing,
+                                  drawing_cameras_bytes(head.command_count, head.point_count) - 1));
+    EXPECT(!drawing_cameras_valid(drawing, sizeof *drawing - 1));
+    drawing->command_count++;
+    EXPECT(!drawing_cameras_valid(drawing, whole->camera_bytes));
+    *drawing = head;
+    drawing->point_count--;
+    EXPECT(!drawing_cameras_valid(drawing, whole->camera_bytes));
+    *drawing = head;
+    drawing->commands[1] = head.command_count + 1;
+    EXPECT(!drawing_cameras_valid(drawing, whole->camera_bytes));
+    *drawing = head;
+    drawing->commands[0] = 1;
+    EXPECT(!drawing_cameras_valid(drawing, whole->camera_bytes));
+    *drawing = head;
+    last->first_point = UINT32_MAX;
+    EXPECT(!drawing_cameras_valid(drawing, whole->camera_bytes));
+    *last = command;
+    last->points = 0;
+    EXPECT(!drawing_cameras_valid(drawing, whole->camera_bytes));
+    *last = command;
+    EXPECT(drawing_cameras_valid(drawing, whole->camera_bytes));
     place_finish(&place);
 }
 
 int main(void)
 {
     return TEST_RUN(TEST(layouts_are_the_engines), TEST(every_light_is_the_engines),
-                    TEST(what_does_not_fit_is_refused));
+                    TEST(what_does_not_fit_is_refused), TEST(lists_are_checked));
 }
