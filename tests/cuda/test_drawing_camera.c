@@ -3,8 +3,8 @@
  * crowds of every kind of agent all around and right before the lens, in towns and in the country,
  * on a map with every material and beside it, far from the origin, in every degree; and in every
  * light, which layouts do not have but the functions of a pixel do. Slots that are not active
- * or were given them keep their pictures, and nobody's BEV is touched. What does not fit is refused,
- * what is not valid is found.
+ * or were given them keep their pictures, and nobody's BEV is touched. What does not fit is
+ * refused, what is not valid is found.
  */
 #include "base/check.h"
 #include "base/rng.h"
