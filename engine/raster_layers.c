@@ -35,11 +35,6 @@ struct builder {
     enum status status; /* first failure of a visitor */
 };
 
-uint32_t raster_layers_tile(const struct raster_layers *layers, int32_t x, int32_t y)
-{
-    return raster_map_tile(&layers->map, x, y);
-}
-
 static enum status grow_slots(struct raster_layers *layers)
 {
     struct raster_layers bigger = *layers;
@@ -241,7 +236,7 @@ static enum status fill_tile(struct builder *builder, int32_t x, int32_t y, void
 {
     const struct fill *fill = context;
     struct raster_layers *layers = builder->layers;
-    uint32_t tile = raster_layers_tile(layers, x, y);
+    uint32_t tile = raster_map_tile(&layers->map, x, y);
     CHECK(tile != 0);
     struct scratch_tile *scratch = &builder->scratch[tile];
     struct raster_detail *detail = &layers->map.details[tile];
@@ -317,7 +312,7 @@ static void pack_tile(struct raster_layers *layers, const struct coverage *cover
     uint32_t around[2][2];
     for (int32_t dy = 0; dy < 2; dy++) {
         for (int32_t dx = 0; dx < 2; dx++) {
-            around[dy][dx] = raster_layers_tile(layers, tile_x + dx, tile_y + dy);
+            around[dy][dx] = raster_map_tile(&layers->map, tile_x + dx, tile_y + dy);
         }
     }
     for (int32_t y = 0; y < N; y++) {
@@ -460,7 +455,7 @@ void raster_layers_window(const struct raster_layers *layers, struct vec2 middle
     for (int32_t y = 0; y < RASTER_WINDOW_TILES; y++) {
         for (int32_t x = 0; x < RASTER_WINDOW_TILES; x++) {
             window->directory[y * RASTER_WINDOW_TILES + x] =
-                (uint16_t)raster_layers_tile(layers, tile_x + x, tile_y + y);
+                (uint16_t)raster_map_tile(&layers->map, tile_x + x, tile_y + y);
         }
     }
     double x = (first.x_m - layers->map.anchor.x_m - tile_x * RASTER_TILE_M) / RASTER_TEXEL_M - 0.5;
