@@ -321,6 +321,41 @@ static void what_does_not_fit_is_refused(void)
     place_finish(&place);
 }
 
+/* A crowd behind ego is more than the BEV's part of a drawing takes, and no camera sees it: the
+ * cameras are described beside a BEV that is given. */
+static void cameras_are_drawn_beside_a_given_bev(void)
+{
+    static struct agent agents[LIMIT_AGENTS];
+    struct device_slot slots[SLOTS] = {
+        {.active = 1, .degree = LAYOUT_AGENTS, .given = DEVICE_GIVEN_BEV}};
+    struct place place;
+    place_init(&place, false);
+    place.scenario.agents = agents;
+    place.scenario.agent_count = place.scene.agent_count = LIMIT_AGENTS;
+    place.scene.ego.pose = (struct pose){100.0, 3.5, 0.0};
+    for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
+        double x_m = i % 64 == 0 ? 110.0 : 90.0 - i % 16;
+        agents[i] =
+            (struct agent){.kind = AGENT_CAR, .length_m = 4.0, .width_m = 1.8, .height_m = 1.5};
+        place.scene.agents[i] =
+            (struct agent_state){.pose = {x_m, -6.0 + i / 16 * 1.5, 0.3 * i}, .present = true};
+    }
+    struct drawing *drawing = (struct drawing *)drawings[0];
+    struct anchor anchor = anchor_make(place.scene.ego.pose);
+    struct window window = window_of(anchor_local(&anchor, place.scene.ego.pose));
+    EXPECT(
+        !layout_describe(place.stage, &place.scene, &anchor, window, LAYOUT_AGENTS, MAP, drawing));
+    EXPECT_INT(drawing->agent_count, 0);
+    EXPECT(describe(&place, LAYOUT_AGENTS, 0));
+    EXPECT(drawing->camera_bytes > sizeof(struct drawing_cameras) + 1024);
+    rig_begin(1);
+    draw(slots, &place.stage->layers->map);
+    layout_cameras(place.stage, &place.scene, LAYOUT_AGENTS, expected);
+    EXPECT(wrong_bytes(found + FRAME_BEV_BYTES, expected, FRAME_CAMERA_BYTES) == 0);
+    RIG_CHECK(rig_end());
+    place_finish(&place);
+}
+
 /* Lists that name what is not there are not valid. */
 static void lists_are_checked(void)
 {
@@ -363,5 +398,6 @@ static void lists_are_checked(void)
 int main(void)
 {
     return TEST_RUN(TEST(layouts_are_the_engines), TEST(every_light_is_the_engines),
-                    TEST(what_does_not_fit_is_refused), TEST(lists_are_checked));
+                    TEST(what_does_not_fit_is_refused), TEST(cameras_are_drawn_beside_a_given_bev),
+                    TEST(lists_are_checked));
 }
