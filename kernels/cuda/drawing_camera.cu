@@ -18,7 +18,7 @@
 #include "kernels/drawing_camera.h"
 
 enum {
-    STRIP_ROWS = 2, /* more registers than a pixel needs would leave too few threads */
+    STRIP_ROWS = 2, /* of a packed row; small blocks, for a pixel takes 110 registers */
     STRIPS = PICTURE_ROWS / STRIP_ROWS,
     STRIP_CANVAS_ROWS = STRIP_ROWS * PICTURE_SCALE,
     THREADS = PICTURE_COLS * STRIP_ROWS,
@@ -43,11 +43,7 @@ struct span {
     uint16_t first, end;
 };
 
-/* What the threads of a block share. */
-struct strip_sky {
-    struct sky_columns columns;
-};
-
+/* What the threads of a block share, besides the sky's columns. */
 struct strip_ground {
     struct ground_map map;
     struct ground_row rows[STRIP_ROWS];
@@ -94,12 +90,12 @@ GPU_FN struct rgb sky_pixel(const struct picture *picture, const struct sky_colu
 /* The strip's part of the sky: every thread its pixel. */
 GPU_FN struct rgb draw_sky(const struct picture *picture, int32_t row, int32_t col)
 {
-    SHARED(struct strip_sky, shared);
+    SHARED(struct sky_columns, shared);
     if (threadIdx.y == 0) {
-        sky_column(picture, col, &shared.columns);
+        sky_column(picture, col, &shared);
     }
     __syncthreads();
-    return sky_pixel(picture, &shared.columns, row, col);
+    return sky_pixel(picture, &shared, row, col);
 }
 
 /* What the strip's rows share; first: the first of them. */
