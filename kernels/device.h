@@ -227,7 +227,8 @@ struct device_ops {
 
     /* A map that drawings name by its number, below DEVICE_MAPS_MAX: copied to the device, where it
      * stays until it is dropped. No number is made twice without a drop between. Not during a tick.
-     * After DEVICE_FAULT_MEMORY the session goes on without it. */
+     * After DEVICE_FAULT_MEMORY the session goes on without it. A drop of what is not there, or of
+     * a session that is lost, does nothing. */
     int (*map_make)(struct device_session *session, uint32_t map, const struct raster_map *source,
                     struct device_text *why);
     void (*map_drop)(struct device_session *session, uint32_t map);

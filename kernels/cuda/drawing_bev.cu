@@ -22,8 +22,6 @@ enum {
     POSITION_COLS = COLS / 2, /* of a tile */
     POSITIONS = POSITION_COLS * SHAPE_BEV_SIDE,
     STILL = 128,
-    DEGREE_AGENTS = 0, /* as in enum layout_degree */
-    DEGREE_NONE = 2,
     OWNER_SHIFT = 16, /* of a cell: occupancy, vru, 1 + agent of the last return */
     VRU_SHIFT = 8,
 };

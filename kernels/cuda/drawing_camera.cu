@@ -27,8 +27,7 @@ enum {
     STRIP_LINES = STRIP_ROWS * GROUND_LINES_MAX,
     STRIP_BYTES = PICTURE_COLS * STRIP_ROWS * 3,
     CAMERA_BYTES = SHAPE_CAMERA_POSITIONS * SHAPE_CAMERA_CHANNELS,
-    DEGREE_NONE = 2, /* enum layout_degree of engine/world.h */
-    NOTHING = 128,   /* the byte that stands for no picture */
+    NOTHING = 128, /* the byte that stands for no picture */
 };
 
 static_assert(THREADS == 32 * STRIP_CANVAS_ROWS, "a warp for each canvas row");

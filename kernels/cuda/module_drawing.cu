@@ -95,9 +95,9 @@ static bool drawing_valid(const struct device_session *session, const struct dev
     bool fits = drawing->agent_count <= DRAWING_AGENTS_MAX &&
                 drawing_bytes(drawing->agent_count) <= drawing->bytes &&
                 drawing->bytes <= DRAWING_BYTES_MAX && drawing->bytes % DRAWING_ALIGN == 0;
-    bool cameras = slot->degree == 2 /* LAYOUT_NONE */ || (slot->given & DEVICE_GIVEN_CAMERAS) ||
+    bool cameras = slot->degree == DEGREE_NONE || (slot->given & DEVICE_GIVEN_CAMERAS) ||
                    (fits && cameras_valid(drawing));
-    bool map = slot->degree == 2 /* LAYOUT_NONE */ ||
+    bool map = slot->degree == DEGREE_NONE ||
                (drawing->map < DEVICE_MAPS_MAX && session->map_memory[drawing->map] != NULL);
     return fits && map && cameras;
 }

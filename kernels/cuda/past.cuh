@@ -9,9 +9,6 @@
 
 #include "kernels/cuda/context.h"
 
-/* struct device_slot.degree, as in enum layout_degree. */
-enum { DEGREE_AGENTS = 0, DEGREE_MAP, DEGREE_NONE };
-
 /* Positions [first, end) of the present window are in the page, `shift` further on there. */
 struct past {
     const uint8_t *frame;

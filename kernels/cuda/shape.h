@@ -32,6 +32,9 @@ enum {
     SHAPE_PARTS = 2, /* BEV, cameras */
 };
 
+/* struct device_slot.degree, as in enum layout_degree. */
+enum { DEGREE_AGENTS = 0, DEGREE_MAP, DEGREE_NONE };
+
 /* What a part (the BEV, or the three cameras) is made of. */
 struct shape_part {
     uint32_t images, rows, cols; /* of positions */

@@ -14,7 +14,10 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "engine/device.h"
+#include "engine/layout.h"
 #include "engine/model_internal.h"
+#include "engine/raster_layers.h"
+#include "engine/stage_internal.h"
 #include "engine/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
@@ -33,6 +36,8 @@ static struct scenario scenario;
 static struct stage *stage;
 static bool failed;
 static bool quick; /* small numbers and plain kernels: a rehearsal */
+/* Of layouts: what is not drawn on the device. */
+static uint32_t given;
 static uint32_t repeats = REPEATS_MAX;
 static uint32_t branches = BRANCHES_MAX;
 
@@ -265,6 +270,7 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
                                            .plain = quick,
                                            .device = device.index};
     must(device.ops->open(&description.description, &options, &session, &why), &why);
+    must(device.ops->map_make(session, 0, &stage->layers->map, &why), &why);
     return session;
 }
 
@@ -284,7 +290,7 @@ static void fill_slots(struct device_session *session, uint32_t slots, uint32_t 
             .page_count = window,
             .write_page = i * (window + 1) + tick % (window + 1),
             .deliver = deliver,
-            .given = DEVICE_GIVEN_ALL,
+            .given = given,
         };
         for (uint32_t p = 0; p < window; p++) {
             slot->page[p] = i * (window + 1) + (tick + window - p) % (window + 1);
@@ -297,6 +303,23 @@ static void fill_slots(struct device_session *session, uint32_t slots, uint32_t 
     }
 }
 
+/* The layout at the scenario's start, where all slots' window is. */
+static void describe(struct device_session *session, uint32_t slot)
+{
+    static struct scene scene;
+    const struct anchor anchor = anchor_make(scenario.ego.pose);
+    const struct window window = {-3, -6};
+    scene.agent_count = scenario.agent_count;
+    scene.ego.pose = scenario.ego.pose;
+    scene.conditions = scenario.conditions;
+    for (uint32_t i = 0; i < scenario.agent_count; i++) {
+        scene.agents[i] = (struct agent_state){.pose = scenario.agents[i].pose, .present = true};
+    }
+    struct drawing *drawing = device.ops->drawing(session, slot);
+    CHECK(layout_describe(stage, &scene, &anchor, window, LAYOUT_AGENTS, 0, drawing));
+    CHECK(layout_describe_cameras(stage, &scene, LAYOUT_AGENTS, drawing));
+}
+
 static void fill_inputs(struct device_session *session, uint32_t slots)
 {
     static uint8_t frame[FRAME_BYTES];
@@ -307,6 +330,7 @@ static void fill_inputs(struct device_session *session, uint32_t slots)
         for (uint32_t k = 0; k < FRAME_BYTES; k++) {
             layout[k] = (uint8_t)((k / 7 * 2654435761u + i * 40503u) >> 24);
         }
+        describe(session, i);
         for (uint32_t p = 0; p <= window; p++) {
             for (uint32_t k = 0; k < FRAME_BYTES; k += 61) {
                 frame[k] = (uint8_t)(k + p * 31 + i);
@@ -326,7 +350,7 @@ static void run_tick(struct device_session *session)
 /* Ticks whose frames nobody looks at: only counts come down. */
 static void measure_unseen(struct device_session *session, uint32_t slots, uint32_t ticks)
 {
-    char name[64];
+    char name[96];
     struct device_stats before;
     struct device_stats after;
     device.ops->stats(session, &before);
@@ -335,9 +359,13 @@ static void measure_unseen(struct device_session *session, uint32_t slots, uint3
         fill_slots(session, slots, t, false);
         run_tick(session);
     }
-    snprintf(name, sizeof name, "tick, graph, frames unseen, %u slots", slots);
-    figure(name, (now_s() - start) * 1e3 / ticks, "ms");
+    double tick_s = (now_s() - start) / ticks;
     device.ops->stats(session, &after);
+    const char *how = given == DEVICE_GIVEN_ALL ? ", layouts given" : "";
+    snprintf(name, sizeof name, "tick, graph, frames unseen%s, %u slots", how, slots);
+    figure(name, tick_s * 1e3, "ms");
+    snprintf(name, sizeof name, "bytes up a slot-tick%s, %u slots", how, slots);
+    figure(name, (double)(after.up_bytes - before.up_bytes) / slots / ticks, "bytes");
     uint64_t bytes = (after.down_bytes - before.down_bytes) / ((uint64_t)slots * ticks);
     check("only counts come down unseen", bytes == sizeof(struct device_counts), "");
 }
@@ -373,6 +401,9 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
                "GB");
         check("one capture", after.captures == 1, "");
         measure_unseen(session, slots, ticks);
+        given = DEVICE_GIVEN_ALL;
+        measure_unseen(session, slots, ticks);
+        given = 0;
     }
     device.ops->close(session);
     return median(times, repeats);

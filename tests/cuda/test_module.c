@@ -580,41 +580,35 @@ static void frames_come_down_when_asked_for(void)
 
 /* ---- layouts ---- */
 
-/* One rollout in two slots, its layout drawn here, in whole or in part, and given there, in every
- * degree. */
+/* One rollout in four slots, its layout drawn, in whole, in part, not at all, in every degree. */
 static void drawn_layouts_are_those_that_are_given(void)
 {
+    enum { WAYS = DEVICE_GIVEN_ALL + 1 }; /* slot i is given the parts i */
     for (uint32_t degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
         struct rig rig;
-        struct rollout rollout[2];
+        struct rollout rollout[WAYS];
         struct device_stats before;
         struct device_stats after;
-        rig_open(&rig, 2, degree == 1);
+        rig_open(&rig, WAYS, degree == 1);
         make_map(rig.session);
-        begin(&rig, &rollout[0], 6 + degree);
-        begin(&rig, &rollout[1], 6 + degree);
-        for (uint32_t tick = 1; tick <= DEVICE_GIVEN_ALL; tick++) {
-            for (uint32_t i = 0; i < 2; i++) {
-                load_slot(&rig, &rollout[i], i);
-            }
-            const struct device_slot *slots = device.ops->slots(rig.session);
-            EXPECT_INT(slots[0].degree, degree);
-            uint32_t given = (tick - 1) % DEVICE_GIVEN_ALL;
-            describe(rig.session, 0, given);
-            draw(&slots[1], DEVICE_GIVEN_ALL, device.ops->layout(rig.session, 1));
-            device.ops->stats(rig.session, &before);
-            run_tick(&rig);
-            device.ops->stats(rig.session, &after);
-            EXPECT(memcmp(device.ops->frame(rig.session, 0), device.ops->frame(rig.session, 1),
-                          FRAME_BYTES) == 0);
-            EXPECT_INT(after.up_bytes - before.up_bytes,
-                       2 * sizeof(struct device_slot) + FRAME_BYTES +
-                           (given & DEVICE_GIVEN_BEV ? FRAME_BEV_BYTES : 0) +
-                           (given & DEVICE_GIVEN_CAMERAS ? FRAME_CAMERA_BYTES : 0) +
-                           device.ops->drawing(rig.session, 0)->bytes);
-            advance(&rollout[0], &slots[0]);
-            advance(&rollout[1], &slots[1]);
+        uint64_t bytes = WAYS * sizeof(struct device_slot);
+        for (uint32_t i = 0; i < WAYS; i++) {
+            begin(&rig, &rollout[i], 6 + degree);
+            load_slot(&rig, &rollout[i], i);
+            EXPECT_INT(device.ops->slots(rig.session)[i].degree, degree);
+            describe(rig.session, i, i);
+            bytes += i & DEVICE_GIVEN_BEV ? FRAME_BEV_BYTES : 0;
+            bytes += i & DEVICE_GIVEN_CAMERAS ? FRAME_CAMERA_BYTES : 0;
+            bytes += i != DEVICE_GIVEN_ALL ? device.ops->drawing(rig.session, i)->bytes : 0;
         }
+        device.ops->stats(rig.session, &before);
+        run_tick(&rig);
+        device.ops->stats(rig.session, &after);
+        for (uint32_t i = 0; i + 1 < WAYS; i++) {
+            EXPECT(memcmp(device.ops->frame(rig.session, i),
+                          device.ops->frame(rig.session, DEVICE_GIVEN_ALL), FRAME_BYTES) == 0);
+        }
+        EXPECT_INT(after.up_bytes - before.up_bytes, bytes);
         rig_close(&rig);
     }
 }
@@ -638,6 +632,10 @@ static void bad_drawings_are_refused(void)
     make_map(rig.session);
     EXPECT_INT(device.ops->map_make(rig.session, GROUND_MAP, map, &why), DEVICE_FAULT_INPUT);
     EXPECT_INT(device.ops->map_make(rig.session, DEVICE_MAPS_MAX, map, &why), DEVICE_FAULT_INPUT);
+    struct raster_map huge = *map;
+    huge.tile_count = 1u << 27; /* two terabytes */
+    EXPECT_INT(device.ops->map_make(rig.session, 0, &huge, &why), DEVICE_FAULT_MEMORY);
+    EXPECT_CONTAINS(why.text, "map of 134217728 tiles");
     drawing->agent_count = DRAWING_AGENTS_MAX + 1;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
     drawing->agent_count = good.agent_count + 1;
