@@ -16,7 +16,8 @@
 
 enum {
     THREADS = LIDAR_ROWS,
-    COLS = 16, /* of a tile */
+    BLOCKS_AT_LEAST = 4, /* of a multiprocessor; for more the compiler would spill */
+    COLS = 16,           /* of a tile */
     TILES = LIDAR_COLS / COLS,
     STRIPS = COLS * LIDAR_STRIPS_PER_CELL,
     POSITION_COLS = COLS / 2, /* of a tile */
@@ -146,24 +147,26 @@ GPU_FN uint32_t row_shade(const struct tile *t, uint32_t row)
 
 /* ---- occupancy ---- */
 
-/* Part `index` of what hides a box on the line at constant y: the shadows of others, its core, and
- * what lies beyond the lidar's reach on either side. May be empty. */
+/* A line at constant y through a box. */
+struct strip {
+    const struct lidar_box *box;
+    double y, reach; /* of the lidar on it, to either side; LIDAR_FAR_M: all of it */
+};
+
+/* Part `index` of what hides the box there: the shadows of others, its core, and what lies beyond
+ * the lidar's reach on either side. May be empty. */
 GPU_FN struct lidar_span cut_of(const struct tile *t, const struct tile_cells *cells,
-                                const struct lidar_box *box, double y, uint32_t index)
+                                const struct strip *strip, uint32_t index)
 {
     struct lidar_span none = {0.0, 0.0};
     if (index < cells->hider_count) {
-        return lidar_region_span(&t->boxes[cells->hider[index]].shadow, y);
+        return lidar_region_span(&t->boxes[cells->hider[index]].shadow, strip->y);
     }
     if (index == cells->hider_count) {
-        return box->has_core ? lidar_region_span(&box->core, y) : none;
+        return strip->box->has_core ? lidar_region_span(&strip->box->core, strip->y) : none;
     }
-    if (!t->limited) {
-        return none;
-    }
-    double half = lidar_half_reach(t->visibility_m, y);
-    struct lidar_span beyond = {half, LIDAR_FAR_M};
-    struct lidar_span before = {-LIDAR_FAR_M, -half};
+    struct lidar_span beyond = {strip->reach, LIDAR_FAR_M};
+    struct lidar_span before = {-LIDAR_FAR_M, -strip->reach};
     return index == cells->hider_count + 1 ? beyond : before;
 }
 
@@ -171,10 +174,10 @@ GPU_FN struct lidar_span cut_of(const struct tile *t, const struct tile_cells *c
  * at every cut: where one that was passed over covers the place that a later one led to, *end is
  * not beyond it, nothing is seen, and the caller looks again from there. */
 GPU_FN void find_seen(const struct tile *t, const struct tile_cells *cells,
-                      const struct lidar_box *box, double y, double *at, double *end)
+                      const struct strip *strip, double *at, double *end)
 {
     for (uint32_t i = 0; i < cells->hider_count + 3; i++) {
-        struct lidar_span cut = cut_of(t, cells, box, y, i);
+        struct lidar_span cut = cut_of(t, cells, strip, i);
         if (!(cut.low < cut.high)) {
             continue;
         }
@@ -202,14 +205,17 @@ GPU_FN void add_step(const struct tile *t, struct tile_cells *cells, uint32_t co
 GPU_FN void draw_strip(const struct tile *t, struct tile_cells *cells, const struct lidar_box *box,
                        uint32_t col, double low, double high)
 {
-    double y = (low + high) / 2;
     int32_t weight = lidar_weight(low, high);
-    struct lidar_span span = lidar_region_span(&box->outline, y);
+    struct strip strip;
+    strip.box = box;
+    strip.y = (low + high) / 2;
+    strip.reach = t->limited ? lidar_half_reach(t->visibility_m, strip.y) : LIDAR_FAR_M;
+    struct lidar_span span = lidar_region_span(&box->outline, strip.y);
     double at = both_max(span.low, t->x_min_m);
     double last = both_min(span.high, t->x_min_m + LIDAR_ROWS * LIDAR_CELL_M);
     while (at < last) {
         double end = last;
-        find_seen(t, cells, box, y, &at, &end);
+        find_seen(t, cells, &strip, &at, &end);
         if (at < end) {
             add_step(t, cells, col, at, weight);
             add_step(t, cells, col, end, -weight);
@@ -345,7 +351,7 @@ GPU_FN void pack_position(const struct tile *t, const struct tile_cells *cells,
 /* ---- the whole ---- */
 
 /* blockIdx.x: the tile, half after half; y: the slot. */
-__global__ void __launch_bounds__(THREADS) k_bev(struct drawing_slots s)
+__global__ void __launch_bounds__(THREADS, BLOCKS_AT_LEAST) k_bev(struct drawing_slots s)
 {
     SHARED(struct tile_cells, cells);
     const struct device_slot *slot = &s.slots[blockIdx.y];
