@@ -37,11 +37,3 @@ double rng_uniform(uint64_t key, enum rng_stream stream, uint32_t tick, uint32_t
     rng_philox(key, counter, out);
     return out[0] * (1.0 / 4294967296.0);
 }
-
-uint64_t rng_mix(uint64_t value)
-{
-    value += UINT64_C(0x9E3779B97F4A7C15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return value ^ (value >> 31);
-}

@@ -9,6 +9,8 @@
 #ifndef SWERVE_BASE_RNG_H
 #define SWERVE_BASE_RNG_H
 
+#include "base/both.h"
+
 #include <stdint.h>
 
 enum rng_stream {
@@ -29,6 +31,12 @@ void rng_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4]);
 double rng_uniform(uint64_t key, enum rng_stream stream, uint32_t tick, uint32_t element);
 
 /* SplitMix64 step: derives independent 64-bit keys from a seed (Steele et al., OOPSLA'14). */
-uint64_t rng_mix(uint64_t value);
+BOTH_FN uint64_t rng_mix(uint64_t value)
+{
+    value += UINT64_C(0x9E3779B97F4A7C15);
+    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return value ^ (value >> 31);
+}
 
 #endif

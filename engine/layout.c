@@ -269,10 +269,15 @@ void layout_camera_unpack(const uint8_t *packed, uint8_t *image)
     }
 }
 
-/* As much of a scene as it uses; what lies beyond is not read by anyone. */
-static void copy_scene(struct scene *to, const struct scene *from)
+void layout_canonical(const struct scene *scene, enum layout_degree degree, struct scene *out)
 {
-    memcpy(to, from, offsetof(struct scene, agents) + from->agent_count * sizeof from->agents[0]);
+    /* As much of a scene as it uses; what lies beyond is not read by anyone. */
+    uint32_t agents = degree == LAYOUT_MAP ? 0 : scene->agent_count;
+    memcpy(out, scene, offsetof(struct scene, agents) + agents * sizeof scene->agents[0]);
+    out->agent_count = agents;
+    out->conditions.weather = WEATHER_CLEAR;
+    out->conditions.light = LIGHT_DAY;
+    out->conditions.visibility_m = 200.0;
 }
 
 void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
@@ -284,13 +289,7 @@ void layout_cameras(const struct stage *stage, const struct scene *scene, enum l
     }
     struct scene canonical;
     uint8_t image[CAMERA_BYTES];
-    copy_scene(&canonical, scene);
-    canonical.conditions.weather = WEATHER_CLEAR;
-    canonical.conditions.light = LIGHT_DAY;
-    canonical.conditions.visibility_m = 200.0;
-    if (degree == LAYOUT_MAP) {
-        canonical.agent_count = 0;
-    }
+    layout_canonical(scene, degree, &canonical);
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         /* Without precipitation a picture needs no seed. */
         raster_camera(stage->layers, stage->scenario, &canonical, 0, (enum camera_index)camera,

@@ -60,8 +60,9 @@ void layout_bev(const struct stage *stage, const struct scene *scene, const stru
                 struct window window, enum layout_degree degree, uint8_t *bev);
 
 /* What a device draws the same from, its cameras left out: drawing has room of DRAWING_BYTES_MAX,
- * and names the stage's map `map`. False: there is more than fits, and nothing is to be used. */
-struct drawing;
+ * and names the stage's map `map`. False: there is more than fits; then it describes no agents, and
+ * cameras may still be added to it. */
+struct drawing; /* kernels/drawing.h */
 bool layout_describe(const struct stage *stage, const struct scene *scene,
                      const struct anchor *anchor, struct window window, enum layout_degree degree,
                      uint32_t map, struct drawing *drawing);
@@ -69,6 +70,11 @@ bool layout_describe(const struct stage *stage, const struct scene *scene,
 /* Camera layouts: cameras[FRAME_CAMERA_BYTES]. */
 void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
                     uint8_t *cameras);
+
+/* Adds what a device draws the camera layouts from to a drawing that has nothing for them yet.
+ * False: there is more than fits, and the drawing is as it was. */
+bool layout_describe_cameras(const struct stage *stage, const struct scene *scene,
+                             enum layout_degree degree, struct drawing *drawing);
 
 /* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
 void layout_conditions(const struct stage *stage, const struct scene *scene,

@@ -29,6 +29,7 @@ bool layout_describe(const struct stage *stage, const struct scene *scene,
                      const struct anchor *anchor, struct window window, enum layout_degree degree,
                      uint32_t map, struct drawing *drawing)
 {
+    bool fits = true;
     memset(drawing, 0, sizeof *drawing);
     drawing->map = map;
     drawing->visibility_m = scene->conditions.visibility_m;
@@ -39,7 +40,8 @@ bool layout_describe(const struct stage *stage, const struct scene *scene,
         /* The halves see the same agents: those between the window's bounds and the sensor. */
         if (half == 0 && degree == LAYOUT_AGENTS &&
             !describe_agents(stage, scene, &view, drawing)) {
-            return false;
+            drawing->agent_count = 0;
+            fits = false;
         }
         if (degree != LAYOUT_NONE) {
             view = layout_map_view(anchor, window, half);
@@ -48,5 +50,5 @@ bool layout_describe(const struct stage *stage, const struct scene *scene,
         }
     }
     drawing->bytes = drawing_bytes(drawing->agent_count);
-    return true;
+    return fits;
 }

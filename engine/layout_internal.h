@@ -53,4 +53,8 @@ void layout_pack_map(const struct stage *stage, const struct anchor *anchor, str
 void layout_pack_velocity(const struct window_planes *planes, const struct scene *scene,
                           const struct anchor *anchor, uint8_t *bev);
 
+/* The scene as camera layouts show it: by day, in clear weather, in the degree `map` without
+ * agents. */
+void layout_canonical(const struct scene *scene, enum layout_degree degree, struct scene *out);
+
 #endif

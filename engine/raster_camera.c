@@ -60,7 +60,7 @@ static void draw_precipitation(const struct painter *painter, const struct scene
     static const uint32_t counts[WEATHER_COUNT] = {
         [WEATHER_RAIN] = 45, [WEATHER_HEAVY_RAIN] = 110, [WEATHER_SNOW] = 120};
     bool snow = scene->conditions.weather == WEATHER_SNOW;
-    float bright = painter->mood.headlights > 0.5 ? 0.55f : 0.95f;
+    float bright = painter->picture.mood.headlights > 0.5 ? 0.55f : 0.95f;
     struct rgb colour = snow ? rgb_times((struct rgb){1.0f, 1.0f, 1.0f}, bright)
                              : rgb_times((struct rgb){0.80f, 0.84f, 0.90f}, bright);
     for (uint32_t i = 0; i < counts[scene->conditions.weather]; i++) {
@@ -80,58 +80,39 @@ static void draw_precipitation(const struct painter *painter, const struct scene
 
 /* ---- the whole ---- */
 
-static uint8_t to_byte(float value)
-{
-    value = value < 0.0f ? 0.0f : value > 1.0f ? 1.0f : value;
-    return (uint8_t)(value * 255.0f + 0.5f);
-}
-
 static void resolve_backdrop(const struct backdrop *backdrop, uint8_t *out)
 {
     for (int32_t i = 0; i < CAMERA_ROWS * CAMERA_COLS; i++) {
         struct rgb colour = backdrop->colour[i / CAMERA_COLS][i % CAMERA_COLS];
-        out[3 * i] = to_byte(colour.r);
-        out[3 * i + 1] = to_byte(colour.g);
-        out[3 * i + 2] = to_byte(colour.b);
+        out[3 * i] = rgb_byte(colour.r);
+        out[3 * i + 1] = rgb_byte(colour.g);
+        out[3 * i + 2] = rgb_byte(colour.b);
     }
 }
 
-/* Averages the samples of one image pixel. */
-static void resolve_pixel(const struct canvas *canvas, int32_t row, int32_t col, uint8_t *pixel)
-{
-    const float part = 1.0f / (CAMERA_SCALE * CAMERA_SCALE);
-    struct rgb sum = {0, 0, 0};
-    for (int32_t k = 0; k < CAMERA_SCALE * CAMERA_SCALE; k++) {
-        struct rgb c = canvas->colour[row * CAMERA_SCALE + k / CAMERA_SCALE]
-                                     [col * CAMERA_SCALE + k % CAMERA_SCALE];
-        c.r = c.r > 1.0f ? 1.0f : c.r;
-        c.g = c.g > 1.0f ? 1.0f : c.g;
-        c.b = c.b > 1.0f ? 1.0f : c.b;
-        sum = rgb_add(sum, c);
-    }
-    pixel[0] = to_byte(sum.r * part);
-    pixel[1] = to_byte(sum.g * part);
-    pixel[2] = to_byte(sum.b * part);
-}
-
-/* Draws the agents over the backdrop's bytes. */
+/* Draws the agents over the backdrop's bytes, from the painter's screen. */
 static void draw_bands(const struct painter *painter, const struct body *bodies, uint32_t count,
-                       uint8_t *out)
+                       const struct backdrop *backdrop, uint8_t *out)
 {
-    struct canvas *canvas = painter->canvas;
+    struct screen *screen = painter->screen;
+    struct canvas canvas;
+    canvas.backdrop = backdrop;
+    solids_draw(bodies, count);
+    const struct screen_list whole = screen_list_of(screen);
+    bool full = screen->full;
     for (int32_t band = 0; band < CAMERA_ROWS / CAMERA_BAND_ROWS; band++) {
-        canvas->first_row = band * CANVAS_BAND;
-        canvas->any_touched = false;
-        memset(canvas->touched, 0, sizeof canvas->touched);
-        solids_draw(bodies, count);
-        for (int32_t i = 0; canvas->any_touched && i < CAMERA_BAND_ROWS * CAMERA_COLS; i++) {
-            int32_t row = i / CAMERA_COLS;
-            int32_t col = i % CAMERA_COLS;
-            if (canvas->touched[row][col]) {
-                resolve_pixel(canvas, row, col,
-                              out + (band * CAMERA_BAND_ROWS * CAMERA_COLS + i) * 3);
-            }
+        canvas_begin(&canvas, band);
+        if (full) { /* band by band, then, emptied onto the canvas as often as it fills up */
+            screen->command_count = screen->point_count = 0;
+            screen->rows = (struct screen_rows){band * CANVAS_BAND, (band + 1) * CANVAS_BAND};
+            screen->canvas = &canvas;
+            solids_draw(bodies, count);
+            const struct screen_list rest = screen_list_of(screen);
+            canvas_draw(&canvas, &rest);
+        } else {
+            canvas_draw(&canvas, &whole);
         }
+        canvas_resolve(&canvas, out);
     }
 }
 
@@ -146,30 +127,62 @@ static struct camera_view view_make(enum camera_index camera)
     return view;
 }
 
+static void painter_init(struct painter *painter, const struct raster_layers *layers,
+                         const struct scenario *scenario, const struct scene *scene,
+                         enum camera_index camera, struct screen *screen)
+{
+    const struct pose *ego = &scene->ego.pose;
+    const struct vec2 at = {ego->x_m - layers->map.anchor.x_m, ego->y_m - layers->map.anchor.y_m};
+    bool town = is_town(scenario);
+    struct picture *picture = &painter->picture;
+    memset(picture, 0, sizeof *picture);
+    painter->screen = screen;
+    picture->view = view_make(camera);
+    picture->mood = mood_make(&scene->conditions, town);
+    dmath_sincos(ego->heading_rad, &picture->ego_sin, &picture->ego_cos);
+    picture->sky = sky_place_make(painter, ego->heading_rad, town);
+    picture->ground = ground_place_make(&picture->mood, at, terrain_colour(scenario), town);
+}
+
+bool raster_camera_prepare(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, enum camera_index camera,
+                           struct picture *picture, struct screen *screen)
+{
+    struct body bodies[LIMIT_AGENTS];
+    struct painter painter;
+    painter_init(&painter, layers, scenario, scene, camera, screen);
+    solids_draw(bodies, solids_pick(&painter, scenario, scene, bodies));
+    *picture = painter.picture;
+    return !screen->full;
+}
+
+void raster_camera_bounded(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, enum camera_index camera,
+                           uint32_t commands_max, uint32_t points_max, uint8_t *out)
+{
+    struct backdrop backdrop;
+    struct body bodies[LIMIT_AGENTS];
+    struct screen_command commands[SCREEN_COMMANDS];
+    struct screen_point points[SCREEN_POINTS];
+    struct painter painter;
+    struct screen screen = {
+        .commands = commands,
+        .points = points,
+        .commands_max = commands_max < SCREEN_COMMANDS ? commands_max : SCREEN_COMMANDS,
+        .points_max = points_max < SCREEN_POINTS ? points_max : SCREEN_POINTS,
+        .rows = {0, CANVAS_ROWS},
+    };
+    painter_init(&painter, layers, scenario, scene, camera, &screen);
+    sky_draw(&painter, &backdrop);
+    ground_draw(&painter, &layers->map, &backdrop);
+    resolve_backdrop(&backdrop, out);
+    draw_bands(&painter, bodies, solids_pick(&painter, scenario, scene, bodies), &backdrop, out);
+    draw_precipitation(&painter, scene, seed, camera, out);
+}
+
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,
                    const struct scene *scene, uint64_t seed, enum camera_index camera, uint8_t *out)
 {
-    struct backdrop backdrop;
-    struct canvas canvas;
-    struct body bodies[LIMIT_AGENTS];
-    bool town = is_town(scenario);
-    canvas.backdrop = &backdrop;
-    struct painter painter = {
-        .view = view_make(camera),
-        .mood = mood_make(&scene->conditions, town),
-        .ego_heading = scene->ego.pose.heading_rad,
-        .canvas = &canvas,
-    };
-    dmath_sincos(scene->ego.pose.heading_rad, &painter.ego_sin, &painter.ego_cos);
-    const struct ground_place place = {
-        .ego_x = scene->ego.pose.x_m - layers->map.anchor.x_m,
-        .ego_y = scene->ego.pose.y_m - layers->map.anchor.y_m,
-        .terrain = terrain_colour(scenario),
-        .town = town,
-    };
-    sky_draw(&painter, town, &backdrop);
-    ground_draw(&painter, layers, &place, &backdrop);
-    resolve_backdrop(&backdrop, out);
-    draw_bands(&painter, bodies, solids_pick(&painter, scenario, scene, bodies), out);
-    draw_precipitation(&painter, scene, seed, camera, out);
+    raster_camera_bounded(layers, scenario, scene, seed, camera, SCREEN_COMMANDS, SCREEN_POINTS,
+                          out);
 }

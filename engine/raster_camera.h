@@ -2,61 +2,36 @@
  * Camera rasteriser internals: the canvas that a band of image rows is drawn on, the mood that
  * light and weather give it, and the solids that agents are made of. Private to the rasteriser.
  *
- * Sky and ground make a backdrop at image resolution. Agents are drawn over it in bands of
- * CAMERA_BAND_ROWS rows, on a canvas CAMERA_SCALE times as fine in both directions that takes over
- * only the pixels they touch and is averaged down, so edges are antialiased, memory stays small and
- * empty road costs nothing twice.
+ * Sky and ground make a backdrop at image resolution. Agents become a list of commands, once per
+ * picture (kernels/drawing_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows, on
+ * a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels they touch
+ * and is averaged down, so edges are antialiased, memory stays small and empty road costs nothing
+ * twice.
  */
 #ifndef SWERVE_ENGINE_RASTER_CAMERA_H
 #define SWERVE_ENGINE_RASTER_CAMERA_H
 
 #include "engine/raster_layers.h"
+#include "kernels/camera_tone.h"
+#include "kernels/drawing_camera.h"
 #include "schemas/observation.h"
 #include "schemas/scene.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
-    CAMERA_SCALE = 3,
+    CAMERA_SCALE = PICTURE_SCALE,
     CAMERA_BAND_ROWS = 8,
-    CANVAS_COLS = CAMERA_COLS * CAMERA_SCALE,
-    CANVAS_ROWS = CAMERA_ROWS * CAMERA_SCALE,
     CANVAS_BAND = CAMERA_BAND_ROWS * CAMERA_SCALE,
-    FACE_POINTS_MAX = 8,
+    SCREEN_COMMANDS = 1024, /* of a list on the stack: three times a crowded street */
+    SCREEN_POINTS = 5 * SCREEN_COMMANDS,
 };
 
-/* Linear in what the eye sees, 0..1. */
-struct rgb {
-    float r, g, b;
-};
-
-struct vec3 {
-    double x, y, z;
-};
-
-/* A camera placed in ego's frame. Camera axes: x right, y down, z ahead. */
-struct camera_view {
-    struct vec3 origin;
-    double cos_yaw, sin_yaw;
-    double focal; /* canvas pixels */
-};
-
-/* What light and weather do to colours. */
-struct mood {
-    struct rgb zenith, horizon; /* sky */
-    struct rgb ambient;         /* multiplies colours everywhere */
-    struct rgb sun;             /* added by angle to the sun */
-    struct vec3 sun_direction;  /* world frame, unit */
-    struct rgb haze;            /* what distance fades to */
-    double haze_per_m;          /* exp(-haze_per_m * distance) of the colour is left */
-    double headlights;          /* 0 by day .. 1 at night */
-    double wet;                 /* 0..1: dark, mirroring ground */
-    double snow;                /* 0..1: white ground */
-    double grey;                /* 0..1: desaturation */
-    bool lamps;                 /* vehicles have their lights on */
-    bool stars;
-};
+_Static_assert((int)PICTURE_ROWS == (int)CAMERA_ROWS && (int)PICTURE_COLS == (int)CAMERA_COLS &&
+                   (int)PICTURE_CAMERAS == (int)CAMERA_COUNT,
+               "pictures are what cameras take");
 
 /* Sky and ground. */
 struct backdrop {
@@ -73,32 +48,39 @@ struct canvas {
     float inverse_depth[CANVAS_BAND][CANVAS_COLS]; /* 1/m, 0: infinitely far */
 };
 
-struct painter {
-    struct camera_view view;
-    struct mood mood;
-    double ego_heading, ego_cos, ego_sin;
-    struct canvas *canvas;
+/* Canvas rows first <= row < end. */
+struct screen_rows {
+    int32_t first, end;
 };
 
-static inline struct rgb rgb_mix(struct rgb a, struct rgb b, float t)
-{
-    return (struct rgb){a.r + (b.r - a.r) * t, a.g + (b.g - a.g) * t, a.b + (b.b - a.b) * t};
-}
+/* A list of commands that grows. */
+struct screen {
+    struct screen_command *commands; /* [commands_max] */
+    struct screen_point *points;     /* [points_max] */
+    uint32_t commands_max, points_max;
+    uint32_t command_count, point_count;
+    struct screen_rows rows; /* the only ones wanted */
+    /* Where the list is drawn and begun anew when it is full; NULL: the rest is left out. */
+    struct canvas *canvas;
+    bool full; /* something was left out */
+};
 
-static inline struct rgb rgb_scale(struct rgb a, struct rgb b)
-{
-    return (struct rgb){a.r * b.r, a.g * b.g, a.b * b.b};
-}
+struct painter {
+    struct picture picture;
+    struct screen *screen;
+};
 
-static inline struct rgb rgb_times(struct rgb a, float t)
-{
-    return (struct rgb){a.r * t, a.g * t, a.b * t};
-}
+/* A scene as one camera looks at it: fills *picture and adds the agents to the screen. False when
+ * something was left out there. `layers`: those of the scenario's map. */
+bool raster_camera_prepare(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, enum camera_index camera,
+                           struct picture *picture, struct screen *screen);
 
-static inline struct rgb rgb_add(struct rgb a, struct rgb b)
-{
-    return (struct rgb){a.r + b.r, a.g + b.g, a.b + b.b};
-}
+/* raster_camera with lists of at most so many commands and points, which change no byte.
+ * commands_max >= 1, points_max >= SCREEN_POINTS_MAX. */
+void raster_camera_bounded(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, enum camera_index camera,
+                           uint32_t commands_max, uint32_t points_max, uint8_t *out);
 
 /* Ego frame -> camera axes. */
 struct vec3 camera_transform(const struct camera_view *view, struct vec3 point);
@@ -109,56 +91,23 @@ struct mood mood_make(const struct conditions *conditions, bool town);
 /* Light that ego's headlamps throw on a point of ego's frame, 0..1. */
 double mood_headlight(const struct mood *mood, double x_m, double y_m);
 
-/* The same for an image row of points of ego's frame: arrays of CAMERA_COLS, no aliasing. */
-void mood_headlight_row(const struct mood *mood, const float *x_m, const float *y_m, float *out);
-
 /* Fades a lit colour with distance. */
 struct rgb mood_fade(const struct mood *mood, struct rgb colour, double distance_m);
 
-/* What haze leaves of a colour, 0..1, for an image row of CAMERA_COLS distances. */
-void mood_haze_row(const struct mood *mood, const float *distance_m, float *out);
-
-/* Smooth noise in 0..1 with cells of unit size for an image row of CAMERA_COLS positions relative
- * to the corner of a cell; |x|, |y| < 2^20. `out` aliases nothing. */
-void mood_noise_row(int32_t cell_x, int32_t cell_y, const float *x, const float *y, float *out);
-
-/* Uniform in 0..1, from two integers. */
-static inline float mood_hash(int32_t a, int32_t b)
-{
-    uint32_t h = (uint32_t)a * 0x9E3779B1u ^ (uint32_t)b * 0x85EBCA77u;
-    h ^= h >> 15;
-    h *= 0x2C1B3C6Du;
-    h ^= h >> 14;
-    return (float)(int32_t)(h >> 8) * (1.0f / 16777216.0f);
-}
-
-/* exp(-x) for x >= 0 as (1 - x/64)^64: within 0.01, smooth, and a tenth of the cost. */
-static inline float mood_decay(float x)
-{
-    float t = 1.0f - x * (1.0f / 64.0f);
-    t = t > 0.0f ? t : 0.0f;
-    t *= t;
-    t *= t;
-    t *= t;
-    t *= t;
-    t *= t;
-    return t * t;
-}
-
 /* ---- the backdrop, raster_sky.c and raster_ground.c ---- */
 
-/* Fills the upper half. A town has roofs on the skyline, other places have hills. */
-void sky_draw(const struct painter *painter, bool town, struct backdrop *out);
+/* The painter's view and mood must be there. */
+struct sky_place sky_place_make(const struct painter *painter, double ego_heading_rad, bool town);
 
-struct ground_place {
-    double ego_x, ego_y; /* relative to the layers' anchor */
-    struct rgb terrain;
-    bool town; /* what is not road is pavement */
-};
+/* `ego`: its place in the map's anchor's frame, `terrain`: the colour of open land. */
+struct ground_place ground_place_make(const struct mood *mood, struct vec2 ego, struct rgb terrain,
+                                      bool town);
+
+/* Fills the upper half. */
+void sky_draw(const struct painter *painter, struct backdrop *out);
 
 /* Fills the lower half. */
-void ground_draw(const struct painter *painter, const struct raster_layers *layers,
-                 const struct ground_place *place, struct backdrop *out);
+void ground_draw(const struct painter *painter, const struct raster_map *map, struct backdrop *out);
 
 /* ---- agents, raster_solids.c ---- */
 
@@ -169,8 +118,8 @@ struct body {
     const struct agent_state *state;
     uint32_t index;
     uint32_t tick;
-    double x, y, c, s;  /* centre and heading */
-    double top, bottom; /* canvas rows that it may touch */
+    double x, y, c, s;       /* centre and heading */
+    struct screen_rows rows; /* that it may touch, whole bands */
 };
 
 /* Picks the agents of a scene that the camera may see; the records point to the arguments. Returns
@@ -178,10 +127,10 @@ struct body {
 uint32_t solids_pick(const struct painter *painter, const struct scenario *scenario,
                      const struct scene *scene, struct body out[LIMIT_AGENTS]);
 
-/* Draws them on the band, shadows first; nearer surfaces win. */
+/* Adds them to the painter's screen, shadows first; nearer surfaces win. */
 void solids_draw(const struct body *bodies, uint32_t count);
 
-/* ---- drawing, raster_canvas.c ---- */
+/* ---- commands, raster_screen.c ---- */
 
 /* A convex planar face in ego's frame, counter-clockwise seen from outside. */
 struct face {
@@ -191,14 +140,29 @@ struct face {
     bool glows; /* a lamp: not lit, not darkened */
 };
 
-/* Lights, fades and fills a face where it is nearest; faces that look away are left out. */
-void canvas_fill(const struct painter *painter, const struct face *face);
+/* Each adds to the painter's screen what shows on the rows. */
+
+/* A face, lit and faded, where it is nearest; faces that look away are left out. */
+void screen_add_fill(const struct painter *painter, struct screen_rows rows,
+                     const struct face *face);
 
 /* Darkens what lies under a horizontal face; nothing is hidden by it. */
-void canvas_shadow(const struct painter *painter, const struct face *face, float strength);
+void screen_add_shadow(const struct painter *painter, struct screen_rows rows,
+                       const struct face *face, float strength);
 
-/* Adds a round glow of the given radius around a lamp that is not hidden. */
-void canvas_glow(const struct painter *painter, struct vec3 point, double radius_m,
-                 struct rgb colour);
+/* A round glow of the given radius around a lamp that is not hidden. */
+void screen_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
+                     double radius_m, struct rgb colour);
+
+/* What the screen holds; borrowed from it. */
+struct screen_list screen_list_of(const struct screen *screen);
+
+/* ---- drawing, raster_canvas.c ---- */
+
+/* Begins a band; its backdrop is set by the caller. */
+void canvas_begin(struct canvas *canvas, int32_t band);
+void canvas_draw(struct canvas *canvas, const struct screen_list *list);
+/* Writes the pixels that were touched to the picture, out[CAMERA_BYTES]. */
+void canvas_resolve(const struct canvas *canvas, uint8_t *out);
 
 #endif

@@ -35,26 +35,6 @@ struct builder {
     enum status status; /* first failure of a visitor */
 };
 
-static uint64_t tile_key(int32_t x, int32_t y)
-{
-    return (uint64_t)(uint32_t)y << 32 | (uint32_t)x;
-}
-
-/* The slot that holds the key, or the free one where it belongs. */
-static struct raster_slot *find_slot(const struct raster_layers *layers, uint64_t key)
-{
-    uint32_t i = (uint32_t)rng_mix(key) & layers->map.slot_mask;
-    while (layers->map.slots[i].tile != 0 && layers->map.slots[i].key != key) {
-        i = (i + 1) & layers->map.slot_mask;
-    }
-    return &layers->map.slots[i];
-}
-
-uint32_t raster_layers_tile(const struct raster_layers *layers, int32_t x, int32_t y)
-{
-    return find_slot(layers, tile_key(x, y))->tile;
-}
-
 static enum status grow_slots(struct raster_layers *layers)
 {
     struct raster_layers bigger = *layers;
@@ -65,7 +45,7 @@ static enum status grow_slots(struct raster_layers *layers)
     }
     for (uint32_t i = 0; layers->map.slots != NULL && i <= layers->map.slot_mask; i++) {
         if (layers->map.slots[i].tile != 0) {
-            *find_slot(&bigger, layers->map.slots[i].key) = layers->map.slots[i];
+            *raster_map_find(&bigger.map, layers->map.slots[i].key) = layers->map.slots[i];
         }
     }
     free(layers->map.slots);
@@ -81,12 +61,12 @@ static enum status add_tile(struct raster_layers *layers, int32_t x, int32_t y)
             return status;
         }
     }
-    struct raster_slot *slot = find_slot(layers, tile_key(x, y));
+    struct raster_slot *slot = raster_map_find(&layers->map, raster_map_key(x, y));
     if (slot->tile == 0) {
         if (layers->map.tile_count >= RASTER_TILES_MAX) {
             return STATUS_LIMIT;
         }
-        *slot = (struct raster_slot){tile_key(x, y), layers->map.tile_count++};
+        *slot = (struct raster_slot){raster_map_key(x, y), layers->map.tile_count++};
     }
     return STATUS_OK;
 }
@@ -256,7 +236,7 @@ static enum status fill_tile(struct builder *builder, int32_t x, int32_t y, void
 {
     const struct fill *fill = context;
     struct raster_layers *layers = builder->layers;
-    uint32_t tile = raster_layers_tile(layers, x, y);
+    uint32_t tile = raster_map_tile(&layers->map, x, y);
     CHECK(tile != 0);
     struct scratch_tile *scratch = &builder->scratch[tile];
     struct raster_detail *detail = &layers->map.details[tile];
@@ -332,7 +312,7 @@ static void pack_tile(struct raster_layers *layers, const struct coverage *cover
     uint32_t around[2][2];
     for (int32_t dy = 0; dy < 2; dy++) {
         for (int32_t dx = 0; dx < 2; dx++) {
-            around[dy][dx] = raster_layers_tile(layers, tile_x + dx, tile_y + dy);
+            around[dy][dx] = raster_map_tile(&layers->map, tile_x + dx, tile_y + dy);
         }
     }
     for (int32_t y = 0; y < N; y++) {
@@ -475,7 +455,7 @@ void raster_layers_window(const struct raster_layers *layers, struct vec2 middle
     for (int32_t y = 0; y < RASTER_WINDOW_TILES; y++) {
         for (int32_t x = 0; x < RASTER_WINDOW_TILES; x++) {
             window->directory[y * RASTER_WINDOW_TILES + x] =
-                (uint16_t)raster_layers_tile(layers, tile_x + x, tile_y + y);
+                (uint16_t)raster_map_tile(&layers->map, tile_x + x, tile_y + y);
         }
     }
     double x = (first.x_m - layers->map.anchor.x_m - tile_x * RASTER_TILE_M) / RASTER_TEXEL_M - 0.5;

@@ -22,9 +22,6 @@ struct raster_layers {
     struct raster_kernels kernels;
 };
 
-/* Number of the tile at tile coordinates (x, y), 0 when nothing is there. */
-uint32_t raster_layers_tile(const struct raster_layers *layers, int32_t x, int32_t y);
-
 /* Fills *window for sampling a grid whose cell (0, 0) has its centre at `first` (world frame) and
  * whose next row and column lie at the given offsets. Every cell must lie within 54.5 m of
  * `middle`. */

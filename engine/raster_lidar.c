@@ -14,6 +14,7 @@
  *
  * Determinism: IEEE operations in a fixed order, integer accumulation, agents in index order.
  */
+#include "base/check.h"
 #include "base/dmath.h"
 #include "engine/raster_view.h"
 #include "kernels/lidar.h"
@@ -22,8 +23,7 @@
 
 #define LOW_HEIGHT_M 0.6
 
-_Static_assert((int)LIDAR_ROWS == (int)BEV_ROWS && (int)LIDAR_COLS == (int)BEV_COLS &&
-                   LIDAR_CELL_M == BEV_CELL_M,
+_Static_assert((int)LIDAR_ROWS == (int)BEV_ROWS && (int)LIDAR_COLS == (int)BEV_COLS,
                "kernels/lidar.h repeats the grid");
 
 struct lidar {
@@ -375,6 +375,7 @@ void raster_lidar(const struct raster_kernels *kernels, const struct scenario *s
 {
     struct lidar lidar;
     struct box_canvas canvas;
+    CHECK(LIDAR_CELL_M == BEV_CELL_M); /* no constant expression for an assertion in every compiler */
     lidar.view = view;
     lidar.visibility_m = scene->conditions.visibility_m;
     lidar.limited = lidar_is_limited(view->x_min_m, view->y_min_m, lidar.visibility_m);

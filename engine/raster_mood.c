@@ -6,31 +6,6 @@
 #include "base/dmath.h"
 #include "engine/raster_camera.h"
 
-/* Integer part towards minus infinity, without a call. */
-static int32_t floor_int(float x)
-{
-    int32_t i = (int32_t)x;
-    return i - (i > x);
-}
-
-void mood_noise_row(int32_t cell_x, int32_t cell_y, const float *restrict x,
-                    const float *restrict y, float *restrict out)
-{
-    for (int32_t i = 0; i < CAMERA_COLS; i++) {
-        int32_t ix = floor_int(x[i]);
-        int32_t iy = floor_int(y[i]);
-        float tx = x[i] - (float)ix;
-        float ty = y[i] - (float)iy;
-        ix = (int32_t)((uint32_t)ix + (uint32_t)cell_x);
-        iy = (int32_t)((uint32_t)iy + (uint32_t)cell_y);
-        tx = tx * tx * (3.0f - 2.0f * tx);
-        ty = ty * ty * (3.0f - 2.0f * ty);
-        float low = mood_hash(ix, iy) * (1.0f - tx) + mood_hash(ix + 1, iy) * tx;
-        float high = mood_hash(ix, iy + 1) * (1.0f - tx) + mood_hash(ix + 1, iy + 1) * tx;
-        out[i] = low * (1.0f - ty) + high * ty;
-    }
-}
-
 static void set_light(struct mood *mood, enum light light, bool town)
 {
     switch (light) {
@@ -131,30 +106,6 @@ double mood_headlight(const struct mood *mood, double x_m, double y_m)
     double reach = 1.0 / (1.0 + (ahead / 30.0) * (ahead / 30.0));
     double near = ahead < 3.0 ? ahead / 3.0 : 1.0;
     return mood->headlights * 1.25 * beam * reach * near;
-}
-
-void mood_headlight_row(const struct mood *mood, const float *restrict x_m,
-                        const float *restrict y_m, float *restrict out)
-{
-    float strength = (float)mood->headlights * 1.25f;
-    for (int32_t i = 0; i < CAMERA_COLS; i++) {
-        float ahead = x_m[i] - 2.0f;
-        ahead = ahead > 0.0f ? ahead : 0.0f;
-        float across = y_m[i] / (1.6f + 0.30f * ahead);
-        across *= across;
-        float reach = ahead * (1.0f / 30.0f);
-        float near = ahead * (1.0f / 3.0f);
-        near = near < 1.0f ? near : 1.0f;
-        out[i] = strength * near / ((1.0f + across * across) * (1.0f + reach * reach));
-    }
-}
-
-void mood_haze_row(const struct mood *mood, const float *restrict distance_m, float *restrict out)
-{
-    float haze_per_m = (float)mood->haze_per_m;
-    for (int32_t i = 0; i < CAMERA_COLS; i++) {
-        out[i] = mood_decay(haze_per_m * distance_m[i]);
-    }
 }
 
 struct rgb mood_fade(const struct mood *mood, struct rgb colour, double distance_m)

@@ -41,7 +41,7 @@ static void draw_quad(const struct body *body, struct rgb colour, bool glows,
     for (int i = 0; i < 4; i++) {
         face.points[i] = place(body, local[i].x, local[i].y, local[i].z);
     }
-    canvas_fill(body->painter, &face);
+    screen_add_fill(body->painter, body->rows, &face);
 }
 
 static void draw_frustum(const struct body *body, const struct frustum *f, const struct skin *skin)
@@ -100,7 +100,7 @@ static void draw_wheel(const struct body *body, double x, double radius, double 
             face.points[i] =
                 place(body, x - side * radius * cosine, side * half_width, radius + radius * sine);
         }
-        canvas_fill(body->painter, &face);
+        screen_add_fill(body->painter, body->rows, &face);
     }
 }
 
@@ -109,7 +109,7 @@ static void draw_wheel(const struct body *body, double x, double radius, double 
 /* Tail lamps at the rear, head lamps in front; brighter red when braking. */
 static void draw_lamps(const struct body *body, double z0, double z1)
 {
-    const struct mood *mood = &body->painter->mood;
+    const struct mood *mood = &body->painter->picture.mood;
     double half_l = body->agent->length_m / 2;
     double half_w = body->agent->width_m / 2;
     bool braking = body->state->accel_mps2 < -0.5 && body->state->speed_mps > 0.05;
@@ -134,7 +134,7 @@ static void draw_lamps(const struct body *body, double z0, double z1)
 
 static void draw_glows(const struct body *body, double z)
 {
-    const struct mood *mood = &body->painter->mood;
+    const struct mood *mood = &body->painter->picture.mood;
     double half_l = body->agent->length_m / 2;
     double half_w = body->agent->width_m / 2;
     bool braking = body->state->accel_mps2 < -0.5 && body->state->speed_mps > 0.05;
@@ -145,12 +145,13 @@ static void draw_glows(const struct body *body, double z)
     float strength = (braking ? 0.75f : 0.35f) * (mood->lamps ? 1.0f : 0.4f);
     for (int side = -1; side <= 1; side += 2) {
         if (seen_from_behind) {
-            canvas_glow(body->painter, place(body, -half_l - 0.05, side * half_w * 0.78, z),
-                        braking ? 0.55 : 0.4,
-                        rgb_times((struct rgb){1.0f, 0.12f, 0.08f}, strength));
+            screen_add_glow(
+                body->painter, body->rows, place(body, -half_l - 0.05, side * half_w * 0.78, z),
+                braking ? 0.55 : 0.4, rgb_times((struct rgb){1.0f, 0.12f, 0.08f}, strength));
         } else if (mood->lamps) {
-            canvas_glow(body->painter, place(body, half_l + 0.05, side * half_w * 0.78, z - 0.05),
-                        0.7, (struct rgb){0.8f, 0.78f, 0.66f});
+            screen_add_glow(body->painter, body->rows,
+                            place(body, half_l + 0.05, side * half_w * 0.78, z - 0.05), 0.7,
+                            (struct rgb){0.8f, 0.78f, 0.66f});
         }
     }
 }
@@ -322,10 +323,10 @@ static void draw_rider(const struct body *body, bool motor)
     draw_block(body, -l * 0.25, l * 0.15, -w * 0.5, w * 0.5, 0.34 * h, 0.56 * h,
                (struct rgb){0.18f, 0.18f, 0.22f});
     draw_person(body, -l * 0.1, w * 0.8, 0.54 * h, 0.84 * h, h, true);
-    if (motor || body->painter->mood.lamps) {
+    if (motor || body->painter->picture.mood.lamps) {
         struct rgb red = {0.85f, 0.08f, 0.06f};
         draw_end_patch(body, true, -l - 0.01, -0.08, 0.08, 0.42 * h, 0.50 * h, red,
-                       body->painter->mood.lamps);
+                       body->painter->picture.mood.lamps);
     }
 }
 
@@ -448,7 +449,8 @@ static void draw_contact(const struct body *body)
     for (int i = 0; i < 8; i++) {
         face.points[i] = place(body, corners[i][0], corners[i][1], 0.0);
     }
-    canvas_shadow(body->painter, &face, body->painter->mood.headlights > 0.5 ? 0.30f : 0.45f);
+    screen_add_shadow(body->painter, body->rows, &face,
+                      body->painter->picture.mood.headlights > 0.5 ? 0.30f : 0.45f);
 }
 
 static double lamp_height(const struct agent *agent)
@@ -467,6 +469,19 @@ static double lamp_height(const struct agent *agent)
     }
 }
 
+/* The rows of the bands that lie between two heights on the canvas. */
+static struct screen_rows bands_between(double top, double bottom)
+{
+    struct screen_rows rows = {CANVAS_ROWS, 0};
+    for (int32_t first = 0; first < CANVAS_ROWS; first += CANVAS_BAND) {
+        if (bottom > first && top < first + CANVAS_BAND) {
+            rows.first = first < rows.first ? first : rows.first;
+            rows.end = first + CANVAS_BAND;
+        }
+    }
+    return rows;
+}
+
 /* Whether an agent can appear in the image; fills *body if so. */
 static bool body_make(const struct painter *painter, const struct scenario *scenario,
                       const struct scene *scene, uint32_t index, struct body *body)
@@ -479,24 +494,31 @@ static bool body_make(const struct painter *painter, const struct scenario *scen
     if (!state->present || dx * dx + dy * dy > range_max * range_max) {
         return false;
     }
-    double x = dx * painter->ego_cos + dy * painter->ego_sin;
-    double y = -dx * painter->ego_sin + dy * painter->ego_cos;
-    double focal = painter->view.focal;
+    double x = dx * painter->picture.ego_cos + dy * painter->picture.ego_sin;
+    double y = -dx * painter->picture.ego_sin + dy * painter->picture.ego_cos;
+    double focal = painter->picture.view.focal;
     double reach = (agent->length_m + agent->width_m) / 2 + 1.0;
-    struct vec3 at = camera_transform(&painter->view, (struct vec3){x, y, 0.0});
+    struct vec3 at = camera_transform(&painter->picture.view, (struct vec3){x, y, 0.0});
     double farthest = at.z + reach;
     /* Beyond the sides by more than the body and the few pixels of its lamps' glow. */
     if (farthest < 0 || fabs(at.x) - reach > (CANVAS_COLS / 2.0 + 4.0) / focal * farthest) {
         return false;
     }
-    *body = (struct body){painter, agent, state, index, scene->tick, x, y, 0, 0, 0, CANVAS_ROWS};
+    *body = (struct body){.painter = painter,
+                          .agent = agent,
+                          .state = state,
+                          .index = index,
+                          .tick = scene->tick,
+                          .x = x,
+                          .y = y,
+                          .rows = {0, CANVAS_ROWS}};
     dmath_sincos(state->pose.heading_rad - scene->ego.pose.heading_rad, &body->s, &body->c);
     double nearest = at.z - reach;
     if (nearest >= 1.0) {
         double scale = focal / nearest;
-        double above = dmath_max(agent->height_m - painter->view.origin.z, 0.0);
-        body->top = CANVAS_ROWS / 2.0 - above * scale - 8;
-        body->bottom = CANVAS_ROWS / 2.0 + painter->view.origin.z * scale + 8;
+        double above = dmath_max(agent->height_m - painter->picture.view.origin.z, 0.0);
+        body->rows = bands_between(CANVAS_ROWS / 2.0 - above * scale - 8,
+                                   CANVAS_ROWS / 2.0 + painter->picture.view.origin.z * scale + 8);
     }
     return true;
 }
@@ -511,28 +533,33 @@ uint32_t solids_pick(const struct painter *painter, const struct scenario *scena
     return count;
 }
 
-static bool in_band(const struct body *body)
+/* Whether the rows that are wanted reach the body; *out is the body on these alone. */
+static bool on_rows(const struct body *body, struct body *out)
 {
-    int32_t first = body->painter->canvas->first_row;
-    return body->bottom > first && body->top < first + CANVAS_BAND;
+    struct screen_rows wanted = body->painter->screen->rows;
+    *out = *body;
+    out->rows.first = wanted.first > body->rows.first ? wanted.first : body->rows.first;
+    out->rows.end = wanted.end < body->rows.end ? wanted.end : body->rows.end;
+    return out->rows.first < out->rows.end;
 }
 
 void solids_draw(const struct body *bodies, uint32_t count)
 {
+    struct body body;
     for (uint32_t i = 0; i < count; i++) {
-        if (in_band(&bodies[i])) {
-            draw_contact(&bodies[i]);
+        if (on_rows(&bodies[i], &body)) {
+            draw_contact(&body);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (in_band(&bodies[i])) {
-            draw_solid(&bodies[i]);
+        if (on_rows(&bodies[i], &body)) {
+            draw_solid(&body);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
         double lamp_z = lamp_height(bodies[i].agent);
-        if (lamp_z > 0 && in_band(&bodies[i])) {
-            draw_glows(&bodies[i], lamp_z);
+        if (lamp_z > 0 && on_rows(&bodies[i], &body)) {
+            draw_glows(&body, lamp_z);
         }
     }
 }

@@ -183,15 +183,19 @@ static void draw_layout(const struct learned_world *self, uint32_t index)
     struct drawing *drawing = backend_drawing(self->backend, index);
     uint8_t *layout = backend_layout(self->backend, index);
     bool mapped = slot->map != BACKEND_NO_MAP || self->degree == LAYOUT_NONE;
-    tick->given = DEVICE_GIVEN_CAMERAS;
-    if (drawing == NULL || !mapped ||
-        !layout_describe(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
-                         slot->map, drawing)) {
-        layout_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
-                   layout);
+    const struct stage *stage = slot->drive.stage;
+    const struct scene *scene = &slot->drive.scene;
+    bool described = drawing != NULL && mapped;
+    tick->given = 0;
+    if (!described ||
+        !layout_describe(stage, scene, &slot->anchor, window, self->degree, slot->map, drawing)) {
+        layout_bev(stage, scene, &slot->anchor, window, self->degree, layout);
         tick->given |= DEVICE_GIVEN_BEV;
     }
-    layout_cameras(slot->drive.stage, &slot->drive.scene, self->degree, layout + FRAME_BEV_BYTES);
+    if (!described || !layout_describe_cameras(stage, scene, self->degree, drawing)) {
+        layout_cameras(stage, scene, self->degree, layout + FRAME_BEV_BYTES);
+        tick->given |= DEVICE_GIVEN_CAMERAS;
+    }
 }
 
 /* Layouts and conditions of some slots of the batch; any thread. */

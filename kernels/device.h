@@ -46,7 +46,7 @@ enum {
  * slot's drawing(). */
 enum device_given {
     DEVICE_GIVEN_BEV = 1,
-    DEVICE_GIVEN_CAMERAS = 2, /* always, so far: the device does not draw them */
+    DEVICE_GIVEN_CAMERAS = 2,
     DEVICE_GIVEN_ALL = DEVICE_GIVEN_BEV | DEVICE_GIVEN_CAMERAS,
 };
 

@@ -1,7 +1,7 @@
 /*
  * Lidar geometry: what one agent's box is to a sensor at the origin of a grid, as the engine
  * (engine/raster_lidar.c, which has the method) and the device (kernels/cuda/drawing_bev.cu) draw
- * it. Pure functions on plain structs; the same bits on both (kernels/both.h).
+ * it. Pure functions on plain structs; the same bits on both (base/both.h).
  *
  * Frame: origin at the sensor, x along the grid's rows, metres. The grid's corner is at
  * (x_min_m, y_min_m); cells are LIDAR_CELL_M wide.
@@ -9,8 +9,8 @@
 #ifndef SWERVE_KERNELS_LIDAR_H
 #define SWERVE_KERNELS_LIDAR_H
 
+#include "base/both.h"
 #include "base/geom.h"
-#include "kernels/both.h"
 #include "kernels/raster.h"
 
 #include <math.h>

@@ -13,7 +13,9 @@
 #ifndef SWERVE_KERNELS_RASTER_H
 #define SWERVE_KERNELS_RASTER_H
 
+#include "base/both.h"
 #include "base/geom.h"
+#include "base/rng.h"
 
 #include <stdint.h>
 
@@ -79,6 +81,27 @@ struct raster_map {
     uint64_t *texels; /* [tile_count][RASTER_TILE_CELLS], layer A drivable, B marking */
     struct raster_detail *details; /* [tile_count] */
 };
+
+BOTH_FN uint64_t raster_map_key(int32_t x, int32_t y)
+{
+    return (uint64_t)(uint32_t)y << 32 | (uint32_t)x;
+}
+
+/* The slot that holds the key, or the free one where it belongs. */
+BOTH_FN struct raster_slot *raster_map_find(const struct raster_map *map, uint64_t key)
+{
+    uint32_t i = (uint32_t)rng_mix(key) & map->slot_mask;
+    while (map->slots[i].tile != 0 && map->slots[i].key != key) {
+        i = (i + 1) & map->slot_mask;
+    }
+    return &map->slots[i];
+}
+
+/* Number of the tile at tile coordinates (x, y), 0 when nothing is there. */
+BOTH_FN uint32_t raster_map_tile(const struct raster_map *map, int32_t x, int32_t y)
+{
+    return raster_map_find(map, raster_map_key(x, y))->tile;
+}
 
 /* ---- kernels ---- */
 

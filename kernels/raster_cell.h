@@ -5,7 +5,7 @@
 #ifndef SWERVE_KERNELS_RASTER_CELL_H
 #define SWERVE_KERNELS_RASTER_CELL_H
 
-#include "kernels/both.h"
+#include "base/both.h"
 #include "kernels/raster.h"
 
 /* Where in a window's directory the tile of a position is. Positions are unsigned, so that stepping

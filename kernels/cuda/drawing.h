@@ -1,8 +1,8 @@
 /*
- * Launchers of what draws layouts on the device (kernels/drawing.h). Host side of drawing.cu and
- * drawing_bev.cu. Pointers are to device memory but for `source`; launches are asynchronous on
- * `stream`. Slots that are not active, and parts that were given (device_slot.given), are left
- * alone. A slot's bytes depend on its own record, drawing and map.
+ * Launchers of what draws layouts on the device (kernels/drawing.h). Host side of drawing.cu,
+ * drawing_bev.cu and drawing_camera.cu. Pointers are to device memory but for `source`; launches
+ * are asynchronous on `stream`. Slots that are not active, and parts that were given
+ * (device_slot.given), are left alone. A slot's bytes depend on its own record, drawing and map.
  */
 #ifndef SWERVE_KERNELS_CUDA_DRAWING_H
 #define SWERVE_KERNELS_CUDA_DRAWING_H
@@ -29,6 +29,9 @@ void drawing_fetch(const struct drawing_slots *s, void *stream);
 
 /* The layouts' BEV, all 22 channels: the bytes of engine/layout.h, layout_bev. Two launches. */
 void drawing_bev(const struct drawing_slots *s, void *stream);
+
+/* The layouts' cameras: the bytes of engine/layout.h, layout_cameras. */
+void drawing_camera(const struct drawing_slots *s, void *stream);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * and the parts of layouts that the host drew itself.
  */
 #include "kernels/cuda/module.cuh"
+#include "kernels/drawing_camera.h"
 
 #include <stdio.h>
 
@@ -77,15 +78,28 @@ void module_map_drop(struct device_session *session, uint32_t map)
 
 /* ---- drawings ---- */
 
+/* Whether what it has for the cameras lies within it. */
+static bool cameras_valid(const struct drawing *drawing)
+{
+    uint32_t at = drawing->camera_at;
+    uint32_t bytes = drawing->camera_bytes;
+    return at % DRAWING_ALIGN == 0 && at >= drawing_bytes(drawing->agent_count) &&
+           at <= drawing->bytes && bytes <= drawing->bytes - at &&
+           drawing_cameras_valid((const struct drawing_cameras *)((const uint8_t *)drawing + at),
+                                 bytes);
+}
+
 static bool drawing_valid(const struct device_session *session, const struct device_slot *slot,
                           const struct drawing *drawing)
 {
     bool fits = drawing->agent_count <= DRAWING_AGENTS_MAX &&
                 drawing_bytes(drawing->agent_count) <= drawing->bytes &&
                 drawing->bytes <= DRAWING_BYTES_MAX && drawing->bytes % DRAWING_ALIGN == 0;
+    bool cameras = slot->degree == DEGREE_NONE || (slot->given & DEVICE_GIVEN_CAMERAS) ||
+                   (fits && cameras_valid(drawing));
     bool map = slot->degree == DEGREE_NONE ||
                (drawing->map < DEVICE_MAPS_MAX && session->map_memory[drawing->map] != NULL);
-    return fits && map;
+    return fits && map && cameras;
 }
 
 int module_drawings_check(const struct device_session *session, struct device_text *why)
@@ -95,10 +109,6 @@ int module_drawings_check(const struct device_session *session, struct device_te
         const uint8_t *at = session->host_drawings + (size_t)i * DRAWING_BYTES_MAX;
         if (!slot->active || slot->given == DEVICE_GIVEN_ALL) {
             continue;
-        }
-        if (!(slot->given & DEVICE_GIVEN_CAMERAS)) {
-            snprintf(why->text, sizeof why->text, "slot %u: cameras are given, not drawn", i);
-            return DEVICE_FAULT_INPUT;
         }
         if (!drawing_valid(session, slot, (const struct drawing *)at)) {
             snprintf(why->text, sizeof why->text,

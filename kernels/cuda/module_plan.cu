@@ -257,7 +257,8 @@ static void plan_layouts(struct plan *p)
     s.layouts = p->b->layouts;
     drawing_fetch(&s, p->stream);
     drawing_bev(&s, p->stream);
-    p->launches += 3;
+    drawing_camera(&s, p->stream);
+    p->launches += 4;
 }
 
 static void plan_conditions(struct plan *p)

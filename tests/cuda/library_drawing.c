@@ -2,8 +2,9 @@
  * Goal: on the maps and in the scenes of the shipped library (scenarios/), too, layouts drawn on
  * the device have the engine's bytes, and what goes up of them is small.
  * Method: every file of the longest suite once: its first scene and the one after a while under the
- * object world's traffic, described and drawn as test_drawing.c does. Not among the programs that
- * scripts/gpu_check builds, for it needs the loader. LIBRARY is the directory, given by the build.
+ * object world's traffic, described and drawn as test_drawing.c does; the cameras of every fourth
+ * file. Not among the programs that scripts/gpu_check builds, for it needs the loader. LIBRARY is
+ * the directory, given by the build.
  */
 #include "base/check.h"
 #include "engine/drive.h"
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLOTS = 2, TICKS = 25, LEAST_FILES = 50 };
+enum { SLOTS = 2, TICKS = 25, LEAST_FILES = 50, CAMERAS_EVERY = 4 };
 
 static uint8_t layouts[SLOTS * DEVICE_FRAME_BYTES];
 static uint8_t expected[SLOTS * DEVICE_FRAME_BYTES];
@@ -29,7 +30,7 @@ static struct drive drive;
 
 static struct {
     uint32_t files, described;
-    uint64_t bytes, bytes_max, tile_max;
+    uint64_t bytes, bev_bytes, bytes_max, tile_max;
 } seen;
 
 /* One slot of the device: the scene now. */
@@ -38,10 +39,18 @@ static void describe(const struct stage *stage, uint32_t index)
     struct anchor anchor = anchor_make(stage->scenario->ego.pose);
     struct window window = window_of(anchor_local(&anchor, drive.scene.ego.pose));
     struct drawing *drawing = (struct drawing *)(drawings + (size_t)index * DRAWING_BYTES_MAX);
-    slots[index] = (struct device_slot){.active = 1, .given = DEVICE_GIVEN_CAMERAS};
+    slots[index] = (struct device_slot){
+        .active = 1, .given = seen.files % CAMERAS_EVERY == 0 ? 0 : DEVICE_GIVEN_CAMERAS};
     EXPECT(layout_describe(stage, &drive.scene, &anchor, window, LAYOUT_AGENTS, 0, drawing));
-    layout_bev(stage, &drive.scene, &anchor, window, LAYOUT_AGENTS,
-               expected + (size_t)index * DEVICE_FRAME_BYTES);
+    seen.bev_bytes += drawing->bytes;
+    EXPECT(layout_describe_cameras(stage, &drive.scene, LAYOUT_AGENTS, drawing));
+    uint8_t *layout = expected + (size_t)index * DEVICE_FRAME_BYTES;
+    layout_bev(stage, &drive.scene, &anchor, window, LAYOUT_AGENTS, layout);
+    if (slots[index].given == 0) {
+        layout_cameras(stage, &drive.scene, LAYOUT_AGENTS, layout + FRAME_BEV_BYTES);
+    } else { /* left alone */
+        memset(layout + FRAME_BEV_BYTES, 0, FRAME_CAMERA_BYTES);
+    }
     seen.described++;
     seen.bytes += drawing->bytes;
     seen.bytes_max = drawing->bytes > seen.bytes_max ? drawing->bytes : seen.bytes_max;
@@ -51,6 +60,8 @@ static void draw(const struct raster_map *map)
 {
     struct raster_map maps[DEVICE_MAPS_MAX] = {*map};
     maps[0].texels = rig_upload(map->texels, (size_t)map->tile_count * RASTER_TILE_CELLS * 8);
+    maps[0].details = rig_upload(map->details, map->tile_count * sizeof *map->details);
+    maps[0].slots = rig_upload(map->slots, ((size_t)map->slot_mask + 1) * sizeof *map->slots);
     const struct drawing_slots s = {
         .slots = rig_upload(slots, sizeof slots),
         .count = SLOTS,
@@ -63,6 +74,7 @@ static void draw(const struct raster_map *map)
     seen.tile_max = map->tile_count > seen.tile_max ? map->tile_count : seen.tile_max;
     drawing_fetch(&s, rig_stream());
     drawing_bev(&s, rig_stream());
+    drawing_camera(&s, rig_stream());
     RIG_CHECK(rig_download(found, s.layouts, sizeof found));
     RIG_CHECK(rig_end());
 }
@@ -107,11 +119,13 @@ static void the_library_is_drawn_as_by_the_engine(void)
         }
     }
     suite_destroy(suite);
-    printf("# %u files; a drawing has %.0f bytes, at most %llu; a map at most %llu tiles\n",
-           seen.files, (double)seen.bytes / seen.described, (unsigned long long)seen.bytes_max,
-           (unsigned long long)seen.tile_max);
+    printf("# %u files; a drawing has %.0f bytes, %.0f of them for the BEV, at most %llu; a map at "
+           "most %llu tiles\n",
+           seen.files, (double)seen.bytes / seen.described, (double)seen.bev_bytes / seen.described,
+           (unsigned long long)seen.bytes_max, (unsigned long long)seen.tile_max);
     EXPECT(seen.files >= LEAST_FILES);
-    EXPECT(seen.bytes_max < FRAME_BYTES / 32);
+    EXPECT(seen.bytes < seen.described * (uint64_t)FRAME_BYTES / 32);
+    EXPECT(seen.bytes_max < FRAME_BYTES / 8);
 }
 
 int main(void)

@@ -65,22 +65,33 @@ static void make_map(struct device_session *session)
     }
 }
 
-/* The BEV of a slot's layout is drawn by the device from now on, or on the host. */
-static void describe(struct device_session *session, uint32_t index)
+/* Parts of a slot's layout, drawn on the host. */
+static void draw(const struct device_slot *slot, uint32_t parts, uint8_t *layout)
+{
+    enum layout_degree degree = (enum layout_degree)slot->degree;
+    struct window window = {slot->window[0], slot->window[1]};
+    if (parts & DEVICE_GIVEN_BEV) {
+        layout_bev(ground.stage, &ground.scene, &ground.anchor, window, degree, layout);
+    }
+    if (parts & DEVICE_GIVEN_CAMERAS) {
+        layout_cameras(ground.stage, &ground.scene, degree, layout + FRAME_BEV_BYTES);
+    }
+}
+
+/* What is not given of a slot's layout is drawn by the device, from now on. */
+static void describe(struct device_session *session, uint32_t index, uint32_t given)
 {
     struct device_slot *slot = &device.ops->slots(session)[index];
     struct window window = {slot->window[0], slot->window[1]};
-    EXPECT(layout_describe(ground.stage, &ground.scene, &ground.anchor, window,
-                           (enum layout_degree)slot->degree, GROUND_MAP,
-                           device.ops->drawing(session, index)));
-    slot->given = DEVICE_GIVEN_CAMERAS;
-}
-
-static void draw(const struct device_slot *slot, uint8_t *layout)
-{
-    layout_bev(ground.stage, &ground.scene, &ground.anchor,
-               (struct window){slot->window[0], slot->window[1]}, (enum layout_degree)slot->degree,
-               layout);
+    struct drawing *drawing = device.ops->drawing(session, index);
+    enum layout_degree degree = (enum layout_degree)slot->degree;
+    EXPECT(layout_describe(ground.stage, &ground.scene, &ground.anchor, window, degree, GROUND_MAP,
+                           drawing));
+    if (!(given & DEVICE_GIVEN_CAMERAS)) {
+        EXPECT(layout_describe_cameras(ground.stage, &ground.scene, degree, drawing));
+    }
+    slot->given = given;
+    draw(slot, given, device.ops->layout(session, index));
 }
 
 /* ---- a rollout's inputs, made up from its seed ---- */
@@ -275,7 +286,7 @@ static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t
     cond_at(rollout, tick, cond);
     fill_bytes(layout, FRAME_BYTES, layout_seed(rollout, tick));
     if (slot != NULL) {
-        draw(slot, layout);
+        draw(slot, DEVICE_GIVEN_ALL, layout);
     }
     struct forward_input input = {
         .seed = rollout->seed,
@@ -709,33 +720,35 @@ static void frames_come_down_when_asked_for(void)
 
 /* ---- layouts ---- */
 
-/* One rollout in two slots, its layout drawn here and given there, in every degree. */
+/* One rollout in four slots, its layout drawn, in whole, in part, not at all, in every degree. */
 static void drawn_layouts_are_those_that_are_given(void)
 {
+    enum { WAYS = DEVICE_GIVEN_ALL + 1 }; /* slot i is given the parts i */
     for (uint32_t degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
         struct rig rig;
-        struct rollout rollout[2];
+        struct rollout rollout[WAYS];
         struct device_stats before;
         struct device_stats after;
-        rig_open(&rig, 2, degree == 1);
+        rig_open(&rig, WAYS, degree == 1);
         make_map(rig.session);
-        begin(&rig, &rollout[0], 6 + degree);
-        begin(&rig, &rollout[1], 6 + degree);
-        for (uint32_t i = 0; i < 2; i++) {
+        uint64_t bytes = WAYS * sizeof(struct device_slot);
+        for (uint32_t i = 0; i < WAYS; i++) {
+            begin(&rig, &rollout[i], 6 + degree);
             load_slot(&rig, &rollout[i], i);
+            EXPECT_INT(device.ops->slots(rig.session)[i].degree, degree);
+            describe(rig.session, i, i);
+            bytes += i & DEVICE_GIVEN_BEV ? FRAME_BEV_BYTES : 0;
+            bytes += i & DEVICE_GIVEN_CAMERAS ? FRAME_CAMERA_BYTES : 0;
+            bytes += i != DEVICE_GIVEN_ALL ? device.ops->drawing(rig.session, i)->bytes : 0;
         }
-        const struct device_slot *slots = device.ops->slots(rig.session);
-        EXPECT_INT(slots[0].degree, degree);
-        describe(rig.session, 0);
-        draw(&slots[1], device.ops->layout(rig.session, 1));
         device.ops->stats(rig.session, &before);
         run_tick(&rig);
         device.ops->stats(rig.session, &after);
-        EXPECT(memcmp(device.ops->frame(rig.session, 0), device.ops->frame(rig.session, 1),
-                      FRAME_BYTES) == 0);
-        EXPECT_INT(after.up_bytes - before.up_bytes,
-                   2 * sizeof(struct device_slot) + FRAME_BYTES + FRAME_CAMERA_BYTES +
-                       device.ops->drawing(rig.session, 0)->bytes);
+        for (uint32_t i = 0; i + 1 < WAYS; i++) {
+            EXPECT(memcmp(device.ops->frame(rig.session, i),
+                          device.ops->frame(rig.session, DEVICE_GIVEN_ALL), FRAME_BYTES) == 0);
+        }
+        EXPECT_INT(after.up_bytes - before.up_bytes, bytes);
         rig_close(&rig);
     }
 }
@@ -749,7 +762,7 @@ static void bad_drawings_are_refused(void)
     rig_open(&rig, 1, false);
     begin(&rig, &rollout, 6);
     load_slot(&rig, &rollout, 0);
-    describe(rig.session, 0);
+    describe(rig.session, 0, DEVICE_GIVEN_CAMERAS);
     struct device_slot *slot = device.ops->slots(rig.session);
     struct drawing *drawing = device.ops->drawing(rig.session, 0);
     const struct drawing good = *drawing;
@@ -778,7 +791,16 @@ static void bad_drawings_are_refused(void)
     *drawing = good;
     slot->given = 0;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    slot->given = DEVICE_GIVEN_CAMERAS;
+    describe(rig.session, 0, 0);
+    const struct drawing whole = *drawing;
+    drawing->camera_bytes += DRAWING_ALIGN;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    drawing->camera_bytes = DRAWING_ALIGN;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *drawing = whole;
+    drawing->camera_at += 8;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *drawing = whole;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), 0);
     EXPECT_INT(device.ops->map_make(rig.session, 0, map, &why), DEVICE_FAULT_INPUT);
     EXPECT_INT(device.ops->tick_finish(rig.session, &why), 0);
@@ -894,7 +916,7 @@ static void a_tick_breaks_no_rule(void)
     begin(&rig, &rollout, 6); /* degree agents */
     twin_begin(&twin, &rollout);
     load_slot(&rig, &rollout, 0);
-    describe(rig.session, 0);
+    describe(rig.session, 0, 0);
     run_tick(&rig);
     twin_step(&twin, &rollout, 1, device.ops->slots(rig.session));
     expect_near(device.ops->frame(rig.session, 0), twin.frame[1]);

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "engine/raster.h"
+#include "engine/raster_camera.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -287,6 +288,39 @@ static void every_kind_draws_and_repeats(void)
     raster_layers_destroy(world.layers);
 }
 
+/* A crowd is drawn the same however short the lists of commands are that it is cut into, down to
+ * one at a time, and when it is more than the longest holds. */
+static void lists_may_be_short(void)
+{
+    static struct agent agents[LIMIT_AGENTS];
+    static const uint32_t bounds[][2] = {{1, SCREEN_POINTS_MAX}, {7, 1000}, {1000, 20}, {60, 300}};
+    struct world world;
+    world_init(&world);
+    for (uint32_t count = 12; count <= LIMIT_AGENTS; count += LIMIT_AGENTS - 12) {
+        for (uint32_t i = 0; i < count; i++) {
+            agents[i] = (struct agent){.kind = (enum agent_kind)(i % AGENT_KIND_COUNT),
+                                       .length_m = 2.0 + i % 3,
+                                       .width_m = 1.5,
+                                       .height_m = 1.0 + i % 4 * 0.5};
+            world.scene.agents[i] =
+                (struct agent_state){.pose = {1.5 + i % 16 * 2.5, i / 16 * 2.0 - 9.0, i * 0.7},
+                                     .accel_mps2 = -2.0,
+                                     .speed_mps = 3.0,
+                                     .present = true};
+        }
+        world.scenario.agents = agents;
+        world.scenario.agent_count = world.scene.agent_count = count;
+        draw(&world, CAMERA_FRONT, image);
+        for (size_t k = 0; k < COUNT_OF(bounds); k++) {
+            memset(other, 0, sizeof other);
+            raster_camera_bounded(world.layers, &world.scenario, &world.scene, 5, CAMERA_FRONT,
+                                  bounds[k][0], bounds[k][1], other);
+            EXPECT(memcmp(image, other, CAMERA_BYTES) == 0);
+        }
+    }
+    raster_layers_destroy(world.layers);
+}
+
 /* Moving map, ego and agents by the same exact amount changes no byte; a town's pavement, paint and
  * texture included. */
 static void a_moved_world_looks_the_same(void)
@@ -366,6 +400,6 @@ int main(void)
                     TEST(markings_land_where_the_calibration_says),
                     TEST(nearer_surfaces_hide_farther_ones), TEST(light_and_weather_show),
                     TEST(brake_lamps_show), TEST(every_kind_draws_and_repeats),
-                    TEST(a_moved_world_looks_the_same), TEST(off_the_map_is_open_land),
-                    TEST(bytes_do_not_depend_on_the_compiler));
+                    TEST(lists_may_be_short), TEST(a_moved_world_looks_the_same),
+                    TEST(off_the_map_is_open_land), TEST(bytes_do_not_depend_on_the_compiler));
 }

@@ -5,8 +5,8 @@
  * additions, products, quotients, square roots and roundings to an integer are exact on both, so
  * the same operations in the same order give the same bits.
  */
-#ifndef SWERVE_KERNELS_BOTH_H
-#define SWERVE_KERNELS_BOTH_H
+#ifndef SWERVE_BASE_BOTH_H
+#define SWERVE_BASE_BOTH_H
 
 #ifdef __CUDACC__
 #define BOTH_FN static inline __host__ __device__

@@ -1,0 +1,126 @@
+/*
+ * Sky: the upper half of a picture: horizon to zenith, the sun's glow, clouds or stars, and the
+ * skyline before it. What the pixels of an image column share is computed once per column. Only the
+ * skyline and the stars are finer than a pixel and looked at on every canvas row.
+ */
+#ifndef SWERVE_KERNELS_CAMERA_SKY_H
+#define SWERVE_KERNELS_CAMERA_SKY_H
+
+#include "base/dmath_inline.h"
+#include "kernels/camera_tone.h"
+
+/* From this slope on clouds are coarser than a pixel and looked at once. */
+#define SKY_STEEP 0.15f
+
+/* What the sky's pixels of an image column share. */
+struct sky_columns {
+    float azimuth_rad[PICTURE_COLS]; /* world frame */
+    float cosine[PICTURE_COLS], sine[PICTURE_COLS];
+    float skyline[PICTURE_COLS]; /* slope below which hills or, in a town, roofs stand */
+    float halo[PICTURE_COLS];    /* glow of the sun */
+    float scale[PICTURE_COLS];   /* slope (up / ahead) per canvas row */
+};
+
+/* Height of the horizon's trees and hills, or of a town's roofs, as an elevation slope. */
+BOTH_FN double sky_skyline(double azimuth_rad, bool town)
+{
+    double a = azimuth_rad + PI_RAD; /* 0..2 pi */
+    if (town) {
+        double block = a * 14.0;
+        return 0.025 + 0.085 * mood_hash((int32_t)block, 77) * mood_hash((int32_t)(block / 5), 78);
+    }
+    /* Periods divide the circle, so that the ends meet. */
+    double slow;
+    double fast;
+    double unused;
+    inline_sincos(a * 3 + 1.0, &slow, &unused);
+    inline_sincos(a * 7, &fast, &unused);
+    return 0.020 + 0.012 * slow + 0.008 * fast + 0.010 * mood_hash((int32_t)(a * 60), 79);
+}
+
+BOTH_FN void sky_column(const struct picture *picture, int32_t col, struct sky_columns *out)
+{
+    const struct mood *mood = &picture->mood;
+    double focal = picture->view.focal;
+    double low_sun = 1.0 - mood->sun_direction.z;
+    double right = (col + 0.5 - PICTURE_COLS / 2.0) * PICTURE_SCALE / focal;
+    double azimuth_rad = inline_wrap_angle(picture->sky.yaw_rad - inline_atan(right));
+    double sine;
+    double cosine;
+    inline_sincos(azimuth_rad, &sine, &cosine);
+    double off = inline_wrap_angle(azimuth_rad - picture->sky.sun_rad);
+    out->azimuth_rad[col] = (float)azimuth_rad;
+    out->cosine[col] = (float)cosine;
+    out->sine[col] = (float)sine;
+    out->skyline[col] = (float)sky_skyline(azimuth_rad, picture->sky.town);
+    out->halo[col] = (float)(0.9 * low_sun * low_sun * inline_exp(-off * off * 1.2));
+    out->scale[col] = (float)(1.0 / focal / sqrt(1.0 + right * right));
+}
+
+BOTH_FN float sky_skyline_max(const struct sky_columns *sky)
+{
+    float most = 0.0f;
+    for (int32_t col = 0; col < PICTURE_COLS; col++) {
+        most = sky->skyline[col] > most ? sky->skyline[col] : most;
+    }
+    return most;
+}
+
+/* Canvas rows that the middle of an image row of the sky lies over the horizon. */
+BOTH_FN float sky_up(int32_t row)
+{
+    return (PICTURE_ROWS / 2.0f - 0.5f - (float)row) * PICTURE_SCALE;
+}
+
+/* Where on the clouds, a plane far above, one looks `up` canvas rows over the horizon. */
+BOTH_FN void sky_cloud_place(const struct sky_columns *sky, int32_t col, float up, float *x,
+                             float *y)
+{
+    float far = 1.3f / (up * sky->scale[col] + 0.06f);
+    *x = far * sky->cosine[col];
+    *y = far * sky->sine[col];
+}
+
+/* The finer octave of noise there. */
+BOTH_FN float sky_cloud_fine(float x, float y)
+{
+    return mood_noise(0, 0, x * 2.3f + 9.0f, y * 2.3f);
+}
+
+/* How much cloud two octaves of noise make at a slope, 0..1: thinning towards the horizon. */
+BOTH_FN float sky_cloud(float coarse, float fine, float slope)
+{
+    float cloud = clamp_unit((0.6f * coarse + 0.4f * fine - 0.52f) * 3.0f);
+    return cloud * (slope > 0.03f ? clamp_unit(slope * 6.0f) : 0.0f);
+}
+
+/* Whether a star stands `up` canvas rows over the horizon. */
+BOTH_FN bool sky_star(const struct sky_columns *sky, int32_t col, float up)
+{
+    float slope = up * sky->scale[col];
+    float hash = mood_hash((int32_t)(sky->azimuth_rad[col] * 400.0f), (int32_t)(slope * 400.0f));
+    return slope > 0.08f && hash > 0.9965f;
+}
+
+/* A pixel from the shares of it that are cloud, stars and skyline. */
+BOTH_FN struct rgb sky_colour(const struct picture *picture, float slope, float halo, float cloud,
+                              float stars, float solid)
+{
+    const struct mood *mood = &picture->mood;
+    float t = clamp_unit(slope * 1.9f);
+    struct rgb colour = rgb_mix(mood->horizon, mood->zenith, t * (2.0f - t));
+    colour = rgb_add(colour, rgb_times(mood->sun, halo * mood_decay(slope * slope * 6.0f)));
+    struct rgb lit = rgb_add(mood->ambient, rgb_times(mood->sun, 0.6f));
+    colour = rgb_mix(colour, lit, cloud);
+    colour = rgb_add(colour, rgb_times(rgb_make(0.45f, 0.45f, 0.5f), stars));
+    return rgb_mix(colour, picture->sky.leaf, solid);
+}
+
+/* Share of a pixel that clouds cover where they are looked at once, or on each canvas row. */
+BOTH_FN float sky_cloud_share(const struct mood *mood, bool once)
+{
+    float share = mood->stars ? 0.25f : 0.55f;
+    return once ? share : share / PICTURE_SCALE;
+}
+
+#endif
