@@ -12,6 +12,12 @@
 
 enum { STAGED_PAGES = 8 }; /* on their way between device and host, beside the host tier */
 
+/* A map that lies on the device. */
+struct backend_map {
+    const struct raster_map *source;
+    uint32_t references; /* 0: the number is free */
+};
+
 struct backend {
     const struct model *model;
     uint32_t batch;
@@ -22,8 +28,9 @@ struct backend {
     struct device device;
     struct device_session *session;
     struct page_backing backing;
-    uint8_t *fetched;    /* pinned [FRAME_BYTES] */
-    bool *here;          /* by frame of the pool: its bytes are on the host */
+    uint8_t *fetched; /* pinned [FRAME_BYTES] */
+    bool *here;       /* by frame of the pool: its bytes are on the host */
+    struct backend_map maps[DEVICE_MAPS_MAX];
     size_t buffer_bytes; /* of one page in its staging */
 };
 
@@ -223,6 +230,57 @@ uint8_t *backend_layout(struct backend *backend, uint32_t index)
                               : backend->layout;
 }
 
+struct drawing *backend_drawing(struct backend *backend, uint32_t index)
+{
+    CHECK(index < backend->batch);
+    return on_device(backend) ? backend->device.ops->drawing(backend->session, index) : NULL;
+}
+
+/* ---- maps ---- */
+
+uint32_t backend_map_take(struct backend *backend, const struct raster_map *map)
+{
+    struct device_text why;
+    uint32_t vacant = DEVICE_MAPS_MAX;
+    if (!on_device(backend)) {
+        return BACKEND_NO_MAP;
+    }
+    for (uint32_t i = 0; i < DEVICE_MAPS_MAX; i++) {
+        if (backend->maps[i].references == 0) {
+            vacant = vacant < i ? vacant : i;
+        } else if (backend->maps[i].source == map) {
+            backend->maps[i].references++;
+            return i;
+        }
+    }
+    /* A device that failed says so in the next tick. */
+    if (vacant == DEVICE_MAPS_MAX ||
+        backend->device.ops->map_make(backend->session, vacant, map, &why) != DEVICE_OK) {
+        return BACKEND_NO_MAP;
+    }
+    backend->maps[vacant] = (struct backend_map){map, 1};
+    return vacant;
+}
+
+void backend_map_share(struct backend *backend, uint32_t number)
+{
+    if (number != BACKEND_NO_MAP) {
+        CHECK(backend->maps[number].references > 0);
+        backend->maps[number].references++;
+    }
+}
+
+void backend_map_release(struct backend *backend, uint32_t number)
+{
+    if (number == BACKEND_NO_MAP) {
+        return;
+    }
+    CHECK(backend->maps[number].references > 0);
+    if (--backend->maps[number].references == 0) {
+        backend->device.ops->map_drop(backend->session, number);
+    }
+}
+
 /* ---- ticks ---- */
 
 static void fill_record(const struct backend_slot *slot, struct device_slot *record)
@@ -238,6 +296,7 @@ static void fill_record(const struct backend_slot *slot, struct device_slot *rec
         .page_count = input->page_count,
         .write_page = slot->write_frame,
         .deliver = slot->deliver,
+        .given = slot->given,
     };
     for (uint32_t i = 0; i < input->page_count; i++) {
         record->page[i] = slot->page_frames[i];

@@ -50,6 +50,17 @@ const struct page_backing *backend_backing(const struct backend *backend);
 /* Where the layout [FRAME_BYTES] of a batch's slot number `index` is drawn before backend_tick;
  * stays as it is until the next one is drawn there. */
 uint8_t *backend_layout(struct backend *backend, uint32_t index);
+/* Where it is described instead (DRAWING_BYTES_MAX), for a device that draws it; NULL: the CPU. Any
+ * thread, as backend_layout. */
+struct drawing *backend_drawing(struct backend *backend, uint32_t index);
+
+/* Maps on a device, so that it can draw layouts: each goes there once, for all that take it, and
+ * leaves with the last of them. The number is what drawings name; BACKEND_NO_MAP where there is no
+ * device, or it has no room: then the host draws. `map` is borrowed until the last release. */
+#define BACKEND_NO_MAP UINT32_MAX
+uint32_t backend_map_take(struct backend *backend, const struct raster_map *map);
+void backend_map_share(struct backend *backend, uint32_t number); /* one more; accepts NO_MAP */
+void backend_map_release(struct backend *backend, uint32_t number);
 
 /* One slot's tick. */
 struct backend_slot {
@@ -57,6 +68,7 @@ struct backend_slot {
     uint32_t page_frames[NN_PAGES_MAX];
     uint32_t write_frame;    /* of the page that is being written */
     bool deliver;            /* the frame is wanted now; the CPU's always is */
+    uint32_t given;          /* enum device_given: what was drawn; the rest is described */
     uint8_t *frame;          /* out: [FRAME_BYTES], where it is delivered */
     void *memory;            /* out: what forward_memory fills; NULL on a device */
     struct nn_counts counts; /* out */

@@ -78,8 +78,7 @@ struct window_place layout_place(const struct scene *scene, const struct anchor 
     };
 }
 
-/* One half of the window (0: lower v, 1: upper) around the lidar. */
-static struct raster_view half_view(const struct scene *scene, const struct anchor *anchor,
+struct raster_view layout_half_view(const struct scene *scene, const struct anchor *anchor,
                                     struct window window, int half)
 {
     struct pose ego = anchor_local(anchor, scene->ego.pose);
@@ -97,6 +96,18 @@ static struct raster_view half_view(const struct scene *scene, const struct anch
         .x_high_m = dmath_max(u + WINDOW_M, 0.0),
         .y_low_m = dmath_min(v, 0.0),
         .y_high_m = dmath_max(v + WINDOW_M, 0.0),
+    };
+}
+
+struct raster_view layout_map_view(const struct anchor *anchor, struct window window, int half)
+{
+    return (struct raster_view){
+        .sensor = {anchor->pose.x_m, anchor->pose.y_m},
+        .heading_rad = anchor->pose.heading_rad,
+        .cos_heading = anchor->cos_heading,
+        .sin_heading = anchor->sin_heading,
+        .x_min_m = window.i * WINDOW_PATCH_M,
+        .y_min_m = window.j * WINDOW_PATCH_M + half * (WINDOW_M / 2),
     };
 }
 
@@ -120,7 +131,7 @@ void layout_planes(const struct stage *stage, const struct scene *scene,
     _Static_assert((int)WINDOW_CELLS == (int)BEV_ROWS && WINDOW_CELLS == 2 * (int)BEV_COLS,
                    "the window is two grids side by side");
     for (int half = 0; half < 2; half++) {
-        struct raster_view view = half_view(scene, anchor, window, half);
+        struct raster_view view = layout_half_view(scene, anchor, window, half);
         raster_lidar(&stage->layers->kernels, stage->scenario, scene, &view, &planes);
         place_half(occupancy, half, 1, out->occupancy);
         place_half(vru, half, 1, out->vru);
@@ -155,7 +166,6 @@ void layout_pack_returns(const struct window_planes *planes, uint8_t *bev)
     pack_plane(planes->unseen, FRAME_UNSEEN, bev);
 }
 
-/* Seen from the anchor, not from ego: as long as the window stays, so do the map's bytes. */
 void layout_pack_map(const struct stage *stage, const struct anchor *anchor, struct window window,
                      uint8_t *bev)
 {
@@ -163,14 +173,7 @@ void layout_pack_map(const struct stage *stage, const struct anchor *anchor, str
     uint8_t marking[WINDOW_PLANE];
     uint8_t halves[2][BEV_CELLS];
     for (int half = 0; half < 2; half++) {
-        const struct raster_view view = {
-            .sensor = {anchor->pose.x_m, anchor->pose.y_m},
-            .heading_rad = anchor->pose.heading_rad,
-            .cos_heading = anchor->cos_heading,
-            .sin_heading = anchor->sin_heading,
-            .x_min_m = window.i * WINDOW_PATCH_M,
-            .y_min_m = window.j * WINDOW_PATCH_M + half * (WINDOW_M / 2),
-        };
+        const struct raster_view view = layout_map_view(anchor, window, half);
         raster_map(stage->layers, &view, halves[0], halves[1]);
         place_half(halves[0], half, 1, drivable);
         place_half(halves[1], half, 1, marking);
@@ -179,7 +182,7 @@ void layout_pack_map(const struct stage *stage, const struct anchor *anchor, str
     pack_plane(marking, FRAME_MARKING, bev);
 }
 
-static uint8_t velocity_byte(double velocity_mps)
+uint8_t layout_velocity_byte(double velocity_mps)
 {
     return (uint8_t)dmath_clamp(floor(VELOCITY_ZERO + 0.5 + VELOCITY_UNIT * velocity_mps), 0, 255);
 }
@@ -202,8 +205,8 @@ void layout_pack_velocity(const struct window_planes *planes, const struct scene
         double s;
         double c;
         dmath_sincos(state->pose.heading_rad - anchor->pose.heading_rad, &s, &c);
-        of_agent[i][0] = velocity_byte(state->speed_mps * c);
-        of_agent[i][1] = velocity_byte(state->speed_mps * s);
+        of_agent[i][0] = layout_velocity_byte(state->speed_mps * c);
+        of_agent[i][1] = layout_velocity_byte(state->speed_mps * s);
     }
     clear_velocity(bev);
     for (size_t row = 0; row < WINDOW_SIDE; row++) {

@@ -59,6 +59,13 @@ struct window window_of(struct pose ego);
 void layout_bev(const struct stage *stage, const struct scene *scene, const struct anchor *anchor,
                 struct window window, enum layout_degree degree, uint8_t *bev);
 
+/* What a device draws the same from, its cameras left out: drawing has room of DRAWING_BYTES_MAX,
+ * and names the stage's map `map`. False: there is more than fits, and nothing is to be used. */
+struct drawing;
+bool layout_describe(const struct stage *stage, const struct scene *scene,
+                     const struct anchor *anchor, struct window window, enum layout_degree degree,
+                     uint32_t map, struct drawing *drawing);
+
 /* Camera layouts: cameras[FRAME_CAMERA_BYTES]. */
 void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
                     uint8_t *cameras);

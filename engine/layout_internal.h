@@ -9,6 +9,7 @@
 #define SWERVE_ENGINE_LAYOUT_INTERNAL_H
 
 #include "engine/layout.h"
+#include "engine/raster_view.h"
 
 enum { WINDOW_CELLS = 2 * WINDOW_SIDE, WINDOW_PLANE = WINDOW_CELLS * WINDOW_CELLS };
 
@@ -29,6 +30,15 @@ struct window_place {
 
 struct window_place layout_place(const struct scene *scene, const struct anchor *anchor,
                                  struct window window);
+
+/* One half of the window (0: lower v, 1: upper): around the lidar; and as the map is looked at,
+ * from the anchor, so that its bytes stay as long as the window does. */
+struct raster_view layout_half_view(const struct scene *scene, const struct anchor *anchor,
+                                    struct window window, int half);
+struct raster_view layout_map_view(const struct anchor *anchor, struct window window, int half);
+
+/* A velocity in a frame's unit. */
+uint8_t layout_velocity_byte(double velocity_mps);
 
 /* What a perfect sensor returns. */
 void layout_planes(const struct stage *stage, const struct scene *scene,

@@ -89,10 +89,9 @@ static void add_strays(const struct scene *scene, uint64_t seed, uint8_t *occupa
 
 /* ---- the whole ---- */
 
-void raster_map(const struct raster_layers *layers, const struct raster_view *view,
-                uint8_t *drivable, uint8_t *marking)
+void raster_map_window(const struct raster_layers *layers, const struct raster_view *view,
+                       struct raster_window *window)
 {
-    struct raster_window window;
     double c = view->cos_heading;
     double s = view->sin_heading;
     double middle_x = view->x_min_m + BEV_ROWS * BEV_CELL_M / 2;
@@ -105,7 +104,14 @@ void raster_map(const struct raster_layers *layers, const struct raster_view *vi
         layers, (struct vec2){x + middle_x * c - middle_y * s, y + middle_x * s + middle_y * c},
         (struct vec2){x + first_x * c - first_y * s, y + first_x * s + first_y * c},
         (struct vec2){BEV_CELL_M * c, BEV_CELL_M * s},
-        (struct vec2){-BEV_CELL_M * s, BEV_CELL_M * c}, &window);
+        (struct vec2){-BEV_CELL_M * s, BEV_CELL_M * c}, window);
+}
+
+void raster_map(const struct raster_layers *layers, const struct raster_view *view,
+                uint8_t *drivable, uint8_t *marking)
+{
+    struct raster_window window;
+    raster_map_window(layers, view, &window);
     layers->kernels.sample(&window, BEV_ROWS, BEV_COLS, drivable, marking);
 }
 

@@ -7,6 +7,7 @@
 #define SWERVE_ENGINE_RASTER_VIEW_H
 
 #include "engine/raster_layers.h"
+#include "kernels/lidar.h"
 #include "kernels/raster.h"
 #include "schemas/observation.h"
 #include "schemas/scenario.h"
@@ -39,6 +40,16 @@ struct raster_view raster_view_ego(const struct pose *ego);
 void raster_lidar(const struct raster_kernels *kernels, const struct scenario *scenario,
                   const struct scene *scene, const struct raster_view *view,
                   const struct raster_planes *planes);
+
+/* The agents that may fill or hide a cell between the view's low and high bounds, in index order,
+ * without their velocities: agents[capacity]. False: there are more. */
+bool raster_lidar_agents(const struct scenario *scenario, const struct scene *scene,
+                         const struct raster_view *view, uint32_t capacity,
+                         struct lidar_agent *agents, uint32_t *count);
+
+/* What raster_map samples. */
+void raster_map_window(const struct raster_layers *layers, const struct raster_view *view,
+                       struct raster_window *window);
 
 /* Drivable area and markings: [BEV_CELLS] each. The view's low and high bounds do not matter. */
 void raster_map(const struct raster_layers *layers, const struct raster_view *view,

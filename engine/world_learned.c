@@ -52,6 +52,7 @@ struct learned_slot {
     struct drive drive; /* its agents are the scene in `agents` alone */
     bool lost;
     bool watched; /* somebody looked at the newest frame */
+    uint32_t map; /* of the stage on the backend's device; BACKEND_NO_MAP: none */
     struct anchor anchor;
     struct page_table pages; /* newest first */
     struct world_signs signs;
@@ -181,6 +182,26 @@ static void begin(struct learned_world *self, struct learned_step *step)
     }
 }
 
+/* The layout of the batch's slot number `index`: described where a device draws it. */
+static void draw_layout(const struct learned_world *self, uint32_t index)
+{
+    const struct learned_slot *slot = self->steps[index].slot;
+    struct backend_slot *tick = self->steps[index].tick;
+    struct window window = tick->input.window;
+    struct drawing *drawing = backend_drawing(self->backend, index);
+    uint8_t *layout = backend_layout(self->backend, index);
+    bool mapped = slot->map != BACKEND_NO_MAP || self->degree == LAYOUT_NONE;
+    tick->given = DEVICE_GIVEN_CAMERAS;
+    if (drawing == NULL || !mapped ||
+        !layout_describe(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
+                         slot->map, drawing)) {
+        layout_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
+                   layout);
+        tick->given |= DEVICE_GIVEN_BEV;
+    }
+    layout_cameras(slot->drive.stage, &slot->drive.scene, self->degree, layout + FRAME_BEV_BYTES);
+}
+
 /* Layouts and conditions of some slots of the batch; any thread. */
 static void draw(void *context, uint32_t first, uint32_t end)
 {
@@ -188,14 +209,9 @@ static void draw(void *context, uint32_t first, uint32_t end)
     for (uint32_t i = first; i < end; i++) {
         struct learned_step *step = &self->steps[i];
         const struct learned_slot *slot = step->slot;
-        struct window window = step->tick->input.window;
-        uint8_t *layout = backend_layout(self->backend, i);
-        layout_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, window, self->degree,
-                   layout);
-        layout_cameras(slot->drive.stage, &slot->drive.scene, self->degree,
-                       layout + FRAME_BEV_BYTES);
+        draw_layout(self, i);
         layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
-                          window, self->degree, step->cond);
+                          step->tick->input.window, self->degree, step->cond);
     }
 }
 
@@ -515,6 +531,13 @@ static enum status first_page(struct learned_world *self, const struct learned_s
     return STATUS_OK;
 }
 
+/* The slot is free; the stage may go, and with it the map on the device. */
+static void leave_stage(const struct learned_world *self, struct learned_slot *slot)
+{
+    backend_map_release(self->backend, slot->map);
+    drive_release(&slot->drive);
+}
+
 static enum status slot_reset(struct world *world, uint32_t index, struct stage *stage,
                               uint64_t seed, struct error *error)
 {
@@ -532,10 +555,12 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
     drive_reset(&slot->drive, stage, seed, false);
     extract_start(&slot->drive.scene, slot->tracks);
     slot->anchor = anchor_make(stage->scenario->ego.pose);
+    slot->map = self->degree != LAYOUT_NONE ? backend_map_take(self->backend, &stage->layers->map)
+                                            : BACKEND_NO_MAP;
     uint32_t page;
     status = first_page(self, slot, &page);
     if (status != STATUS_OK) {
-        drive_release(&slot->drive);
+        leave_stage(self, slot);
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
     push(self, slot, page);
@@ -553,7 +578,7 @@ static void slot_release(struct world *world, uint32_t index)
 {
     struct learned_slot *slot = occupied(world, index);
     page_table_release(self_of(world)->pool, &slot->pages);
-    drive_release(&slot->drive);
+    leave_stage(self_of(world), slot);
 }
 
 /* ---- looking ---- */
@@ -740,10 +765,13 @@ static enum status slot_intervene(struct world *world, uint32_t index,
 }
 
 /* All but the pages. Copies what is in use; what `to` held before does not matter. */
-static void copy_slot(struct learned_slot *to, const struct learned_slot *from)
+static void copy_slot(const struct learned_world *self, struct learned_slot *to,
+                      const struct learned_slot *from)
 {
     memset(to, 0, sizeof *to);
     drive_copy(&to->drive, &from->drive);
+    backend_map_share(self->backend, from->map);
+    to->map = from->map;
     to->lost = from->lost;
     to->watched = from->watched;
     to->anchor = from->anchor;
@@ -755,7 +783,7 @@ static void slot_fork(struct world *world, uint32_t from, uint32_t to)
 {
     const struct learned_slot *source = occupied(world, from);
     struct learned_slot *copy = vacant(world, to);
-    copy_slot(copy, source);
+    copy_slot(self_of(world), copy, source);
     page_table_fork(self_of(world)->pool, &source->pages, &copy->pages);
 }
 
@@ -770,7 +798,7 @@ static void slot_save(const struct world *world, uint32_t index, void *state)
 {
     const struct learned_slot *slot = occupied(world, index);
     struct learned_slot *parked = state;
-    copy_slot(parked, slot);
+    copy_slot(self_of(world), parked, slot);
     if (!page_table_park(self_of(world)->pool, &slot->pages, &parked->pages)) {
         lose(parked);
     }
@@ -792,7 +820,7 @@ static void slot_state_drop(struct world *world, void *state)
 {
     struct learned_slot *parked = state;
     page_table_drop(self_of(world)->pool, &parked->pages);
-    drive_release(&parked->drive);
+    leave_stage(self_of(world), parked);
 }
 
 static bool slot_state_prefetch(struct world *world, const void *state)

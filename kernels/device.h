@@ -5,7 +5,7 @@
  *
  * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
  * frame pages on one device. A tick advances all active slots at once: the caller fills the slots'
- * records and layouts in pinned host memory, starts the tick, and finds counts there when it has
+ * records and drawings in pinned host memory, starts the tick, and finds counts there when it has
  * finished, and the frames that it asked for. What varies from tick to tick is in those records
  * alone, so that a tick is the same list of launches every time: it is captured as a graph once and
  * replayed. Frames that nobody asked for stay in their pages, from where page_frame brings them.
@@ -22,6 +22,7 @@
 #ifndef SWERVE_KERNELS_DEVICE_H
 #define SWERVE_KERNELS_DEVICE_H
 
+#include "kernels/drawing.h"
 #include "kernels/sums.h"
 
 #include <stddef.h>
@@ -43,6 +44,15 @@ enum {
     DEVICE_VIEW_CAMERA_BYTES = 64 * 96 * 3, /* of one of three */
     DEVICE_VIEW_CAMERAS_BYTES = 3 * DEVICE_VIEW_CAMERA_BYTES,
     DEVICE_VIEWS_MAX = 1 << 16,
+    DEVICE_MAPS_MAX = 256, /* known to a session at once */
+};
+
+/* Parts of a slot's layout that lie in its layout() as bytes; the device draws the others from the
+ * slot's drawing(). */
+enum device_given {
+    DEVICE_GIVEN_BEV = 1,
+    DEVICE_GIVEN_CAMERAS = 2, /* always, so far: the device does not draw them */
+    DEVICE_GIVEN_ALL = DEVICE_GIVEN_BEV | DEVICE_GIVEN_CAMERAS,
 };
 
 enum device_fault {
@@ -114,6 +124,7 @@ struct device_slot {
     int32_t page_window[DEVICE_PAGES_MAX][2];
     uint32_t write_page; /* where the frame and its memory go; no slot's page[] may name it */
     uint32_t deliver;    /* 1: the frame comes to the host with the counts */
+    uint32_t given;      /* enum device_given */
     float cond[DEVICE_COND];
 };
 
@@ -153,6 +164,7 @@ struct device_stats {
     uint64_t host_ns;                            /* of tick_start, all ticks together */
     uint64_t up_bytes, down_bytes;               /* over the bus */
     uint64_t weight_bytes, workspace_bytes, arena_bytes, pinned_bytes;
+    uint64_t map_bytes; /* of the maps that are there now */
 };
 
 struct device_info {
@@ -205,7 +217,9 @@ struct device_ops {
 
     /* Pinned host memory of the session, valid until close. */
     struct device_slot *(*slots)(struct device_session *session);      /* [slot_count] */
-    uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* to be filled */
+    uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* what is given of it */
+    /* Room of DRAWING_BYTES_MAX, to be filled where not all of the layout is given. */
+    struct drawing *(*drawing)(struct device_session *session, uint32_t slot);
     /* Of the last tick that delivered the slot's. */
     const uint8_t *(*frame)(const struct device_session *session, uint32_t slot);
     const struct device_counts *(*counts)(const struct device_session *session);
@@ -238,6 +252,13 @@ struct device_ops {
     int (*page_load)(struct device_session *session, uint32_t page, const uint8_t *frame,
                      const void *memory, struct device_text *why);
     int (*page_wait)(struct device_session *session, struct device_text *why);
+
+    /* A map that drawings name by its number, below DEVICE_MAPS_MAX: copied to the device, where it
+     * stays until it is dropped. No number is made twice without a drop between. Not during a tick.
+     * After DEVICE_FAULT_MEMORY the session goes on without it. */
+    int (*map_make)(struct device_session *session, uint32_t map, const struct raster_map *source,
+                    struct device_text *why);
+    void (*map_drop)(struct device_session *session, uint32_t map);
 
     /* Views: `count` of them, with a grid, images or both, all zero. Once per session. */
     int (*views_open)(struct device_session *session, uint32_t count, int bev, int cameras,
@@ -278,7 +299,8 @@ static inline uint32_t device_abi_bytes(void)
 {
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
-                      sizeof(struct device_counts) + sizeof(struct device_view));
+                      sizeof(struct device_counts) + DRAWING_BYTES_MAX +
+                      sizeof(struct device_view));
 }
 
 #endif

@@ -126,6 +126,11 @@ static void close_session(struct device_session *session)
     cudaFree(session->weight_memory);
     cudaFree(session->buffer_memory);
     cudaFree(session->arena);
+    for (void *memory : session->map_memory) {
+        cudaFree(memory);
+    }
+    cudaFreeHost(session->host_drawings);
+    cudaFreeHost(session->host_maps);
     cudaFreeHost(session->host_slots);
     cudaFreeHost(session->host_counts);
     cudaFreeHost(session->host_layouts);
@@ -177,6 +182,12 @@ static int open_memory(struct device_session *session, struct device_text *why)
         error = cudaMallocHost(&session->host_frames, slots * DEVICE_FRAME_BYTES);
     }
     if (error == cudaSuccess) {
+        error = cudaMallocHost(&session->host_drawings, slots * DRAWING_BYTES_MAX);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMallocHost(&session->host_maps, DEVICE_MAPS_MAX * sizeof *session->host_maps);
+    }
+    if (error == cudaSuccess) {
         error = cudaMemset(session->buffer_memory, 0, buffer_bytes); /* the maps' borders */
     }
     if (error != cudaSuccess) {
@@ -193,11 +204,14 @@ static int open_memory(struct device_session *session, struct device_text *why)
     memset(session->host_counts, 0, slots * sizeof *session->host_counts);
     memset(session->host_layouts, 0, slots * DEVICE_FRAME_BYTES);
     memset(session->host_frames, 0, slots * DEVICE_FRAME_BYTES);
+    memset(session->host_drawings, 0, slots * DRAWING_BYTES_MAX);
+    memset(session->host_maps, 0, DEVICE_MAPS_MAX * sizeof *session->host_maps);
     session->stats.workspace_bytes = buffer_bytes;
     session->stats.arena_bytes = arena_bytes;
-    session->stats.pinned_bytes =
-        (slots + 1) * sizeof *session->host_slots +
-        slots * (sizeof *session->host_counts + 2 * (size_t)DEVICE_FRAME_BYTES);
+    session->stats.pinned_bytes = (slots + 1) * sizeof *session->host_slots +
+                                  slots * (sizeof *session->host_counts +
+                                           2 * (size_t)DEVICE_FRAME_BYTES + DRAWING_BYTES_MAX) +
+                                  DEVICE_MAPS_MAX * sizeof *session->host_maps;
     return DEVICE_OK;
 }
 
@@ -291,6 +305,11 @@ static uint8_t *layout_of(struct device_session *session, uint32_t slot)
     return session->host_layouts + (size_t)slot * DEVICE_FRAME_BYTES;
 }
 
+static struct drawing *drawing_of(struct device_session *session, uint32_t slot)
+{
+    return (struct drawing *)(session->host_drawings + (size_t)slot * DRAWING_BYTES_MAX);
+}
+
 static const uint8_t *frame_of(const struct device_session *session, uint32_t slot)
 {
     return session->host_frames + (size_t)slot * DEVICE_FRAME_BYTES;
@@ -358,6 +377,9 @@ static int tick_start(struct device_session *session, struct device_text *why)
         return module_refuse(why, "the session is lost or a tick is under way");
     }
     int fault = check_slots(session, why);
+    if (fault == DEVICE_OK) {
+        fault = module_drawings_check(session, why);
+    }
     if (fault != DEVICE_OK) {
         return fault;
     }
@@ -365,6 +387,9 @@ static int tick_start(struct device_session *session, struct device_text *why)
     cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
         error = module_follow_copies(session);
+    }
+    if (error == cudaSuccess) {
+        error = module_given_copy(session);
     }
     if (error == cudaSuccess && session->graph != NULL) {
         error = cudaGraphLaunch(session->graph, session->stream);
@@ -380,7 +405,7 @@ static int tick_start(struct device_session *session, struct device_text *why)
     session->stats.ticks++;
     session->stats.host_ns += now_ns() - start_ns;
     uint64_t slots = session->options.slot_count;
-    session->stats.up_bytes += slots * (sizeof(struct device_slot) + DEVICE_FRAME_BYTES);
+    session->stats.up_bytes += slots * sizeof(struct device_slot) + module_drawings_bytes(session);
     session->stats.down_bytes += slots * sizeof(struct device_counts);
     return module_check(session, error, "starting a tick", why);
 }
@@ -527,6 +552,29 @@ static int page_wait(struct device_session *session, struct device_text *why)
     return module_check(session, cudaStreamSynchronize(session->copies), "copying pages", why);
 }
 
+/* ---- maps ---- */
+
+static int map_make(struct device_session *session, uint32_t map, const struct raster_map *source,
+                    struct device_text *why)
+{
+    if (session->lost || session->running || map >= DEVICE_MAPS_MAX ||
+        session->map_memory[map] != NULL) {
+        return module_refuse(why, "no such map number, or it is in use, or a tick is under way");
+    }
+    cudaError_t error = module_enter(session);
+    return error == cudaSuccess ? module_map_make(session, map, source, why)
+                                : module_check(session, error, "making a map", why);
+}
+
+/* Of a session that is lost, close frees it. */
+static void map_drop(struct device_session *session, uint32_t map)
+{
+    if (!session->lost && !session->running && map < DEVICE_MAPS_MAX &&
+        session->map_memory[map] != NULL && module_enter(session) == cudaSuccess) {
+        module_map_drop(session, map);
+    }
+}
+
 static void stats_of(const struct device_session *session, struct device_stats *out)
 {
     *out = session->stats;
@@ -537,7 +585,8 @@ static void stats_of(const struct device_session *session, struct device_stats *
 static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
-        sizeof(struct device_slot) + sizeof(struct device_counts) + sizeof(struct device_view),
+        sizeof(struct device_slot) + sizeof(struct device_counts) + DRAWING_BYTES_MAX +
+        sizeof(struct device_view),
 #ifdef __CUDACC__
     "cuda",
 #else
@@ -549,6 +598,7 @@ static const struct device_ops module_ops = {
     close_session,
     slots_of,
     layout_of,
+    drawing_of,
     frame_of,
     counts_of,
     tick_start,
@@ -561,6 +611,8 @@ static const struct device_ops module_ops = {
     page_save,
     page_load,
     page_wait,
+    map_make,
+    map_drop,
     module_views_open,
     module_view_address,
     module_view_records,

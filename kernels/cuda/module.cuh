@@ -1,7 +1,8 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
- * module.cu (life cycle, ticks, pages), module_weights.cu (the model to the device), module_plan.cu
- * (the launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
+ * module.cu (life cycle, ticks, pages), module_weights.cu (the model to the device),
+ * module_drawing.cu (maps and what layouts are made of), module_plan.cu (the launches of a tick)
+ * and module_views.cu (what planners are shown); nobody else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
@@ -11,6 +12,7 @@
 #include "kernels/cuda/gpu.h"
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/drawing.h"
 #include "kernels/cuda/matrix.h"
 #include "kernels/cuda/shape.h"
 #include "kernels/device.h"
@@ -79,7 +81,10 @@ struct module_buffers {
     struct device_slot *slot_records, *maker_record;
     struct device_counts *counts;
     uint8_t *layouts;
-    uint8_t *frames; /* to be delivered */
+    uint8_t *drawings; /* [slots][DRAWING_BYTES_MAX] */
+    struct lidar_box *boxes;
+    struct raster_map *maps; /* [DEVICE_MAPS_MAX], with pointers to device memory */
+    uint8_t *frames;         /* to be delivered */
     struct module_images part[SHAPE_PARTS];
     uint16_t *cond, *hidden, *e;
     float *mod;   /* [steps][mod.n] */
@@ -121,9 +126,11 @@ struct device_session {
     /* pinned, on the host */
     struct device_slot *host_slots; /* [slot_count + 1]: the last is the maker's */
     struct device_counts *host_counts;
-    uint8_t *host_layouts, *host_frames;
-    cudaStream_t stream, copies; /* ticks; spills */
-    cudaEvent_t copied;          /* the last page_save or page_load */
+    uint8_t *host_layouts, *host_frames, *host_drawings;
+    struct raster_map *host_maps;      /* as the device has them */
+    void *map_memory[DEVICE_MAPS_MAX]; /* the device's; NULL: no such map */
+    cudaStream_t stream, copies;       /* ticks; spills */
+    cudaEvent_t copied;                /* the last page_save or page_load */
     bool copy_pending, running;
     cudaGraphExec_t graph; /* NULL: eager */
     bool lost;             /* a device call failed: nothing but close may follow */
@@ -150,6 +157,18 @@ uint32_t module_plan_tick(struct device_session *session);
 /* Launches what makes the memory of the page that the maker's record names, the record's copy
  * included. */
 uint32_t module_plan_maker(struct device_session *session);
+
+/* Maps (struct device_ops): a number that is free, and one that is not. */
+int module_map_make(struct device_session *session, uint32_t map, const struct raster_map *source,
+                    struct device_text *why);
+void module_map_drop(struct device_session *session, uint32_t map);
+
+/* Whether the drawings of active slots fit and name maps that are there; their bytes in use. */
+int module_drawings_check(const struct device_session *session, struct device_text *why);
+uint64_t module_drawings_bytes(const struct device_session *session);
+
+/* Queues the copies of what is given of layouts before a tick, and counts their bytes. */
+cudaError_t module_given_copy(struct device_session *session);
 
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);

@@ -73,12 +73,15 @@ size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count,
 {
     struct carver c = {(uint8_t *)memory, 0, 1};
     size_t d = w->width;
+    out->maps = (struct raster_map *)carve(&c, DEVICE_MAPS_MAX, sizeof(struct raster_map));
     carve_slots(&c, w->window, &out->maker_record, &out->maker);
     c.slots = slot_count;
     carve_slots(&c, w->window, &out->slot_records, &out->slots);
     out->counts = (struct device_counts *)carve(&c, 1, sizeof(struct device_counts));
     out->layouts = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
     out->slots.layouts = out->layouts;
+    out->drawings = (uint8_t *)carve(&c, DRAWING_BYTES_MAX, 1);
+    out->boxes = (struct lidar_box *)carve(&c, DRAWING_AGENTS_MAX, sizeof(struct lidar_box));
     out->frames = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
     for (int i = 0; i < SHAPE_PARTS; i++) {
         carve_images(&c, &w->part[i], &out->part[i]);
@@ -240,6 +243,22 @@ static const float *part_mod(const struct plan *p, int part, uint32_t step, uint
 }
 
 /* ---- before the first step ---- */
+
+/* What is not given of the layouts. */
+static void plan_layouts(struct plan *p)
+{
+    struct drawing_slots s = {};
+    s.slots = p->slots.slots;
+    s.count = p->slots.count;
+    s.source = p->session->host_drawings;
+    s.drawings = p->b->drawings;
+    s.boxes = p->b->boxes;
+    s.maps = p->b->maps;
+    s.layouts = p->b->layouts;
+    drawing_fetch(&s, p->stream);
+    drawing_bev(&s, p->stream);
+    p->launches += 3;
+}
 
 static void plan_conditions(struct plan *p)
 {
@@ -616,11 +635,10 @@ uint32_t module_plan_tick(struct device_session *session)
     size_t slots = session->options.slot_count;
     cudaMemcpyAsync(p.b->slot_records, session->host_slots, slots * sizeof *p.b->slot_records,
                     cudaMemcpyHostToDevice, session->stream);
-    cudaMemcpyAsync(p.b->layouts, session->host_layouts, slots * DEVICE_FRAME_BYTES,
-                    cudaMemcpyHostToDevice, session->stream);
     cudaMemsetAsync(p.b->counts, 0, slots * sizeof *p.b->counts, session->stream);
     context_unpack(&p.slots, p.stream);
     p.launches++;
+    plan_layouts(&p);
     plan_conditions(&p);
     plan_context(&p);
     for (uint32_t step = 0; step < p.w->steps; step++) {

@@ -284,6 +284,7 @@ static void fill_slots(struct device_session *session, uint32_t slots, uint32_t 
             .page_count = window,
             .write_page = i * (window + 1) + tick % (window + 1),
             .deliver = deliver,
+            .given = DEVICE_GIVEN_ALL,
         };
         for (uint32_t p = 0; p < window; p++) {
             slot->page[p] = i * (window + 1) + (tick + window - p) % (window + 1);

@@ -129,6 +129,7 @@ static void load_slot(struct rig *rig, struct rollout *rollout, uint32_t index)
         .page_count = rollout->page_count,
         .write_page = rig->next_page++,
         .deliver = 1,
+        .given = DEVICE_GIVEN_ALL,
     };
     for (uint32_t i = 0; i < rollout->page_count; i++) {
         slot->page[i] = rollout->page[i];

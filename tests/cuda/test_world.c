@@ -1,11 +1,11 @@
 /*
  * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
- * forks and spills, tells the signs of its frames, brings down what somebody looks at and nothing
- * else, shows planners on the device the same bytes there, and says so when the device fails.
- * Method: the emulated module (argv[1]) with a small random model. The same rollout on both
- * backends, then in several ways on the device: everything it shows must have one digest. Tables
- * of device functions stand between world and module: one looks at every frame in its page, those
- * of another fail.
+ * forks and spills, and whoever draws its layouts, tells the signs of its frames, brings down what
+ * somebody looks at and nothing else, shows planners on the device the same bytes there, and says
+ * so when the device fails. Method: the emulated module (argv[1]) with a small random model. The
+ * same rollout on both backends, then in several ways on the device: everything it shows must have
+ * one digest. Tables of device functions stand between world and module: one looks at every frame
+ * in its page, those of another fail.
  */
 #include "base/check.h"
 #include "base/rng.h"
@@ -381,6 +381,154 @@ static void frames_that_nobody_saw_spill_too(void)
     spill_and_fork(false);
 }
 
+/* ---- layouts ---- */
+
+static int no_room_for_maps(struct device_session *session, uint32_t map,
+                            const struct raster_map *source, struct device_text *why)
+{
+    (void)session, (void)map, (void)source;
+    snprintf(why->text, sizeof why->text, "no room");
+    return DEVICE_FAULT_MEMORY;
+}
+
+/* A stage of its own with more agents around ego than are described. */
+static struct {
+    struct arena arena;
+    struct scenario scenario;
+    struct stage *stage;
+} crowd;
+
+static void create_crowd(void)
+{
+    struct error error;
+    arena_init(&crowd.arena, 1 << 22);
+    maps_motorway(&crowd.arena, &crowd.scenario.map, 1, 300);
+    maps_scenario(&crowd.arena, &crowd.scenario, (struct pose){50, 0, 0}, 9, 0, LIMIT_AGENTS);
+    for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
+        maps_agent(&crowd.scenario, i, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC,
+                   (struct pose){60.0 + i % 16 * 2.0, 5.0 + i / 16 * 2.0, 0.1 * i}, 0);
+    }
+    CHECK(stage_create(&crowd.scenario, &crowd.stage, &error) == STATUS_OK);
+}
+
+struct drive_result {
+    char hex[SHA256_HEX_BYTES];
+    uint64_t up_bytes; /* of the last tick */
+};
+
+/* Two ticks of one rollout. */
+static void drive(const struct device *on, enum layout_degree degree, struct stage *where,
+                  struct drive_result *out)
+{
+    struct world_cost before;
+    struct world_cost after;
+    struct error error;
+    const uint64_t seeds[SLOTS_MAX] = {KEY};
+    struct world *world = open_on(on, 1, degree, 0, 0, NULL);
+    EXPECT_OK(ops->slot_reset(world, 0, where, KEY, &error), error);
+    sha256_init(&hash);
+    for (uint32_t tick = 0; tick < 2; tick++) {
+        ops->cost(world, &before);
+        step(world, 1, seeds);
+        ops->cost(world, &after);
+        record(world, 0);
+        sha256_update(&hash, ops->slot_signs(world, 0), sizeof(struct world_signs));
+    }
+    out->up_bytes = after.up_bytes - before.up_bytes;
+    digest(out->hex);
+    ops->close(world);
+}
+
+/* What the device draws is what the host draws, for a fraction of the bytes; where it has no room
+ * for a map, or a crowd does not fit, the host does. */
+static void drawn_layouts_are_those_of_the_host(void)
+{
+    struct device_ops giving_ops = *device.ops;
+    struct device giving = device;
+    struct drive_result drawn;
+    struct drive_result given;
+    giving_ops.map_make = no_room_for_maps;
+    giving.ops = &giving_ops;
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        drive(&device, (enum layout_degree)degree, stage, &drawn);
+        drive(&giving, (enum layout_degree)degree, stage, &given);
+        EXPECT_TEXT(drawn.hex, given.hex);
+        EXPECT(drawn.up_bytes < FRAME_CAMERA_BYTES + sizeof(struct device_slot) + 1024);
+        if (degree != LAYOUT_NONE) { /* which needs no map */
+            EXPECT_INT(given.up_bytes, FRAME_BYTES + sizeof(struct device_slot));
+        }
+    }
+    drive(&device, LAYOUT_AGENTS, crowd.stage, &drawn);
+    drive(&giving, LAYOUT_AGENTS, crowd.stage, &given);
+    EXPECT_TEXT(drawn.hex, given.hex);
+    EXPECT_INT(drawn.up_bytes, FRAME_BYTES + sizeof(struct device_slot));
+    drive(&device, LAYOUT_MAP, crowd.stage, &drawn);
+    EXPECT(drawn.up_bytes < FRAME_BYTES / 2);
+}
+
+/* Of the world's session. */
+static struct device_session *mapped_session;
+
+static int remember_open(const struct device_model *description,
+                         const struct device_options *options, struct device_session **out,
+                         struct device_text *why)
+{
+    int fault = device.ops->open(description, options, out, why);
+    mapped_session = *out;
+    return fault;
+}
+
+static uint64_t map_bytes(void)
+{
+    struct device_stats stats;
+    device.ops->stats(mapped_session, &stats);
+    return stats.map_bytes;
+}
+
+static void maps_stay_as_long_as_somebody_drives_there(void)
+{
+    struct device_ops remembering_ops = *device.ops;
+    struct device remembering = device;
+    struct error error;
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 4, 9};
+    remembering_ops.open = remember_open;
+    remembering.ops = &remembering_ops;
+    struct world *world = open_on(&remembering, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    void *state = malloc(ops->slot_state_bytes(world));
+    EXPECT(state != NULL);
+    EXPECT_INT(map_bytes(), 0);
+    reset(world, 0, KEY);
+    uint64_t one = map_bytes();
+    EXPECT(one > 0);
+    reset(world, 1, 4);
+    EXPECT_INT(map_bytes(), one); /* the same stage */
+    EXPECT_OK(ops->slot_reset(world, 2, crowd.stage, 9, &error), error);
+    uint64_t both = map_bytes();
+    EXPECT(both > one);
+    step(world, 7, seeds);
+    ops->slot_save(world, 2, state);
+    ops->slot_release(world, 2);
+    EXPECT_INT(map_bytes(), both); /* a parked rollout goes on there */
+    ops->slot_restore(world, 2, state);
+    ops->slot_release(world, 0);
+    ops->slot_fork(world, 2, 0);
+    ops->slot_release(world, 2);
+    EXPECT_INT(map_bytes(), both); /* its branch does */
+    ops->slot_save(world, 0, state);
+    ops->slot_release(world, 0);
+    ops->slot_state_drop(world, state);
+    EXPECT_INT(map_bytes(), one);
+    step(world, 2, seeds);
+    ops->slot_release(world, 1);
+    EXPECT_INT(map_bytes(), 0);
+    reset(world, 1, 4); /* a number that was used before */
+    step(world, 2, seeds);
+    EXPECT_INT(ops->slot_signs(world, 1)->not_finite, 0);
+    EXPECT_INT(map_bytes(), one);
+    ops->close(world);
+    free(state);
+}
+
 /* ---- signs, and what comes down ---- */
 
 enum { PAGES_MAX = 64, EXTRA_CELLS = 3 };
@@ -470,6 +618,7 @@ static void signs_are_those_of_the_frames(void)
     watching_ops.open = watch_open;
     watching_ops.page_make = watch_make;
     watching_ops.tick_finish = watch_finish;
+    watching_ops.map_make = no_room_for_maps; /* layouts are given: they lie on the host too */
     watching.ops = &watching_ops;
     watch.pinned = device.ops->host_alloc(FRAME_BYTES);
     EXPECT(watch.pinned != NULL);
@@ -971,10 +1120,12 @@ int main(int argc, char **argv)
     }
     device.plain = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
     create_stage();
+    create_crowd();
     create_model();
     int status = TEST_RUN(
         TEST(both_backends_see_the_same), TEST(company_changes_nothing),
         TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
+        TEST(drawn_layouts_are_those_of_the_host), TEST(maps_stay_as_long_as_somebody_drives_there),
         TEST(signs_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
         TEST(views_show_what_the_host_would_see), TEST(views_keep_what_they_show),
         TEST(three_tiers_change_nothing), TEST(reading_ahead_changes_nothing),
@@ -986,5 +1137,7 @@ int main(int argc, char **argv)
     model_close(model);
     stage_unref(stage);
     arena_finish(&arena);
+    stage_unref(crowd.stage);
+    arena_finish(&crowd.arena);
     return status;
 }

@@ -510,6 +510,40 @@ static bool capture_with(const bench &b, enum forbidden call)
     return right;
 }
 
+/* A kernel in a graph reads pinned memory as it is when the replay runs. */
+static bool graph_of_pinned(const bench &b, int beyond)
+{
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    float *memory;
+    cudaMallocHost(&memory, sizeof host);
+    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, memory, beyond, 0);
+    cudaStreamEndCapture(b.stream, &captured);
+    cudaGraphInstantiate(&exec, captured, 0);
+    cudaGraphDestroy(captured);
+    for (int i = 0; i < COUNT; i++) {
+        memory[i] = 5.0f;
+    }
+    cudaGraphLaunch(exec, b.stream);
+    cudaStreamSynchronize(b.stream);
+    cudaGraphExecDestroy(exec);
+    bool right = fetch(b) && all_are(5.0f);
+    cudaFreeHost(memory);
+    return right;
+}
+
+/* It is read alone here. */
+static bool write_to_pinned(const bench &b)
+{
+    float *memory;
+    cudaMallocHost(&memory, sizeof host);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, memory, b.in, 0, 0);
+    cudaStreamSynchronize(b.stream);
+    cudaFreeHost(memory);
+    return fetch(b);
+}
+
 /* A replay copies what the pinned memory holds then. */
 static bool graph_of_a_copy(const bench &b)
 {
@@ -714,6 +748,12 @@ static bool run(const bench &b, const char *name)
         return unwritten_device(b);
     } else if (IS("graph of a copy")) {
         return graph_of_a_copy(b);
+    } else if (IS("pinned memory")) {
+        return graph_of_pinned(b, 0);
+    } else if (IS("beyond pinned memory")) {
+        return graph_of_pinned(b, 1);
+    } else if (IS("write to pinned memory")) {
+        return write_to_pinned(b);
     } else if (IS("pageable copy, waited for")) {
         return pageable_copy(b, true);
     } else if (IS("pageable copy, not waited for")) {
@@ -795,6 +835,9 @@ extern "C" const struct planted planted_all[] = {
     {"write one beyond", SIMT_BOUNDS},
     {"write one before", SIMT_BOUNDS},
     {"host pointer", SIMT_HOST},
+    {"pinned memory", nullptr},
+    {"beyond pinned memory", SIMT_BOUNDS},
+    {"write to pinned memory", SIMT_HOST},
     {"global variable", SIMT_BOUNDS},
     {"own block", nullptr},
     {"other block", SIMT_RACE},

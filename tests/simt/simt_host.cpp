@@ -8,6 +8,8 @@
  * a cudaMemcpy from pageable memory are of that kind: they have returned before the device has the
  * bytes.
  *
+ * Pinned memory may be read by kernels as the device's: they see it as it is when they run.
+ *
  * Invariant: operations of one stream run in order; an operation after cudaStreamWaitEvent runs
  * after what the event had recorded at that call.
  */
@@ -224,15 +226,23 @@ static void copy_now(char *to, size_t to_pitch, const char *from, size_t from_pi
     }
 }
 
-/* Whether cudaMallocHost gave the memory that this lies in. */
-static bool is_pinned(const void *address)
+simt_pinned simt_pinned_of(const void *address, size_t bytes)
 {
     auto after = pinned.upper_bound(address);
     if (after == pinned.begin()) {
-        return false;
+        return SIMT_NOT_PINNED;
     }
     --after;
-    return (const char *)address < (const char *)after->first + after->second;
+    size_t offset = (size_t)((const char *)address - (const char *)after->first);
+    if (offset + bytes <= after->second) {
+        return SIMT_PINNED;
+    }
+    return offset <= after->second ? SIMT_BEYOND_PINNED : SIMT_NOT_PINNED;
+}
+
+static bool is_pinned(const void *address)
+{
+    return simt_pinned_of(address, 1) == SIMT_PINNED;
 }
 
 static bool kind_fits(const void *to, const void *from, cudaMemcpyKind kind)

@@ -4,8 +4,9 @@
  * somebody waits for it, so a missing wait reads what is not there yet. A capture records launches
  * with their arguments as they were, and a graph replays these.
  *
- * Device memory is not host memory: kernels reach only what cudaMalloc gave, the host only through
- * copies. Copies from and to the host happen when the stream comes to them, not at the call.
+ * Device memory is not host memory: kernels reach only what cudaMalloc gave, and read what
+ * cudaMallocHost gave (one address space); the host reaches the device's only through copies.
+ * Copies from and to the host happen when the stream comes to them, not at the call.
  */
 #ifndef SWERVE_TESTS_SIMT_HOST_H
 #define SWERVE_TESTS_SIMT_HOST_H

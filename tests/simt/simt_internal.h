@@ -113,6 +113,9 @@ void simt_shadow_launch(void); /* before a launch */
 /* ---- simt_host.cpp ---- */
 
 int simt_function_shared_max(const void *kernel);
+enum simt_pinned { SIMT_NOT_PINNED, SIMT_PINNED, SIMT_BEYOND_PINNED };
+/* Whether cudaMallocHost gave these bytes, or memory that ends in or right before them. */
+simt_pinned simt_pinned_of(const void *address, size_t bytes);
 /* True, with a fault that names the call, while a stream is captured; the capture is then void. */
 bool simt_capture_forbids(const char *call);
 

@@ -458,6 +458,14 @@ void simt_touch(const void *pointer, size_t bytes, simt_access kind, const void 
     if ((size_t)(address - (const char *)request->call) < request->call_bytes) {
         return; /* its arguments */
     }
+    simt_pinned pinned = kind == SIMT_READ ? simt_pinned_of(address, bytes) : SIMT_NOT_PINNED;
+    if (pinned == SIMT_PINNED) {
+        return;
+    }
+    if (pinned == SIMT_BEYOND_PINNED) {
+        simt_fail(SIMT_BOUNDS, "reads %zu bytes beyond pinned memory (code at +0x%zx)", bytes,
+                  code_offset(place));
+    }
     if (address < __ehdr_start || address >= _end) {
         simt_fail(SIMT_HOST,
                   "%s %zu bytes at %p, which is neither device nor shared memory "
@@ -612,7 +620,9 @@ static inline void instrumented(const void *address, size_t bytes, simt_access k
     if ((size_t)((const char *)address - simt_current->stack) < SIMT_STACK_BYTES) {
         return;
     }
-    if (aligned && (uintptr_t)address % bytes != 0) {
+    /* The compiler's 16 bytes may be a struct of two doubles; of vectors -fsanitize=alignment says
+     * more. */
+    if (aligned && (uintptr_t)address % (bytes < 8 ? bytes : 8) != 0) {
         simt_fail(SIMT_MISALIGNED, "%s %zu bytes at %p (code at +0x%zx)", kind_name(kind), bytes,
                   address, code_offset(place));
     }
