@@ -52,6 +52,7 @@ SAME(BEV_BYTES, DEVICE_VIEW_BEV_BYTES);
 SAME(CAMERA_BYTES, DEVICE_VIEW_CAMERA_BYTES);
 SAME(BEV_DRIVABLE, 2); /* the map's planes are the last two */
 SAME(BEV_MARKING, 3);
+_Static_assert(BACKEND_NO_MAP == DEVICE_NO_MAP, "differs from device.h");
 
 static bool on_device(const struct backend *backend)
 {

@@ -93,8 +93,13 @@ void layout_observe_bev(const struct stage *stage, const struct scene *scene,
                         const struct anchor *anchor, struct window window,
                         enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out);
 
-/* Of it, what is not in the frame: drivable area and markings [2][BEV_CELLS] from the map. */
+struct raster_window; /* kernels/raster.h */
+
+/* Of it, what is not in the frame: drivable area and markings [2][BEV_CELLS] from the map; or where
+ * the map is sampled for it. */
 void layout_observe_map(const struct stage *stage, const struct scene *scene, uint8_t *out);
+void layout_observe_window(const struct stage *stage, const struct scene *scene,
+                           struct raster_window *window);
 
 /* Of it, where the frame is looked at: row and column of the observation's first cell in the
  * window's cells, a border of two of them included, and steps along the observation's rows and

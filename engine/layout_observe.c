@@ -120,6 +120,13 @@ void layout_observe_map(const struct stage *stage, const struct scene *scene, ui
     raster_map(stage->layers, &view, out, out + BEV_CELLS);
 }
 
+void layout_observe_window(const struct stage *stage, const struct scene *scene,
+                           struct raster_window *window)
+{
+    struct raster_view view = raster_view_ego(&scene->ego.pose);
+    raster_map_window(stage->layers, &view, window);
+}
+
 void layout_observe_bev(const struct stage *stage, const struct scene *scene,
                         const struct anchor *anchor, struct window window,
                         enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out)

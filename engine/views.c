@@ -15,12 +15,13 @@ static uint8_t device_look(enum view_look look, bool lost)
 }
 
 void views_record(const struct world_view *view, const struct views_source *source,
-                  struct device_view *record, uint8_t *map)
+                  struct device_view *record, uint8_t *planes)
 {
     *record = (struct device_view){
         .view = view->view,
         .degree = (uint32_t)source->degree,
         .bev = device_look(view->bev, source->lost),
+        .map = DEVICE_NO_MAP,
     };
     for (int i = 0; i < CAMERA_COUNT; i++) {
         record->camera[i] = device_look(view->cameras[i], source->lost);
@@ -36,7 +37,14 @@ void views_record(const struct world_view *view, const struct views_source *sour
     record->col_per_row = walk.col_per_row;
     record->row_per_col = walk.row_per_col;
     record->col_per_col = walk.col_per_col;
-    if (map != NULL && record->bev == DEVICE_LOOK_DRAW && source->degree != LAYOUT_NONE) {
-        layout_observe_map(source->stage, source->scene, map);
+    if (planes == NULL || record->bev != DEVICE_LOOK_DRAW || source->degree == LAYOUT_NONE) {
+        return;
+    }
+    record->map = source->map;
+    if (source->map != DEVICE_NO_MAP) {
+        layout_observe_window(source->stage, source->scene, &record->window);
+        record->window.texels = NULL;
+    } else {
+        layout_observe_map(source->stage, source->scene, planes);
     }
 }

@@ -17,14 +17,15 @@ struct views_source {
     const struct scene *scene;
     const struct anchor *anchor;
     enum layout_degree degree;
+    uint32_t map;         /* of the stage on the device, or DEVICE_NO_MAP */
     bool lost;            /* nothing is seen; window and page_frame are not read then */
     struct window window; /* of its newest frame */
     uint32_t page_frame;  /* where the device has that */
 };
 
-/* map: drivable area and markings [2][BEV_CELLS], written in the degrees `agents` and `map` where
- * the grid is drawn; NULL: views have no grid. */
+/* planes: drivable area and markings [2][BEV_CELLS], written where the grid is drawn and neither
+ * the frame nor a map on the device has them; NULL: views have no grid. */
 void views_record(const struct world_view *view, const struct views_source *source,
-                  struct device_view *record, uint8_t *map);
+                  struct device_view *record, uint8_t *planes);
 
 #endif

@@ -669,6 +669,7 @@ static void prepare_views(void *context, uint32_t first, uint32_t end)
             .scene = &slot->drive.scene,
             .anchor = &slot->anchor,
             .degree = self->degree,
+            .map = slot->map,
             .lost = slot->lost,
         };
         if (!slot->lost) { /* else it may have no page */

@@ -47,6 +47,9 @@ enum {
     DEVICE_MAPS_MAX = 256, /* known to a session at once */
 };
 
+/* In place of a map's number: the host sampled it. */
+#define DEVICE_NO_MAP UINT32_MAX
+
 /* Parts of a slot's layout that lie in its layout() as bytes; the device draws the others from the
  * slot's drawing(). */
 enum device_given {
@@ -156,6 +159,9 @@ struct device_view {
     int64_t row, col;
     int64_t row_per_row, col_per_row;
     int64_t row_per_col, col_per_col;
+    /* Drivable area and markings, but in the degree `none`, where they are the frame's. */
+    uint32_t map;                /* its number, or DEVICE_NO_MAP: they lie in view_map */
+    struct raster_window window; /* texels are not read */
 };
 
 /* What running cost so far. */
@@ -267,8 +273,8 @@ struct device_ops {
      * views have none. Valid until close. */
     uint8_t *(*view_address)(const struct device_session *session, uint32_t view, int cameras);
     /* Pinned, to be filled for views_draw [slot_count], valid until close. view_map: drivable area
-     * and markings [2][DEVICE_VIEW_CELLS] of record i, which are read in the degrees `agents` and
-     * `map` where its grid is drawn; NULL where views have no grid. */
+     * and markings [2][DEVICE_VIEW_CELLS] of record i, for one that names no map; NULL where views
+     * have no grid. */
     struct device_view *(*views)(struct device_session *session);
     uint8_t *(*view_map)(struct device_session *session, uint32_t index);
     /* Draws the first `count` records, at most slot_count, and waits: then any stream may read the

@@ -111,10 +111,15 @@ static int check_records(const struct device_session *session, uint32_t count,
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct device_view *record = &session->views.host_records[i];
+        bool mapped = record->map < DEVICE_MAPS_MAX && session->map_memory[record->map] != NULL;
         if (record->view >= session->views.count || record->page >= session->options.page_count) {
             snprintf(why->text, sizeof why->text,
                      "record %u: expected a view below %u and a page below %u, found %u and %u", i,
                      session->views.count, session->options.page_count, record->view, record->page);
+            return DEVICE_FAULT_INPUT;
+        }
+        if (!mapped && record->map != DEVICE_NO_MAP) {
+            snprintf(why->text, sizeof why->text, "record %u: map %u was not made", i, record->map);
             return DEVICE_FAULT_INPUT;
         }
     }
@@ -128,7 +133,8 @@ static cudaError_t copy_maps(struct device_session *session, uint32_t count)
     cudaError_t error = cudaSuccess;
     for (uint32_t i = 0; i < count && views->bev && error == cudaSuccess; i++) {
         const struct device_view *record = &views->host_records[i];
-        if (record->bev != DEVICE_LOOK_DRAW || record->degree == DEGREE_NONE) {
+        if (record->bev != DEVICE_LOOK_DRAW || record->degree == DEGREE_NONE ||
+            record->map != DEVICE_NO_MAP) {
             continue;
         }
         uint8_t *to = views->memory + record->view * views->bytes + 2 * DEVICE_VIEW_CELLS;
@@ -160,6 +166,7 @@ int module_views_draw(struct device_session *session, uint32_t count, uint64_t *
     v.view_bytes = views->bytes;
     v.bev = views->bev;
     v.cameras = views->cameras;
+    v.maps = session->buffers.maps;
     cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
         error = module_follow_copies(session);

@@ -11,6 +11,7 @@
 #include "kernels/cuda/gpu.h"
 
 #include "kernels/cuda/past.cuh"
+#include "kernels/raster_cell.h"
 
 enum {
     THREADS = 256,
@@ -109,6 +110,22 @@ GPU_FN void draw_cells(const struct device_view *view, const uint8_t *frame, uin
     *(uint32_t *)b = four_b;
 }
 
+/* Drivable area and markings of four cells. */
+GPU_FN void draw_ground(const struct device_view *view, const struct raster_map *map, uint32_t row,
+                        uint32_t col, uint8_t *drivable, uint8_t *marking)
+{
+    uint32_t four_a = 0;
+    uint32_t four_b = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < PER_THREAD; i++) {
+        uint32_t ground = raster_cell_ground(&view->window, map, row, col + i);
+        four_a |= (ground & 255) << 8 * i;
+        four_b |= (ground >> 8) << 8 * i;
+    }
+    *(uint32_t *)drivable = four_a;
+    *(uint32_t *)marking = four_b;
+}
+
 __global__ void __launch_bounds__(THREADS) k_grid(struct observe_views v)
 {
     const struct device_view *view = &v.records[blockIdx.y];
@@ -126,6 +143,9 @@ __global__ void __launch_bounds__(THREADS) k_grid(struct observe_views v)
         if (view->degree == DEGREE_NONE) {
             draw_cells(view, frame, row, col, DRIVABLE, MARKING, 0, out + 2 * DEVICE_VIEW_CELLS,
                        out + 3 * DEVICE_VIEW_CELLS);
+        } else if (view->map != DEVICE_NO_MAP) {
+            draw_ground(view, &v.maps[view->map], row, col, out + 2 * DEVICE_VIEW_CELLS,
+                        out + 3 * DEVICE_VIEW_CELLS);
         }
         return;
     }

@@ -22,11 +22,12 @@ struct observe_views {
     size_t page_bytes;
     uint8_t *views; /* a multiple of 8; the grid of a view, then its images */
     size_t view_bytes;
-    int bev, cameras; /* what views have */
+    int bev, cameras;              /* what views have */
+    const struct raster_map *maps; /* [DEVICE_MAPS_MAX], with pointers to device memory */
 };
 
-/* Drivable area and markings of a grid that is drawn are left alone but in the degree `none`:
- * somebody else writes them. */
+/* Drivable area and markings of a grid that is drawn are left alone where they are not the frame's
+ * and the record names no map: somebody else writes them. */
 void observe_draw(const struct observe_views *v, void *stream);
 
 /* digests[count], of the records' views as they are. */

@@ -1,23 +1,27 @@
 /*
  * Observations on the device: the bytes of layout_observe_bev and layout_camera_unpack, from pages
  * that are not in order into views that are not either, for ego anywhere in the window, at its
- * edges and far outside, turned and straight; parts that are to stay, to be cleared or to show
- * nothing; views of grids alone, of cameras alone, of both; digests as the trace makes them. Views
- * that no record names, and planes that somebody else writes, are left alone.
+ * edges and far outside, turned and straight, on a map and off it; parts that are to stay, to be
+ * cleared or to show nothing; views of grids alone, of cameras alone, of both; digests as the trace
+ * makes them. Views that no record names, and planes that somebody else writes, are left alone.
  */
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "engine/raster_layers.h"
+#include "engine/stage_internal.h"
 #include "engine/views.h"
 #include "kernels/cuda/observe.h"
 #include "tests/cuda/digest.h"
 #include "tests/cuda/rig.h"
+#include "tests/engine/maps.h"
 #include "tests/harness.h"
 
 enum {
     RECORDS = 10, /* more than a warp has places for */
     VIEWS = 12,
     PAGES = 4,
+    MAP = 5, /* its number */
     PAGE_BYTES = FRAME_BYTES + 64,
     VIEW_BYTES_MAX = DEVICE_VIEW_BEV_BYTES + DEVICE_VIEW_CAMERAS_BYTES,
 };
@@ -27,6 +31,8 @@ static uint8_t views[VIEWS * VIEW_BYTES_MAX];
 static uint8_t found[VIEWS * VIEW_BYTES_MAX];
 static struct device_view records[RECORDS];
 static struct scene scene;
+static struct stage *stage;
+static struct raster_map maps[DEVICE_MAPS_MAX];
 
 static double uniform(uint32_t round, uint32_t i, uint32_t what)
 {
@@ -46,11 +52,11 @@ static struct pose pose_of(uint32_t round, uint32_t i)
     double reach = i % 3 == 0 ? 40.0 : i % 3 == 1 ? 70.0 : 1000.0;
     struct pose pose = {
         .x_m = 100.0 + reach * (2.0 * uniform(round, i, 0) - 1.0),
-        .y_m = -50.0 + reach * (2.0 * uniform(round, i, 1) - 1.0),
+        .y_m = 0.0 + reach * (2.0 * uniform(round, i, 1) - 1.0),
         .heading_rad = 2.0 * PI_RAD * uniform(round, i, 2) - PI_RAD,
     };
     if (i == 4) { /* on the anchor's axes: a copy */
-        pose = (struct pose){100.0, -50.0, 0.3};
+        pose = (struct pose){100.0, 0.0, 0.3};
     }
     return pose;
 }
@@ -58,11 +64,13 @@ static struct pose pose_of(uint32_t round, uint32_t i)
 static const struct anchor *anchor(void)
 {
     static struct anchor made;
-    made = anchor_make((struct pose){100.0, -50.0, 0.3});
+    made = anchor_make((struct pose){100.0, 0.0, 0.3});
     return &made;
 }
 
 static const struct window window = {-3, -6};
+
+static uint8_t grid[BEV_BYTES];
 
 static void make_records(uint32_t round)
 {
@@ -75,14 +83,16 @@ static void make_records(uint32_t round)
             view.cameras[c] = (enum view_look)((round + i + c) % 4 < 2 ? 1 : (round + i + c) % 3);
         }
         const struct views_source source = {
+            .stage = stage,
             .scene = &scene,
+            .map = i % 2 == 0 ? MAP : DEVICE_NO_MAP,
             .anchor = anchor(),
             .degree = (enum layout_degree)((round + i) % LAYOUT_DEGREE_COUNT),
             .lost = i == 7,
             .window = window,
             .page_frame = (i + round) % PAGES,
         };
-        views_record(&view, &source, &records[i], NULL);
+        views_record(&view, &source, &records[i], grid);
         EXPECT_INT(records[i].degree, source.degree);
     }
 }
@@ -98,8 +108,6 @@ static void expect_bytes(const uint8_t *at, const uint8_t *expected, size_t byte
     }
 }
 
-static uint8_t grid[BEV_BYTES];
-
 static void expect_grid(uint32_t round, uint32_t i, const uint8_t *before, const uint8_t *after)
 {
     const struct device_view *record = &records[i];
@@ -109,9 +117,9 @@ static void expect_grid(uint32_t round, uint32_t i, const uint8_t *before, const
         memset(grid + BEV_CELLS, record->bev == DEVICE_LOOK_NOTHING ? 255 : 0, BEV_CELLS);
     } else if (record->bev == DEVICE_LOOK_DRAW) {
         scene.ego.pose = pose_of(round, i);
-        layout_observe_bev(NULL, &scene, anchor(), window, LAYOUT_NONE,
+        layout_observe_bev(stage, &scene, anchor(), window, (enum layout_degree)record->degree,
                            arena + (size_t)record->page * PAGE_BYTES, grid);
-        if (record->degree != LAYOUT_NONE) { /* the map's planes are not the kernel's */
+        if (record->degree != LAYOUT_NONE && record->map == DEVICE_NO_MAP) { /* not the kernel's */
             memcpy(grid + BEV_DRIVABLE * BEV_CELLS, before + BEV_DRIVABLE * BEV_CELLS,
                    2 * BEV_CELLS);
         }
@@ -148,6 +156,10 @@ static void observe(uint32_t round, bool bev, bool cameras)
     fill(views, VIEWS * view_bytes, 1000 + round);
     make_records(round);
     rig_begin(round % rig_schedules());
+    maps[MAP].tile_count = stage->layers->map.tile_count;
+    maps[MAP].texels =
+        rig_upload(stage->layers->map.texels,
+                   maps[MAP].tile_count * (size_t)RASTER_TILE_CELLS * sizeof(uint64_t));
     const struct observe_views v = {
         .count = RECORDS - round % 3,
         .records = rig_upload(records, sizeof records),
@@ -157,6 +169,7 @@ static void observe(uint32_t round, bool bev, bool cameras)
         .view_bytes = view_bytes,
         .bev = bev,
         .cameras = cameras,
+        .maps = rig_upload(maps, sizeof maps),
     };
     uint64_t *sums = rig_alloc(v.count * sizeof *sums);
     observe_draw(&v, rig_stream());
@@ -200,5 +213,15 @@ static void cameras_alone_too(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(they_are_those_of_the_engine), TEST(cameras_alone_too));
+    static struct arena memory;
+    static struct scenario scenario;
+    struct error error;
+    arena_init(&memory, 1 << 22);
+    maps_motorway(&memory, &scenario.map, 2, 400);
+    maps_scenario(&memory, &scenario, (struct pose){50, 3.5, 0.05}, 18, 1, 0);
+    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+    int status = TEST_RUN(TEST(they_are_those_of_the_engine), TEST(cameras_alone_too));
+    stage_unref(stage);
+    arena_finish(&memory);
+    return status;
 }

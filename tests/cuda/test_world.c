@@ -731,6 +731,36 @@ static uint64_t draw_one(struct world *world, struct world_view request)
     return request.digest;
 }
 
+/* Without its map on the device the host samples it, and the planes go up: to the same view. */
+static void views_need_no_map_on_the_device(void)
+{
+    const uint64_t seeds[SLOTS_MAX] = {KEY};
+    uint64_t digests[2][2];
+    uint64_t up_bytes[2];
+    for (int without = 0; without < 2; without++) {
+        struct device_ops poor_ops = *device.ops;
+        struct device poor = device;
+        struct error error = {0};
+        struct world_cost before;
+        struct world_cost after;
+        poor_ops.map_make = without ? no_room_for_maps : device.ops->map_make;
+        poor.ops = &poor_ops;
+        struct world *world = open_on(&poor, 1, LAYOUT_MAP, 0, 0, NULL);
+        EXPECT_OK(ops->views_open(world, 1, true, false, &error), error);
+        reset(world, 0, seeds[0]);
+        ops->cost(world, &before);
+        digests[without][0] = draw_one(world, view_request(0, 0, VIEW_DRAW));
+        ops->cost(world, &after);
+        up_bytes[without] = after.up_bytes - before.up_bytes;
+        step(world, 1, seeds);
+        digests[without][1] = draw_one(world, view_request(0, 0, VIEW_DRAW));
+        ops->close(world);
+    }
+    EXPECT(digests[0][0] == digests[1][0] && digests[0][1] == digests[1][1]);
+    EXPECT_INT(up_bytes[0], sizeof(struct device_view));
+    EXPECT_INT(up_bytes[1], sizeof(struct device_view) + 2 * BEV_CELLS);
+}
+
 /* In every degree; each tick brings down counts and a digest per view, in `agents`. */
 static void views_show_what_the_host_would_see(void)
 {
@@ -1127,9 +1157,9 @@ int main(int argc, char **argv)
         TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
         TEST(drawn_layouts_are_those_of_the_host), TEST(maps_stay_as_long_as_somebody_drives_there),
         TEST(signs_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
-        TEST(views_show_what_the_host_would_see), TEST(views_keep_what_they_show),
-        TEST(three_tiers_change_nothing), TEST(reading_ahead_changes_nothing),
-        TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
+        TEST(views_show_what_the_host_would_see), TEST(views_need_no_map_on_the_device),
+        TEST(views_keep_what_they_show), TEST(three_tiers_change_nothing),
+        TEST(reading_ahead_changes_nothing), TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
         TEST(a_failed_device_loses_its_rollouts_and_says_so),
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
