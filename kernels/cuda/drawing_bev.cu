@@ -119,7 +119,7 @@ GPU_FN uint32_t box_shade(const struct tile *t, const struct lidar_box *box, uin
     bool within = row >= first && row < end;
     uint32_t shade = beside || within ? region_columns(t, &box->shadow, row) : 0;
     if (within) {
-        shade = beside ? shade : shade & ~region_columns(t, &box->outline, row);
+        shade &= ~region_columns(t, &box->outline, row);
         shade |= box->has_core ? region_columns(t, &box->core, row) : 0;
     }
     return shade;
@@ -169,25 +169,21 @@ GPU_FN struct lidar_span cut_of(const struct tile *t, const struct tile_cells *c
     return index == cells->hider_count + 1 ? beyond : before;
 }
 
-/* Moves *at past what hides it; *end: where what is seen from there on ends. */
+/* Moves *at past what hides it, and lowers *end to where what is seen from there on ends. One look
+ * at every cut: where one that was passed over covers the place that a later one led to, *end is
+ * not beyond it, nothing is seen, and the caller looks again from there. */
 GPU_FN void find_seen(const struct tile *t, const struct tile_cells *cells,
                       const struct lidar_box *box, double y, double *at, double *end)
 {
-    double last = *end;
-    for (bool moved = true; moved;) {
-        moved = false;
-        *end = last;
-        for (uint32_t i = 0; i < cells->hider_count + 3; i++) {
-            struct lidar_span cut = cut_of(t, cells, box, y, i);
-            if (!(cut.low < cut.high)) {
-                continue;
-            }
-            if (cut.low <= *at && *at < cut.high) {
-                *at = cut.high;
-                moved = true;
-            } else if (cut.low > *at && cut.low < *end) {
-                *end = cut.low;
-            }
+    for (uint32_t i = 0; i < cells->hider_count + 3; i++) {
+        struct lidar_span cut = cut_of(t, cells, box, y, i);
+        if (!(cut.low < cut.high)) {
+            continue;
+        }
+        if (cut.low <= *at && *at < cut.high) {
+            *at = cut.high;
+        } else if (cut.low > *at && cut.low < *end) {
+            *end = cut.low;
         }
     }
 }

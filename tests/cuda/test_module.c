@@ -9,8 +9,11 @@
 #include "base/check.h"
 #include "engine/backend.h"
 #include "engine/model_internal.h"
+#include "engine/raster_layers.h"
 #include "engine/signs.h"
+#include "engine/stage_internal.h"
 #include "kernels/cpu.h"
+#include "tests/engine/maps.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -20,6 +23,64 @@ enum { TICKS = 3, PAGES = 12, SLOTS = 3 };
 static struct device device;
 static struct model *model;
 static struct model_device description;
+
+/* ---- a place whose layouts are drawn ---- */
+
+enum { GROUND_AGENTS = 12, GROUND_MAP = 3 };
+
+static struct {
+    struct arena arena;
+    struct scenario scenario;
+    struct stage *stage;
+    struct scene scene;
+    struct anchor anchor;
+} ground;
+
+static void create_ground(void)
+{
+    struct error error;
+    arena_init(&ground.arena, 1 << 20);
+    maps_motorway(&ground.arena, &ground.scenario.map, 2, 200);
+    maps_scenario(&ground.arena, &ground.scenario, (struct pose){50, 3.5, 0.2}, 9, 0,
+                  GROUND_AGENTS);
+    ground.scene.agent_count = GROUND_AGENTS;
+    ground.scene.ego.pose = ground.scenario.ego.pose;
+    ground.scene.conditions = ground.scenario.conditions;
+    for (uint32_t i = 0; i < GROUND_AGENTS; i++) {
+        struct pose pose = {30.0 + 5.0 * i, 9.0 - 4.0 * (i % 5), 0.3 * i};
+        maps_agent(&ground.scenario, i, i % 3 == 0 ? AGENT_PEDESTRIAN : AGENT_CAR, BEHAVIOUR_STATIC,
+                   pose, 0);
+        ground.scene.agents[i] = (struct agent_state){pose, 2.0, 0.0, true};
+    }
+    CHECK(stage_create(&ground.scenario, &ground.stage, &error) == STATUS_OK);
+    ground.anchor = anchor_make(ground.scenario.ego.pose);
+}
+
+static void make_map(struct device_session *session)
+{
+    struct device_text why = {""};
+    if (device.ops->map_make(session, GROUND_MAP, &ground.stage->layers->map, &why) != DEVICE_OK) {
+        TEST_FAIL("map_make: %s", why.text);
+    }
+}
+
+/* The BEV of a slot's layout is drawn by the device from now on, or on the host. */
+static void describe(struct device_session *session, uint32_t index)
+{
+    struct device_slot *slot = &device.ops->slots(session)[index];
+    struct window window = {slot->window[0], slot->window[1]};
+    EXPECT(layout_describe(ground.stage, &ground.scene, &ground.anchor, window,
+                           (enum layout_degree)slot->degree, GROUND_MAP,
+                           device.ops->drawing(session, index)));
+    slot->given = DEVICE_GIVEN_CAMERAS;
+}
+
+static void draw(const struct device_slot *slot, uint8_t *layout)
+{
+    layout_bev(ground.stage, &ground.scene, &ground.anchor,
+               (struct window){slot->window[0], slot->window[1]}, (enum layout_degree)slot->degree,
+               layout);
+}
 
 /* ---- a rollout's inputs, made up from its seed ---- */
 
@@ -202,7 +263,9 @@ static void twin_end(struct twin *twin)
     }
 }
 
-static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t tick)
+/* slot NULL: a made-up layout, else that of the ground in its window. */
+static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t tick,
+                      const struct device_slot *slot)
 {
     static uint8_t layout[FRAME_BYTES];
     float cond[COND_COUNT];
@@ -210,6 +273,9 @@ static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t
     struct forward_output output = {.frame = twin->frame[tick]};
     cond_at(rollout, tick, cond);
     fill_bytes(layout, FRAME_BYTES, layout_seed(rollout, tick));
+    if (slot != NULL) {
+        draw(slot, layout);
+    }
     struct forward_input input = {
         .seed = rollout->seed,
         .tick = tick,
@@ -265,7 +331,7 @@ static void device_agrees_with_the_cpu(void)
     begin(&rig, &rollout, 7);
     twin_begin(&twin, &rollout);
     for (uint32_t tick = 1; tick <= TICKS; tick++) {
-        twin_step(&twin, &rollout, tick);
+        twin_step(&twin, &rollout, tick, NULL);
         step(&rig, &rollout, 0);
         expect_near(device.ops->frame(rig.session, 0), twin.frame[tick]);
         const struct device_counts *counts = device.ops->counts(rig.session);
@@ -286,7 +352,7 @@ static void other_kernels_agree_too(void)
     rig_open_with(&rig, 1, false, !emulated());
     begin(&rig, &rollout, 7);
     twin_begin(&twin, &rollout);
-    twin_step(&twin, &rollout, 1);
+    twin_step(&twin, &rollout, 1, NULL);
     step(&rig, &rollout, 0);
     expect_near(device.ops->frame(rig.session, 0), twin.frame[1]);
     twin_end(&twin);
@@ -501,6 +567,89 @@ static void frames_come_down_when_asked_for(void)
     rig_close(&rig);
 }
 
+/* ---- layouts ---- */
+
+/* One rollout in two slots, its layout drawn here and given there, in every degree. */
+static void drawn_layouts_are_those_that_are_given(void)
+{
+    for (uint32_t degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        struct rig rig;
+        struct rollout rollout[2];
+        struct device_stats before;
+        struct device_stats after;
+        rig_open(&rig, 2, degree == 1);
+        make_map(rig.session);
+        begin(&rig, &rollout[0], 6 + degree);
+        begin(&rig, &rollout[1], 6 + degree);
+        for (uint32_t tick = 1; tick < TICKS; tick++) {
+            for (uint32_t i = 0; i < 2; i++) {
+                load_slot(&rig, &rollout[i], i);
+            }
+            const struct device_slot *slots = device.ops->slots(rig.session);
+            EXPECT_INT(slots[0].degree, degree);
+            describe(rig.session, 0);
+            draw(&slots[1], device.ops->layout(rig.session, 1));
+            device.ops->stats(rig.session, &before);
+            run_tick(&rig);
+            device.ops->stats(rig.session, &after);
+            EXPECT(memcmp(device.ops->frame(rig.session, 0), device.ops->frame(rig.session, 1),
+                          FRAME_BYTES) == 0);
+            EXPECT_INT(after.up_bytes - before.up_bytes,
+                       2 * sizeof(struct device_slot) + FRAME_BYTES + FRAME_CAMERA_BYTES +
+                           device.ops->drawing(rig.session, 0)->bytes);
+            advance(&rollout[0], &slots[0]);
+            advance(&rollout[1], &slots[1]);
+        }
+        rig_close(&rig);
+    }
+}
+
+static void bad_drawings_are_refused(void)
+{
+    struct rig rig;
+    struct rollout rollout;
+    struct device_text why = {""};
+    struct device_stats stats;
+    rig_open(&rig, 1, false);
+    begin(&rig, &rollout, 6);
+    load_slot(&rig, &rollout, 0);
+    describe(rig.session, 0);
+    struct device_slot *slot = device.ops->slots(rig.session);
+    struct drawing *drawing = device.ops->drawing(rig.session, 0);
+    const struct drawing good = *drawing;
+    const struct raster_map *map = &ground.stage->layers->map;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "map");
+    make_map(rig.session);
+    EXPECT_INT(device.ops->map_make(rig.session, GROUND_MAP, map, &why), DEVICE_FAULT_INPUT);
+    EXPECT_INT(device.ops->map_make(rig.session, DEVICE_MAPS_MAX, map, &why), DEVICE_FAULT_INPUT);
+    drawing->agent_count = DRAWING_AGENTS_MAX + 1;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    drawing->agent_count = good.agent_count + 1;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *drawing = good;
+    drawing->bytes = DRAWING_BYTES_MAX + DRAWING_ALIGN;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    drawing->bytes = good.bytes + 1;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *drawing = good;
+    drawing->map = DEVICE_MAPS_MAX;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    *drawing = good;
+    slot->given = 0;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    slot->given = DEVICE_GIVEN_CAMERAS;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), 0);
+    EXPECT_INT(device.ops->map_make(rig.session, 0, map, &why), DEVICE_FAULT_INPUT);
+    EXPECT_INT(device.ops->tick_finish(rig.session, &why), 0);
+    device.ops->map_drop(rig.session, GROUND_MAP);
+    device.ops->map_drop(rig.session, GROUND_MAP); /* which is not there */
+    device.ops->stats(rig.session, &stats);
+    EXPECT_INT(stats.map_bytes, 0);
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    rig_close(&rig);
+}
+
 /* ---- what goes wrong ---- */
 
 static void bad_numbers_are_counted(void)
@@ -581,10 +730,13 @@ static void a_tick_breaks_no_rule(void)
     struct rig rig;
     struct rollout rollout;
     rig_open(&rig, 1, true);
-    begin(&rig, &rollout, 7);
+    make_map(rig.session);
+    begin(&rig, &rollout, 6); /* degree agents */
     twin_begin(&twin, &rollout);
-    twin_step(&twin, &rollout, 1);
-    step(&rig, &rollout, 0);
+    load_slot(&rig, &rollout, 0);
+    describe(rig.session, 0);
+    run_tick(&rig);
+    twin_step(&twin, &rollout, 1, device.ops->slots(rig.session));
     expect_near(device.ops->frame(rig.session, 0), twin.frame[1]);
     twin_end(&twin);
     rig_close(&rig);
@@ -621,15 +773,20 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP %s\n", error.text);
         return 0;
     }
+    create_ground();
     bool checked = argc > 2 && strcmp(argv[2], "checked") == 0;
     create_model(checked ? 1 : 2, checked ? 1 : 2);
-    int status = checked ? TEST_RUN(TEST(a_tick_breaks_no_rule))
-                         : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
-                                    TEST(bits_do_not_depend_on_company_slot_or_graph),
-                                    TEST(bits_survive_spills_and_forks),
-                                    TEST(frames_come_down_when_asked_for),
-                                    TEST(bad_numbers_are_counted), TEST(bad_requests_are_refused),
-                                    TEST(modules_that_cannot_be_used_are_named));
+    int status =
+        checked
+            ? TEST_RUN(TEST(a_tick_breaks_no_rule))
+            : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
+                       TEST(bits_do_not_depend_on_company_slot_or_graph),
+                       TEST(bits_survive_spills_and_forks), TEST(frames_come_down_when_asked_for),
+                       TEST(drawn_layouts_are_those_that_are_given), TEST(bad_drawings_are_refused),
+                       TEST(bad_numbers_are_counted), TEST(bad_requests_are_refused),
+                       TEST(modules_that_cannot_be_used_are_named));
     model_close(model);
+    stage_unref(ground.stage);
+    arena_finish(&ground.arena);
     return status;
 }

@@ -1,11 +1,12 @@
 /*
  * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
- * forks and spills, and whoever draws its layouts, tells the signs of its frames, brings down what
+ * forks and spills, whoever draws its layouts, tells the signs of its frames, brings down what
  * somebody looks at and nothing else, shows planners on the device the same bytes there, and says
- * so when the device fails. Method: the emulated module (argv[1]) with a small random model. The
- * same rollout on both backends, then in several ways on the device: everything it shows must have
- * one digest. Tables of device functions stand between world and module: one looks at every frame
- * in its page, those of another fail.
+ * so when the device fails.
+ * Method: the emulated module (argv[1]) with a small random model. The same rollout on both
+ * backends, then in several ways on the device: everything it shows must have one digest. Tables
+ * of device functions stand between world and module: one looks at every frame in its page, those
+ * of another fail.
  */
 #include "base/check.h"
 #include "base/rng.h"

@@ -1,0 +1,120 @@
+/*
+ * Goal: on the maps and in the scenes of the shipped library (scenarios/), too, layouts drawn on
+ * the device have the engine's bytes, and what goes up of them is small.
+ * Method: every file of the longest suite once: its first scene and the one after a while under the
+ * object world's traffic, described and drawn as test_drawing.c does. Not among the programs that
+ * scripts/gpu_check builds, for it needs the loader. LIBRARY is the directory, given by the build.
+ */
+#include "base/check.h"
+#include "engine/drive.h"
+#include "engine/layout.h"
+#include "engine/raster_layers.h"
+#include "engine/stage_internal.h"
+#include "kernels/cuda/drawing.h"
+#include "scenarios/scenarios.h"
+#include "tests/cuda/rig.h"
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SLOTS = 2, TICKS = 25, LEAST_FILES = 50 };
+
+static uint8_t layouts[SLOTS * DEVICE_FRAME_BYTES];
+static uint8_t expected[SLOTS * DEVICE_FRAME_BYTES];
+static uint8_t found[SLOTS * DEVICE_FRAME_BYTES];
+static uint8_t drawings[SLOTS * DRAWING_BYTES_MAX];
+static struct device_slot slots[SLOTS];
+static struct drive drive;
+
+static struct {
+    uint32_t files, described;
+    uint64_t bytes, bytes_max, tile_max;
+} seen;
+
+/* One slot of the device: the scene now. */
+static void describe(const struct stage *stage, uint32_t index)
+{
+    struct anchor anchor = anchor_make(stage->scenario->ego.pose);
+    struct window window = window_of(anchor_local(&anchor, drive.scene.ego.pose));
+    struct drawing *drawing = (struct drawing *)(drawings + (size_t)index * DRAWING_BYTES_MAX);
+    slots[index] = (struct device_slot){.active = 1, .given = DEVICE_GIVEN_CAMERAS};
+    EXPECT(layout_describe(stage, &drive.scene, &anchor, window, LAYOUT_AGENTS, 0, drawing));
+    layout_bev(stage, &drive.scene, &anchor, window, LAYOUT_AGENTS,
+               expected + (size_t)index * DEVICE_FRAME_BYTES);
+    seen.described++;
+    seen.bytes += drawing->bytes;
+    seen.bytes_max = drawing->bytes > seen.bytes_max ? drawing->bytes : seen.bytes_max;
+}
+
+static void draw(const struct raster_map *map)
+{
+    struct raster_map maps[DEVICE_MAPS_MAX] = {*map};
+    maps[0].texels = rig_upload(map->texels, (size_t)map->tile_count * RASTER_TILE_CELLS * 8);
+    const struct drawing_slots s = {
+        .slots = rig_upload(slots, sizeof slots),
+        .count = SLOTS,
+        .source = rig_upload(drawings, sizeof drawings),
+        .drawings = rig_alloc(sizeof drawings),
+        .boxes = rig_alloc((size_t)SLOTS * DRAWING_AGENTS_MAX * sizeof(struct lidar_box)),
+        .maps = rig_upload(maps, sizeof maps),
+        .layouts = rig_upload(layouts, sizeof layouts),
+    };
+    seen.tile_max = map->tile_count > seen.tile_max ? map->tile_count : seen.tile_max;
+    drawing_fetch(&s, rig_stream());
+    drawing_bev(&s, rig_stream());
+    RIG_CHECK(rig_download(found, s.layouts, sizeof found));
+    RIG_CHECK(rig_end());
+}
+
+static void check_file(const struct suite_entry *entry)
+{
+    struct stage *stage = NULL;
+    struct error error;
+    EXPECT_OK(stage_create(&entry->document->scenario, &stage, &error), error);
+    rig_begin(seen.files % rig_schedules());
+    memset(&drive, 0, sizeof drive);
+    drive_reset(&drive, stage, 1, false);
+    describe(stage, 0);
+    for (uint32_t tick = 0; tick < TICKS; tick++) {
+        drive_step(&drive, &(struct action){0.0, 0.0}, true);
+    }
+    describe(stage, 1);
+    draw(&stage->layers->map);
+    for (uint32_t i = 0; i < sizeof found; i++) {
+        if (found[i] != expected[i]) {
+            TEST_FAIL("%s, slot %u, byte %u: expected %u, found %u", entry->file,
+                      i / DEVICE_FRAME_BYTES, i % DEVICE_FRAME_BYTES, expected[i], found[i]);
+        }
+    }
+    drive_release(&drive);
+    stage_unref(stage);
+    seen.files++;
+}
+
+static void the_library_is_drawn_as_by_the_engine(void)
+{
+    struct error error;
+    struct suite *suite = NULL;
+    EXPECT_OK(suite_load(LIBRARY "/longtail.json", &suite, &error), error);
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        bool again = false;
+        for (uint32_t k = 0; k < i && !again; k++) {
+            again = strcmp(suite->entries[k].file, suite->entries[i].file) == 0;
+        }
+        if (!again) {
+            check_file(&suite->entries[i]);
+        }
+    }
+    suite_destroy(suite);
+    printf("# %u files; a drawing has %.0f bytes, at most %llu; a map at most %llu tiles\n",
+           seen.files, (double)seen.bytes / seen.described, (unsigned long long)seen.bytes_max,
+           (unsigned long long)seen.tile_max);
+    EXPECT(seen.files >= LEAST_FILES);
+    EXPECT(seen.bytes_max < FRAME_BYTES / 32);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(the_library_is_drawn_as_by_the_engine));
+}
