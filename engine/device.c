@@ -173,9 +173,10 @@ int device_describe(char *text, size_t text_bytes)
 }
 
 enum status device_scale_run(const struct device *device, const char *config,
-                             struct device_scale *out, struct error *error)
+                             const struct device_ranks *ranks, struct device_scale *out,
+                             struct error *error)
 {
     struct device_text why = {""};
-    int fault = device->ops->scale_run(device->index, config, out, &why);
+    int fault = device->ops->scale_run(device->index, config, ranks, out, &why);
     return fault == DEVICE_OK ? STATUS_OK : device_error(error, fault, device->backend, &why);
 }

@@ -34,9 +34,11 @@ enum status device_choose(const char *name, struct device *out, struct error *er
 /* A sentence about what there is, for people; returns whether a device can be used. */
 int device_describe(char *text, size_t text_bytes);
 
-/* Runs and measures a world step of a full-scale configuration ("student-3b", "toy"). */
+/* Runs and measures a world step of a full-scale configuration ("student-3b", "toy"); `ranks` NULL:
+ * alone. engine/scale_ranks.h starts processes that share one. */
 enum status device_scale_run(const struct device *device, const char *config,
-                             struct device_scale *out, struct error *error);
+                             const struct device_ranks *ranks, struct device_scale *out,
+                             struct error *error);
 
 /* A fault of the module's as the engine's status. */
 enum status device_error(struct error *error, int fault, const char *what,

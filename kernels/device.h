@@ -180,9 +180,21 @@ struct device_info {
     uint64_t memory_bytes, free_bytes;
 };
 
-enum { DEVICE_SCALE_KINDS_MAX = 16 };
+enum { DEVICE_SCALE_KINDS_MAX = 16, DEVICE_RANKS_MAX = 8 };
 
-/* A world step at full scale with random weights (kernels/cuda/scale.h), measured. */
+/* One of several processes of a machine that run a configuration together, on a device each; see
+ * kernels/cuda/exchange.h. Who started them ends them all when one of them fails or is gone. */
+struct device_ranks {
+    uint32_t rank, ranks;
+    void *shared; /* of all ranks, zeroed before the first began; aligned to 64 */
+    size_t shared_bytes;
+    /* Returns when all ranks have called it as often, having seen what they wrote before. */
+    void (*wait)(void *context);
+    void *context;
+};
+
+/* A world step at full scale with random weights (kernels/cuda/scale.h), measured; of one rank's
+ * share where there are several. */
 struct device_scale {
     double step_ms, host_us;                /* by graph; the host's time to start it */
     double eager_ms, eager_host_us;         /* launch by launch */
@@ -190,20 +202,26 @@ struct device_scale {
     double product_fp8_flop;                /* of them in fp8 */
     double attention_flop;                  /* within a frame and over the past */
     double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
-    double moved_bytes; /* what its launches read and write, each operand once */
-    double copy_rate;   /* bytes per second, read and written, of a large copy on the device */
+    double moved_bytes;    /* what its launches read and write, each operand once */
+    double copy_rate;      /* bytes per second, read and written, of a large copy on the device */
+    double exchange_bytes; /* to other ranks in a world step */
     double parameters;
     uint64_t weight_bytes, workspace_bytes, page_bytes;
-    uint64_t library_products, own_products; /* run so far on the vendor's library, on our kernel */
-    uint32_t launches;                       /* of a world step */
-    uint32_t same_bits;                      /* 1: graph and launches gave the same frame */
-    uint32_t finite;                         /* 1: no latent is NaN or infinite */
+    /* Run so far: on the vendor's library, on our kernel, on the library in bf16 instead of fp8. */
+    uint64_t library_products, own_products, expanded_products;
+    uint64_t latents_sum; /* of the last frame's latents, each mixed with its place: sums of all
+                           * ranks add up to that of one */
+    uint32_t launches;    /* of a world step */
+    uint32_t captured;    /* 1: step_ms and host_us are by graph, 0: launch by launch too */
+    uint32_t same_bits;   /* 1: graph and launches gave the same frame */
+    uint32_t finite;      /* 1: no latent is NaN or infinite */
     struct {
         char name[24];
         double ms; /* one after the other: together more than a step */
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
-    char library[128]; /* its version, or why there is none */
+    char library[128];  /* its version, or why there is none */
+    char exchange[128]; /* over what; "": no ranks */
 };
 
 struct device_session;
@@ -292,9 +310,10 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration: "student-3b", "toy". */
-    int (*scale_run)(uint32_t device, const char *config, struct device_scale *out,
-                     struct device_text *why);
+    /* Opens, runs, times and closes a configuration: "student-3b", "toy". `ranks` NULL: alone and
+     * without an exchange. Peaks and copy_rate are rank 0's, of others 0. */
+    int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why);
 };
 
 /* The module's one symbol. NULL never. */

@@ -9,6 +9,7 @@
 #include "engine/bench_fanout.h"
 #include "engine/bench_model.h"
 #include "engine/device.h"
+#include "engine/scale_ranks.h"
 #include "worker/bench_resume.h"
 #include "worker/models.h"
 
@@ -131,23 +132,76 @@ static enum status add_resume(const struct model *model, struct bench_result *re
     return STATUS_OK;
 }
 
-/* A world step at full scale on a device, beside what one large product reaches there. */
-static enum status bench_scale(const struct bench_engine_options *options,
-                               struct bench_result *results, uint32_t *count, struct error *error)
+/* ---- a world step at full scale ---- */
+
+static enum status run_scale(const struct bench_engine_options *options, struct device_scale *out,
+                             struct error *error)
 {
-    static const char *const names[] = {"world_step", "rate", "host_time"};
-    static const char *const units[] = {"ms", "TFLOP/s", "us"};
-    static const char *const baselines[] = {"launch by launch", "its products at their best alone",
-                                            "launch by launch"};
     struct device device;
-    struct device_scale scale;
+    if (options->ranks != 0) {
+        if (options->ranks < 1 || options->ranks > DEVICE_RANKS_MAX || options->limit_s < 1 ||
+            options->limit_s > 86400) {
+            return error_set(error, STATUS_USAGE,
+                             "bench engine: expected --ranks 1 to %d and --limit 1 to 86400, found "
+                             "%lld and %lld",
+                             DEVICE_RANKS_MAX, (long long)options->ranks,
+                             (long long)options->limit_s);
+        }
+        const struct scale_ranks_options ranks = {.device = options->device,
+                                                  .config = options->config,
+                                                  .ranks = (uint32_t)options->ranks,
+                                                  .limit_ms = options->limit_s * 1000};
+        return scale_ranks_run(&ranks, out, error);
+    }
     enum status status = device_choose(options->device, &device, error);
     if (status == STATUS_OK && device.ops == NULL) {
         status = error_set(error, STATUS_DEVICE,
                            "bench engine --config: expected a device, found %s", device.backend);
     }
-    if (status == STATUS_OK) {
-        status = device_scale_run(&device, options->config, &scale, error);
+    return status == STATUS_OK ? device_scale_run(&device, options->config, NULL, out, error)
+                               : status;
+}
+
+static void add_scale_row(const struct bench_engine_options *options, const char *name,
+                          const char *unit, double value, const char *baseline_name,
+                          double baseline, struct bench_result *results, uint32_t *count)
+{
+    struct bench_result *row = next_row(results, count, unit);
+    snprintf(row->name, sizeof row->name, "engine.%.24s.%s", options->config, name);
+    snprintf(row->baseline_name, sizeof row->baseline_name, "%s", baseline_name);
+    row->value = value;
+    row->baseline = baseline;
+    finish_row(row);
+}
+
+/* What ranks exchange, and that they compute what one does. */
+static void add_exchange(const struct bench_engine_options *options,
+                         const struct device_scale *scale, struct bench_result *results,
+                         uint32_t *count)
+{
+    char over[96];
+    double all_ms = 0.0;
+    double exchange_ms = 0.0;
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        all_ms += scale->kind[i].ms;
+        exchange_ms += strcmp(scale->kind[i].name, "exchange") == 0 ? scale->kind[i].ms : 0.0;
+    }
+    snprintf(over, sizeof over, "all launches, one by one; over %.60s", scale->exchange);
+    add_scale_row(options, "exchange", "ms", exchange_ms, over, all_ms, results, count);
+    add_scale_row(options, "exchanged", "MB between ranks", scale->exchange_bytes * 1e-6,
+                  "operands of all launches", scale->moved_bytes * 1e-6, results, count);
+}
+
+/* A world step at full scale on devices, beside what one large product reaches there. */
+static enum status bench_scale(const struct bench_engine_options *options,
+                               struct bench_result *results, uint32_t *count, struct error *error)
+{
+    struct device_scale scale;
+    enum status status = run_scale(options, &scale, error);
+    if (status == STATUS_OK && (scale.finite == 0 || scale.same_bits == 0)) {
+        status = error_set(error, STATUS_DEVICE, "%s: %s", options->config,
+                           scale.finite == 0 ? "latents are not finite"
+                                             : "a step gave other bits when it was run again");
     }
     if (status != STATUS_OK) {
         return status;
@@ -157,18 +211,29 @@ static enum status bench_scale(const struct bench_engine_options *options,
     double fp8 = scale.peak_fp8_flops > 0.0 ? scale.product_fp8_flop : 0.0;
     double least_s = (flop - fp8) / scale.peak_bf16_flops;
     least_s += fp8 > 0.0 ? fp8 / scale.peak_fp8_flops : 0.0;
+    double devices = options->ranks > 0 ? (double)options->ranks : 1.0;
     bool timed = scale.step_ms > 0.0 && scale.peak_bf16_flops > 0.0; /* an emulator has no clock */
-    const double values[] = {scale.step_ms, timed ? flop / scale.step_ms * 1e-9 : 0.0,
-                             scale.host_us};
-    const double against[] = {scale.eager_ms, timed ? flop / least_s * 1e-12 : 0.0,
-                              scale.eager_host_us};
-    for (size_t i = 0; i < COUNT_OF(values); i++) {
-        struct bench_result *row = next_row(results, count, units[i]);
-        snprintf(row->name, sizeof row->name, "engine.%s.%s", options->config, names[i]);
-        snprintf(row->baseline_name, sizeof row->baseline_name, "%s", baselines[i]);
-        row->value = values[i];
-        row->baseline = against[i];
-        finish_row(row);
+    const char *eager = scale.captured ? "launch by launch" : "launch by launch, as it ran itself";
+    add_scale_row(options, "world_step", "ms", scale.step_ms, eager, scale.eager_ms, results,
+                  count);
+    add_scale_row(options, "rate", "TFLOP/s", timed ? flop / scale.step_ms * 1e-9 : 0.0,
+                  "its products at their best alone",
+                  timed ? flop / least_s * devices * 1e-12 : 0.0, results, count);
+    add_scale_row(options, "host_time", "us", scale.host_us, eager, scale.eager_host_us, results,
+                  count);
+    double products =
+        (double)(scale.library_products + scale.own_products + scale.expanded_products);
+    add_scale_row(options, "products_library", "products", (double)scale.library_products,
+                  "all that ran", products, results, count);
+    add_scale_row(options, "products_own", "products", (double)scale.own_products, "all that ran",
+                  products, results, count);
+    add_scale_row(options, "products_bf16", "products", (double)scale.expanded_products,
+                  "all that ran", products, results, count);
+    /* 48 bits fit a number of a report. */
+    add_scale_row(options, "latents", "sum of bits", (double)(scale.latents_sum & 0xFFFFFFFFFFFF),
+                  "none: equal for equal latents", 0.0, results, count);
+    if (options->ranks > 0) {
+        add_exchange(options, &scale, results, count);
     }
     return STATUS_OK;
 }
@@ -181,6 +246,9 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
     *count = 0;
     if (options->config != NULL) {
         return bench_scale(options, results, count, error);
+    }
+    if (options->ranks != 0) {
+        return error_set(error, STATUS_USAGE, "bench engine: --ranks share a --config, found none");
     }
     enum status status = models_parse_precision(options->precision, &precision, error);
     if (status == STATUS_OK) {

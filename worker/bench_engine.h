@@ -7,11 +7,15 @@
 
 #include "worker/bench_world.h"
 
+#include <stdint.h>
+
 struct bench_engine_options {
     const char *model;     /* path, or NULL: random weights */
     const char *shape;     /* "WIDTHxLAYERS" of these */
     const char *config;    /* "student-3b", on a device; NULL: none */
-    const char *device;    /* for it */
+    const char *device;    /* for it; the first one with ranks */
+    int64_t ranks;         /* processes that share it, on a device each; 0: no exchange */
+    int64_t limit_s;       /* for all ranks */
     const char *slots;     /* "1,8,32" */
     const char *precision; /* "fp32", "bf16" or "int8" */
     uint32_t threads;

@@ -69,7 +69,8 @@ int command_bench(int argc, char **argv)
     const char *planner = "exec:/usr/bin/python3 scripts/examples/follow.py";
     struct bench_store_options store = {
         .directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16};
-    struct bench_engine_options engine = {.shape = "128x4", .slots = "1,8,32", .device = "cuda:0"};
+    struct bench_engine_options engine = {
+        .shape = "128x4", .slots = "1,8,32", .device = "cuda:0", .limit_s = 600};
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &json},
         {"--directory", "DIR", "store: the disk to measure (.)", .text = &store.directory},
@@ -85,6 +86,9 @@ int command_bench(int argc, char **argv)
         {"--config", "NAME", "engine: a full-scale world step with random weights: student-3b",
          .text = &engine.config},
         {"--device", "NAME", "engine: where --config runs (cuda:0)", .text = &engine.device},
+        {"--ranks", "N", "engine: processes that share --config, on a device each (none)",
+         .number = &engine.ranks},
+        {"--limit", "S", "engine: seconds that ranks may take (600)", .number = &engine.limit_s},
         {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &engine.slots},
         {"--threads", "N", "engine: threads of a tick (2)", .number = &threads},
         {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},

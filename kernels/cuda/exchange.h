@@ -10,28 +10,38 @@
  * same bits as one, as long as products run on gpu_gemm: a library may take another algorithm for
  * each rank's shape.
  *
- * The transport is a table of one function: NCCL between processes, or ranks emulated in one
- * process and on one device. A rank's calls come in the same order on all ranks.
+ * The transport is a table of functions: NCCL between processes, the memory that these share on the
+ * host where there is no NCCL, or ranks emulated in one process and on one device. A rank's calls
+ * come in the same order on all ranks.
  */
 #ifndef SWERVE_KERNELS_CUDA_EXCHANGE_H
 #define SWERVE_KERNELS_CUDA_EXCHANGE_H
 
 #include "kernels/device.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { EXCHANGE_RANKS_MAX = 8, EXCHANGE_ID_BYTES = 128 };
+enum {
+    EXCHANGE_RANKS_MAX = DEVICE_RANKS_MAX,
+    EXCHANGE_ID_BYTES = 128,
+    EXCHANGE_NOTE_BYTES = 32 << 10, /* of what rank 0 tells the others */
+};
 
 /* One rank's end. Functions return 0 or a device_fault and then fill why. */
 struct exchange {
     uint32_t rank, ranks;
+    bool capturable; /* its calls may be captured */
     void *context;
     /* Queues on `stream`: part r of send [ranks][bytes_each] becomes part `rank` of receive on rank
      * r. Device memory; send and receive may not overlap. bytes_each is a multiple of 16. */
     int (*all_to_all)(const struct exchange *exchange, const void *send, void *receive,
                       size_t bytes_each, void *stream, struct device_text *why);
+    void (*close)(struct exchange *exchange); /* NULL: nothing to close */
+    char text[128];                           /* over what, for people */
 };
 
 /* Whether `ranks` divides all of these; else DEVICE_FAULT_INPUT with a sentence. */
@@ -46,12 +56,23 @@ int exchange_group_create(uint32_t ranks, struct exchange_group **out, struct de
 void exchange_group_destroy(struct exchange_group *group); /* accepts NULL */
 struct exchange exchange_group_rank(struct exchange_group *group, uint32_t rank);
 
-/* NCCL, loaded when first asked for. Rank 0 makes the id and hands it to the others. */
+/* ---- processes ---- */
+
+/* Opens this process' end, of one rank or several, on the present device: over NCCL where rank 0
+ * finds it, else through the host. Blocks until all ranks have called it. `place` is borrowed until
+ * exchange_close. */
+int exchange_open(const struct device_ranks *place, struct exchange *out, struct device_text *why);
+void exchange_close(struct exchange *exchange); /* accepts what was never opened, zeroed */
+/* Rank 0's bytes come to all; at most EXCHANGE_NOTE_BYTES. Blocks until all have called it. */
+void exchange_tell(const struct device_ranks *place, void *bytes, size_t count);
+
+/* The two transports. NCCL is loaded when first asked for; rank 0 makes the id. */
 int exchange_nccl_id(uint8_t id[EXCHANGE_ID_BYTES], struct device_text *why);
-/* Blocks until all ranks have called it; the present device is this rank's. */
 int exchange_nccl_open(uint32_t rank, uint32_t ranks, const uint8_t id[EXCHANGE_ID_BYTES],
                        struct exchange *out, struct device_text *why);
-void exchange_nccl_close(struct exchange *exchange); /* accepts what was never opened, zeroed */
+/* Through place->shared, in pieces, waiting for the stream; one rank copies on its stream. */
+int exchange_host_open(const struct device_ranks *place, struct exchange *out,
+                       struct device_text *why);
 
 /* ---- what goes into and comes out of an all-to-all ---- */
 

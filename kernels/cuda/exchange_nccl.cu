@@ -118,6 +118,14 @@ extern "C" int exchange_nccl_id(uint8_t id[EXCHANGE_ID_BYTES], struct device_tex
     return status; /* the library stays loaded: the id lives in it */
 }
 
+static void nccl_close(struct exchange *exchange)
+{
+    auto *own = static_cast<struct nccl_rank *>(exchange->context);
+    own->nccl.destroy(own->communicator);
+    dlclose(own->nccl.library);
+    free(own);
+}
+
 extern "C" int exchange_nccl_open(uint32_t rank, uint32_t ranks,
                                   const uint8_t id[EXCHANGE_ID_BYTES], struct exchange *out,
                                   struct device_text *why)
@@ -148,19 +156,11 @@ extern "C" int exchange_nccl_open(uint32_t rank, uint32_t ranks,
     out->rank = rank;
     out->ranks = ranks;
     out->context = own;
+    out->capturable = true;
     out->all_to_all = nccl_all_to_all;
+    out->close = nccl_close;
+    snprintf(out->text, sizeof out->text, "NCCL");
     return DEVICE_OK;
-}
-
-extern "C" void exchange_nccl_close(struct exchange *exchange)
-{
-    auto *own = static_cast<struct nccl_rank *>(exchange->context);
-    if (own != NULL) {
-        own->nccl.destroy(own->communicator);
-        dlclose(own->nccl.library);
-        free(own);
-    }
-    *exchange = {};
 }
 
 #else
@@ -180,11 +180,6 @@ extern "C" int exchange_nccl_open(uint32_t, uint32_t, const uint8_t[EXCHANGE_ID_
                                   struct exchange *, struct device_text *why)
 {
     return absent(why);
-}
-
-extern "C" void exchange_nccl_close(struct exchange *exchange)
-{
-    *exchange = {};
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The file of algorithms. See library_store.h.
+ * The file of choices. See library_store.h.
  */
 #include "kernels/cuda/library_store.h"
 
@@ -45,7 +45,7 @@ extern "C" bool library_store_folder(char out[STORE_PATH_BYTES - 300])
 
 static int write_head(const struct library_store *store, char *out, size_t bytes)
 {
-    return snprintf(out, bytes, "swerve products 1\n%s\n%llu\n", store->device,
+    return snprintf(out, bytes, "swerve products 2\n%s\n%llu\n", store->device,
                     (unsigned long long)store->version);
 }
 
@@ -79,9 +79,10 @@ static bool take_bytes(const char **at, uint8_t *out, size_t bytes)
 
 static bool take_entry(struct library_store *store, const char **at)
 {
-    uint64_t number[7];
-    for (int i = 0; i < 7; i++) {
-        if (!take_number(at, i < 5 ? UINT32_MAX : UINT64_MAX, ' ', &number[i])) {
+    uint64_t number[8];
+    for (int i = 0; i < 8; i++) {
+        uint64_t most = i < 5 ? UINT32_MAX : i < 7 ? UINT64_MAX : LIBRARY_WAYS - 1;
+        if (!take_number(at, most, ' ', &number[i])) {
             return false;
         }
     }
@@ -97,8 +98,9 @@ static bool take_entry(struct library_store *store, const char **at)
                     (uint32_t)number[4],
                     number[5],
                     number[6]};
+    entry->choice.way = (enum library_way)number[7];
     store->count++;
-    return take_bytes(at, entry->algorithm, sizeof entry->algorithm);
+    return take_bytes(at, entry->choice.algorithm, sizeof entry->choice.algorithm);
 }
 
 static bool parse(struct library_store *store, const char *text)
@@ -157,22 +159,23 @@ extern "C" const char *library_store_open(struct library_store *store, const cha
     }
     store->count = 0;
     store->changed = true;
-    snprintf(warning, warning_bytes, "%.300s is damaged and was ignored", store->path);
+    snprintf(warning, warning_bytes, "%.300s is damaged or of another version and was ignored",
+             store->path);
     return warning;
 }
 
-static bool same(const struct library_shape *a, const struct library_shape *b)
+extern "C" bool library_shape_same(const struct library_shape *a, const struct library_shape *b)
 {
     return a->type == b->type && a->epilogue == b->epilogue && a->m == b->m && a->n == b->n &&
            a->k == b->k && a->lda == b->lda && a->ldc == b->ldc;
 }
 
 extern "C" bool library_store_find(const struct library_store *store,
-                                   const struct library_shape *shape, void *algorithm)
+                                   const struct library_shape *shape, struct library_choice *out)
 {
     for (uint32_t i = 0; i < store->count; i++) {
-        if (same(&store->entry[i].shape, shape)) {
-            memcpy(algorithm, store->entry[i].algorithm, STORE_ALGORITHM_BYTES);
+        if (library_shape_same(&store->entry[i].shape, shape)) {
+            *out = store->entry[i].choice;
             return true;
         }
     }
@@ -180,17 +183,17 @@ extern "C" bool library_store_find(const struct library_store *store,
 }
 
 extern "C" void library_store_put(struct library_store *store, const struct library_shape *shape,
-                                  const void *algorithm)
+                                  const struct library_choice *choice)
 {
     uint32_t i = 0;
-    while (i < store->count && !same(&store->entry[i].shape, shape)) {
+    while (i < store->count && !library_shape_same(&store->entry[i].shape, shape)) {
         i++;
     }
     if (i == STORE_ENTRIES_MAX) {
         return;
     }
     store->entry[i].shape = *shape;
-    memcpy(store->entry[i].algorithm, algorithm, STORE_ALGORITHM_BYTES);
+    store->entry[i].choice = *choice;
     store->count = i < store->count ? store->count : i + 1;
     store->changed = true;
 }
@@ -199,10 +202,10 @@ static size_t write_entries(const struct library_store *store, char *text, size_
 {
     for (uint32_t i = 0; i < store->count; i++) {
         const struct library_shape *s = &store->entry[i].shape;
-        used += (size_t)snprintf(text + used, FILE_BYTES - used, "%u %u %u %u %u %llu %llu ",
+        used += (size_t)snprintf(text + used, FILE_BYTES - used, "%u %u %u %u %u %llu %llu %u ",
                                  s->type, s->epilogue, s->m, s->n, s->k, (unsigned long long)s->lda,
-                                 (unsigned long long)s->ldc);
-        for (uint8_t byte : store->entry[i].algorithm) {
+                                 (unsigned long long)s->ldc, (unsigned)store->entry[i].choice.way);
+        for (uint8_t byte : store->entry[i].choice.algorithm) {
             used += (size_t)snprintf(text + used, FILE_BYTES - used, "%02x", byte);
         }
         text[used++] = '\n';

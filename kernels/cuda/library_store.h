@@ -1,8 +1,7 @@
 /*
- * Which algorithm of the vendor's library computes products of a shape, kept in a file between
- * processes: asking the library anew takes time, and what it answers may depend on more than the
- * shape. One file per device and version of the library, since an algorithm means nothing to
- * another one. Host code alone.
+ * What computes products of a shape, kept in a file between processes: timing takes time, and what
+ * is fastest may be another one the next time. One file per device and version of the vendor's
+ * library, since an algorithm means nothing to another one. Host code alone.
  *
  * Lines of text: what the file is, the device, the version, a line per shape, and the sum of all
  * that precedes. A file in which anything is not as expected is ignored as a whole, with a warning,
@@ -19,12 +18,25 @@
 extern "C" {
 #endif
 
-enum { STORE_ALGORITHM_BYTES = 64, STORE_ENTRIES_MAX = 64, STORE_PATH_BYTES = 1024 };
+enum { STORE_ALGORITHM_BYTES = 64, STORE_ENTRIES_MAX = 256, STORE_PATH_BYTES = 1024 };
 
 /* What a choice depends on besides device and library; numbers as in struct gpu_gemm. */
 struct library_shape {
     uint32_t type, epilogue, m, n, k;
     uint64_t lda, ldc;
+};
+
+/* What products of a shape run on. Numbers of the file: they never change. */
+enum library_way {
+    LIBRARY_OWN = 0,  /* gpu_gemm_launch */
+    LIBRARY_SAME = 1, /* the vendor's library, operands as they are */
+    LIBRARY_BF16 = 2, /* the vendor's library in bf16, fp8 operands expanded */
+    LIBRARY_WAYS
+};
+
+struct library_choice {
+    enum library_way way;
+    uint8_t algorithm[STORE_ALGORITHM_BYTES]; /* of the vendor's; zeros for LIBRARY_OWN */
 };
 
 struct library_store {
@@ -35,7 +47,7 @@ struct library_store {
     bool changed; /* since it was read */
     struct {
         struct library_shape shape;
-        uint8_t algorithm[STORE_ALGORITHM_BYTES];
+        struct library_choice choice;
     } entry[STORE_ENTRIES_MAX];
 };
 
@@ -47,11 +59,12 @@ bool library_store_folder(char out[STORE_PATH_BYTES - 300]);
 const char *library_store_open(struct library_store *store, const char *folder, const char *device,
                                uint64_t version, char *warning, size_t warning_bytes);
 
+bool library_shape_same(const struct library_shape *a, const struct library_shape *b);
 bool library_store_find(const struct library_store *store, const struct library_shape *shape,
-                        void *algorithm);
+                        struct library_choice *out);
 /* Replaces what was kept for the shape; beyond STORE_ENTRIES_MAX nothing is. */
 void library_store_put(struct library_store *store, const struct library_shape *shape,
-                       const void *algorithm);
+                       const struct library_choice *choice);
 /* Writes the file where something changed, whole or not at all. False when that failed. */
 bool library_store_save(struct library_store *store);
 

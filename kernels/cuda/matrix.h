@@ -160,6 +160,16 @@ struct gpu_activate {
 };
 void gpu_activate_launch(const struct gpu_activate *a, void *stream);
 
+/* fp8 rows as the numbers they stand for, rounded: out = x * scale[row]. */
+struct gpu_expand {
+    uint32_t rows, width; /* width a multiple of 16 */
+    const void *x;        /* e4m3, rows `row` elements apart, a multiple of 16 */
+    size_t row;
+    const float *scale; /* [rows] */
+    uint16_t *out;      /* bf16 [rows][width] */
+};
+void gpu_expand_launch(const struct gpu_expand *e, void *stream);
+
 /* Rotary turn in place of `heads` heads side by side, as gpu_attention does on load. */
 struct gpu_rotate {
     uint32_t rows, heads, head_dim; /* head_dim a multiple of 8 */

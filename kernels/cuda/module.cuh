@@ -173,8 +173,8 @@ cudaError_t module_given_copy(struct device_session *session);
 /* Bytes per second of a large copy over the bus (struct device_ops). */
 int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
 
-int module_scale_run(uint32_t device, const char *name, struct device_scale *out,
-                     struct device_text *why);
+int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why);
 
 /* Of struct device_ops; and an end that accepts views that were not opened. */
 int module_views_open(struct device_session *session, uint32_t count, int bev, int cameras,

@@ -2,6 +2,9 @@
  * A world step at full scale (scale.h), opened, run and timed: products on the vendor's library
  * where it has an algorithm, the whole step captured as a graph. Beside it, in the same run, what
  * one large product reaches and what a large copy within the device does, as ceilings.
+ *
+ * Several processes may share the step, a rank each. They run the same steps in the same order, and
+ * begin those that are timed together.
  */
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/module.cuh"
@@ -19,6 +22,8 @@ enum {
 };
 
 struct scale_run {
+    const struct device_ranks *ranks; /* NULL: alone */
+    struct exchange exchange;
     struct scale *scale;
     struct library *library;
     cudaStream_t stream;
@@ -46,6 +51,7 @@ static void finish(struct scale_run *run)
         cudaGraphExecDestroy(run->graph);
     }
     scale_close(run->scale);
+    exchange_close(&run->exchange);
     library_destroy(run->library);
     if (run->start != NULL) {
         cudaEventDestroy(run->start);
@@ -94,6 +100,12 @@ static bool step(struct scale_run *run)
     return scale_step(run->scale, (void *)run->stream, run->why) == DEVICE_OK;
 }
 
+/* Whether this process measures what does not depend on the ranks. */
+static bool first(const struct scale_run *run)
+{
+    return run->ranks == NULL || run->ranks->rank == 0;
+}
+
 static bool capture(struct scale_run *run)
 {
     cudaGraph_t graph = NULL;
@@ -112,6 +124,22 @@ static bool capture(struct scale_run *run)
     return queued && good(run, error, "capturing a world step");
 }
 
+/* An exchange may be what cannot be captured: then the step goes on launch by launch. */
+static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
+{
+    const bool possible = run->ranks == NULL || run->exchange.capturable;
+    out->captured = possible && capture(run) ? 1 : 0;
+    if (run->ranks == NULL || out->captured != 0) {
+        return out->captured != 0;
+    }
+    if (possible) {
+        size_t used = strlen(out->exchange);
+        snprintf(out->exchange + used, sizeof out->exchange - used, "; %.60s", run->why->text);
+        cudaGetLastError(); /* what a capture broke off with is no fault of what follows */
+    }
+    return true;
+}
+
 /* Median of a few steps, and the host's time to start one. */
 static bool time_steps(struct scale_run *run, const struct scale_config *config, double *step_ms,
                        double *host_us)
@@ -122,7 +150,13 @@ static bool time_steps(struct scale_run *run, const struct scale_config *config,
         struct timespec from;
         struct timespec to;
         if (!begin(run, config, config->window) ||
-            !good(run, cudaEventRecord(run->start, run->stream), "timing")) {
+            !good(run, cudaStreamSynchronize(run->stream), "a world step")) {
+            return false;
+        }
+        if (run->ranks != NULL) { /* who is early would be timed waiting for the others */
+            run->ranks->wait(run->ranks->context);
+        }
+        if (!good(run, cudaEventRecord(run->start, run->stream), "timing")) {
             return false;
         }
         clock_gettime(CLOCK_MONOTONIC, &from);
@@ -250,6 +284,14 @@ static bool time_copy(struct scale_run *run, double *out)
     return done;
 }
 
+/* Whether so many ranks can share the configuration, before anything of it is opened. */
+static bool shareable(struct scale_run *run, const struct scale_config *config)
+{
+    struct scale_cost cost;
+    return run->ranks == NULL ||
+           scale_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
+}
+
 /* fp8 needs tensor cores that know it; the emulator's capability is 0.0. */
 static bool capable(struct scale_run *run, uint32_t device, const struct scale_config *config)
 {
@@ -267,6 +309,40 @@ static bool capable(struct scale_run *run, uint32_t device, const struct scale_c
     return true;
 }
 
+/* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
+ * have the same shapes, and would else be timed beside each other. */
+static bool prepare_products(struct scale_run *run)
+{
+    static_assert(sizeof(struct library_store) <= EXCHANGE_NOTE_BYTES, "told in one note");
+    const uint32_t ops = scale_op_count(run->scale);
+    auto *choices = (struct library_store *)calloc(1, sizeof(struct library_store));
+    auto *products = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
+    uint32_t count = 0;
+    bool done = choices != NULL && products != NULL;
+    if (!done) {
+        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
+    }
+    for (uint32_t i = 0; done && i < ops; i++) {
+        const struct scale_op *op = scale_op_at(run->scale, i);
+        if (op->kind == SCALE_PRODUCT) {
+            products[count++] = &op->product;
+        }
+    }
+    if (done && !first(run)) {
+        exchange_tell(run->ranks, choices, sizeof *choices);
+        library_adopt(run->library, choices);
+    }
+    done = done && library_prepare(run->library, products, count, (void *)run->stream, run->why) ==
+                       DEVICE_OK;
+    if (done && first(run) && run->ranks != NULL) {
+        *choices = *library_choices(run->library);
+        exchange_tell(run->ranks, choices, sizeof *choices);
+    }
+    free(choices);
+    free(products);
+    return done;
+}
+
 static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config)
 {
     struct scale_options options = {};
@@ -274,9 +350,11 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
         library_create(&run->library, run->why) != DEVICE_OK ||
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||
-        !good(run, cudaEventCreate(&run->end), "an event")) {
+        !good(run, cudaEventCreate(&run->end), "an event") ||
+        (run->ranks != NULL && exchange_open(run->ranks, &run->exchange, run->why) != DEVICE_OK)) {
         return false;
     }
+    options.exchange = run->exchange;
     options.seed = 1;
     options.page_count = config->window + 1;
     options.product = library_product;
@@ -292,7 +370,23 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
         return false;
     }
     /* Weights were drawn on the default stream, which ours ignores. */
-    return good(run, cudaDeviceSynchronize(), "drawing weights");
+    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_products(run);
+}
+
+/* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
+static uint64_t sum_latents(const struct scale_run *run)
+{
+    const uint64_t before = run->ranks == NULL ? 0 : run->ranks->rank * run->latent_count;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < run->latent_count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &run->latents[1][i], sizeof bits);
+        uint64_t z = (before + i + 1) * 0x9E3779B97F4A7C15u ^ bits;
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+        sum += z ^ z >> 31;
+    }
+    return sum;
 }
 
 static bool measure(struct scale_run *run, const struct scale_config *config,
@@ -304,7 +398,7 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
         }
     }
     if (!time_steps(run, config, &out->eager_ms, &out->eager_host_us) || !keep_latents(run, 0) ||
-        !time_kinds(run, config, out) || !capture(run) ||
+        !time_kinds(run, config, out) || !capture_if_possible(run, out) ||
         !time_steps(run, config, &out->step_ms, &out->host_us) || !keep_latents(run, 1)) {
         return false;
     }
@@ -314,12 +408,16 @@ static bool measure(struct scale_run *run, const struct scale_config *config,
     for (size_t i = 0; i < run->latent_count; i++) {
         out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
     }
+    out->latents_sum = sum_latents(run);
+    if (!first(run)) {
+        return true;
+    }
     return time_copy(run, &out->copy_rate) && time_peak(run, GPU_BF16, &out->peak_bf16_flops) &&
            (config->type != GPU_E4M3 || time_peak(run, GPU_E4M3, &out->peak_fp8_flops));
 }
 
-int module_scale_run(uint32_t device, const char *name, struct device_scale *out,
-                     struct device_text *why)
+int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why)
 {
     const struct scale_config *config = scale_config_find(name);
     struct scale_run run = {};
@@ -329,11 +427,17 @@ int module_scale_run(uint32_t device, const char *name, struct device_scale *out
         return DEVICE_FAULT_INPUT;
     }
     run.why = why;
+    run.ranks = ranks;
     *out = {};
-    bool done = capable(&run, device, config) && open_run(&run, device, config) &&
-                measure(&run, config, out);
+    bool done =
+        shareable(&run, config) && capable(&run, device, config) && open_run(&run, device, config);
+    if (done) {
+        snprintf(out->exchange, sizeof out->exchange, "%s", run.exchange.text);
+        done = measure(&run, config, out);
+    }
     if (done) {
         scale_count(run.scale, &cost);
+        out->exchange_bytes = cost.exchange_bytes;
         out->product_flop = cost.product_flop;
         out->product_fp8_flop = cost.product_fp8_flop;
         out->attention_flop = cost.attention_flop + cost.temporal_flop;
@@ -343,7 +447,11 @@ int module_scale_run(uint32_t device, const char *name, struct device_scale *out
         out->workspace_bytes = cost.workspace_bytes;
         out->page_bytes = cost.page_bytes;
         out->launches = cost.launches;
-        library_counts(run.library, &out->library_products, &out->own_products);
+        struct library_counts counts;
+        library_count(run.library, &counts);
+        out->library_products = counts.way[LIBRARY_SAME];
+        out->own_products = counts.way[LIBRARY_OWN];
+        out->expanded_products = counts.way[LIBRARY_BF16];
         snprintf(out->library, sizeof out->library, "%s", library_describe(run.library));
     }
     finish(&run);

@@ -117,7 +117,7 @@ static size_t place_buffers(struct scale *s, uint8_t *base)
     at.take(&b.normed_scale, t * sizeof(float));
     at.take(&b.packed_scale, t * sizeof(float));
     at.take(&b.qkv, t * (h + 2 * kv) * 2);
-    if (s->ranks > 1) {
+    if (s->exchanged) {
         at.take(&b.sent, t * (h + 2 * kv) * 2);
         at.take(&b.given, t * (h + 2 * kv) * 2);
         at.take(&b.mixed_all, t * h * 2);
@@ -302,8 +302,9 @@ static int prepare(struct scale *s, const struct scale_config *config,
 {
     s->config = *config;
     s->options = *options;
-    s->ranks = options->exchange.ranks > 1 ? options->exchange.ranks : 1;
-    s->rank = s->ranks > 1 ? options->exchange.rank : 0;
+    s->exchanged = options->exchange.ranks > 0;
+    s->ranks = s->exchanged ? options->exchange.ranks : 1;
+    s->rank = s->exchanged ? options->exchange.rank : 0;
     s->all_tokens = config->view_count * config->view_tokens + config->bev_tokens;
     int fault = check_config(s, why);
     if (fault != DEVICE_OK) {
@@ -568,6 +569,8 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
         } else if (op->kind == SCALE_TEMPORAL) {
             const struct gpu_temporal &t = op->temporal;
             out->temporal_flop += 4.0 * t.tokens * t.heads * t.head_dim * t.page_count;
+        } else if (op->kind == SCALE_EXCHANGE) {
+            out->exchange_bytes += (double)op->exchange.bytes_each * (s->ranks - 1);
         }
     }
 }

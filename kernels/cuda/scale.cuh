@@ -20,8 +20,8 @@ struct scale_buffers {
     float *normed_scale;    /* [T] */
     float *packed_scale;    /* [T] */
     uint16_t *qkv;          /* [T][heads + 2 kv_heads][head_dim] */
-    uint16_t *sent, *given; /* the same before and after an exchange, as [A][share]; R > 1 */
-    uint16_t *mixed_all;    /* [A][heads / R][head_dim]; R > 1 */
+    uint16_t *sent, *given; /* the same before and after an exchange, as [A][share]; exchanged */
+    uint16_t *mixed_all;    /* [A][heads / R][head_dim]; exchanged */
     uint16_t *mixed;        /* [T][H] */
     uint16_t *y;            /* [T][width] */
     uint16_t *query;        /* [T][H] */
@@ -37,6 +37,7 @@ struct scale {
     struct scale_config config;
     struct scale_options options;
     uint32_t rank, ranks;
+    bool exchanged; /* even one rank may exchange, with itself */
     uint32_t tokens, all_tokens;
     struct scale_weights weights;
     struct scale_buffers buffers;

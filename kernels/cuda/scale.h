@@ -55,7 +55,7 @@ const struct scale_config *scale_config_find(const char *name);
 struct scale_options {
     uint64_t seed;            /* of the weights */
     uint32_t page_count;      /* of the arena, at least window + 1 */
-    struct exchange exchange; /* ranks 0 or 1: none */
+    struct exchange exchange; /* ranks 0: none; one rank exchanges with itself */
     /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
      * or a device_fault. */
     int (*product)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
@@ -77,6 +77,7 @@ struct scale_cost {
     double product_fp8_flop;              /* of them in fp8 */
     double attention_flop, temporal_flop; /* with a full window */
     double moved_bytes;                   /* operands of a world step's launches, each once */
+    double exchange_bytes;                /* to other ranks in a world step */
     uint64_t weight_bytes, workspace_bytes, page_bytes;
     uint32_t launches; /* of a world step */
 };
@@ -169,7 +170,7 @@ int scale_op_run(struct scale *scale, uint32_t index, void *stream, struct devic
 /* Random numbers, evenly distributed, as weights have them; on the default stream. */
 void scale_fill(enum gpu_type type, void *out, uint64_t count, uint64_t seed);
 
-/* The cost of one of `ranks` shares, without a device. */
+/* The cost of one of `ranks` shares, without a device; 0: of all, with no exchange. */
 int scale_cost_of(const struct scale_config *config, uint32_t ranks, struct scale_cost *out,
                   struct device_text *why);
 void scale_count(const struct scale *scale, struct scale_cost *out);

@@ -133,7 +133,7 @@ static void push_spatial(struct scale *s, uint32_t layer)
 {
     const struct scale_config &c = s->config;
     const struct scale_buffers &b = s->buffers;
-    if (s->ranks == 1) {
+    if (!s->exchanged) {
         push_attention(s, layer, b.qkv, b.mixed);
         return;
     }

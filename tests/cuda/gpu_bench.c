@@ -8,13 +8,15 @@
  *
  *   gpu_bench MODULE device                             only whether there is one
  *   gpu_bench MODULE MODEL.safetensors [quick]          quick: few ticks, small batches, plain ops
- *   gpu_bench MODULE MODEL.safetensors scale CONFIG     a world step at full scale, or "toy"
+ *   gpu_bench MODULE MODEL.safetensors scale CONFIG [N] a world step at full scale, or "toy"; by N
+ *                                                       processes on the first N devices
  */
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "engine/device.h"
 #include "engine/model_internal.h"
+#include "engine/scale_ranks.h"
 #include "engine/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
@@ -23,7 +25,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEATS_MAX = 5, BRANCHES_MAX = 16, PAST_TICKS = 12, AGENTS = 4, SPILL_PAGES = 64 };
+enum {
+    REPEATS_MAX = 5,
+    BRANCHES_MAX = 16,
+    PAST_TICKS = 12,
+    AGENTS = 4,
+    SPILL_PAGES = 64,
+    RANKS_LIMIT_MS = 100000
+};
 
 static struct device device;
 static struct model *model;
@@ -38,7 +47,7 @@ static uint32_t branches = BRANCHES_MAX;
 
 static void figure(const char *name, double value, const char *unit)
 {
-    printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", name, value, unit);
+    printf("{\"name\": \"%s\", \"value\": %.15g, \"unit\": \"%s\"}\n", name, value, unit);
     fflush(stdout);
 }
 
@@ -513,6 +522,7 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("launches of a world step", s->launches, "");
     figure("products on the library", (double)s->library_products, "");
     figure("products on our kernel", (double)s->own_products, "");
+    figure("products on the library in bf16 instead of fp8", (double)s->expanded_products, "");
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         if (s->kind[i].launches > 0) {
             snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
@@ -520,16 +530,57 @@ static void print_scale(const char *config, const struct device_scale *s)
             figure(name, s->kind[i].ms, "ms");
         }
     }
+    figure("latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
     check("library", true, s->library);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
+}
+
+/* What ranks exchange, and their latents beside those of one process. */
+static void print_ranks(const struct device_scale *s)
+{
+    double all_ms = 0.0;
+    double exchange_ms = 0.0;
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        all_ms += s->kind[i].ms;
+        exchange_ms += strcmp(s->kind[i].name, "exchange") == 0 ? s->kind[i].ms : 0.0;
+    }
+    figure("ranks: world step", s->step_ms, "ms");
+    figure("ranks: world step, launch by launch", s->eager_ms, "ms");
+    figure("ranks: captured", s->captured, "");
+    figure("ranks: exchanged in a world step", s->exchange_bytes * 1e-9, "GB");
+    figure("ranks: exchange in a world step", exchange_ms, "ms");
+    figure("ranks: exchange, share of all launches", all_ms > 0.0 ? exchange_ms / all_ms : 0.0,
+           "ratio");
+    figure("ranks: latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
+    check("ranks: exchange", true, s->exchange);
+    check("ranks: a step gives the same bits again", s->same_bits, "");
+    check("ranks: every latent is finite", s->finite, "");
+}
+
+/* Before anything else of a device: its library does not survive the forks. */
+static int run_scale_ranks(const char *config, const char *ranks)
+{
+    static struct device_scale scale;
+    struct error error = {0};
+    const struct scale_ranks_options options = {.device = "cuda:0",
+                                                .config = config,
+                                                .ranks = (uint32_t)strtoul(ranks, NULL, 10),
+                                                .limit_ms = RANKS_LIMIT_MS};
+    if (scale_ranks_run(&options, &scale, &error) != STATUS_OK) {
+        check("ranks", false, error.text);
+        return 1;
+    }
+    figure("ranks", options.ranks, "");
+    print_ranks(&scale);
+    return failed;
 }
 
 static int run_scale(const char *config)
 {
     static struct device_scale scale;
     struct device_text why = {""};
-    must(device.ops->scale_run(device.index, config, &scale, &why), &why);
+    must(device.ops->scale_run(device.index, config, NULL, &scale, &why), &why);
     print_scale(config, &scale);
     return failed;
 }
@@ -540,11 +591,15 @@ int main(int argc, char **argv)
     const struct model_open_options options = {
         .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
     if (argc < 3) {
-        fprintf(stderr, "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG]\n");
+        fprintf(stderr,
+                "usage: gpu_bench MODULE device|MODEL.safetensors [quick|scale CONFIG [N]]\n");
         return 2;
     }
     quick = argc > 3 && strcmp(argv[3], "quick") == 0;
     setenv("SWERVE_CUDA_MODULE", argv[1], 1);
+    if (argc > 5 && strcmp(argv[3], "scale") == 0) {
+        return run_scale_ranks(argv[4], argv[5]);
+    }
     if (device_choose("cuda:0", &device, &error) != STATUS_OK) {
         check("start", false, error.text);
         return 1;

@@ -4,7 +4,8 @@
  * Method: the module under the SIMT emulator, opened by dlopen as the engine does it, with a small
  * random model. Rollouts are driven through struct device_ops directly: beside forward_tick over
  * several ticks; then one rollout in different company, slots, sessions, after a spill, from a
- * fork, by graph and by launches. argv[1]: the module.
+ * fork, by graph and by launches. argv[1]: the module; argv[2]: "checked" or "fast", for one that
+ * checks every access: a tick of the plain kernels, ticks of a GPU's.
  */
 #include "base/check.h"
 #include "engine/backend.h"
@@ -722,7 +723,27 @@ static void modules_that_cannot_be_used_are_named(void)
     setenv("SWERVE_CUDA_MODULE", path, 1);
 }
 
-/* ---- one tick under every check ---- */
+/* ---- ticks under every check ---- */
+
+/* The kernels that a GPU runs, by graph: a layer with joint and one with separate attention, a past
+ * of one page and of two. */
+static void ticks_of_fast_kernels_break_no_rule(void)
+{
+    static struct twin twin;
+    struct rig rig;
+    struct rollout rollout;
+    rig_open_with(&rig, 1, false, false);
+    begin(&rig, &rollout, 7);
+    twin_begin(&twin, &rollout);
+    for (uint32_t tick = 1; tick <= 2; tick++) {
+        twin_step(&twin, &rollout, tick);
+        step(&rig, &rollout, 0);
+        expect_near(device.ops->frame(rig.session, 0), twin.frame[tick]);
+        twin_take(&twin, tick, device.ops->frame(rig.session, 0));
+    }
+    twin_end(&twin);
+    rig_close(&rig);
+}
 
 static void a_tick_breaks_no_rule(void)
 {
@@ -774,11 +795,14 @@ int main(int argc, char **argv)
         return 0;
     }
     create_ground();
-    bool checked = argc > 2 && strcmp(argv[2], "checked") == 0;
-    create_model(checked ? 1 : 2, checked ? 1 : 2);
+    const char *which = argc > 2 ? argv[2] : "";
+    bool checked = strcmp(which, "checked") == 0;
+    bool fast = strcmp(which, "fast") == 0;
+    create_model(checked ? 1 : 2, checked || fast ? 1 : 2);
     int status =
-        checked
-            ? TEST_RUN(TEST(a_tick_breaks_no_rule))
+        checked ? TEST_RUN(TEST(a_tick_breaks_no_rule))
+        : fast
+            ? TEST_RUN(TEST(ticks_of_fast_kernels_break_no_rule))
             : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
                        TEST(bits_do_not_depend_on_company_slot_or_graph),
                        TEST(bits_survive_spills_and_forks), TEST(frames_come_down_when_asked_for),

@@ -1,7 +1,7 @@
 /*
- * The file of algorithms: what was put comes back in another process' store; another device or
- * version has its own; a file cut short or changed in any one byte is ignored with a warning and
- * replaced; a folder that cannot be written is no fault.
+ * The file of choices: what was put comes back in another process' store; another device or
+ * version has its own; a file cut short, changed in any one byte or of another format is ignored
+ * with a warning and replaced; a folder that cannot be written is no fault.
  */
 #include "kernels/cuda/library_store.h"
 #include "tests/harness.h"
@@ -17,24 +17,32 @@ static struct library_shape shape_of(uint32_t i)
     return (struct library_shape){i % 3, i % 2, 12848, 3072 + i, 3072, 3072, UINT64_MAX - i};
 }
 
-static void fill(uint8_t algorithm[STORE_ALGORITHM_BYTES], uint32_t i)
+static struct library_choice choice_of(uint32_t i)
 {
+    struct library_choice choice = {.way = (enum library_way)(i % LIBRARY_WAYS)};
     for (uint32_t k = 0; k < STORE_ALGORITHM_BYTES; k++) {
-        algorithm[k] = (uint8_t)(i * 37 + k * 11);
+        choice.algorithm[k] = (uint8_t)(i * 37 + k * 11);
     }
+    return choice;
+}
+
+static bool is(const struct library_choice *found, uint32_t i)
+{
+    const struct library_choice expected = choice_of(i);
+    return found->way == expected.way &&
+           memcmp(found->algorithm, expected.algorithm, sizeof expected.algorithm) == 0;
 }
 
 /* Writes a file of `count` entries and returns the store that wrote them. */
 static struct library_store *written(uint32_t count)
 {
     static struct library_store store;
-    uint8_t algorithm[STORE_ALGORITHM_BYTES];
     library_store_open(&store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
     store.count = 0; /* of an earlier test */
     for (uint32_t i = 0; i < count; i++) {
         struct library_shape shape = shape_of(i);
-        fill(algorithm, i);
-        library_store_put(&store, &shape, algorithm);
+        struct library_choice choice = choice_of(i);
+        library_store_put(&store, &shape, &choice);
     }
     store.changed = true;
     EXPECT(library_store_save(&store));
@@ -49,23 +57,21 @@ static const char *open_again(struct library_store *store)
 static void what_was_put_comes_back(void)
 {
     static struct library_store other;
-    uint8_t expected[STORE_ALGORITHM_BYTES];
-    uint8_t found[STORE_ALGORITHM_BYTES];
+    struct library_choice found;
     EXPECT(written(STORE_ENTRIES_MAX + 3)->count == STORE_ENTRIES_MAX);
     EXPECT(open_again(&other) == NULL);
     for (uint32_t i = 0; i < STORE_ENTRIES_MAX + 3; i++) {
         struct library_shape shape = shape_of(i);
-        fill(expected, i);
-        bool there = library_store_find(&other, &shape, found);
+        bool there = library_store_find(&other, &shape, &found);
         EXPECT_INT(there, i < STORE_ENTRIES_MAX);
-        EXPECT(!there || memcmp(found, expected, sizeof found) == 0);
+        EXPECT(!there || is(&found, i));
     }
     /* The last one put for a shape counts. */
     struct library_shape shape = shape_of(1);
-    fill(expected, 99);
-    library_store_put(&other, &shape, expected);
+    found = choice_of(99);
+    library_store_put(&other, &shape, &found);
     EXPECT(library_store_save(&other) && open_again(&other) == NULL);
-    EXPECT(library_store_find(&other, &shape, found) && memcmp(found, expected, 64) == 0);
+    EXPECT(library_store_find(&other, &shape, &found) && is(&found, 99));
     EXPECT_INT(other.count, STORE_ENTRIES_MAX);
     EXPECT(library_store_open(&other, folder, "NVIDIA H100", 130100, warning, 512) == NULL);
     EXPECT_INT(other.count, 0);
@@ -101,12 +107,60 @@ static void damage_is_seen(void)
 static void where_nothing_can_be_kept_nothing_is(void)
 {
     static struct library_store store;
-    uint8_t algorithm[STORE_ALGORITHM_BYTES] = {1};
+    struct library_choice choice = choice_of(7);
     struct library_shape shape = shape_of(0);
     EXPECT(library_store_open(&store, "/dev/null/x", "a", 1, warning, sizeof warning) == NULL);
-    library_store_put(&store, &shape, algorithm);
+    library_store_put(&store, &shape, &choice);
     EXPECT(!library_store_save(&store));
-    EXPECT(library_store_find(&store, &shape, algorithm));
+    choice = choice_of(8);
+    EXPECT(library_store_find(&store, &shape, &choice) && is(&choice, 7));
+}
+
+/* FNV-1a, as the file's last line has it. */
+static uint64_t sum_of(const char *text)
+{
+    uint64_t sum = UINT64_C(0xCBF29CE484222325);
+    for (const char *c = text; *c != '\0'; c++) {
+        sum = (sum ^ (uint8_t)*c) * UINT64_C(0x100000001B3);
+    }
+    return sum;
+}
+
+static const char *open_text(struct library_store *store, const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL);
+    fprintf(file, "%ssum %016llx\n", text, (unsigned long long)sum_of(text));
+    fclose(file);
+    return open_again(store);
+}
+
+/* Whole, with their sum, but not what this version writes. */
+static void files_of_other_formats_are_ignored(void)
+{
+    static struct library_store store;
+    char path[STORE_PATH_BYTES];
+    char text[1024];
+    char algorithm[2 * STORE_ALGORITHM_BYTES + 1] = "";
+    memset(algorithm, 'a', 2 * STORE_ALGORITHM_BYTES);
+    memcpy(path, written(1)->path, sizeof path);
+    static const struct {
+        int format;
+        const char *shape;
+        bool good;
+    } cases[] = {
+        {2, "1 0 1 16 16 16 16 2 ", true},   {1, "1 0 1 16 16 16 16 ", false},
+        {1, "1 0 1 16 16 16 16 2 ", false},  {3, "1 0 1 16 16 16 16 2 ", false},
+        {2, "1 0 1 16 16 16 16 ", false},    {2, "1 0 1 16 16 16 16 3 ", false},
+        {2, "1 0 1 16 16 16 16 -1 ", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, "swerve products %d\nNVIDIA H200 (a/b)\n130100\n%s%s\n",
+                 cases[i].format, cases[i].shape, algorithm);
+        const char *warned = open_text(&store, path, text);
+        EXPECT((warned == NULL) == cases[i].good);
+        EXPECT_INT(store.count, cases[i].good);
+    }
 }
 
 static void the_folder_is_the_users(void)
@@ -139,6 +193,7 @@ int main(void)
     }
     int failed =
         TEST_RUN(TEST(what_was_put_comes_back), TEST(damage_is_seen),
+                 TEST(files_of_other_formats_are_ignored),
                  TEST(where_nothing_can_be_kept_nothing_is), TEST(the_folder_is_the_users));
     return remove_folder() != 0 ? 1 : failed;
 }

@@ -635,20 +635,39 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *nodes, size_t *count)
 
 /* ---- the device ---- */
 
+/* As many as SIMT_DEVICES says, else one: all are this process' one, so several are there for
+ * processes that use one each. */
+static int present_device;
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    const char *given = getenv("SIMT_DEVICES");
+    *count = given != nullptr ? atoi(given) : 1;
     return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    return device == 0 ? cudaSuccess : result(cudaErrorInvalidDevice);
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    if (device < 0 || device >= count) {
+        return result(cudaErrorInvalidDevice);
+    }
+    present_device = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = present_device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 {
-    if (device != 0) {
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    if (device < 0 || device >= count) {
         return result(cudaErrorInvalidDevice);
     }
     *properties = {};

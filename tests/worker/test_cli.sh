@@ -175,6 +175,13 @@ exit_2_usage() {
     says err "expected --model or --random-weights"
     code 5 "$swerve" bench engine --config student-3b --random-weights --device cpu
     says err "expected a device, found cpu"
+    code 2 "$swerve" bench engine --config toy --random-weights --ranks 9
+    says err "expected --ranks 1 to 8 and --limit 1 to 86400, found 9 and 600"
+    code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --limit 0
+    code 2 "$swerve" bench engine --config toy --random-weights --ranks 2 --device cpu
+    says err "expected --device cuda:N, the first of them, found \"cpu\""
+    code 2 "$swerve" bench engine --random-weights --ranks 2
+    says err "--ranks share a --config"
     code 2 "$swerve" validate drive.json --colour
     [ "$(cat err)" = "swerve validate: unknown option --colour; see swerve validate --help" ] ||
         fail "expected one line, found: $(cat err)"
@@ -270,6 +277,8 @@ PY
 exit_5_device() {
     SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" run drive.json --store dev.db --device cuda:0
     SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" bench engine --config student-3b --random-weights
+    SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" bench engine --config toy --random-weights --ranks 2
+    says err "of 2: device module: "
     SWERVE_CUDA_MODULE=/nonexistent.so code 5 "$swerve" worker --store a.db --device cuda:1
     [ -e dev.db ] && fail "a store was made"
 }
