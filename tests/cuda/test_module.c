@@ -736,7 +736,7 @@ static void ticks_of_fast_kernels_break_no_rule(void)
     begin(&rig, &rollout, 7);
     twin_begin(&twin, &rollout);
     for (uint32_t tick = 1; tick <= 2; tick++) {
-        twin_step(&twin, &rollout, tick);
+        twin_step(&twin, &rollout, tick, NULL);
         step(&rig, &rollout, 0);
         expect_near(device.ops->frame(rig.session, 0), twin.frame[tick]);
         twin_take(&twin, tick, device.ops->frame(rig.session, 0));
