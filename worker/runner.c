@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "worker/health_world.h"
-#include "worker/planner_plugin.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +67,6 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         .spill = config->spill,
     };
     runner->on_device = config->device != NULL && config->device->ops != NULL;
-    runner->place = planner_place_host;
     if (runner->on_device && config->world->views_open != NULL) {
         snprintf(runner->backend, sizeof runner->backend, "%s", config->device->backend);
         runner->place = (struct swerve_place){(int32_t)config->device->index, runner->backend};

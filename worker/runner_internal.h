@@ -31,7 +31,7 @@ struct runner {
     uint32_t wants;
     bool on_device; /* the world runs on one */
     char backend[DEVICE_NAME_BYTES];
-    struct swerve_place place; /* of the world's pictures */
+    struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
     bool views_opened;
     uint32_t slot_count;
     struct rollout **slots; /* [slot_count], NULL: free */

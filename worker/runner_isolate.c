@@ -48,7 +48,7 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     struct planner_config config = runner->config.planner_config;
     struct planner *planner = NULL;
     config.session_count = runner->session_count;
-    config.place = &runner->place;
+    config.place = runner->place.backend != NULL ? &runner->place : NULL;
     enum status status = check_identity(runner, error);
     if (status == STATUS_OK) {
         status = planner_open(runner->planner_spec, &config, &planner, error);
