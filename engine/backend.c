@@ -47,6 +47,12 @@ SAME(LAYOUT_AGENTS, 0);
 SAME(LAYOUT_MAP, 1);
 SAME(LAYOUT_NONE, 2);
 SAME(CAMERA_COUNT, 3);
+SAME(BEV_CELLS, DEVICE_VIEW_CELLS);
+SAME(BEV_BYTES, DEVICE_VIEW_BEV_BYTES);
+SAME(CAMERA_BYTES, DEVICE_VIEW_CAMERA_BYTES);
+SAME(BEV_DRIVABLE, 2); /* the map's planes are the last two */
+SAME(BEV_MARKING, 3);
+_Static_assert(BACKEND_NO_MAP == DEVICE_NO_MAP, "differs from device.h");
 
 static bool on_device(const struct backend *backend)
 {
@@ -391,6 +397,55 @@ enum status backend_frame(struct backend *backend, uint32_t page_frame, uint8_t 
     memcpy(frame, backend->fetched, FRAME_BYTES);
     backend->here[page_frame] = true;
     return STATUS_OK;
+}
+
+/* ---- views ---- */
+
+enum status backend_views_open(struct backend *backend, uint32_t count, bool bev, bool cameras,
+                               struct error *error)
+{
+    if (!on_device(backend)) {
+        return error_set(error, STATUS_DEVICE, "views: this world runs on the CPU");
+    }
+    struct device_text why = {""};
+    int fault = backend->device.ops->views_open(backend->session, count, bev, cameras, &why);
+    return fault == DEVICE_OK ? STATUS_OK
+                              : device_error(error, fault, backend->device.backend, &why);
+}
+
+uint8_t *backend_view_address(const struct backend *backend, uint32_t view, bool cameras)
+{
+    return backend->device.ops->view_address(backend->session, view, cameras);
+}
+
+struct device_view *backend_view(struct backend *backend, uint32_t index)
+{
+    CHECK(index < backend->batch);
+    return &backend->device.ops->views(backend->session)[index];
+}
+
+uint8_t *backend_view_map(struct backend *backend, uint32_t index)
+{
+    CHECK(index < backend->batch);
+    return backend->device.ops->view_map(backend->session, index);
+}
+
+enum status backend_views_draw(struct backend *backend, uint32_t count, uint64_t *digests,
+                               struct error *error)
+{
+    struct device_text why = {""};
+    int fault = backend->device.ops->views_draw(backend->session, count, digests, &why);
+    return fault == DEVICE_OK ? STATUS_OK
+                              : device_error(error, fault, backend->device.backend, &why);
+}
+
+enum status backend_view_copy(struct backend *backend, uint32_t from, uint32_t to,
+                              struct error *error)
+{
+    struct device_text why = {""};
+    int fault = backend->device.ops->view_copy(backend->session, from, to, &why);
+    return fault == DEVICE_OK ? STATUS_OK
+                              : device_error(error, fault, backend->device.backend, &why);
 }
 
 enum status backend_memory(struct backend *backend, uint32_t page_frame, const uint8_t *frame,

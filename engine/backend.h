@@ -85,6 +85,21 @@ enum status backend_tick(struct backend *backend, struct backend_slot *slots, ui
 enum status backend_frame(struct backend *backend, uint32_t page_frame, uint8_t *frame,
                           struct error *error);
 
+/* Views for planners on the device: kernels/device.h has the records, the planes of the map and the
+ * digests; device_view.page is a page_frame of the pool. STATUS_DEVICE on the CPU. */
+enum status backend_views_open(struct backend *backend, uint32_t count, bool bev, bool cameras,
+                               struct error *error);
+/* Address on the device of a view's grid, or of its cameras; NULL where it has none. */
+uint8_t *backend_view_address(const struct backend *backend, uint32_t view, bool cameras);
+/* Record `index` below the batch, and the planes of the map that go with it. Any thread. */
+struct device_view *backend_view(struct backend *backend, uint32_t index);
+uint8_t *backend_view_map(struct backend *backend, uint32_t index);
+/* Draws the first `count` records. STATUS_DEVICE as above. */
+enum status backend_views_draw(struct backend *backend, uint32_t count, uint64_t *digests,
+                               struct error *error);
+enum status backend_view_copy(struct backend *backend, uint32_t from, uint32_t to,
+                              struct error *error);
+
 /* The model's memory of a frame that was not generated. */
 enum status backend_memory(struct backend *backend, uint32_t page_frame, const uint8_t *frame,
                            void *memory, struct error *error);

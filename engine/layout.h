@@ -99,4 +99,23 @@ void layout_observe_bev(const struct stage *stage, const struct scene *scene,
                         const struct anchor *anchor, struct window window,
                         enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out);
 
+struct raster_window; /* kernels/raster.h */
+
+/* Of it, what is not in the frame: drivable area and markings [2][BEV_CELLS] from the map; or where
+ * the map is sampled for it. */
+void layout_observe_map(const struct stage *stage, const struct scene *scene, uint8_t *out);
+void layout_observe_window(const struct stage *stage, const struct scene *scene,
+                           struct raster_window *window);
+
+/* Of it, where the frame is looked at: row and column of the observation's first cell in the
+ * window's cells, a border of two of them included, and steps along the observation's rows and
+ * columns; in 2^-16 cells between cell centres. kernels/device.h has the same numbers. */
+struct layout_walk {
+    int64_t row, col;
+    int64_t row_per_row, col_per_row;
+    int64_t row_per_col, col_per_col;
+};
+struct layout_walk layout_walk(const struct scene *scene, const struct anchor *anchor,
+                               struct window window);
+
 #endif

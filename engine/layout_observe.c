@@ -54,21 +54,13 @@ static void unpack(const uint8_t *bev, int first_a, int first_b, uint64_t outsid
     }
 }
 
-/* Row and column of padded cells of an observation's cell, and steps along its rows and columns,
- * in 2^-POSITION_BITS cells between cell centres. */
-struct walk {
-    int64_t row, col;
-    int64_t row_per_row, col_per_row;
-    int64_t row_per_col, col_per_col;
-};
-
 static int64_t to_fixed(double cells)
 {
     return (int64_t)floor(cells * (1 << POSITION_BITS) + 0.5);
 }
 
-static struct walk walk_make(const struct scene *scene, const struct anchor *anchor,
-                             struct window window)
+struct layout_walk layout_walk(const struct scene *scene, const struct anchor *anchor,
+                               struct window window)
 {
     struct window_place place = layout_place(scene, anchor, window);
     struct anchor ego = anchor_make(anchor_local(anchor, scene->ego.pose));
@@ -76,7 +68,7 @@ static struct walk walk_make(const struct scene *scene, const struct anchor *anc
     double s = ego.sin_heading;
     double x = BEV_X_MIN_M / BEV_CELL_M + 0.5;
     double y = BEV_Y_MIN_M / BEV_CELL_M + 0.5;
-    return (struct walk){
+    return (struct layout_walk){
         .row = to_fixed(place.row + x * c - y * s + BORDER - 0.5),
         .col = to_fixed(place.col + x * s + y * c + BORDER - 0.5),
         .row_per_row = to_fixed(c),
@@ -85,6 +77,8 @@ static struct walk walk_make(const struct scene *scene, const struct anchor *anc
         .col_per_col = to_fixed(c),
     };
 }
+
+_Static_assert(BEV_MARKING == BEV_DRIVABLE + 1, "the planes of the map lie together");
 
 /* Blends the four cells around a position; beyond the border everything is as on it. */
 static uint64_t sample(const struct padded *from, int64_t row, int64_t col)
@@ -104,7 +98,8 @@ static uint64_t sample(const struct padded *from, int64_t row, int64_t col)
 }
 
 /* Two planes of the observation: [BEV_CELLS] each. */
-static void resample(const struct padded *from, const struct walk *walk, uint8_t *a, uint8_t *b)
+static void resample(const struct padded *from, const struct layout_walk *walk, uint8_t *a,
+                     uint8_t *b)
 {
     for (int64_t r = 0; r < BEV_ROWS; r++) {
         int64_t row = walk->row + r * walk->row_per_row;
@@ -119,12 +114,25 @@ static void resample(const struct padded *from, const struct walk *walk, uint8_t
     }
 }
 
+void layout_observe_map(const struct stage *stage, const struct scene *scene, uint8_t *out)
+{
+    struct raster_view view = raster_view_ego(&scene->ego.pose);
+    raster_map(stage->layers, &view, out, out + BEV_CELLS);
+}
+
+void layout_observe_window(const struct stage *stage, const struct scene *scene,
+                           struct raster_window *window)
+{
+    struct raster_view view = raster_view_ego(&scene->ego.pose);
+    raster_map_window(stage->layers, &view, window);
+}
+
 void layout_observe_bev(const struct stage *stage, const struct scene *scene,
                         const struct anchor *anchor, struct window window,
                         enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out)
 {
     struct padded padded;
-    struct walk walk = walk_make(scene, anchor, window);
+    struct layout_walk walk = layout_walk(scene, anchor, window);
     uint8_t *drivable = out + BEV_DRIVABLE * BEV_CELLS;
     uint8_t *marking = out + BEV_MARKING * BEV_CELLS;
     unpack(frame_bev, FRAME_OCCUPANCY, FRAME_UNSEEN, pair(0, 255), &padded);
@@ -133,7 +141,6 @@ void layout_observe_bev(const struct stage *stage, const struct scene *scene,
         unpack(frame_bev, FRAME_DRIVABLE, FRAME_MARKING, pair(0, 0), &padded);
         resample(&padded, &walk, drivable, marking);
     } else {
-        struct raster_view view = raster_view_ego(&scene->ego.pose);
-        raster_map(stage->layers, &view, drivable, marking);
+        layout_observe_map(stage, scene, drivable);
     }
 }

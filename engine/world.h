@@ -120,6 +120,24 @@ struct observation_buffers {
     uint8_t *camera[CAMERA_COUNT]; /* [CAMERA_BYTES] each */
 };
 
+/* What becomes of a part of a view; see world_view. */
+enum view_look {
+    VIEW_KEEP = 0, /* it stays as it is */
+    VIEW_DRAW,     /* what the sensors see now */
+    VIEW_CLEAR,    /* zeros */
+};
+
+/* An observation that stays on the world's device, for a planner that reads it there
+ * (schemas/planner.h): the same bytes as in observation_buffers, in memory that outlasts ticks. */
+struct world_view {
+    uint32_t slot;      /* that is looked at */
+    uint32_t view;      /* below the count of views_open */
+    enum view_look bev; /* a part that views do not have is ignored */
+    enum view_look cameras[CAMERA_COUNT];
+    uint64_t digest; /* out: of all of the view's bytes afterwards, as worker/trace.h trace_digest:
+                        of the grid from 1, then of the cameras from that, or from 0 */
+};
+
 struct world_ops {
     const char *name; /* "object", "replay", "dummy" */
     enum tier tier;
@@ -148,6 +166,21 @@ struct world_ops {
      * nothing is seen, and signs say so.) */
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
+
+    /* Views on the device of this world, numbered below `count`, with a grid, cameras or both; once
+     * per world. STATUS_DEVICE: it is on none. STATUS_NO_MEMORY. This member and the next three are
+     * NULL in a world that never is on one. */
+    enum status (*views_open)(struct world *world, uint32_t count, bool bev, bool cameras,
+                              struct error *error);
+    /* Addresses on the device, of the parts that views have; valid until close. */
+    void (*view_address)(const struct world *world, uint32_t view, struct observation_buffers *out);
+    /* As slot_observe, of at most slot_count slots, each into a view of its own; nothing comes to
+     * the host but the digests. When it returns the device has finished. STATUS_DEVICE: it failed;
+     * all rollouts are lost as in a step that fails. */
+    enum status (*views_draw)(struct world *world, struct world_view *views, uint32_t count,
+                              struct error *error);
+    /* View `to` becomes a copy of another one. A device that fails in it has lost all rollouts. */
+    void (*view_copy)(struct world *world, uint32_t from, uint32_t to);
 
     /* The state now, true where has_truth; borrowed, valid until the next step, reset, restore or
      * release. */

@@ -27,6 +27,7 @@
 #include "engine/pages.h"
 #include "engine/signs.h"
 #include "engine/threads.h"
+#include "engine/views.h"
 #include "engine/world_internal.h"
 
 #include <math.h>
@@ -75,6 +76,12 @@ struct learned_step {
     struct backend_slot *tick; /* in batch */
 };
 
+/* What is asked for of views, while it is prepared. */
+struct view_batch {
+    struct learned_world *world;
+    const struct world_view *views;
+};
+
 struct learned_world {
     struct world base;
     const struct model *model;
@@ -86,6 +93,7 @@ struct learned_world {
     struct backend_slot *batch; /* [batch] */
     struct error fault;         /* of the device: then the world is of no more use */
     struct learned_slot *slots;
+    uint64_t *digests;        /* [batch]: of views */
     struct context *contexts; /* [slot_count], replaced in turn */
     uint32_t next_context;
     uint64_t ticks;
@@ -330,6 +338,7 @@ static void close_world(struct world *world)
     free(self->batch);
     free(self->slots);
     free(self->contexts);
+    free(self->digests);
     free(self->expected);
     free(self);
 }
@@ -399,9 +408,10 @@ static enum status create_parts(struct learned_world *self, const struct world_c
     self->batch = calloc(batch, sizeof *self->batch);
     self->slots = calloc(n, sizeof *self->slots);
     self->contexts = calloc(n, sizeof *self->contexts);
+    self->digests = calloc(batch, sizeof *self->digests);
     self->expected = malloc(sizeof *self->expected);
     if (self->steps == NULL || self->batch == NULL || self->slots == NULL ||
-        self->contexts == NULL || self->expected == NULL) {
+        self->contexts == NULL || self->expected == NULL || self->digests == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "no memory for %u slots", n);
     }
     /* With a batch of one, the threads are those of the backend. */
@@ -633,6 +643,81 @@ static void slot_observe(const struct world *world, uint32_t index,
     }
 }
 
+/* ---- looking from the device ---- */
+
+static enum status views_open(struct world *world, uint32_t count, bool bev, bool cameras,
+                              struct error *error)
+{
+    enum status status = backend_views_open(self_of(world)->backend, count, bev, cameras, error);
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "world %s", world->ops->name);
+}
+
+static void view_address(const struct world *world, uint32_t view, struct observation_buffers *out)
+{
+    const struct backend *backend = self_of(world)->backend;
+    uint8_t *cameras = backend_view_address(backend, view, true);
+    *out = (struct observation_buffers){.bev = backend_view_address(backend, view, false)};
+    for (int i = 0; i < CAMERA_COUNT && cameras != NULL; i++) {
+        out->camera[i] = cameras + (size_t)i * CAMERA_BYTES;
+    }
+}
+
+/* The records of some views; any thread. */
+static void prepare_views(void *context, uint32_t first, uint32_t end)
+{
+    const struct view_batch *batch = context;
+    struct learned_world *self = batch->world;
+    for (uint32_t i = first; i < end; i++) {
+        const struct learned_slot *slot = occupied(&self->base, batch->views[i].slot);
+        struct views_source source = {
+            .stage = slot->drive.stage,
+            .scene = &slot->drive.scene,
+            .anchor = &slot->anchor,
+            .degree = self->degree,
+            .map = slot->map,
+            .lost = slot->lost,
+        };
+        if (!slot->lost) { /* else it may have no page */
+            source.window = newest_page(self, slot)->window;
+            source.page_frame = page_frame(self->pool, slot->pages.page[0]);
+        }
+        views_record(&batch->views[i], &source, backend_view(self->backend, i),
+                     backend_view_map(self->backend, i));
+    }
+}
+
+/* Nobody looks at the frames on the host by this: they stay where they are. */
+static enum status views_draw(struct world *world, struct world_view *views, uint32_t count,
+                              struct error *error)
+{
+    struct learned_world *self = (struct learned_world *)world;
+    struct view_batch batch = {self, views};
+    CHECK(count <= world->slot_count);
+    if (self->fault.status == STATUS_OK && count > 0) {
+        threads_run(self->threads, count, 1, prepare_views, &batch);
+        if (backend_views_draw(self->backend, count, self->digests, &self->fault) != STATUS_OK) {
+            lose_all(self);
+        }
+    }
+    if (self->fault.status != STATUS_OK) {
+        return error_set(error, self->fault.status, "world %s: %s", world->ops->name,
+                         self->fault.text);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        views[i].digest = self->digests[i];
+    }
+    return STATUS_OK;
+}
+
+static void view_copy(struct world *world, uint32_t from, uint32_t to)
+{
+    struct learned_world *self = (struct learned_world *)world;
+    if (self->fault.status == STATUS_OK &&
+        backend_view_copy(self->backend, from, to, &self->fault) != STATUS_OK) {
+        lose_all(self);
+    }
+}
+
 static const struct scene *slot_scene(const struct world *world, uint32_t index)
 {
     return &occupied(world, index)->drive.scene;
@@ -755,8 +840,10 @@ static bool slot_state_prefetch(struct world *world, const void *state)
     {                                                                                             \
         .name = NAME, .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world,        \
         .accepts = accepts, .slot_reset = slot_reset, .slot_release = slot_release, .step = step, \
-        .slot_observe = slot_observe, .slot_scene = slot_scene, .slot_intervene = slot_intervene, \
-        .slot_fork = slot_fork, .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,     \
+        .slot_observe = slot_observe, .views_open = views_open, .view_address = view_address,     \
+        .views_draw = views_draw, .view_copy = view_copy, .slot_scene = slot_scene,               \
+        .slot_intervene = slot_intervene, .slot_fork = slot_fork,                                 \
+        .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                             \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                         \
         .slot_state_prefetch = slot_state_prefetch, .slot_signs = slot_signs, .cost = cost,       \
     }

@@ -39,8 +39,16 @@ enum {
     DEVICE_TOKENS = 216,
     DEVICE_FRAME_BYTES = 96 * 96 * 22 + 3 * 32 * 48 * 12,
     DEVICE_SLOTS_MAX = 4096,
+    DEVICE_VIEW_CELLS = 192 * 96, /* of a plane of the observation's grid */
+    DEVICE_VIEW_BEV_BYTES = 4 * DEVICE_VIEW_CELLS,
+    DEVICE_VIEW_CAMERA_BYTES = 64 * 96 * 3, /* of one of three */
+    DEVICE_VIEW_CAMERAS_BYTES = 3 * DEVICE_VIEW_CAMERA_BYTES,
+    DEVICE_VIEWS_MAX = 1 << 16,
     DEVICE_MAPS_MAX = 256, /* known to a session at once */
 };
+
+/* In place of a map's number: the host sampled it. */
+#define DEVICE_NO_MAP UINT32_MAX
 
 /* Parts of a slot's layout that lie in its layout() as bytes; the device draws the others from the
  * slot's drawing(). */
@@ -128,6 +136,32 @@ struct device_counts {
     uint32_t not_finite;    /* values that were NaN or infinite; 128 was written */
     uint32_t saturated;     /* |x| > 1.5 */
     struct frame_sums sums; /* beside the newest page and the layout as it was drawn */
+};
+
+/* What becomes of a part of a view. */
+enum device_look {
+    DEVICE_LOOK_KEEP = 0, /* it stays as it is */
+    DEVICE_LOOK_DRAW,     /* from the page's frame */
+    DEVICE_LOOK_CLEAR,    /* zeros */
+    DEVICE_LOOK_NOTHING,  /* what is seen when nothing is: zeros, but unseen 255 */
+};
+
+/* A *view*: the observation of a planner that reads it on the device (schemas/planner.h). The grid
+ * uint8 [4][192][96], then three images uint8 [64][96][3]: those of the two that the session's
+ * views have. This record says what to draw into one. */
+struct device_view {
+    uint32_t view; /* no two records of a call name the same one */
+    uint32_t page; /* read where a part is drawn */
+    uint32_t degree;
+    uint8_t bev, camera[3]; /* enum device_look */
+    /* Where the grid's first cell lies in the window's cells, and steps along its rows and columns:
+     * 2^-16 cells, between cell centres; the window's first cell is row 2, column 2. */
+    int64_t row, col;
+    int64_t row_per_row, col_per_row;
+    int64_t row_per_col, col_per_col;
+    /* Drivable area and markings, but in the degree `none`, where they are the frame's. */
+    uint32_t map;                /* its number, or DEVICE_NO_MAP: they lie in view_map */
+    struct raster_window window; /* texels are not read */
 };
 
 /* What running cost so far. */
@@ -258,6 +292,26 @@ struct device_ops {
                     struct device_text *why);
     void (*map_drop)(struct device_session *session, uint32_t map);
 
+    /* Views: `count` of them, with a grid, images or both, all zero. Once per session. */
+    int (*views_open)(struct device_session *session, uint32_t count, int bev, int cameras,
+                      struct device_text *why);
+    /* Of a view: its grid or, with `cameras`, its images, as an address on the device; NULL where
+     * views have none. Valid until close. */
+    uint8_t *(*view_address)(const struct device_session *session, uint32_t view, int cameras);
+    /* Pinned, to be filled for views_draw [slot_count], valid until close. view_map: drivable area
+     * and markings [2][DEVICE_VIEW_CELLS] of record i, for one that names no map; NULL where views
+     * have no grid. */
+    struct device_view *(*views)(struct device_session *session);
+    uint8_t *(*view_map)(struct device_session *session, uint32_t index);
+    /* Draws the first `count` records, at most slot_count, and waits: then any stream may read the
+     * views. digests[i] is of all bytes of record i's view (worker/trace.h trace_digest: of the
+     * grid from 1, then of the images from that, or from 0). Not during a tick. */
+    int (*views_draw)(struct device_session *session, uint32_t count, uint64_t *digests,
+                      struct device_text *why);
+    /* View `to` becomes a copy of another one, before the next views_draw. */
+    int (*view_copy)(struct device_session *session, uint32_t from, uint32_t to,
+                     struct device_text *why);
+
     void (*stats)(const struct device_session *session, struct device_stats *out);
 
     /* Bytes per second of one large copy of pinned memory, to the device or from it: what spills
@@ -279,7 +333,8 @@ static inline uint32_t device_abi_bytes(void)
 {
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
-                      sizeof(struct device_counts) + DRAWING_BYTES_MAX);
+                      sizeof(struct device_counts) + DRAWING_BYTES_MAX +
+                      sizeof(struct device_view));
 }
 
 #endif

@@ -40,6 +40,23 @@ BOTH_FN uint8_t raster_cell_blend(uint32_t quad, uint32_t x, uint32_t y)
     return (uint8_t)((sum + half) >> (2 * RASTER_WEIGHT_BITS));
 }
 
+/* What a window's grid shows in a cell: layer A in the low byte, B in the next. The tiles are the
+ * map's, wherever the window's texels point; a number that the map does not have is its empty one.
+ */
+BOTH_FN uint32_t raster_cell_ground(const struct raster_window *window,
+                                    const struct raster_map *map, uint32_t row, uint32_t col)
+{
+    uint32_t x =
+        (uint32_t)window->x0 + row * (uint32_t)window->row_dx + col * (uint32_t)window->col_dx;
+    uint32_t y =
+        (uint32_t)window->y0 + row * (uint32_t)window->row_dy + col * (uint32_t)window->col_dy;
+    uint32_t tile = window->directory[raster_cell_place(x, y)];
+    tile = tile < map->tile_count ? tile : 0;
+    uint64_t texel = map->texels[raster_cell_texel(tile, x, y)];
+    return raster_cell_blend((uint32_t)texel, x, y) |
+           (uint32_t)raster_cell_blend((uint32_t)(texel >> 32), x, y) << 8;
+}
+
 /* Smallest integer >= x, clamped to [0, RASTER_COLS_MAX]. */
 BOTH_FN uint32_t raster_cell_ceil(double x)
 {

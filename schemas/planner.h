@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define SWERVE_PLANNER_ABI_VERSION 1u
+#define SWERVE_PLANNER_ABI_VERSION 2u /* of this header; plugins of version 1 run unchanged */
 
 enum { SWERVE_ROUTE_POINTS = 32 }; /* spaced SWERVE_ROUTE_STEP_M apart, from ego's foot point on */
 #define SWERVE_ROUTE_STEP_M 4.0
@@ -31,6 +31,17 @@ enum { SWERVE_ROUTE_POINTS = 32 }; /* spaced SWERVE_ROUTE_STEP_M apart, from ego
 enum swerve_planner_wants {
     SWERVE_WANTS_BEV = 1,
     SWERVE_WANTS_CAMERAS = 2,
+    /* Version 2, for planners with an open_on. The grid and the images stay on the device that the
+     * world runs on: `bev` and `camera` are addresses there, of the same bytes. Where the world
+     * runs on none, the planner is refused, or with HOST_ELSE given host memory. */
+    SWERVE_WANTS_DEVICE = 4,
+    SWERVE_WANTS_HOST_ELSE = 8,
+};
+
+/* Where an instance's observations lie. Borrowed during open_on(). */
+struct swerve_place {
+    int32_t device;      /* as the device's runtime numbers them in this process; -1: host memory */
+    const char *backend; /* "cuda:sm_90"; "cpu" in host memory */
 };
 
 /* One logged or expert sample, world frame. */
@@ -60,7 +71,9 @@ struct swerve_route_point {
     float adjacent_right_m;
 };
 
-/* Pointers are valid during act() only. */
+/* Pointers are valid during act() only. What was to be written there has been written before the
+ * call; on a device too, for every stream. What the planner queued on a device to read them has
+ * finished when act() returns. */
 struct swerve_observation {
     uint32_t session;
     uint32_t tick;
@@ -83,7 +96,7 @@ struct swerve_action {
 /* All functions return 0 on success; on failure they return non-zero and, where given, write a
  * terminated sentence to error_text. Calls on one instance never overlap. */
 struct swerve_planner_ops {
-    uint32_t abi_version; /* SWERVE_PLANNER_ABI_VERSION */
+    uint32_t abi_version; /* SWERVE_PLANNER_ABI_VERSION; what came with a later one is not read */
     uint32_t wants;       /* enum swerve_planner_wants */
     const char *name;
     /* Creates an instance for session numbers below session_count. `config` is the text after
@@ -102,6 +115,10 @@ struct swerve_planner_ops {
     int (*fork)(void *planner, uint32_t from, uint32_t to, char *error_text, uint32_t error_bytes);
     /* The rollout ended; the session number will be reused. May be NULL. */
     void (*end)(void *planner, uint32_t session);
+    /* ---- version 2 ---- */
+    /* Called in place of open, which may be NULL then; NULL: observations lie in host memory. */
+    int (*open_on)(void **planner, const struct swerve_place *place, const char *config,
+                   uint32_t session_count, char *error_text, uint32_t error_bytes);
 };
 
 typedef const struct swerve_planner_ops *(*swerve_planner_entry_fn)(void);

@@ -57,18 +57,33 @@ static void on_interrupt(int number)
     }
 }
 
-/* Whether one of the first `count` jobs has this planner. A suite's jobs name few planners. */
-static bool tried(const struct submission *submission, uint32_t count, const char **specs,
-                  uint32_t *spec_count)
+/* What planners have been tried for: a suite's jobs name few of them. */
+struct trials {
+    uint32_t count;
+    struct {
+        const char *planner;
+        bool on_device;
+    } list[2 * LIMIT_PLANNERS];
+};
+
+static bool is_on_device(const struct job_spec *spec)
 {
-    const char *spec = submission->specs[count].planner;
-    for (uint32_t i = 0; i < *spec_count; i++) {
-        if (strcmp(specs[i], spec) == 0) {
+    return spec->backend[0] != '\0' && strcmp(spec->backend, "cpu") != 0;
+}
+
+/* Whether a job before this one has its planner, in the same kind of place. */
+static bool tried(struct trials *trials, const struct job_spec *spec)
+{
+    bool on_device = is_on_device(spec);
+    for (uint32_t i = 0; i < trials->count; i++) {
+        if (strcmp(trials->list[i].planner, spec->planner) == 0 &&
+            trials->list[i].on_device == on_device) {
             return true;
         }
     }
-    if (*spec_count <= LIMIT_PLANNERS) {
-        specs[(*spec_count)++] = spec;
+    if (trials->count < COUNT_OF(trials->list)) {
+        trials->list[trials->count].planner = spec->planner;
+        trials->list[trials->count++].on_device = on_device;
     }
     return false;
 }
@@ -77,12 +92,13 @@ static bool tried(const struct submission *submission, uint32_t count, const cha
 static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
-    const char *specs[LIMIT_PLANNERS + 1];
-    uint32_t spec_count = 0;
+    struct trials trials = {0};
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < submission->job_count && status == STATUS_OK; i++) {
-        if (!tried(submission, i, specs, &spec_count)) {
-            status = planner_try(submission->specs[i].planner, confinement, PLANNER_TRY_MS, error);
+        const struct job_spec *spec = &submission->specs[i];
+        if (!tried(&trials, spec)) {
+            status =
+                planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, error);
         }
     }
     return status;

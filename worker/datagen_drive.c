@@ -107,7 +107,7 @@ static bool ask(struct rollout *rollout, const struct world *world, const struct
     struct swerve_observation observation;
     struct swerve_action answer = {0};
     uint8_t failed = 0;
-    rollout_observe(rollout, world, scene, plan->planner_wants, &observation);
+    rollout_observe(rollout, world, scene, &observation, NULL);
     *status = planner_act(plan->planner, 1, &observation, &answer, &failed, error);
     *action = (struct action){answer.accel_mps2, answer.steer_rad};
     return *status == STATUS_OK && !failed;

@@ -42,18 +42,29 @@ struct planner {
 /* ---- open ---- */
 
 static enum status instance_open(struct planner *planner, const struct planner_spec *spec,
-                                 struct error *error)
+                                 const struct planner_config *config, struct error *error)
 {
     char text[PLUGIN_ERROR_BYTES] = "";
-    int failed = planner->ops->open(&planner->instance, spec->config, planner->session_count, text,
-                                    sizeof text);
+    const struct swerve_place *place = config->place != NULL ? config->place : &planner_place_host;
+    enum status status = planner_ops_settle(
+        planner->ops, place,
+        "the world of this job runs on the CPU (expected --world student or teacher with --device "
+        "cuda:N)",
+        &planner->wants, error);
+    if (status != STATUS_OK) {
+        return error_prefix(error, "planner %s", planner->spec);
+    }
+    if (config->trial && (planner->wants & SWERVE_WANTS_DEVICE) != 0) {
+        return STATUS_OK;
+    }
+    int failed = planner_ops_open(planner->ops, planner->wants, place, &planner->instance,
+                                  spec->config, planner->session_count, text, sizeof text);
     text[sizeof text - 1] = '\0';
     if (failed != 0) {
         planner->instance = NULL;
         return error_set(error, STATUS_PLANNER, "planner %s: cannot open: %s", planner->spec,
                          text[0] != '\0' ? text : "it gave no reason");
     }
-    planner->wants = planner->ops->wants;
     return STATUS_OK;
 }
 
@@ -89,7 +100,7 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
     case PLANNER_SPEC_BUILTIN:
         planner->ops = planner_builtin_find(spec->target);
         CHECK(planner->ops != NULL);
-        return instance_open(planner, spec, error);
+        return instance_open(planner, spec, config, error);
     case PLANNER_SPEC_PLUGIN:
         if (config->confinement != NULL && config->confinement->sandbox) {
             status = plugin_open_apart(planner, spec, config, error);
@@ -100,7 +111,7 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
             return status;
         }
         planner->ops = planner->plugin.ops;
-        return instance_open(planner, spec, error);
+        return instance_open(planner, spec, config, error);
     case PLANNER_SPEC_EXEC:
         status = planner_argv_parse(spec->target, &words, error);
         if (status == STATUS_OK) {

@@ -41,6 +41,12 @@ struct planner_config {
     int64_t open_deadline_ms;   /* for start-up of an exec planner; 0: 20,000 */
     int64_t memory_limit_bytes; /* of each process of an exec planner; 0: 4 GiB */
     const struct planner_confinement *confinement; /* NULL: none */
+    /* Where the pictures of its world are, for plugins that read them there; borrowed during
+     * planner_open. NULL: in host memory. */
+    const struct swerve_place *place;
+    /* In a process that may not use a device: a plugin that would be given addresses on one is
+     * looked at and not opened. The planner can only be closed then. */
+    bool trial;
 };
 
 /* Checks that a spec is well-formed and names something that exists, without running it. */
@@ -59,7 +65,7 @@ enum status planner_open(const char *spec, const struct planner_config *config,
                          struct planner **out, struct error *error);
 void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a process group */
 
-/* enum swerve_planner_wants bits. */
+/* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. */
 uint32_t planner_wants(const struct planner *planner);
 
 /* Whether the instance is still usable. */

@@ -136,14 +136,23 @@ static enum status take_hello(struct host *host, struct error *error)
         return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory");
     }
     const struct swerve_planner_ops *ops = host->plugin.ops;
-    if (ops->open(&host->instance, host->config, host->session_count, host->text,
-                  sizeof host->text) != 0) {
+    uint32_t wants = 0;
+    struct error refused;
+    if (planner_ops_settle(ops, &planner_place_host,
+                           "here it has a process of its own, where they mean nothing (expected "
+                           "a worker with --planner-sandbox off)",
+                           &wants, &refused) != STATUS_OK) {
+        snprintf(host->text, sizeof host->text, "%.*s", (int)sizeof host->text - 1, refused.text);
+        return answer_error(host, error);
+    }
+    if (planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
+                         host->session_count, host->text, sizeof host->text) != 0) {
         host->instance = NULL;
         return answer_error(host, error);
     }
     const char *name = ops->name != NULL ? ops->name : "";
     struct wire_welcome welcome = {.version = PLANNER_WIRE_VERSION,
-                                   .wants = ops->wants,
+                                   .wants = wants,
                                    .name_bytes = (uint32_t)strnlen(name, WIRE_NAME_BYTES_MAX)};
     return answer(host, WIRE_WELCOME, &welcome, sizeof welcome, name, welcome.name_bytes, error);
 }

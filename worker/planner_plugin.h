@@ -13,6 +13,21 @@ struct planner_plugin {
     const struct swerve_planner_ops *ops;
 };
 
+/* What an instance of a checked table is shown (enum swerve_planner_wants): grid, cameras, and
+ * DEVICE where it is given addresses on `place`'s device. place: where the pictures of its world
+ * are. STATUS_PLANNER: it takes device addresses alone, and there are none because of `reason`, a
+ * clause that says what to do. */
+enum status planner_ops_settle(const struct swerve_planner_ops *ops,
+                               const struct swerve_place *place, const char *reason,
+                               uint32_t *wants, struct error *error);
+
+/* open or open_on, whichever the table has; `wants` is settled. */
+int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,
+                     const struct swerve_place *place, void **instance, const char *config,
+                     uint32_t session_count, char *text, uint32_t text_bytes);
+
+extern const struct swerve_place planner_place_host;
+
 /* Loads the file and checks its table. On failure *plugin is unchanged. */
 enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
                                 struct error *error);

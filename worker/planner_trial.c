@@ -17,10 +17,16 @@
 #include <unistd.h>
 
 static enum status try_here(const char *spec, const struct planner_confinement *confinement,
-                            struct error *error)
+                            bool on_device, struct error *error)
 {
+    static const struct swerve_place somewhere = {0, "a device"}; /* nobody is told of it */
     struct planner *planner = NULL;
-    const struct planner_config config = {.session_count = 1, .confinement = confinement};
+    const struct planner_config config = {
+        .session_count = 1,
+        .confinement = confinement,
+        .place = on_device ? &somewhere : NULL,
+        .trial = true,
+    };
     enum status status = planner_open(spec, &config, &planner, error);
     planner_close(planner);
     return status;
@@ -28,13 +34,13 @@ static enum status try_here(const char *spec, const struct planner_confinement *
 
 /* The child: tries, and writes its error to the pipe. */
 _Noreturn static void try_and_tell(int fd, const char *spec,
-                                   const struct planner_confinement *confinement)
+                                   const struct planner_confinement *confinement, bool on_device)
 {
     struct error error = {.status = STATUS_OK, .text = ""};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    error.status = try_here(spec, confinement, &error);
+    error.status = try_here(spec, confinement, on_device, &error);
     ssize_t wrote = write(fd, &error, sizeof error);
     _exit(wrote == (ssize_t)sizeof error ? 0 : 1);
 }
@@ -63,7 +69,7 @@ static enum status await(int fd, const char *spec, int64_t deadline_ms, struct e
 }
 
 static enum status try_apart(const char *spec, const struct planner_confinement *confinement,
-                             int64_t deadline_ms, struct error *error)
+                             bool on_device, int64_t deadline_ms, struct error *error)
 {
     int ends[2];
     int how = 0;
@@ -75,7 +81,7 @@ static enum status try_apart(const char *spec, const struct planner_confinement 
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        try_and_tell(ends[1], spec, confinement);
+        try_and_tell(ends[1], spec, confinement, on_device);
     }
     int code = errno;
     close(ends[1]);
@@ -107,9 +113,9 @@ static enum status try_apart(const char *spec, const struct planner_confinement 
 }
 
 enum status planner_try(const char *spec, const struct planner_confinement *confinement,
-                        int64_t deadline_ms, struct error *error)
+                        bool on_device, int64_t deadline_ms, struct error *error)
 {
     return strncmp(spec, "plugin:", strlen("plugin:")) == 0
-               ? try_apart(spec, confinement, deadline_ms, error)
-               : try_here(spec, confinement, error);
+               ? try_apart(spec, confinement, on_device, deadline_ms, error)
+               : try_here(spec, confinement, on_device, error);
 }

@@ -64,13 +64,15 @@ static enum status allocate(struct job_run *job, uint32_t wants, struct rollout 
     if (rollout->score == NULL) {
         goto no_memory;
     }
-    if (wants & SWERVE_WANTS_BEV) {
+    rollout->wants = wants;
+    bool here = (wants & SWERVE_WANTS_DEVICE) == 0;
+    if (here && (wants & SWERVE_WANTS_BEV) != 0) {
         rollout->bev = calloc(1, BEV_BYTES);
         if (rollout->bev == NULL) {
             goto no_memory;
         }
     }
-    if (wants & SWERVE_WANTS_CAMERAS) {
+    if (here && (wants & SWERVE_WANTS_CAMERAS) != 0) {
         rollout->cameras = calloc(CAMERA_COUNT, CAMERA_BYTES);
         if (rollout->cameras == NULL) {
             goto no_memory;
@@ -110,9 +112,7 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
                          struct rollout **out, struct error *error)
 {
     struct rollout *rollout = NULL;
-    uint32_t wants = (parent->bev != NULL ? SWERVE_WANTS_BEV : 0) |
-                     (parent->cameras != NULL ? SWERVE_WANTS_CAMERAS : 0);
-    enum status status = allocate(parent->job, wants, &rollout, error);
+    enum status status = allocate(parent->job, parent->wants, &rollout, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -216,35 +216,74 @@ static void fill_route(struct rollout *rollout, const struct scene *scene)
     }
 }
 
-void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
-                     uint32_t wants, struct swerve_observation *out)
+/* Draws what its sensors see into the rollout's own pictures. */
+static void see(struct rollout *rollout, const struct world *world, uint32_t dark,
+                struct swerve_observation *out)
 {
-    uint32_t dark = stack_sensors_dark(&rollout->stack, scene->tick);
-    int64_t now_ns = (int64_t)scene->tick * TICK_NS;
-    struct observation_buffers buffers = {0};
-    if ((wants & SWERVE_WANTS_BEV) && !(dark & SENSOR_LIDAR)) {
-        buffers.bev = rollout->bev;
-        rollout->bev_time_ns = now_ns;
-    }
-    if (wants & SWERVE_WANTS_CAMERAS) {
-        for (int i = 0; i < CAMERA_COUNT; i++) {
-            if (!(dark & ((uint32_t)SENSOR_CAMERA_LEFT << i))) {
-                buffers.camera[i] = rollout->cameras + (size_t)i * CAMERA_BYTES;
-                rollout->camera_time_ns[i] = now_ns;
-            }
-        }
-    }
-    if (wants != 0) {
-        world->ops->slot_observe(world, (uint32_t)rollout->slot, &buffers);
-    }
+    struct observation_buffers buffers = {.bev = dark & SENSOR_LIDAR ? NULL : rollout->bev};
     rollout->observation_digest = 0;
-    if (wants & SWERVE_WANTS_BEV) {
+    out->bev = rollout->bev;
+    for (int i = 0; i < CAMERA_COUNT && rollout->cameras != NULL; i++) {
+        uint8_t *camera = rollout->cameras + (size_t)i * CAMERA_BYTES;
+        out->camera[i] = camera;
+        buffers.camera[i] = dark & (uint32_t)SENSOR_CAMERA_LEFT << i ? NULL : camera;
+    }
+    if (rollout->bev == NULL && rollout->cameras == NULL) {
+        return;
+    }
+    world->ops->slot_observe(world, (uint32_t)rollout->slot, &buffers);
+    if (rollout->bev != NULL) {
         rollout->observation_digest = trace_digest(1, rollout->bev, BEV_BYTES);
     }
-    if (wants & SWERVE_WANTS_CAMERAS) {
+    if (rollout->cameras != NULL) {
         rollout->observation_digest = trace_digest(rollout->observation_digest, rollout->cameras,
                                                    (size_t)CAMERA_COUNT * CAMERA_BYTES);
     }
+}
+
+/* A sensor that has been dark from the first tick on shows what buffers begin with. */
+static enum view_look look_of(uint32_t dark, int64_t time_ns)
+{
+    return dark == 0 ? VIEW_DRAW : time_ns >= 0 ? VIEW_KEEP : VIEW_CLEAR;
+}
+
+/* The same in its session's view; times are still those of the last look. */
+static void see_there(const struct rollout *rollout, const struct world *world, uint32_t dark,
+                      struct swerve_observation *out, struct world_view *view)
+{
+    struct observation_buffers there;
+    world->ops->view_address(world, rollout->session, &there);
+    *view = (struct world_view){
+        .slot = (uint32_t)rollout->slot,
+        .view = rollout->session,
+        .bev = look_of(dark & SENSOR_LIDAR, rollout->bev_time_ns),
+    };
+    out->bev = there.bev;
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        out->camera[i] = there.camera[i];
+        view->cameras[i] =
+            look_of(dark & (uint32_t)SENSOR_CAMERA_LEFT << i, rollout->camera_time_ns[i]);
+    }
+}
+
+/* When the sensors that the planner wants were last seen by. */
+static void set_times(struct rollout *rollout, uint32_t dark, int64_t now_ns)
+{
+    if ((rollout->wants & SWERVE_WANTS_BEV) != 0 && !(dark & SENSOR_LIDAR)) {
+        rollout->bev_time_ns = now_ns;
+    }
+    for (int i = 0; i < CAMERA_COUNT && (rollout->wants & SWERVE_WANTS_CAMERAS) != 0; i++) {
+        if (!(dark & (uint32_t)SENSOR_CAMERA_LEFT << i)) {
+            rollout->camera_time_ns[i] = now_ns;
+        }
+    }
+}
+
+void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
+                     struct swerve_observation *out, struct world_view *view)
+{
+    uint32_t dark = stack_sensors_dark(&rollout->stack, scene->tick);
+    int64_t now_ns = (int64_t)scene->tick * TICK_NS;
     struct vec2 at = {scene->ego.pose.x_m, scene->ego.pose.y_m};
     rollout->route_s_m =
         route_project(stage_route(rollout->job->stage), at, rollout->route_s_m).s_m;
@@ -254,7 +293,6 @@ void rollout_observe(struct rollout *rollout, const struct world *world, const s
         .session = rollout->session,
         .tick = scene->tick,
         .time_ns = now_ns,
-        .bev_time_ns = rollout->bev_time_ns,
         .x_m = ego->pose.x_m,
         .y_m = ego->pose.y_m,
         .heading_rad = ego->pose.heading_rad,
@@ -265,12 +303,15 @@ void rollout_observe(struct rollout *rollout, const struct world *world, const s
         .steer_rad = ego->steer_rad,
         .route_count = SWERVE_ROUTE_POINTS,
         .route = rollout->route_points,
-        .bev = rollout->bev,
     };
-    memcpy(out->camera_time_ns, rollout->camera_time_ns, sizeof out->camera_time_ns);
-    for (int i = 0; i < CAMERA_COUNT && rollout->cameras != NULL; i++) {
-        out->camera[i] = rollout->cameras + (size_t)i * CAMERA_BYTES;
+    if ((rollout->wants & SWERVE_WANTS_DEVICE) != 0) {
+        see_there(rollout, world, dark, out, view);
+    } else {
+        see(rollout, world, dark, out);
     }
+    set_times(rollout, dark, now_ns);
+    out->bev_time_ns = rollout->bev_time_ns;
+    memcpy(out->camera_time_ns, rollout->camera_time_ns, sizeof out->camera_time_ns);
 }
 
 void rollout_charge(struct rollout *rollout)

@@ -79,8 +79,9 @@ struct rollout {
     double distance_m; /* driven by this rollout itself */
     double flop;
     /* sensor frames as last seen; kept so that a dark sensor shows its last frame */
-    uint8_t *bev;     /* [BEV_BYTES] when the planner wants it */
+    uint8_t *bev;     /* [BEV_BYTES] when the planner wants it, and not on the device */
     uint8_t *cameras; /* [CAMERA_COUNT * CAMERA_BYTES] likewise */
+    uint32_t wants;   /* enum swerve_planner_wants */
     int64_t bev_time_ns;
     int64_t camera_time_ns[CAMERA_COUNT];
     /* between the phases of one tick */
@@ -110,9 +111,11 @@ const struct branch *rollout_branch(const struct rollout *rollout);
 void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
 
 /* Looks at the world through this rollout's sensors and fills the planner's query (borrowed from
- * the rollout until the next call). Dark sensors keep their last frame and time. */
+ * the rollout until the next call). Dark sensors keep their last frame and time. Of a planner that
+ * looks on the device the pictures are those of the view with its session's number, and are not
+ * drawn by this: *view says what to draw, and its digest is the observation's then. */
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
-                     uint32_t wants, struct swerve_observation *out);
+                     struct swerve_observation *out, struct world_view *view);
 
 /* Moves device time, metres and operations so far into the job's result: the rollout ends or is
  * dropped. */

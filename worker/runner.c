@@ -5,7 +5,6 @@
 #include "worker/runner_internal.h"
 
 #include "base/check.h"
-#include "engine/device.h"
 #include "worker/health_world.h"
 
 #include <math.h>
@@ -37,14 +36,15 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     runner->actions = calloc(n, sizeof *runner->actions);
     runner->active = calloc(n, sizeof *runner->active);
     runner->observations = calloc(n, sizeof *runner->observations);
+    runner->views = calloc(n, sizeof *runner->views);
     runner->answers = calloc(n, sizeof *runner->answers);
     runner->failed = calloc(n, sizeof *runner->failed);
     runner->slot_of_query = calloc(n, sizeof *runner->slot_of_query);
     runner->free_sessions = calloc(sessions, sizeof *runner->free_sessions);
     enum status status = STATUS_OK;
     if (runner->slots == NULL || runner->actions == NULL || runner->active == NULL ||
-        runner->observations == NULL || runner->answers == NULL || runner->failed == NULL ||
-        runner->slot_of_query == NULL || runner->free_sessions == NULL) {
+        runner->observations == NULL || runner->views == NULL || runner->answers == NULL ||
+        runner->failed == NULL || runner->slot_of_query == NULL || runner->free_sessions == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
         goto fail;
     }
@@ -67,6 +67,10 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         .spill = config->spill,
     };
     runner->on_device = config->device != NULL && config->device->ops != NULL;
+    if (runner->on_device && config->world->views_open != NULL) {
+        snprintf(runner->backend, sizeof runner->backend, "%s", config->device->backend);
+        runner->place = (struct swerve_place){(int32_t)config->device->index, runner->backend};
+    }
     runner->config.device = NULL; /* lent for this call */
     status = config->world->open(&world_config, &runner->world, error);
     if (status != STATUS_OK) {
@@ -112,6 +116,7 @@ void runner_destroy(struct runner *runner)
     free(runner->actions);
     free(runner->active);
     free(runner->observations);
+    free(runner->views);
     free(runner->answers);
     free(runner->failed);
     free(runner->slot_of_query);
@@ -383,7 +388,28 @@ static void prepare(struct runner *runner)
     }
 }
 
-/* Phase 2: one batched question to the planner. False when its instance died. */
+/* Draws the views of the queries. False: the device failed, and the attempts with it; that is no
+ * fault of the planner's, and nothing that a teacher could judge. */
+static bool draw_views(struct runner *runner, uint32_t count)
+{
+    struct error error;
+    if (!runner_looks_there(runner)) {
+        return true;
+    }
+    enum status status =
+        runner_ops(runner)->views_draw(runner->world, runner->views, count, &error);
+    for (uint32_t q = 0; q < count; q++) {
+        struct rollout *rollout = runner->slots[runner->slot_of_query[q]];
+        rollout->observation_digest = runner->views[q].digest;
+        if (status != STATUS_OK) {
+            runner_fail_job(rollout->job, &error);
+        }
+    }
+    return status == STATUS_OK;
+}
+
+/* Phase 2: one batched question to the planner. False when it could not be put, or its instance
+ * died. */
 static bool ask(struct runner *runner, uint32_t *count)
 {
     uint32_t n = 0;
@@ -391,14 +417,17 @@ static bool ask(struct runner *runner, uint32_t *count)
         struct rollout *rollout = runner->slots[i];
         if (rollout != NULL) {
             rollout_observe(rollout, runner->world,
-                            runner_ops(runner)->slot_scene(runner->world, i), runner->wants,
-                            &runner->observations[n]);
+                            runner_ops(runner)->slot_scene(runner->world, i),
+                            &runner->observations[n], &runner->views[n]);
             runner->slot_of_query[n++] = i;
         }
     }
     *count = n;
     if (n == 0) {
         return true;
+    }
+    if (!draw_views(runner, n)) {
+        return false;
     }
     struct error error;
     memset(runner->failed, 0, n);

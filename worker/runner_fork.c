@@ -66,6 +66,10 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
         return true;
     }
     runner_take_session(runner, rollout);
+    if (runner_looks_there(
+            runner)) { /* its sensors may be dark: they show the parent's last look */
+        runner_ops(runner)->view_copy(runner->world, parent->session, rollout->session);
+    }
     runner->stats.forks++;
     if (slot >= 0) {
         runner_ops(runner)->slot_fork(runner->world, (uint32_t)parent->slot, (uint32_t)slot);

@@ -10,6 +10,7 @@
 #ifndef SWERVE_WORKER_RUNNER_INTERNAL_H
 #define SWERVE_WORKER_RUNNER_INTERNAL_H
 
+#include "engine/device.h"
 #include "worker/runner.h"
 
 /* Branches that wait for a slot. A main line that finds no place for its next branch waits too. */
@@ -29,6 +30,9 @@ struct runner {
     bool planner_opened;     /* once, so that `wants` is known */
     uint32_t wants;
     bool on_device; /* the world runs on one */
+    char backend[DEVICE_NAME_BYTES];
+    struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
+    bool views_opened;
     uint32_t slot_count;
     struct rollout **slots; /* [slot_count], NULL: free */
     uint32_t active_count;
@@ -48,10 +52,17 @@ struct runner {
     struct action *actions;
     uint8_t *active;
     struct swerve_observation *observations;
+    struct world_view *views;
     struct swerve_action *answers;
     uint8_t *failed;
     uint32_t *slot_of_query;
 };
+
+/* Whether the planner looks at pictures on the device. */
+static inline bool runner_looks_there(const struct runner *runner)
+{
+    return (runner->wants & SWERVE_WANTS_DEVICE) != 0;
+}
 
 static inline const struct world_ops *runner_ops(const struct runner *runner)
 {

@@ -30,11 +30,25 @@ static enum status check_identity(const struct runner *runner, struct error *err
                      runner->planner_hash, found);
 }
 
+/* A view for every session, where the planner looks on the device. */
+static enum status open_views(struct runner *runner, struct error *error)
+{
+    if (!runner_looks_there(runner) || runner->views_opened) {
+        return STATUS_OK;
+    }
+    enum status status = runner_ops(runner)->views_open(
+        runner->world, runner->session_count, (runner->wants & SWERVE_WANTS_BEV) != 0,
+        (runner->wants & SWERVE_WANTS_CAMERAS) != 0, error);
+    runner->views_opened = status == STATUS_OK;
+    return status;
+}
+
 enum status runner_open_planner(struct runner *runner, struct error *error)
 {
     struct planner_config config = runner->config.planner_config;
     struct planner *planner = NULL;
     config.session_count = runner->session_count;
+    config.place = runner->place.backend != NULL ? &runner->place : NULL;
     enum status status = check_identity(runner, error);
     if (status == STATUS_OK) {
         status = planner_open(runner->planner_spec, &config, &planner, error);
@@ -60,7 +74,7 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     runner->planner = planner;
     runner->planner_opened = true;
     runner->wants = planner_wants(planner);
-    return STATUS_OK;
+    return open_views(runner, error);
 }
 
 static void isolate(struct runner *runner, struct rollout *rollout)

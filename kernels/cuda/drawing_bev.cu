@@ -301,21 +301,6 @@ GPU_FN bool box_in_tile(const struct tile *t, const struct lidar_box *box)
 
 /* ---- the map, and packing ---- */
 
-/* Drivable and marking of a cell, in the two low bytes. */
-GPU_FN uint32_t map_cell(const struct raster_window *window, const struct raster_map *map,
-                         uint32_t row, uint32_t col)
-{
-    uint32_t x =
-        (uint32_t)window->x0 + row * (uint32_t)window->row_dx + col * (uint32_t)window->col_dx;
-    uint32_t y =
-        (uint32_t)window->y0 + row * (uint32_t)window->row_dy + col * (uint32_t)window->col_dy;
-    uint32_t tile = window->directory[raster_cell_place(x, y)];
-    tile = tile < map->tile_count ? tile : 0;
-    uint64_t texel = map->texels[raster_cell_texel(tile, x, y)];
-    return raster_cell_blend((uint32_t)texel, x, y) |
-           (uint32_t)raster_cell_blend((uint32_t)(texel >> 32), x, y) << 8;
-}
-
 /* One position: four cells of five planes, and the velocity of their last return. */
 GPU_FN void pack_position(const struct tile *t, const struct tile_cells *cells,
                           const struct raster_map *map, uint32_t row, uint32_t col, uint8_t *out)
@@ -328,8 +313,9 @@ GPU_FN void pack_position(const struct tile *t, const struct tile_cells *cells,
         uint32_t c = 2 * col + i % 2;
         uint32_t cell = cells->cell[r][c];
         uint32_t unseen = cell == 0 && (cells->shade[r] >> c & 1) ? 255 : 0;
-        uint32_t ground =
-            map != NULL ? map_cell(&t->drawing->windows[t->half], map, r, t->first_col + c) : 0;
+        uint32_t ground = map != NULL ? raster_cell_ground(&t->drawing->windows[t->half], map, r,
+                                                           t->first_col + c)
+                                      : 0;
         planes[0] |= (cell & 255) << 8 * i;
         planes[1] |= (cell >> VRU_SHIFT & 255) << 8 * i;
         planes[2] |= unseen << 8 * i;

@@ -21,8 +21,7 @@ int module_fault(struct device_text *why, int fault, const char *what, cudaError
     return fault;
 }
 
-/* For calls after which the session cannot go on. */
-static int check(struct device_session *session, cudaError_t error, const char *what,
+int module_check(struct device_session *session, cudaError_t error, const char *what,
                  struct device_text *why)
 {
     if (error == cudaSuccess) {
@@ -32,21 +31,18 @@ static int check(struct device_session *session, cudaError_t error, const char *
     return module_fault(why, DEVICE_FAULT_LOST, what, error);
 }
 
-static int refuse(struct device_text *why, const char *sentence)
+int module_refuse(struct device_text *why, const char *sentence)
 {
     snprintf(why->text, sizeof why->text, "%s", sentence);
     return DEVICE_FAULT_INPUT;
 }
 
-/* The device is a thread's, and the caller may come on another one than opened the session. */
-static cudaError_t enter(const struct device_session *session)
+cudaError_t module_enter(const struct device_session *session)
 {
     return cudaSetDevice((int)session->options.device);
 }
 
-/* What is queued on the ticks' stream from now on comes after the copies of pages so far: it may
- * read a page that is being loaded, or write over one that is being saved. */
-static cudaError_t follow_copies(struct device_session *session)
+cudaError_t module_follow_copies(struct device_session *session)
 {
     cudaError_t error = module_moves_start(session);
     if (error != cudaSuccess) {
@@ -112,7 +108,7 @@ static void close_session(struct device_session *session)
     if (session == NULL) {
         return;
     }
-    enter(session);
+    module_enter(session);
     if (session->stream != NULL) {
         cudaStreamSynchronize(session->stream);
     }
@@ -144,6 +140,7 @@ static void close_session(struct device_session *session)
     cudaFreeHost(session->host_counts);
     cudaFreeHost(session->host_layouts);
     cudaFreeHost(session->host_frames);
+    module_views_close(session);
     free(session);
 }
 
@@ -155,11 +152,11 @@ static int check_model(const struct device_model *model, const struct device_opt
         model->layers > DEVICE_LAYERS_MAX || model->steps == 0 || model->steps > DEVICE_STEPS_MAX ||
         model->window == 0 || model->window > DEVICE_PAGES_MAX ||
         model->part[0].channels % 32 != 0 || model->part[1].channels % 32 != 0) {
-        return refuse(why, "the model's dimensions are not those of engine/model.md");
+        return module_refuse(why, "the model's dimensions are not those of engine/model.md");
     }
     if (options->slot_count == 0 || options->slot_count > DEVICE_SLOTS_MAX ||
         options->page_count == 0) {
-        return refuse(why, "expected 1 to 4096 slots and at least one page");
+        return module_refuse(why, "expected 1 to 4096 slots and at least one page");
     }
     return DEVICE_OK;
 }
@@ -230,7 +227,7 @@ static int capture(struct device_session *session, struct device_text *why)
     cudaGraph_t graph = NULL;
     cudaError_t error = cudaStreamBeginCapture(session->stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
-        return check(session, error, "beginning to capture a tick", why);
+        return module_check(session, error, "beginning to capture a tick", why);
     }
     module_plan_tick(session);
     error = cudaStreamEndCapture(session->stream, &graph);
@@ -241,7 +238,7 @@ static int capture(struct device_session *session, struct device_text *why)
         cudaGraphDestroy(graph);
     }
     session->stats.captures++;
-    return check(session, error, "capturing a tick", why);
+    return module_check(session, error, "capturing a tick", why);
 }
 
 /* Streams, one tick with no slot active, and the graph of it. */
@@ -266,7 +263,7 @@ static int warm_up(struct device_session *session, struct device_text *why)
         error = cudaStreamSynchronize(session->stream);
     }
     if (error != cudaSuccess) {
-        return check(session, error, "the first tick", why);
+        return module_check(session, error, "the first tick", why);
     }
     return session->options.eager ? (int)DEVICE_OK : capture(session, why);
 }
@@ -384,7 +381,7 @@ static cudaError_t queue_frames(struct device_session *session)
 static int tick_start(struct device_session *session, struct device_text *why)
 {
     if (session->lost || session->running) {
-        return refuse(why, "the session is lost or a tick is under way");
+        return module_refuse(why, "the session is lost or a tick is under way");
     }
     int fault = check_slots(session, why);
     if (fault == DEVICE_OK) {
@@ -394,9 +391,9 @@ static int tick_start(struct device_session *session, struct device_text *why)
         return fault;
     }
     uint64_t start_ns = now_ns();
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
-        error = follow_copies(session);
+        error = module_follow_copies(session);
     }
     if (error == cudaSuccess) {
         error = module_given_copy(session);
@@ -417,16 +414,16 @@ static int tick_start(struct device_session *session, struct device_text *why)
     uint64_t slots = session->options.slot_count;
     session->stats.up_bytes += slots * sizeof(struct device_slot) + module_drawings_bytes(session);
     session->stats.down_bytes += slots * sizeof(struct device_counts);
-    return check(session, error, "starting a tick", why);
+    return module_check(session, error, "starting a tick", why);
 }
 
 static int tick_finish(struct device_session *session, struct device_text *why)
 {
     if (!session->running) {
-        return refuse(why, "no tick is under way");
+        return module_refuse(why, "no tick is under way");
     }
     session->running = false;
-    return check(session, cudaStreamSynchronize(session->stream), "a tick", why);
+    return module_check(session, cudaStreamSynchronize(session->stream), "a tick", why);
 }
 
 /* ---- pages ---- */
@@ -440,15 +437,15 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
                      struct device_text *why)
 {
     if (session->lost || session->running || page >= session->options.page_count) {
-        return refuse(why, "no such page, or a tick is under way");
+        return module_refuse(why, "no such page, or a tick is under way");
     }
     struct device_slot *record = &session->host_slots[session->options.slot_count];
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
-        error = follow_copies(session);
+        error = module_follow_copies(session);
     }
     if (error != cudaSuccess) {
-        return check(session, error, "making a page", why);
+        return module_check(session, error, "making a page", why);
     }
     record->active = 1;
     record->write_page = page;
@@ -460,18 +457,18 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
     if (error == cudaSuccess) {
         error = cudaStreamSynchronize(session->stream);
     }
-    return check(session, error, "making a page", why);
+    return module_check(session, error, "making a page", why);
 }
 
 static int page_frame(struct device_session *session, uint32_t page, uint8_t *frame,
                       struct device_text *why)
 {
     if (session->lost || session->running || page >= session->options.page_count) {
-        return refuse(why, "no such page, or a tick is under way");
+        return module_refuse(why, "no such page, or a tick is under way");
     }
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
-        error = follow_copies(session);
+        error = module_follow_copies(session);
     }
     if (error == cudaSuccess) {
         error = cudaMemcpyAsync(frame, page_at(session, page), DEVICE_FRAME_BYTES,
@@ -481,7 +478,7 @@ static int page_frame(struct device_session *session, uint32_t page, uint8_t *fr
         error = cudaStreamSynchronize(session->stream);
     }
     session->stats.down_bytes += DEVICE_FRAME_BYTES;
-    return check(session, error, "copying a frame", why);
+    return module_check(session, error, "copying a frame", why);
 }
 
 static void *host_alloc(size_t bytes)
@@ -504,52 +501,52 @@ static int page_save(struct device_session *session, uint32_t page, uint8_t *fra
                      struct device_text *why)
 {
     if (session->lost || page >= session->options.page_count) {
-        return refuse(why, "no such page");
+        return module_refuse(why, "no such page");
     }
     session->stats.down_bytes +=
         module_memory_bytes(session) + (frame != NULL ? DEVICE_FRAME_BYTES : 0);
     const struct module_move move = {page, frame, static_cast<uint8_t *>(memory)};
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
         error = module_move_add(session, &move, false);
     }
-    return check(session, error, "saving a page", why);
+    return module_check(session, error, "saving a page", why);
 }
 
 static int page_load(struct device_session *session, uint32_t page, const uint8_t *frame,
                      const void *memory, struct device_text *why)
 {
     if (session->lost || page >= session->options.page_count) {
-        return refuse(why, "no such page");
+        return module_refuse(why, "no such page");
     }
     /* A move's pointers serve both ways; on this one nothing is written through them. */
     const struct module_move move = {page, const_cast<uint8_t *>(frame),
                                      static_cast<uint8_t *>(const_cast<void *>(memory))};
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
         error = module_move_add(session, &move, true);
     }
     session->stats.up_bytes += DEVICE_FRAME_BYTES + module_memory_bytes(session);
-    return check(session, error, "loading a page", why);
+    return module_check(session, error, "loading a page", why);
 }
 
 static int page_start(struct device_session *session, struct device_text *why)
 {
     if (session->lost) {
-        return refuse(why, "the session is lost");
+        return module_refuse(why, "the session is lost");
     }
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
         error = module_moves_start(session);
     }
-    return check(session, error, "starting to copy pages", why);
+    return module_check(session, error, "starting to copy pages", why);
 }
 
 static int page_wait(struct device_session *session, struct device_text *why)
 {
     int fault = page_start(session, why);
     return fault == DEVICE_OK
-               ? check(session, cudaStreamSynchronize(session->copies), "copying pages", why)
+               ? module_check(session, cudaStreamSynchronize(session->copies), "copying pages", why)
                : fault;
 }
 
@@ -560,18 +557,18 @@ static int map_make(struct device_session *session, uint32_t map, const struct r
 {
     if (session->lost || session->running || map >= DEVICE_MAPS_MAX ||
         session->map_memory[map] != NULL) {
-        return refuse(why, "no such map number, or it is in use, or a tick is under way");
+        return module_refuse(why, "no such map number, or it is in use, or a tick is under way");
     }
-    cudaError_t error = enter(session);
+    cudaError_t error = module_enter(session);
     return error == cudaSuccess ? module_map_make(session, map, source, why)
-                                : check(session, error, "making a map", why);
+                                : module_check(session, error, "making a map", why);
 }
 
 /* Of a session that is lost, close frees it. */
 static void map_drop(struct device_session *session, uint32_t map)
 {
     if (!session->lost && !session->running && map < DEVICE_MAPS_MAX &&
-        session->map_memory[map] != NULL && enter(session) == cudaSuccess) {
+        session->map_memory[map] != NULL && module_enter(session) == cudaSuccess) {
         module_map_drop(session, map);
     }
 }
@@ -586,7 +583,8 @@ static void stats_of(const struct device_session *session, struct device_stats *
 static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
-        sizeof(struct device_slot) + sizeof(struct device_counts) + DRAWING_BYTES_MAX,
+        sizeof(struct device_slot) + sizeof(struct device_counts) + DRAWING_BYTES_MAX +
+        sizeof(struct device_view),
 #ifdef __CUDACC__
     "cuda",
 #else
@@ -614,6 +612,12 @@ static const struct device_ops module_ops = {
     page_wait,
     map_make,
     map_drop,
+    module_views_open,
+    module_view_address,
+    module_view_records,
+    module_view_map,
+    module_views_draw,
+    module_view_copy,
     stats_of,
     module_bus_rate,
     module_scale_run,

@@ -1,8 +1,8 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
  * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
- * (the model to the device), module_drawing.cu (maps and what layouts are made of) and
- * module_plan.cu (the launches of a tick); nobody else includes it.
+ * (the model to the device), module_drawing.cu (maps and what layouts are made of), module_plan.cu
+ * (the launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
@@ -111,6 +111,20 @@ struct module_moves {
     struct module_move item[GPU_MOVE_MAX];
 };
 
+/* What planners on the device are shown; all zero before module_views_open. */
+struct module_views {
+    uint32_t count;
+    bool bev, cameras;
+    size_t bytes;    /* of a view */
+    uint8_t *memory; /* [count][bytes] */
+    struct device_view *records;
+    uint64_t *digests;
+    /* pinned, on the host */
+    struct device_view *host_records; /* [slot_count] */
+    uint8_t *host_maps;               /* [slot_count][2][DEVICE_VIEW_CELLS]; NULL without grids */
+    uint64_t *host_digests;           /* [slot_count] */
+};
+
 struct device_session {
     struct device_options options;
     struct module_kernels kernels;
@@ -133,6 +147,7 @@ struct device_session {
     bool copy_pending, running;
     cudaGraphExec_t graph; /* NULL: eager */
     bool lost;             /* a device call failed: nothing but close may follow */
+    struct module_views views;
     struct device_stats stats;
 };
 
@@ -187,6 +202,28 @@ cudaError_t module_move_add(struct device_session *session, const struct module_
                             bool back);
 /* Starts all that wait, on the copies' stream; what follows copy_pending waits for them. */
 cudaError_t module_moves_start(struct device_session *session);
+
+/* Of struct device_ops; and an end that accepts views that were not opened. */
+int module_views_open(struct device_session *session, uint32_t count, int bev, int cameras,
+                      struct device_text *why);
+void module_views_close(struct device_session *session);
+uint8_t *module_view_address(const struct device_session *session, uint32_t view, int cameras);
+struct device_view *module_view_records(struct device_session *session);
+uint8_t *module_view_map(struct device_session *session, uint32_t index);
+int module_views_draw(struct device_session *session, uint32_t count, uint64_t *digests,
+                      struct device_text *why);
+int module_view_copy(struct device_session *session, uint32_t from, uint32_t to,
+                     struct device_text *why);
+
+/* The device is a thread's, and the caller may come on another one than opened the session. */
+cudaError_t module_enter(const struct device_session *session);
+/* What is queued on the ticks' stream from now on comes after the copies of pages so far: it may
+ * read a page that is being loaded, or write over one that is being saved. */
+cudaError_t module_follow_copies(struct device_session *session);
+/* For calls after which the session cannot go on: an error is a fault that loses it. */
+int module_check(struct device_session *session, cudaError_t error, const char *what,
+                 struct device_text *why);
+int module_refuse(struct device_text *why, const char *sentence); /* DEVICE_FAULT_INPUT */
 
 /* Fills the text with what was tried and what the runtime said; returns the fault. */
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);

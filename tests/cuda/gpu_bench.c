@@ -379,6 +379,41 @@ static void measure_unseen(struct device_session *session, uint32_t slots, uint3
     check("only counts come down unseen", bytes == sizeof(struct device_counts), "");
 }
 
+/* What a planner on the device waits for before it is asked: grid and images of all slots. */
+static void measure_looks(struct device_session *session, uint32_t slots, uint32_t looks)
+{
+    char name[64];
+    struct device_text why = {""};
+    uint64_t *digests = calloc(slots, sizeof *digests);
+    CHECK(digests != NULL);
+    must(device.ops->views_open(session, slots, 1, 1, &why), &why);
+    struct device_view *views = device.ops->views(session);
+    for (uint32_t i = 0; i < slots; i++) {
+        views[i] = (struct device_view){
+            .view = i,
+            .page = i * (model->config.window + 1),
+            .degree = LAYOUT_NONE, /* all four planes are turned */
+            .bev = DEVICE_LOOK_DRAW,
+            .camera = {DEVICE_LOOK_DRAW, DEVICE_LOOK_DRAW, DEVICE_LOOK_DRAW},
+            .row = 60 << 16,
+            .col = 50 << 16,
+            .row_per_row = 63000,
+            .col_per_row = 18000,
+            .row_per_col = -18000,
+            .col_per_col = 63000,
+            .map = DEVICE_NO_MAP,
+        };
+    }
+    must(device.ops->views_draw(session, slots, digests, &why), &why);
+    double start = now_s();
+    for (uint32_t i = 0; i < looks; i++) {
+        must(device.ops->views_draw(session, slots, digests, &why), &why);
+    }
+    snprintf(name, sizeof name, "look of a planner on the device, %u slots", slots);
+    figure(name, (now_s() - start) * 1e6 / looks, "us");
+    free(digests);
+}
+
 /* Seconds per tick of all slots; host_s: of tick_start. */
 static double time_ticks(uint32_t slots, bool eager, double *host_s)
 {
@@ -413,6 +448,7 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
         given = DEVICE_GIVEN_ALL;
         measure_unseen(session, slots, ticks);
         given = 0;
+        measure_looks(session, slots, ticks);
     }
     device.ops->close(session);
     return median(times, repeats);

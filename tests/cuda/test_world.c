@@ -1,7 +1,8 @@
 /*
  * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
  * forks and spills, whoever draws its layouts, tells the signs of its frames, brings down what
- * somebody looks at and nothing else, and says so when the device fails.
+ * somebody looks at and nothing else, shows planners on the device the same bytes there, and says
+ * so when the device fails.
  * Method: the emulated module (argv[1]) with a small random model. The same rollout on both
  * backends, then in several ways on the device: everything it shows must have one digest. Tables
  * of device functions stand between world and module: one looks at every frame in its page, those
@@ -15,6 +16,7 @@
 #include "engine/signs.h"
 #include "engine/world.h"
 #include "kernels/cpu.h"
+#include "tests/cuda/digest.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
@@ -705,6 +707,143 @@ static void frames_come_down_when_somebody_looks(void)
     ops->close(world);
 }
 
+/* ---- views: observations that stay on the device ---- */
+
+/* Both parts of what a slot shows, as the host sees it. */
+static uint64_t seen_digest(const struct world *world, uint32_t slot)
+{
+    static struct view view;
+    look(world, slot, &view);
+    return digest_of(digest_of(1, view.pictures, BEV_BYTES), view.pictures + BEV_BYTES,
+                     CAMERA_COUNT * CAMERA_BYTES);
+}
+
+static struct world_view view_request(uint32_t slot, uint32_t view, enum view_look look)
+{
+    return (struct world_view){slot, view, look, {look, look, look}, 0};
+}
+
+static uint64_t draw_one(struct world *world, struct world_view request)
+{
+    struct error error = {0};
+    EXPECT_OK(ops->views_draw(world, &request, 1, &error), error);
+    return request.digest;
+}
+
+/* Without its map on the device the host samples it, and the planes go up: to the same view. */
+static void views_need_no_map_on_the_device(void)
+{
+    const uint64_t seeds[SLOTS_MAX] = {KEY};
+    uint64_t digests[2][2];
+    uint64_t up_bytes[2];
+    for (int without = 0; without < 2; without++) {
+        struct device_ops poor_ops = *device.ops;
+        struct device poor = device;
+        struct error error = {0};
+        struct world_cost before;
+        struct world_cost after;
+        poor_ops.map_make = without ? no_room_for_maps : device.ops->map_make;
+        poor.ops = &poor_ops;
+        struct world *world = open_on(&poor, 1, LAYOUT_MAP, 0, 0, NULL);
+        EXPECT_OK(ops->views_open(world, 1, true, false, &error), error);
+        reset(world, 0, seeds[0]);
+        ops->cost(world, &before);
+        digests[without][0] = draw_one(world, view_request(0, 0, VIEW_DRAW));
+        ops->cost(world, &after);
+        up_bytes[without] = after.up_bytes - before.up_bytes;
+        step(world, 1, seeds);
+        digests[without][1] = draw_one(world, view_request(0, 0, VIEW_DRAW));
+        ops->close(world);
+    }
+    EXPECT(digests[0][0] == digests[1][0] && digests[0][1] == digests[1][1]);
+    EXPECT_INT(up_bytes[0], sizeof(struct device_view));
+    EXPECT_INT(up_bytes[1], sizeof(struct device_view) + 2 * BEV_CELLS);
+}
+
+/* In every degree; each tick brings down counts and a digest per view, in `agents`. */
+static void views_show_what_the_host_would_see(void)
+{
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    struct device_ops counting_ops = *device.ops;
+    struct device counting = device;
+    counting_ops.open = watch_open;
+    counting.ops = &counting_ops;
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        struct error error = {0};
+        struct observation_buffers there;
+        uint64_t digests[TICKS][2];
+        struct world *world = open_on(&counting, 2, (enum layout_degree)degree, 0, 0, NULL);
+        EXPECT_OK(ops->views_open(world, 3, true, true, &error), error);
+        EXPECT(ops->views_open(world, 3, true, true, &error) != STATUS_OK);
+        ops->view_address(world, 2, &there);
+        EXPECT(there.bev != NULL && there.camera[0] == there.bev + BEV_BYTES);
+        EXPECT(there.camera[2] == there.camera[1] + CAMERA_BYTES);
+        reset(world, 0, seeds[0]);
+        reset(world, 1, seeds[1]);
+        for (uint32_t tick = 0; tick < TICKS; tick++) {
+            struct world_view both[2] = {view_request(1, 0, VIEW_DRAW),
+                                         view_request(0, 2, VIEW_DRAW)};
+            down_bytes();
+            EXPECT_OK(ops->views_draw(world, both, 2, &error), error);
+            EXPECT_INT(down_bytes(), sizeof digests[tick]);
+            digests[tick][1] = both[0].digest;
+            digests[tick][0] = both[1].digest;
+            EXPECT((both[0].digest != both[1].digest) == (tick > 0)); /* one beginning */
+            step(world, 3, seeds);
+            if (degree == LAYOUT_AGENTS) {
+                EXPECT_INT(down_bytes(), 2 * sizeof(struct device_counts));
+            }
+        }
+        ops->close(world);
+        world = open_on(&device, 2, (enum layout_degree)degree, 0, 0, NULL);
+        reset(world, 0, seeds[0]);
+        reset(world, 1, seeds[1]);
+        for (uint32_t tick = 0; tick < TICKS; tick++) {
+            EXPECT(digests[tick][0] == seen_digest(world, 0));
+            EXPECT(digests[tick][1] == seen_digest(world, 1));
+            step(world, 3, seeds);
+        }
+        ops->close(world);
+    }
+}
+
+/* What is in a view stays there through ticks and copies, until it is drawn or cleared. */
+static void views_keep_what_they_show(void)
+{
+    static uint8_t zeros[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
+    const uint64_t blank =
+        digest_of(digest_of(1, zeros, BEV_BYTES), zeros + BEV_BYTES, CAMERA_COUNT * CAMERA_BYTES);
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    struct error error = {0};
+    struct world *world = open_on(&device, 2, LAYOUT_AGENTS, 0, 0, NULL);
+    EXPECT_OK(ops->views_open(world, 4, true, true, &error), error);
+    reset(world, 0, seeds[0]);
+    EXPECT(draw_one(world, view_request(0, 1, VIEW_KEEP)) == blank);
+    uint64_t first = draw_one(world, view_request(0, 1, VIEW_DRAW));
+    ops->view_copy(world, 1, 3);
+    step(world, 1, seeds);
+    EXPECT(draw_one(world, view_request(0, 1, VIEW_KEEP)) == first);
+    uint64_t second = draw_one(world, view_request(0, 1, VIEW_DRAW));
+    EXPECT(second != first && second == seen_digest(world, 0));
+    EXPECT(draw_one(world, view_request(0, 3, VIEW_KEEP)) == first);
+    struct world_view lidar = view_request(0, 3, VIEW_KEEP);
+    lidar.bev = VIEW_DRAW;
+    uint64_t mixed = draw_one(world, lidar);
+    EXPECT(mixed != first && mixed != second);
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        lidar.cameras[i] = VIEW_DRAW;
+    }
+    EXPECT(draw_one(world, lidar) == second);
+    EXPECT(draw_one(world, view_request(0, 3, VIEW_CLEAR)) == blank);
+    EXPECT(draw_one(world, view_request(0, 1, VIEW_KEEP)) == second);
+    ops->close(world);
+
+    world = open_on(NULL, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    EXPECT_INT(ops->views_open(world, 1, true, true, &error), STATUS_DEVICE);
+    EXPECT_CONTAINS(error.text, "runs on the CPU");
+    ops->close(world);
+}
+
 /* Announces a parked rollout and waits until those of its pages that are in the spill were read. */
 static uint64_t announce(struct world *world, struct spill_store *store, const void *state)
 {
@@ -900,6 +1039,89 @@ static void a_frame_that_does_not_come_loses_the_rollouts(void)
     ops->close(world);
 }
 
+static int failing_views(struct device_session *session, uint32_t count, uint64_t *digests,
+                         struct device_text *why)
+{
+    (void)session, (void)count, (void)digests;
+    snprintf(why->text, sizeof why->text, "the device went blind");
+    return DEVICE_FAULT_LOST;
+}
+
+/* Found out by a planner's look: all rollouts are lost, and every later look says so too. */
+static void a_view_that_fails_loses_the_rollouts(void)
+{
+    static struct view view;
+    struct device_ops failing_ops = *device.ops;
+    struct device failing = device;
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
+    failing_ops.views_draw = failing_views;
+    failing.ops = &failing_ops;
+    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    struct error error = {0};
+    EXPECT_OK(ops->views_open(world, 2, true, false, &error), error);
+    reset(world, 0, seeds[0]);
+    reset(world, 1, seeds[1]);
+    struct world_view request = view_request(0, 0, VIEW_DRAW);
+    for (int again = 0; again < 2; again++) {
+        EXPECT_INT(ops->views_draw(world, &request, 1, &error), STATUS_DEVICE);
+        EXPECT_CONTAINS(error.text, "went blind");
+        EXPECT(ops->slot_signs(world, 0)->not_finite > 0);
+        EXPECT(ops->slot_signs(world, 1)->not_finite > 0);
+    }
+    ops->view_copy(world, 0, 1); /* of no use, but does not fail */
+    look(world, 1, &view);
+    EXPECT_INT(view.pictures[BEV_UNSEEN * BEV_CELLS], 255);
+    EXPECT_INT(ops->slot_reset(world, 2, stage, 5, &error), STATUS_DEVICE);
+    ops->close(world);
+}
+
+static bool losing_read(void *context, uint64_t handle, void *data, size_t bytes)
+{
+    (void)data, (void)bytes;
+    store_drop(context, handle);
+    return false;
+}
+
+/* Parked, its pages gone in the spill, restored: the device goes on, this rollout sees nothing. */
+static void a_lost_rollout_sees_nothing_in_its_view(void)
+{
+    static struct spill_store store;
+    static uint8_t nothing[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
+    const struct spill_ops spill = {&store, store_write, losing_read, store_drop, NULL};
+    const uint64_t seeds[SLOTS_MAX] = {KEY, 91};
+    struct error error = {0};
+    struct world_cost cost;
+    memset(nothing + BEV_CELLS, 255, BEV_CELLS);
+    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    ops->cost(world, &cost);
+    ops->close(world);
+    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, 0, &spill);
+    EXPECT_OK(ops->views_open(world, 2, true, true, &error), error);
+    void *state = malloc(ops->slot_state_bytes(world));
+    EXPECT(state != NULL);
+    reset(world, 0, seeds[0]);
+    step(world, 1, seeds);
+    step(world, 1, seeds);
+    ops->slot_save(world, 0, state);
+    ops->slot_release(world, 0);
+    reset(world, 0, 90);
+    reset(world, 1, seeds[1]);
+    for (uint32_t tick = 0; tick < 3; tick++) {
+        step(world, 3, seeds);
+    }
+    ops->slot_release(world, 0);
+    ops->slot_restore(world, 0, state);
+    EXPECT(ops->slot_signs(world, 0)->not_finite > 0);
+    struct world_view both[2] = {view_request(0, 0, VIEW_DRAW), view_request(1, 1, VIEW_DRAW)};
+    EXPECT_OK(ops->views_draw(world, both, 2, &error), error);
+    EXPECT(both[0].digest == digest_of(digest_of(1, nothing, BEV_BYTES), nothing + BEV_BYTES,
+                                       CAMERA_COUNT * CAMERA_BYTES));
+    EXPECT(both[0].digest == seen_digest(world, 0));
+    EXPECT(both[1].digest == seen_digest(world, 1));
+    ops->close(world);
+    free(state);
+}
+
 static void a_model_for_the_cpu_alone_is_refused(void)
 {
     struct error error = {0};
@@ -934,10 +1156,12 @@ int main(int argc, char **argv)
         TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
         TEST(drawn_layouts_are_those_of_the_host), TEST(maps_stay_as_long_as_somebody_drives_there),
         TEST(signs_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
-        TEST(three_tiers_change_nothing), TEST(reading_ahead_changes_nothing),
-        TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
+        TEST(views_show_what_the_host_would_see), TEST(views_need_no_map_on_the_device),
+        TEST(views_keep_what_they_show), TEST(three_tiers_change_nothing),
+        TEST(reading_ahead_changes_nothing), TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
         TEST(a_failed_device_loses_its_rollouts_and_says_so),
         TEST(a_frame_that_does_not_come_loses_the_rollouts),
+        TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
         TEST(a_model_for_the_cpu_alone_is_refused));
     model_close(model);
     stage_unref(stage);

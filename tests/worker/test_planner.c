@@ -230,10 +230,13 @@ static void wrong_plugins_are_refused(void)
         const char *config;
         const char *reason;
     } cases[] = {
-        {PLUGIN_WRONG_ABI, "", "expected ABI version 1, found 2"},
+        {PLUGIN_WRONG_ABI, "", "expected ABI version 1 to 2, found 3"},
         {PLUGIN_NO_ENTRY, "", "does not export swerve_planner_entry"},
         {PLUGIN_NO_ACT, "", "must all be given"},
         {PLUGIN_BAD, "fail", "the weights are missing"},
+        {PLUGIN_UNKNOWN, "", "wants has unknown bits: 0x10"},
+        {PLUGIN_NO_OPEN_ON, "", "with SWERVE_WANTS_DEVICE open_on must be given"},
+        {PLUGIN_DEVICE, "", "runs on the CPU"},
         {"/proc/self/exe", "", "plugin"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -242,6 +245,27 @@ static void wrong_plugins_are_refused(void)
         EXPECT_INT(open_plugin(cases[i].path, cases[i].config, &planner, &error), STATUS_PLANNER);
         EXPECT_CONTAINS(error.text, cases[i].reason);
         EXPECT(planner == NULL);
+    }
+}
+
+/* Its table is shorter, and bits that meant nothing when it was made still do. */
+static void a_plugin_of_version_1_runs_unchanged(void)
+{
+    const struct swerve_place places[] = {{-1, "cpu"}, {0, "cuda:sm_90"}};
+    struct error error = {0};
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct planner *planner = NULL;
+        const struct planner_config config = {.session_count = 3, .place = &places[i]};
+        EXPECT_OK(planner_open("plugin:" PLUGIN_OLD, &config, &planner, &error), error);
+        EXPECT_INT(planner_wants(planner), SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS);
+        const struct swerve_episode episode = {.session = 2};
+        EXPECT_OK(planner_reset(planner, &episode, &error), error);
+        const struct swerve_observation seen = {.session = 2};
+        struct swerve_action action;
+        uint8_t failed;
+        EXPECT_OK(planner_act(planner, 1, &seen, &action, &failed, &error), error);
+        EXPECT(failed == 0 && action.accel_mps2 == 0.5 && action.steer_rad == 0.125);
+        planner_close(planner);
     }
 }
 
@@ -292,12 +316,13 @@ static void a_trial_outlives_the_plugin(void)
     };
     struct error error = {0};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        EXPECT_INT(planner_try(cases[i].spec, NULL, i == 0 ? 300 : 60000, &error), STATUS_PLANNER);
+        EXPECT_INT(planner_try(cases[i].spec, NULL, false, i == 0 ? 300 : 60000, &error),
+                   STATUS_PLANNER);
         EXPECT_CONTAINS(error.text, cases[i].reason);
         EXPECT(waitpid(-1, NULL, WNOHANG) < 0); /* no child is left */
     }
-    EXPECT_OK(planner_try("plugin:" PLUGIN_EXAMPLE, NULL, 60000, &error), error);
-    EXPECT_OK(planner_try("builtin:reference", NULL, 60000, &error), error);
+    EXPECT_OK(planner_try("plugin:" PLUGIN_EXAMPLE, NULL, false, 60000, &error), error);
+    EXPECT_OK(planner_try("builtin:reference", NULL, false, 60000, &error), error);
 }
 
 int main(void)
@@ -305,5 +330,6 @@ int main(void)
     return TEST_RUN(TEST(specs_are_checked), TEST(command_lines_are_split),
                     TEST(identity_follows_content), TEST(identities_differ),
                     TEST(example_plugin_drives), TEST(wrong_plugins_are_refused),
-                    TEST(host_survives_a_bad_plugin), TEST(a_trial_outlives_the_plugin));
+                    TEST(a_plugin_of_version_1_runs_unchanged), TEST(host_survives_a_bad_plugin),
+                    TEST(a_trial_outlives_the_plugin));
 }

@@ -403,6 +403,8 @@ static void a_bad_plugin_apart_costs_only_itself(void)
         {"plugin:" PLUGIN_MOODY "?hang,5,scenario", "no answer within 500 ms"},
         {"plugin:" PLUGIN_BAD "?fail", "the weights are missing"},
         {"plugin:" PLUGIN_WRONG_ABI, "ABI version"},
+        {"plugin:" PLUGIN_DEVICE, "takes observations on a device alone"},
+        {"plugin:" PLUGIN_DEVICE, "--planner-sandbox off"},
     };
     const struct planner_confinement confined = with_host();
     if (!possible() || !host_can_run()) {
