@@ -375,8 +375,7 @@ void raster_lidar(const struct raster_kernels *kernels, const struct scenario *s
 {
     struct lidar lidar;
     struct box_canvas canvas;
-    CHECK(LIDAR_CELL_M ==
-          BEV_CELL_M); /* no constant expression for an assertion in every compiler */
+    CHECK(LIDAR_CELL_M == BEV_CELL_M); /* doubles: no static assertion for clang */
     lidar.view = view;
     lidar.visibility_m = scene->conditions.visibility_m;
     lidar.limited = lidar_is_limited(view->x_min_m, view->y_min_m, lidar.visibility_m);
