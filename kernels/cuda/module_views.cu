@@ -11,9 +11,6 @@
 
 enum { MAP_BYTES = 2 * DEVICE_VIEW_CELLS }; /* drivable area and markings, the last two planes */
 
-/* enum layout_degree: the planes of the map come from the frame then. */
-enum { DEGREE_NONE = 2 };
-
 static cudaError_t allocate(struct device_session *session, struct module_views *views)
 {
     size_t slots = session->options.slot_count;
