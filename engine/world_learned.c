@@ -19,18 +19,9 @@
  * A device keeps the frames that nobody looks at. Whether somebody will look at the next one is
  * guessed from whether somebody looked at the last; a wrong guess costs a copy, too many or late.
  */
-#include "base/check.h"
-#include "base/sha256.h"
-#include "engine/backend.h"
-#include "engine/drive.h"
-#include "engine/extract.h"
-#include "engine/pages.h"
+#include "engine/world_learned.h"
 #include "engine/signs.h"
-#include "engine/threads.h"
-#include "engine/views.h"
-#include "engine/world_internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,87 +32,6 @@ enum { PARKED_PAGES_MAX = 1 << 14 };
 
 #define HOST_BYTES_DEFAULT ((size_t)4 << 30) /* see world.h */
 
-/* A page: this header, the frame, the model's memory of it (K and V of every layer). */
-struct page_header {
-    struct window window;
-    uint32_t tick;
-    uint8_t padding[PAGE_ALIGN - sizeof(struct window) - sizeof(uint32_t)];
-};
-
-struct learned_slot {
-    struct drive drive; /* its agents are the scene in `agents` alone */
-    bool lost;
-    bool watched; /* somebody looked at the newest frame */
-    uint32_t map; /* of the stage on the backend's device; BACKEND_NO_MAP: none */
-    struct anchor anchor;
-    struct page_table pages; /* newest first */
-    struct world_signs signs;
-    struct extract_track tracks[LIMIT_AGENTS]; /* map, none */
-};
-
-/* The page of a scenario's start. Not a reference: the page may be gone. */
-struct context {
-    const struct stage *stage; /* alive as long as the page */
-    uint8_t scene[SHA256_BYTES];
-    uint32_t page;
-    uint64_t serial; /* 0: empty */
-};
-
-/* One slot's part in a batch. */
-struct learned_step {
-    struct learned_slot *slot;
-    struct ego_state before;
-    uint32_t page;
-    float cond[COND_COUNT];
-    struct backend_slot *tick; /* in batch */
-};
-
-/* What is asked for of views, while it is prepared. */
-struct view_batch {
-    struct learned_world *world;
-    const struct world_view *views;
-};
-
-struct learned_world {
-    struct world base;
-    const struct model *model;
-    enum layout_degree degree;
-    struct page_pool *pool;
-    struct backend *backend;
-    struct threads *threads;    /* draw the layouts of a batch */
-    struct learned_step *steps; /* [batch] */
-    struct backend_slot *batch; /* [batch] */
-    struct error fault;         /* of the device: then the world is of no more use */
-    struct learned_slot *slots;
-    uint64_t *digests;        /* [batch]: of views */
-    struct context *contexts; /* [slot_count], replaced in turn */
-    uint32_t next_context;
-    uint64_t ticks;
-    struct window_planes *expected; /* scratch of the extraction */
-};
-
-static const struct learned_world *self_of(const struct world *world)
-{
-    return (const struct learned_world *)world;
-}
-
-static struct learned_slot *occupied(const struct world *world, uint32_t index)
-{
-    CHECK(index < world->slot_count && self_of(world)->slots[index].drive.stage != NULL);
-    return &self_of(world)->slots[index];
-}
-
-static struct learned_slot *vacant(const struct world *world, uint32_t index)
-{
-    CHECK(index < world->slot_count && self_of(world)->slots[index].drive.stage == NULL);
-    return &self_of(world)->slots[index];
-}
-
-_Static_assert(sizeof(struct page_header) == PAGE_ALIGN && FRAME_BYTES % PAGE_ALIGN == 0,
-               "the parts of a page are aligned");
-
-/* ---- pages ---- */
-
 enum { PAGE_HOST_BYTES = sizeof(struct page_header) + FRAME_BYTES };
 
 /* Of a page, wherever its parts lie. */
@@ -129,195 +39,6 @@ static size_t page_bytes(const struct model *model)
 {
     size_t bytes = PAGE_HOST_BYTES + forward_memory_bytes(model);
     return (bytes + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN;
-}
-
-static const uint8_t *frame_of(const struct page_header *page)
-{
-    return (const uint8_t *)(page + 1);
-}
-
-static const struct page_header *newest_page(const struct learned_world *self,
-                                             const struct learned_slot *slot)
-{
-    return page_read(self->pool, slot->pages.page[0]);
-}
-
-static void push(struct learned_world *self, struct learned_slot *slot, uint32_t page)
-{
-    slot->watched = false;
-    page_table_push(self->pool, &slot->pages, page, model_config(self->model)->window);
-}
-
-/* ---- one tick ---- */
-
-/* A new page for the next frame, and all that the frame depends on but the layout. */
-static void begin(struct learned_world *self, struct learned_step *step)
-{
-    const struct learned_slot *slot = step->slot;
-    struct pose ego = anchor_local(&slot->anchor, slot->drive.scene.ego.pose);
-    struct window window = window_of(ego);
-    step->page = page_take(self->pool, slot->drive.scene.tick);
-    struct page_header *header = page_write(self->pool, step->page);
-    *header = (struct page_header){.window = window, .tick = slot->drive.scene.tick};
-    uint8_t *frame = (uint8_t *)(header + 1);
-    *step->tick = (struct backend_slot){
-        .input = {.seed = slot->drive.seed,
-                  .tick = slot->drive.scene.tick,
-                  .degree = self->degree,
-                  .window = window,
-                  .ego = ego,
-                  .cond = step->cond,
-                  .page_count = slot->pages.count},
-        .write_frame = page_frame(self->pool, step->page),
-        .deliver = slot->watched || self->degree != LAYOUT_AGENTS, /* or agents are sought in it */
-        .frame = frame,
-        .memory = frame + FRAME_BYTES,
-    };
-    for (uint32_t i = 0; i < slot->pages.count; i++) {
-        uint32_t page = slot->pages.page[i];
-        const struct page_header *past = page_read(self->pool, page);
-        step->tick->input.pages[i] =
-            (struct forward_page){frame_of(past), frame_of(past) + FRAME_BYTES, past->window};
-        step->tick->page_frames[i] = page_frame(self->pool, page);
-    }
-}
-
-/* The layout of the batch's slot number `index`: described where a device draws it. */
-static void draw_layout(const struct learned_world *self, uint32_t index)
-{
-    const struct learned_slot *slot = self->steps[index].slot;
-    struct backend_slot *tick = self->steps[index].tick;
-    struct window window = tick->input.window;
-    struct drawing *drawing = backend_drawing(self->backend, index);
-    uint8_t *layout = backend_layout(self->backend, index);
-    bool mapped = slot->map != BACKEND_NO_MAP || self->degree == LAYOUT_NONE;
-    const struct stage *stage = slot->drive.stage;
-    const struct scene *scene = &slot->drive.scene;
-    bool described = drawing != NULL && mapped;
-    tick->given = 0;
-    if (!described ||
-        !layout_describe(stage, scene, &slot->anchor, window, self->degree, slot->map, drawing)) {
-        layout_bev(stage, scene, &slot->anchor, window, self->degree, layout);
-        tick->given |= DEVICE_GIVEN_BEV;
-    }
-    if (!described || !layout_describe_cameras(stage, scene, self->degree, drawing)) {
-        layout_cameras(stage, scene, self->degree, layout + FRAME_BEV_BYTES);
-        tick->given |= DEVICE_GIVEN_CAMERAS;
-    }
-}
-
-/* Layouts and conditions of some slots of the batch; any thread. */
-static void draw(void *context, uint32_t first, uint32_t end)
-{
-    struct learned_world *self = context;
-    for (uint32_t i = first; i < end; i++) {
-        struct learned_step *step = &self->steps[i];
-        const struct learned_slot *slot = step->slot;
-        draw_layout(self, i);
-        layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
-                          step->tick->input.window, self->degree, step->cond);
-    }
-}
-
-/* Everything that is told of the tick. */
-static void measure(const struct learned_world *self, const struct learned_step *step,
-                    const struct extract_signs *extracted)
-{
-    struct learned_slot *slot = step->slot;
-    struct world_signs *signs = &slot->signs;
-    double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
-    double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
-    signs->tick = slot->drive.scene.tick;
-    signs->not_finite = step->tick->counts.not_finite;
-    signs->saturated_share = (double)step->tick->counts.saturated / FRAME_BYTES;
-    signs->ego_step_m = sqrt(dx * dx + dy * dy);
-    signs->jump_m = extracted->jump_m;
-    signs->lost_agents += extracted->vanished;
-    signs_conclude(&step->tick->sums, self->degree, signs);
-}
-
-static void finish(struct learned_world *self, const struct learned_step *step)
-{
-    struct learned_slot *slot = step->slot;
-    struct extract_signs extracted = {0};
-    page_commit(self->pool, step->page);
-    if (self->degree != LAYOUT_AGENTS) {
-        const struct page_header *header = page_read(self->pool, step->page);
-        extracted = extract_step(slot->drive.stage, &slot->anchor, header->window, frame_of(header),
-                                 self->expected, &slot->drive.scene, slot->tracks);
-    }
-    measure(self, step, &extracted);
-    push(self, slot, step->page);
-    self->ticks++;
-}
-
-/* The rollout goes on in the dark; see the top of the file. */
-static void lose(struct learned_slot *slot)
-{
-    slot->lost = true;
-    slot->signs.not_finite = FRAME_BYTES;
-}
-
-/* The device failed: what every slot remembers lay on it. */
-static void lose_all(const struct learned_world *self)
-{
-    for (uint32_t i = 0; i < self->base.slot_count; i++) {
-        if (self->slots[i].drive.stage != NULL) {
-            lose(&self->slots[i]);
-        }
-    }
-}
-
-static void fail_batch(struct learned_world *self, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        page_release(self->pool, self->steps[i].page);
-        self->steps[i].slot->signs.tick = self->steps[i].slot->drive.scene.tick;
-    }
-    lose_all(self);
-}
-
-/* Steps active slots from `first` on, as many as the backend takes at once; returns the first slot
- * that was not looked at. */
-static uint32_t step_batch(struct learned_world *self, uint32_t first, const struct action *actions,
-                           const uint8_t *active)
-{
-    uint32_t count = 0;
-    uint32_t index = first;
-    for (; index < self->base.slot_count && count < backend_batch(self->backend); index++) {
-        if (!active[index]) {
-            continue;
-        }
-        struct learned_step *step = &self->steps[count];
-        step->tick = &self->batch[count];
-        step->slot = occupied(&self->base, index);
-        step->before = step->slot->drive.scene.ego;
-        drive_step(&step->slot->drive, &actions[index], self->degree == LAYOUT_AGENTS);
-        if (step->slot->lost) {
-            step->slot->signs.tick = step->slot->drive.scene.tick;
-            continue;
-        }
-        begin(self, step);
-        count++;
-    }
-    page_pool_start(self->pool); /* pages that make room leave while this is drawn */
-    threads_run(self->threads, count, 1, draw, self);
-    if (backend_tick(self->backend, self->batch, count, &self->fault) != STATUS_OK) {
-        fail_batch(self, count);
-        return index;
-    }
-    page_pool_settle(self->pool); /* pages that made room had the tick's time to leave */
-    for (uint32_t i = 0; i < count; i++) {
-        finish(self, &self->steps[i]);
-    }
-    return index;
-}
-
-static void step(struct world *world, const struct action *actions, const uint8_t *active)
-{
-    for (uint32_t next = 0; next < world->slot_count;) {
-        next = step_batch((struct learned_world *)world, next, actions, active);
-    }
 }
 
 /* ---- open and close ---- */
@@ -547,7 +268,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
                               uint64_t seed, struct error *error)
 {
     struct learned_world *self = (struct learned_world *)world;
-    struct learned_slot *slot = vacant(world, index);
+    struct learned_slot *slot = learned_vacant(world, index);
     enum status status = accepts(stage->scenario, error);
     if (status == STATUS_OK && self->fault.status != STATUS_OK) {
         status = error_set(error, self->fault.status, "world %s: %s", world->ops->name,
@@ -568,12 +289,12 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
         leave_stage(self, slot);
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
-    push(self, slot, page);
+    learned_push(self, slot, page);
     slot->signs.horizon_ticks = model_config(self->model)->horizon_ticks[self->degree];
     signs_measure(
         &(struct signs_input){
             .degree = self->degree,
-            .frame = frame_of(newest_page(self, slot)),
+            .frame = learned_frame(learned_newest(self, slot)),
         },
         &slot->signs);
     return STATUS_OK;
@@ -581,156 +302,24 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
 
 static void slot_release(struct world *world, uint32_t index)
 {
-    struct learned_slot *slot = occupied(world, index);
-    page_table_release(self_of(world)->pool, &slot->pages);
-    leave_stage(self_of(world), slot);
-}
-
-/* ---- looking ---- */
-
-/* The slot's newest frame, brought to the host if it must be; NULL: it is lost. Looking does not
- * change what a rollout is, but where its frame lies, and it finds out whether the device lives. */
-static const struct page_header *look(struct learned_world *self, struct learned_slot *slot)
-{
-    if (slot->lost) {
-        return NULL;
-    }
-    slot->watched = true;
-    struct page_header *page = page_complete(self->pool, slot->pages.page[0]);
-    if (backend_frame(self->backend, page_frame(self->pool, slot->pages.page[0]),
-                      (uint8_t *)(page + 1), &self->fault) != STATUS_OK) {
-        lose_all(self);
-        return NULL;
-    }
-    return page;
-}
-
-/* What a lost rollout shows: nothing was seen. */
-static void observe_nothing(const struct observation_buffers *buffers)
-{
-    if (buffers->bev != NULL) {
-        memset(buffers->bev, 0, BEV_BYTES);
-        memset(buffers->bev + (size_t)BEV_UNSEEN * BEV_CELLS, 255, BEV_CELLS);
-    }
-    for (int camera = 0; camera < CAMERA_COUNT; camera++) {
-        if (buffers->camera[camera] != NULL) {
-            memset(buffers->camera[camera], 0, CAMERA_BYTES);
-        }
-    }
-}
-
-static void slot_observe(const struct world *world, uint32_t index,
-                         const struct observation_buffers *buffers)
-{
-    struct learned_world *self = (struct learned_world *)world;
-    const struct learned_slot *slot = occupied(world, index);
-    const struct page_header *page = look(self, occupied(world, index));
-    if (page == NULL) {
-        observe_nothing(buffers);
-        return;
-    }
-    const uint8_t *cameras = frame_of(page) + FRAME_BEV_BYTES;
-    if (buffers->bev != NULL) {
-        layout_observe_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, page->window,
-                           self->degree, frame_of(page), buffers->bev);
-    }
-    for (int camera = 0; camera < CAMERA_COUNT; camera++) {
-        if (buffers->camera[camera] != NULL) {
-            layout_camera_unpack(cameras + (size_t)camera * FRAME_CAMERA_POSITIONS *
-                                               FRAME_CAMERA_CHANNELS,
-                                 buffers->camera[camera]);
-        }
-    }
-}
-
-/* ---- looking from the device ---- */
-
-static enum status views_open(struct world *world, uint32_t count, bool bev, bool cameras,
-                              struct error *error)
-{
-    enum status status = backend_views_open(self_of(world)->backend, count, bev, cameras, error);
-    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "world %s", world->ops->name);
-}
-
-static void view_address(const struct world *world, uint32_t view, struct observation_buffers *out)
-{
-    const struct backend *backend = self_of(world)->backend;
-    uint8_t *cameras = backend_view_address(backend, view, true);
-    *out = (struct observation_buffers){.bev = backend_view_address(backend, view, false)};
-    for (int i = 0; i < CAMERA_COUNT && cameras != NULL; i++) {
-        out->camera[i] = cameras + (size_t)i * CAMERA_BYTES;
-    }
-}
-
-/* The records of some views; any thread. */
-static void prepare_views(void *context, uint32_t first, uint32_t end)
-{
-    const struct view_batch *batch = context;
-    struct learned_world *self = batch->world;
-    for (uint32_t i = first; i < end; i++) {
-        const struct learned_slot *slot = occupied(&self->base, batch->views[i].slot);
-        struct views_source source = {
-            .stage = slot->drive.stage,
-            .scene = &slot->drive.scene,
-            .anchor = &slot->anchor,
-            .degree = self->degree,
-            .map = slot->map,
-            .lost = slot->lost,
-        };
-        if (!slot->lost) { /* else it may have no page */
-            source.window = newest_page(self, slot)->window;
-            source.page_frame = page_frame(self->pool, slot->pages.page[0]);
-        }
-        views_record(&batch->views[i], &source, backend_view(self->backend, i),
-                     backend_view_map(self->backend, i));
-    }
-}
-
-/* Nobody looks at the frames on the host by this: they stay where they are. */
-static enum status views_draw(struct world *world, struct world_view *views, uint32_t count,
-                              struct error *error)
-{
-    struct learned_world *self = (struct learned_world *)world;
-    struct view_batch batch = {self, views};
-    CHECK(count <= world->slot_count);
-    if (self->fault.status == STATUS_OK && count > 0) {
-        threads_run(self->threads, count, 1, prepare_views, &batch);
-        if (backend_views_draw(self->backend, count, self->digests, &self->fault) != STATUS_OK) {
-            lose_all(self);
-        }
-    }
-    if (self->fault.status != STATUS_OK) {
-        return error_set(error, self->fault.status, "world %s: %s", world->ops->name,
-                         self->fault.text);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        views[i].digest = self->digests[i];
-    }
-    return STATUS_OK;
-}
-
-static void view_copy(struct world *world, uint32_t from, uint32_t to)
-{
-    struct learned_world *self = (struct learned_world *)world;
-    if (self->fault.status == STATUS_OK &&
-        backend_view_copy(self->backend, from, to, &self->fault) != STATUS_OK) {
-        lose_all(self);
-    }
+    struct learned_slot *slot = learned_occupied(world, index);
+    page_table_release(learned_of(world)->pool, &slot->pages);
+    leave_stage(learned_of(world), slot);
 }
 
 static const struct scene *slot_scene(const struct world *world, uint32_t index)
 {
-    return &occupied(world, index)->drive.scene;
+    return &learned_occupied(world, index)->drive.scene;
 }
 
 static const struct world_signs *slot_signs(const struct world *world, uint32_t index)
 {
-    return &occupied(world, index)->signs;
+    return &learned_occupied(world, index)->signs;
 }
 
 static void cost(const struct world *world, struct world_cost *out)
 {
-    const struct learned_world *self = self_of(world);
+    const struct learned_world *self = learned_of(world);
     struct page_stats stats = page_pool_stats(self->pool);
     struct device_stats device = backend_stats(self->backend);
     *out = (struct world_cost){
@@ -757,8 +346,8 @@ static void cost(const struct world *world, struct world_cost *out)
 static enum status slot_intervene(struct world *world, uint32_t index,
                                   const struct intervention *intervention, struct error *error)
 {
-    const struct learned_world *self = self_of(world);
-    struct learned_slot *slot = occupied(world, index);
+    const struct learned_world *self = learned_of(world);
+    struct learned_slot *slot = learned_occupied(world, index);
     if (intervention->kind != INTERVENE_CONDITIONS && self->degree != LAYOUT_AGENTS) {
         return error_set(error, STATUS_BAD_INPUT,
                          "world %s: in layout degree \"%s\" the model moves the agents; expected "
@@ -787,10 +376,10 @@ static void copy_slot(const struct learned_world *self, struct learned_slot *to,
 
 static void slot_fork(struct world *world, uint32_t from, uint32_t to)
 {
-    const struct learned_slot *source = occupied(world, from);
-    struct learned_slot *copy = vacant(world, to);
-    copy_slot(self_of(world), copy, source);
-    page_table_fork(self_of(world)->pool, &source->pages, &copy->pages);
+    const struct learned_slot *source = learned_occupied(world, from);
+    struct learned_slot *copy = learned_vacant(world, to);
+    copy_slot(learned_of(world), copy, source);
+    page_table_fork(learned_of(world)->pool, &source->pages, &copy->pages);
 }
 
 static size_t slot_state_bytes(const struct world *world)
@@ -802,50 +391,51 @@ static size_t slot_state_bytes(const struct world *world)
 /* Moves references only; pages follow when memory is short. */
 static void slot_save(const struct world *world, uint32_t index, void *state)
 {
-    const struct learned_slot *slot = occupied(world, index);
+    const struct learned_slot *slot = learned_occupied(world, index);
     struct learned_slot *parked = state;
-    copy_slot(self_of(world), parked, slot);
-    if (!page_table_park(self_of(world)->pool, &slot->pages, &parked->pages)) {
-        lose(parked);
+    copy_slot(learned_of(world), parked, slot);
+    if (!page_table_park(learned_of(world)->pool, &slot->pages, &parked->pages)) {
+        learned_lose(parked);
     }
 }
 
 static void slot_restore(struct world *world, uint32_t index, void *state)
 {
-    struct learned_slot *slot = vacant(world, index);
+    struct learned_slot *slot = learned_vacant(world, index);
     struct learned_slot *parked = state;
     CHECK(parked->drive.stage != NULL);
     *slot = *parked; /* the references move along */
     parked->drive.stage = NULL;
-    if (!page_table_restore(self_of(world)->pool, &slot->pages)) {
-        lose(slot);
+    if (!page_table_restore(learned_of(world)->pool, &slot->pages)) {
+        learned_lose(slot);
     }
 }
 
 static void slot_state_drop(struct world *world, void *state)
 {
     struct learned_slot *parked = state;
-    page_table_drop(self_of(world)->pool, &parked->pages);
-    leave_stage(self_of(world), parked);
+    page_table_drop(learned_of(world)->pool, &parked->pages);
+    leave_stage(learned_of(world), parked);
 }
 
 static bool slot_state_prefetch(struct world *world, const void *state)
 {
     const struct learned_slot *parked = state;
-    return page_table_prefetch(self_of(world)->pool, &parked->pages);
+    return page_table_prefetch(learned_of(world)->pool, &parked->pages);
 }
 
 /* has_truth: in the degree `agents`. */
-#define LEARNED_OPS(NAME, TIER, OPEN)                                                             \
-    {                                                                                             \
-        .name = NAME, .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world,        \
-        .accepts = accepts, .slot_reset = slot_reset, .slot_release = slot_release, .step = step, \
-        .slot_observe = slot_observe, .views_open = views_open, .view_address = view_address,     \
-        .views_draw = views_draw, .view_copy = view_copy, .slot_scene = slot_scene,               \
-        .slot_intervene = slot_intervene, .slot_fork = slot_fork,                                 \
-        .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                             \
-        .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                         \
-        .slot_state_prefetch = slot_state_prefetch, .slot_signs = slot_signs, .cost = cost,       \
+#define LEARNED_OPS(NAME, TIER, OPEN)                                                            \
+    {                                                                                            \
+        .name = NAME, .tier = TIER, .has_truth = true, .open = OPEN, .close = close_world,       \
+        .accepts = accepts, .slot_reset = slot_reset, .slot_release = slot_release,              \
+        .step = learned_step, .slot_observe = learned_observe, .views_open = learned_views_open, \
+        .view_address = learned_view_address, .views_draw = learned_views_draw,                  \
+        .view_copy = learned_view_copy, .slot_scene = slot_scene,                                \
+        .slot_intervene = slot_intervene, .slot_fork = slot_fork,                                \
+        .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                            \
+        .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                        \
+        .slot_state_prefetch = slot_state_prefetch, .slot_signs = slot_signs, .cost = cost,      \
     }
 
 const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);
