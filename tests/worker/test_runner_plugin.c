@@ -8,6 +8,7 @@
  *   crash    the process ends itself at TICK    hang    act never returns at TICK
  *   trap     an instruction fails at TICK       quit    the process exits with 0 at TICK
  *   nofork   fork fails                    noreset  reset fails
+ *   twin     a fork()ed copy of the process returns from act too, at TICK
  *   echo     accel is 0.01 x tick          age      accel is the age of the lidar frame in seconds
  */
 #include "schemas/planner.h"
@@ -134,6 +135,10 @@ static int moody_act(void *planner, uint32_t count, const struct swerve_observat
         }
         if (misbehaves(self, session, o, "trap")) {
             __builtin_trap();
+        }
+        if (misbehaves(self, session, o, "twin")) {
+            self->mode[0] = '\0'; /* or the copy would make more of them */
+            failed[i] = fork() < 0 ? 1 : 0;
         }
         if (misbehaves(self, session, o, "quit")) {
             exit(0);
