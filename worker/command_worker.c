@@ -140,6 +140,12 @@ int command_worker(int argc, char **argv)
                   (long long)threads);
         return cli_fail(&error);
     }
+    /* Nothing of a worker's own is on stdout; what a plugin prints would end in the table or the
+     * JSON of the `run` that it works for. */
+    if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        error_set(&error, STATUS_IO, "worker: stdout: %s", strerror(errno));
+        return cli_fail(&error);
+    }
     install_handlers(with_parent);
     if (with_parent) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -59,6 +59,7 @@ static enum status instance_open(struct planner *planner, const struct planner_s
     }
     int failed = planner_ops_open(planner->ops, planner->wants, place, &planner->instance,
                                   spec->config, planner->session_count, text, sizeof text);
+    planner_plugin_end_copy(&planner->plugin);
     text[sizeof text - 1] = '\0';
     if (failed != 0) {
         planner->instance = NULL;
@@ -175,6 +176,7 @@ void planner_close(struct planner *planner)
     }
     if (planner->instance != NULL) {
         planner->ops->close(planner->instance);
+        planner_plugin_end_copy(&planner->plugin);
     }
     planner_plugin_unload(&planner->plugin);
     free(planner->session_errors);
@@ -220,7 +222,9 @@ enum status planner_reset(struct planner *planner, const struct swerve_episode *
     }
     char text[PLUGIN_ERROR_BYTES] = "";
     planner->session_errors[episode->session][0] = '\0';
-    if (planner->ops->reset(planner->instance, episode, text, sizeof text) != 0) {
+    int failure = planner->ops->reset(planner->instance, episode, text, sizeof text);
+    planner_plugin_end_copy(&planner->plugin);
+    if (failure != 0) {
         return call_failed(planner, "reset", text, sizeof text, error);
     }
     return STATUS_OK;
@@ -270,8 +274,10 @@ enum status planner_act(struct planner *planner, uint32_t count,
         actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
     }
     char text[PLUGIN_ERROR_BYTES] = "";
-    if (planner->ops->act(planner->instance, count, observations, actions, failed, text,
-                          sizeof text) != 0) {
+    int failure = planner->ops->act(planner->instance, count, observations, actions, failed, text,
+                                    sizeof text);
+    planner_plugin_end_copy(&planner->plugin);
+    if (failure != 0) {
         planner->dead = true;
         return call_failed(planner, "act", text, sizeof text, error);
     }
@@ -290,8 +296,11 @@ enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, st
     }
     memcpy(planner->session_errors[to], planner->session_errors[from], SESSION_ERROR_BYTES);
     char text[PLUGIN_ERROR_BYTES] = "";
-    if (planner->ops->fork != NULL &&
-        planner->ops->fork(planner->instance, from, to, text, sizeof text) != 0) {
+    int failure = planner->ops->fork != NULL
+                      ? planner->ops->fork(planner->instance, from, to, text, sizeof text)
+                      : 0;
+    planner_plugin_end_copy(&planner->plugin);
+    if (failure != 0) {
         return call_failed(planner, "fork", text, sizeof text, error);
     }
     return STATUS_OK;
@@ -302,6 +311,7 @@ void planner_end(struct planner *planner, uint32_t session)
     CHECK(session < planner->session_count);
     if (planner_alive(planner) && planner->ops->end != NULL) {
         planner->ops->end(planner->instance, session);
+        planner_plugin_end_copy(&planner->plugin);
     }
 }
 

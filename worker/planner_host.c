@@ -145,8 +145,10 @@ static enum status take_hello(struct host *host, struct error *error)
         snprintf(host->text, sizeof host->text, "%.*s", (int)sizeof host->text - 1, refused.text);
         return answer_error(host, error);
     }
-    if (planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
-                         host->session_count, host->text, sizeof host->text) != 0) {
+    int failure = planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
+                                   host->session_count, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
         host->instance = NULL;
         return answer_error(host, error);
     }
@@ -190,7 +192,9 @@ static enum status take_reset(struct host *host, struct error *error)
         .log_count = reset.log_count,
         .log = (const struct swerve_log_point *)(const void *)log,
     };
-    if (host->plugin.ops->reset(host->instance, &episode, host->text, sizeof host->text) != 0) {
+    int failure = host->plugin.ops->reset(host->instance, &episode, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
         return answer_error(host, error);
     }
     return answer(host, WIRE_DONE, NULL, 0, NULL, 0, error);
@@ -248,8 +252,10 @@ static enum status take_act(struct host *host, struct error *error)
         host->actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
         host->failed[i] = 0;
     }
-    if (host->plugin.ops->act(host->instance, act.count, host->observations, host->actions,
-                              host->failed, host->text, sizeof host->text) != 0) {
+    int failure = host->plugin.ops->act(host->instance, act.count, host->observations,
+                                        host->actions, host->failed, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
         return answer_error(host, error);
     }
     /* The questions are answered: their memory serves for the answers, which are shorter. */
@@ -275,9 +281,13 @@ static enum status take_fork(struct host *host, struct error *error)
     if (fork_frame.from >= host->session_count || fork_frame.to >= host->session_count) {
         return wrong_frame(host, error);
     }
-    if (host->plugin.ops->fork != NULL &&
-        host->plugin.ops->fork(host->instance, fork_frame.from, fork_frame.to, host->text,
-                               sizeof host->text) != 0) {
+    int failure = 0;
+    if (host->plugin.ops->fork != NULL) {
+        failure = host->plugin.ops->fork(host->instance, fork_frame.from, fork_frame.to, host->text,
+                                         sizeof host->text);
+    }
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
         return answer_error(host, error);
     }
     return answer(host, WIRE_DONE, NULL, 0, NULL, 0, error);
@@ -295,6 +305,7 @@ static enum status take_end(struct host *host, struct error *error)
     }
     if (host->plugin.ops->end != NULL) {
         host->plugin.ops->end(host->instance, end.session);
+        planner_plugin_end_copy(&host->plugin);
     }
     return STATUS_OK;
 }
@@ -364,6 +375,7 @@ enum status planner_host_run(const char *file, const char *config, struct error 
     }
     if (host.instance != NULL) {
         host.plugin.ops->close(host.instance);
+        planner_plugin_end_copy(&host.plugin);
     }
     planner_plugin_unload(&host.plugin);
     if (host.shm != NULL) {

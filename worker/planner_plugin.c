@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2 };
 
@@ -79,6 +80,19 @@ static enum status check_table(const char *file, const struct swerve_planner_ops
     return STATUS_OK;
 }
 
+void planner_plugin_end_copy(const struct planner_plugin *plugin)
+{
+    static const char sentence[] =
+        "swerve: a child of a planner plugin's fork() came back from the "
+        "plugin's function; it was ended\n";
+    if (plugin->process == 0 || plugin->process == getpid()) {
+        return;
+    }
+    /* Nothing else may run: locks and buffers are copies of those that the worker still uses. */
+    ssize_t wrote = write(STDERR_FILENO, sentence, sizeof sentence - 1);
+    _exit(wrote > 0 ? 0 : 1);
+}
+
 enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
                                 struct error *error)
 {
@@ -87,7 +101,9 @@ enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
     if (realpath(file, path) == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "planner plugin %s: %s", file, strerror(errno));
     }
+    struct planner_plugin loaded = {.process = getpid()};
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    planner_plugin_end_copy(&loaded);
     if (library == NULL) {
         const char *reason = dlerror();
         return error_set(error, STATUS_PLANNER, "planner plugin %s: %s", file,
@@ -97,6 +113,7 @@ enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
     void *symbol = dlsym(library, "swerve_planner_entry");
     memcpy(&entry, &symbol, sizeof entry);
     const struct swerve_planner_ops *ops = entry != NULL ? entry() : NULL;
+    planner_plugin_end_copy(&loaded);
     if (ops == NULL) {
         error_set(error, STATUS_PLANNER,
                   "planner plugin %s: %s swerve_planner_entry (schemas/planner.h)", file,
@@ -112,7 +129,9 @@ enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
     if (check_table(file, ops, error) != STATUS_OK) {
         goto fail;
     }
-    *plugin = (struct planner_plugin){library, ops};
+    loaded.library = library;
+    loaded.ops = ops;
+    *plugin = loaded;
     return STATUS_OK;
 fail:
     dlclose(library);
@@ -123,6 +142,7 @@ void planner_plugin_unload(struct planner_plugin *plugin)
 {
     if (plugin->library != NULL) {
         dlclose(plugin->library);
+        planner_plugin_end_copy(plugin);
     }
-    *plugin = (struct planner_plugin){NULL, NULL};
+    *plugin = (struct planner_plugin){0};
 }

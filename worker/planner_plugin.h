@@ -8,9 +8,12 @@
 #include "base/status.h"
 #include "schemas/planner.h"
 
+#include <sys/types.h>
+
 struct planner_plugin {
     void *library; /* of dlopen; NULL: not loaded */
     const struct swerve_planner_ops *ops;
+    pid_t process; /* that loaded it */
 };
 
 /* What an instance of a checked table is shown (enum swerve_planner_wants): grid, cameras, and
@@ -31,6 +34,12 @@ extern const struct swerve_place planner_place_host;
 /* Loads the file and checks its table. On failure *plugin is unchanged. */
 enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
                                 struct error *error);
+/* To be called after each call into a plugin: a plugin may fork(), and a child that comes back from
+ * the call would go on as a second worker, with its store and its leases. Such a child says so on
+ * stderr and ends here; the process that loaded the plugin returns, as it does for a plugin that is
+ * not loaded. */
+void planner_plugin_end_copy(const struct planner_plugin *plugin);
+
 void planner_plugin_unload(struct planner_plugin *plugin); /* accepts one that is not loaded */
 
 #endif

@@ -40,7 +40,10 @@ _Noreturn static void try_and_tell(int fd, const char *spec,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    error.status = try_here(spec, confinement, on_device, &error);
+    /* What a plugin prints is no part of what the command prints. */
+    error.status = dup2(STDERR_FILENO, STDOUT_FILENO) >= 0
+                       ? try_here(spec, confinement, on_device, &error)
+                       : error_set(&error, STATUS_IO, "stdout: %s", strerror(errno));
     ssize_t wrote = write(fd, &error, sizeof error);
     _exit(wrote == (ssize_t)sizeof error ? 0 : 1);
 }

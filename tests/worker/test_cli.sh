@@ -346,6 +346,30 @@ a_plugin_that_exits_is_seen() {
     says err "ended with status 0; its jobs are run again"
     says out "1 job has no answer:"
 }
+what_a_plugin_prints_stays_out_of_stdout() {
+    code 0 "$swerve" run drive.json --store chat.db --workers 1 --planner "plugin:$moody?chatty,10,drive" --json
+    holds 'd["rollouts"] == 2 and d["errors"] == 0' out
+    says err '{"planner": "tick 10"}'
+    code 0 "$swerve" run drive.json --store chat2.db --workers 1 --planner "plugin:$moody?chatty,10,drive"
+    grep -q "opened with\|tick 10" out && fail "on stdout: $(head -c 400 out)"
+    says err "opened with chatty,10,drive"
+}
+# Such a copy would speak to the store beside the worker, and stay when the run is over.
+no_twin() { ! pgrep -f -- "--store ../twin-[onf]*[.]db" >left; }
+copies_that_a_plugin_forked_are_ended() {
+    local sandbox
+    mkdir -p aside
+    cd aside || return
+    for sandbox in off on; do
+        code 0 "$swerve" run ../drive.json --store ../twin-$sandbox.db --workers 1 --json \
+            --planner-sandbox $sandbox --planner-path "$(dirname "$moody")" \
+            --planner "plugin:$moody?twin,10,drive"
+        holds 'd["rollouts"] == 2 and d["errors"] == 0 and d["dead_jobs"] == 0' out
+        [ $sandbox = on ] || says err "came back from the plugin's function; it was ended"
+    done
+    until_true no_twin
+    cd ..
+}
 the_example_of_the_scenario_page_runs() {
     mkdir -p example && cp -r "$root/scenarios/maps" example/
     sed -n '/^```json$/,/^```$/p' "$root/schemas/scenario.md" | sed -n '2,/^```$/p' | sed '$d' >example/page.json
@@ -547,6 +571,8 @@ t a_planner_fault_is_an_outcome
 t replay_names_another_planner
 t a_crashing_plugin_costs_one_job
 t a_plugin_that_exits_is_seen
+t what_a_plugin_prints_stays_out_of_stdout
+t copies_that_a_plugin_forked_are_ended
 t the_example_of_the_scenario_page_runs
 t commands_alone
 t commands_while_another_process_owns_the_store

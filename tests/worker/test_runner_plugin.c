@@ -8,6 +8,8 @@
  *   crash    the process ends itself at TICK    hang    act never returns at TICK
  *   trap     an instruction fails at TICK       quit    the process exits with 0 at TICK
  *   nofork   fork fails                    noreset  reset fails
+ *   twin     a fork()ed copy of the process returns from act too, at TICK
+ *   chatty   prints to stdout at open and at TICK
  *   echo     accel is 0.01 x tick          age      accel is the age of the lidar frame in seconds
  */
 #include "schemas/planner.h"
@@ -49,6 +51,10 @@ static int moody_open(void **planner, const char *config, uint32_t session_count
         free(self);
         free(sessions);
         return 1;
+    }
+    if (strcmp(self->mode, "chatty") == 0) {
+        printf("opened with %s\n", config);
+        fflush(stdout);
     }
     self->session_count = session_count;
     self->sessions = sessions;
@@ -134,6 +140,14 @@ static int moody_act(void *planner, uint32_t count, const struct swerve_observat
         }
         if (misbehaves(self, session, o, "trap")) {
             __builtin_trap();
+        }
+        if (misbehaves(self, session, o, "twin")) {
+            self->mode[0] = '\0'; /* or the copy would make more of them */
+            failed[i] = fork() < 0 ? 1 : 0;
+        }
+        if (misbehaves(self, session, o, "chatty")) {
+            printf("{\"planner\": \"tick %u\"}\n", o->tick);
+            fflush(stdout);
         }
         if (misbehaves(self, session, o, "quit")) {
             exit(0);
