@@ -405,15 +405,14 @@ static void report_to_keeper(struct loop *loop)
     lease_keeper_report(loop->keeper, to, count);
 }
 
-/* ---- taking work ---- */
-
-/* A plugin lives in this process and has no deadline but the keeper's. Builtin planners are ours,
- * and exec planners have deadlines of their own, of which one tick may see many. */
-static void watch(struct loop *loop, const char *planner)
+/* A plugin lives in this process and has no deadline but the keeper's. */
+static void watch(void *context, const char *planner)
 {
-    bool plugin = strncmp(planner, "plugin:", strlen("plugin:")) == 0;
-    lease_keeper_watch(loop->keeper, plugin ? planner : "");
+    const struct loop *loop = context;
+    lease_keeper_watch(loop->keeper, planner);
 }
+
+/* ---- taking work ---- */
 
 /* Starts one leased job, or reports why it cannot start. */
 static void begin(struct loop *loop, const struct job_lease *lease)
@@ -423,9 +422,7 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
-    watch(loop, lease->spec.planner);
     enum status status = runner_shelf_get(&loop->shelf, &lease->spec, &runner, &error);
-    lease_keeper_watch(loop->keeper, "");
     if (status == STATUS_BUSY) {
         pending_add(loop, lease)->kind = COMPLETION_RELEASED;
         loop->runners_full = true;
@@ -564,9 +561,7 @@ static bool tick_all(struct loop *loop)
     for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
         if (loop->shelf.entries[i].open.runner != NULL &&
             runner_busy(loop->shelf.entries[i].open.runner)) {
-            watch(loop, loop->shelf.entries[i].planner);
             runner_tick(loop->shelf.entries[i].open.runner);
-            lease_keeper_watch(loop->keeper, "");
             busy = true;
         }
     }
@@ -739,6 +734,8 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .clock = loop->clock,
         .logger = config->logger,
     };
+    loop->shelf.source.planner_config.watch = watch;
+    loop->shelf.source.planner_config.watch_context = loop;
     loop->leases = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->leases);
     loop->stages = stage_cache_create();
     enum status status = STATUS_OK;

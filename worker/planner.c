@@ -37,7 +37,25 @@ struct planner {
     char spec[LIMIT_SPEC_BYTES];
     char (*session_errors)[SESSION_ERROR_BYTES]; /* [session_count] */
     uint8_t *busy;                               /* [session_count] scratch: seen in this batch */
+    void (*watch)(void *context, const char *planner); /* a plugin's; else NULL */
+    void *watch_context;
 };
+
+/* Around each call of a planner's function. */
+static void enter(const struct planner *planner)
+{
+    if (planner->watch != NULL) {
+        planner->watch(planner->watch_context, planner->spec);
+    }
+}
+
+static void leave(const struct planner *planner)
+{
+    planner_plugin_end_copy(&planner->plugin);
+    if (planner->watch != NULL) {
+        planner->watch(planner->watch_context, "");
+    }
+}
 
 /* ---- open ---- */
 
@@ -57,9 +75,10 @@ static enum status instance_open(struct planner *planner, const struct planner_s
     if (config->trial && (planner->wants & SWERVE_WANTS_DEVICE) != 0) {
         return STATUS_OK;
     }
+    enter(planner);
     int failed = planner_ops_open(planner->ops, planner->wants, place, &planner->instance,
                                   spec->config, planner->session_count, text, sizeof text);
-    planner_plugin_end_copy(&planner->plugin);
+    leave(planner);
     text[sizeof text - 1] = '\0';
     if (failed != 0) {
         planner->instance = NULL;
@@ -107,7 +126,11 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
             status = plugin_open_apart(planner, spec, config, error);
             break;
         }
+        planner->watch = config->watch;
+        planner->watch_context = config->watch_context;
+        enter(planner);
         status = planner_plugin_load(spec->target, &planner->plugin, error);
+        leave(planner);
         if (status != STATUS_OK) {
             return status;
         }
@@ -175,8 +198,9 @@ void planner_close(struct planner *planner)
         return;
     }
     if (planner->instance != NULL) {
+        enter(planner);
         planner->ops->close(planner->instance);
-        planner_plugin_end_copy(&planner->plugin);
+        leave(planner);
     }
     planner_plugin_unload(&planner->plugin);
     free(planner->session_errors);
@@ -222,8 +246,9 @@ enum status planner_reset(struct planner *planner, const struct swerve_episode *
     }
     char text[PLUGIN_ERROR_BYTES] = "";
     planner->session_errors[episode->session][0] = '\0';
+    enter(planner);
     int failure = planner->ops->reset(planner->instance, episode, text, sizeof text);
-    planner_plugin_end_copy(&planner->plugin);
+    leave(planner);
     if (failure != 0) {
         return call_failed(planner, "reset", text, sizeof text, error);
     }
@@ -274,9 +299,10 @@ enum status planner_act(struct planner *planner, uint32_t count,
         actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
     }
     char text[PLUGIN_ERROR_BYTES] = "";
+    enter(planner);
     int failure = planner->ops->act(planner->instance, count, observations, actions, failed, text,
                                     sizeof text);
-    planner_plugin_end_copy(&planner->plugin);
+    leave(planner);
     if (failure != 0) {
         planner->dead = true;
         return call_failed(planner, "act", text, sizeof text, error);
@@ -296,10 +322,11 @@ enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, st
     }
     memcpy(planner->session_errors[to], planner->session_errors[from], SESSION_ERROR_BYTES);
     char text[PLUGIN_ERROR_BYTES] = "";
+    enter(planner);
     int failure = planner->ops->fork != NULL
                       ? planner->ops->fork(planner->instance, from, to, text, sizeof text)
                       : 0;
-    planner_plugin_end_copy(&planner->plugin);
+    leave(planner);
     if (failure != 0) {
         return call_failed(planner, "fork", text, sizeof text, error);
     }
@@ -310,8 +337,9 @@ void planner_end(struct planner *planner, uint32_t session)
 {
     CHECK(session < planner->session_count);
     if (planner_alive(planner) && planner->ops->end != NULL) {
+        enter(planner);
         planner->ops->end(planner->instance, session);
-        planner_plugin_end_copy(&planner->plugin);
+        leave(planner);
     }
 }
 

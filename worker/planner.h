@@ -47,6 +47,10 @@ struct planner_config {
     /* In a process that may not use a device: a plugin that would be given addresses on one is
      * looked at and not opened. The planner can only be closed then. */
     bool trial;
+    /* Told of each call into a plugin of this process: its spec when it begins, "" when it has
+     * returned. From code that hangs nothing else gets a sign. NULL: nobody is. */
+    void (*watch)(void *context, const char *planner);
+    void *watch_context;
 };
 
 /* Checks that a spec is well-formed and names something that exists, without running it. */

@@ -12,6 +12,7 @@
 #include "base/check.h"
 
 #include <sys/wait.h>
+#include <time.h>
 
 #define MOODY "plugin:" PLUGIN_MOODY "?good"
 
@@ -766,8 +767,11 @@ static void cancelling_in_the_store_stops_the_rollouts(void)
     shop_close(&shop);
 }
 
+enum { STUCK_MS = 400 };
+
 /* One life of a worker in a process of its own, with its log at `log_fd`; how it ended. */
-static int one_life(const char *path, int life, int log_fd)
+static int one_life(const char *path, int life, int log_fd,
+                    const struct world_ops *(*world_for_tier)(enum tier tier))
 {
     pid_t pid = fork();
     CHECK(pid >= 0);
@@ -781,7 +785,8 @@ static int one_life(const char *path, int life, int log_fd)
             .worker = {.pool = "bulk", .device = "cpu"},
             .slot_count = 16,
             .drain = true,
-            .stuck_limit_ms = 400,
+            .stuck_limit_ms = STUCK_MS,
+            .world_for_tier = world_for_tier,
             .logger = &logger,
             .stop = &stop,
         };
@@ -796,6 +801,48 @@ static int one_life(const char *path, int life, int log_fd)
     int how = 0;
     CHECK(waitpid(pid, &how, 0) == pid);
     return how;
+}
+
+/* The object world, one tick of which takes longer than a planner may. */
+static struct world_ops slow_ops;
+
+static void slow_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    static bool slept;
+    const struct timespec nap = {2 * STUCK_MS / 1000, 2 * STUCK_MS % 1000 * 1000000};
+    if (!slept) {
+        nanosleep(&nap, NULL);
+    }
+    slept = true;
+    world_object_ops.step(world, actions, active);
+}
+
+static const struct world_ops *slow_world_for_tier(enum tier tier)
+{
+    slow_ops = world_object_ops;
+    slow_ops.step = slow_step;
+    return tier == TIER_OBJECT ? &slow_ops : world_ops_for_tier(tier);
+}
+
+/* What a world takes is not the planner's: the watchdog looks at its calls alone. */
+static void a_slow_world_is_no_hanging_plugin(void)
+{
+    struct shop shop;
+    struct order order;
+    struct error error;
+    char path[256];
+    shop_open(&shop, 0);
+    send(&shop, &order, smoke, order_options(MOODY, 0));
+    shop_path(&shop, "jobs.db", path);
+    shop.store->ops->close(shop.store);
+    int how = one_life(path, 0, STDERR_FILENO, slow_world_for_tier);
+    EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    const struct store_config config = {.backoff_ms = 1};
+    EXPECT_OK(store_sqlite_open(path, &config, &shop.store, &error), error);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+    order_finish(&order);
+    shop_close(&shop);
 }
 
 /* A plugin that never returns from one scenario: the watchdog ends the worker and says why; after
@@ -821,7 +868,7 @@ static void a_hanging_plugin_costs_one_job(void)
     do {
         char id[LIMIT_ID_BYTES];
         shop.store->ops->close(shop.store);
-        how = one_life(path, lives, fileno(log));
+        how = one_life(path, lives, fileno(log), NULL);
         const struct store_config config = {.backoff_ms = 1};
         EXPECT_OK(store_sqlite_open(path, &config, &shop.store, &error), error);
         snprintf(id, sizeof id, "life-%d", lives++);
@@ -859,5 +906,6 @@ int main(void)
         TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
         TEST(a_full_disk_charges_no_attempt), TEST(a_silent_store_costs_nothing),
         TEST(a_silence_that_lasts_ends_the_worker),
-        TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_hanging_plugin_costs_one_job));
+        TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
+        TEST(a_hanging_plugin_costs_one_job));
 }
