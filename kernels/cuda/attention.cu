@@ -182,16 +182,8 @@ static __global__ void __launch_bounds__(THREADS, dim > 64 ? 2 : 3)
         return;
     }
     const struct place at = place_of(a, blockIdx.y, blockIdx.z);
-    struct gpu_range range = {};
-    uint32_t tile = blockIdx.x;
-    for (uint32_t i = 0; i < a.range_count; i++) {
-        uint32_t count = (a.range[i].count + TILE - 1) / TILE;
-        if (tile < count) {
-            range = a.range[i];
-            break;
-        }
-        tile -= count;
-    }
+    uint32_t tile;
+    const struct gpu_range range = range_of_block(a, blockIdx.x, TILE, &tile);
     struct tile_rows rows = {};
     rows.first = range.first + tile * TILE;
     rows.count = range.count - tile * TILE;

@@ -262,16 +262,8 @@ static __global__ void __launch_bounds__(BLOCK, 1) wide_kernel(const struct gpu_
     if (a.active != NULL && a.active[blockIdx.z] == 0) {
         return;
     }
-    struct gpu_range range = {};
-    uint32_t tile = blockIdx.x;
-    for (uint32_t i = 0; i < a.range_count; i++) {
-        uint32_t count = (a.range[i].count + QUERIES - 1) / QUERIES;
-        if (tile < count) {
-            range = a.range[i];
-            break;
-        }
-        tile -= count;
-    }
+    uint32_t tile;
+    const struct gpu_range range = range_of_block(a, blockIdx.x, QUERIES, &tile);
     uint32_t beyond = gpu_shared_address(room) % ALIGNMENT;
     attend_wide(a, place_of(a, blockIdx.y, blockIdx.z), range, tile * QUERIES,
                 room + (ALIGNMENT - beyond) % ALIGNMENT);

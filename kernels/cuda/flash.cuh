@@ -364,6 +364,23 @@ GPU_FN void load_queries(const struct gpu_attention &a, const struct place &at,
     __syncthreads();
 }
 
+/* Which range block number `block` of a grid over `size` queries each works on; *tile becomes its
+ * number within the range. */
+GPU_FN struct gpu_range range_of_block(const struct gpu_attention &a, uint32_t block, uint32_t size,
+                                       uint32_t *tile)
+{
+    for (uint32_t i = 0; i < a.range_count; i++) {
+        uint32_t count = (a.range[i].count + size - 1) / size;
+        if (block < count) {
+            *tile = block;
+            return a.range[i];
+        }
+        block -= count;
+    }
+    *tile = 0;
+    return {};
+}
+
 template <int dim>
 GPU_FN void store_out(const struct gpu_attention &a, const struct place &at,
                       const struct tile_rows &rows, const struct running<dim> &r)
