@@ -62,6 +62,9 @@ static enum status store_round(struct bench *bench, struct error *error)
 
 /* ---- the other side: the same statements ---- */
 
+/* As store/statements.c has them: a suite and what is added to its counters; columns. */
+enum { SUITE_COUNTS = 17, READY_COLUMNS = 24, HELD_COLUMNS = 34 };
+
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -81,10 +84,11 @@ static enum status bare_find(struct sqlite_db *db, enum statement statement, con
     return query_end(&query, error);
 }
 
-static enum status bare_count(struct sqlite_db *db, const int64_t values[16], struct error *error)
+static enum status bare_count(struct sqlite_db *db, const int64_t values[SUITE_COUNTS],
+                              struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_SUITE_COUNT);
-    bind_ints(&query, values, 16);
+    bind_ints(&query, values, SUITE_COUNTS);
     return query_run(&query, error);
 }
 
@@ -108,7 +112,7 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
     struct query run = query_begin(db, STATEMENT_READY_RUN);
     bind_ints(&run, (const int64_t[]){pool, 1, batch}, 3);
     while (found < batch && query_row(&run)) {
-        for (int column = 4; column < 22; column++) {
+        for (int column = 4; column < READY_COLUMNS; column++) {
             query_column_blob(&run, column, &(size_t){0});
         }
         ids[found] = query_column_int(&run, 0);
@@ -121,7 +125,7 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
         status = query_run(&lease, error);
     }
     if (status == STATUS_OK) {
-        status = bare_count(db, (const int64_t[16]){1, -(int64_t)found, found}, error);
+        status = bare_count(db, (const int64_t[SUITE_COUNTS]){1, -(int64_t)found, found}, error);
     }
     *count = found;
     return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;
@@ -152,7 +156,10 @@ static enum status bare_outcome(struct sqlite_db *db, int64_t job_id, const stru
     }
     bind_ints(&query, (const int64_t[]){0, 0}, 2);
     query_null(&query);
-    bind_ints(&query, (const int64_t[]){-1, 0, 0, 0}, 4);
+    bind_ints(&query, (const int64_t[]){-1, 0, 0, 0, 0}, 5);
+    for (int i = 0; i < 5; i++) { /* of health */
+        query_null(&query);
+    }
     return query_run(&query, error);
 }
 
@@ -163,7 +170,7 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
 
     query_int(&held, job_id);
     if (query_row(&held)) {
-        for (int column = 0; column < 33; column++) {
+        for (int column = 0; column < HELD_COLUMNS; column++) {
             query_column_blob(&held, column, &(size_t){0});
         }
     }
@@ -180,7 +187,7 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
     bind_ints(&attempt, (const int64_t[]){job_id, epoch, 1, 1}, 4);
     query_text(&attempt, "cpu");
     bind_ints(&attempt, (const int64_t[]){TIER_OBJECT, ATTEMPT_DONE, 15 * NS_PER_MS, 123456}, 4);
-    bind_ints(&attempt, (const int64_t[]){40000, 0}, 2);
+    bind_ints(&attempt, (const int64_t[]){0, 40000, 0}, 3);
     query_null(&attempt);
     query_null(&attempt);
     query_null(&attempt);
@@ -200,7 +207,8 @@ static enum status bare_money(struct sqlite_db *db, int64_t count, struct error 
     struct query entry = query_begin(db, STATEMENT_LEDGER_ADD);
     bind_ints(&entry, (const int64_t[]){1, 1}, 2);
     query_text(&entry, "cpu");
-    bind_ints(&entry, (const int64_t[]){TIER_OBJECT, ATTEMPT_DONE, count, count, count, count}, 6);
+    bind_ints(&entry,
+              (const int64_t[]){TIER_OBJECT, 0, ATTEMPT_DONE, count, count, count, 0, count}, 8);
     status = query_run(&entry, error);
     if (status != STATUS_OK) {
         return status;
@@ -233,7 +241,7 @@ static enum status bare_complete(struct sqlite_db *db, const int64_t *ids, const
         status = bare_money(db, done, error);
     }
     if (status == STATUS_OK) {
-        const int64_t changes[16] = {1, 0, -done, done, 0, 0, 0, 0, 0, done};
+        const int64_t changes[SUITE_COUNTS] = {1, 0, -done, done, 0, 0, 0, 0, 0, done};
         status = bare_count(db, changes, error);
     }
     return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;

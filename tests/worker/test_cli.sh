@@ -171,6 +171,8 @@ exit_2_usage() {
     [ -e u.db ] && fail "a store was made"
     code 2 "$swerve" show 1 --trace --scenario --store a.db
     code 2 "$swerve" show 1 --trace --evidence e.png --store a.db
+    code 0 "$swerve" bench store --directory . --jobs 10 --workers 1
+    says out "store.claim_complete.batch_1 "
     code 2 "$swerve" bench engine --random-weights --model m.safetensors
     says err "expected --model or --random-weights"
     code 5 "$swerve" bench engine --config student-3b --random-weights --device cpu
