@@ -48,14 +48,20 @@ static json_t *results_json(const struct bench_result *results, uint32_t count)
     return json_pack("{s:o}", "results", list);
 }
 
+/* Of a number in the table: three digits at least. */
+static int decimals(double value)
+{
+    return value >= 100.0 || value == 0.0 ? 0 : value >= 10.0 ? 1 : 2;
+}
+
 static void print_results(const struct bench_result *results, uint32_t count)
 {
     printf("%-44s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline", "ratio",
            "baseline is");
     for (uint32_t i = 0; i < count; i++) {
         const struct bench_result *r = &results[i];
-        printf("%-44s %14.0f %-22s %14.0f %8.3f  %s\n", r->name, r->value, r->unit, r->baseline,
-               r->ratio, r->baseline_name);
+        printf("%-44s %14.*f %-22s %14.*f %8.3f  %s\n", r->name, decimals(r->value), r->value,
+               r->unit, decimals(r->baseline), r->baseline, r->ratio, r->baseline_name);
     }
 }
 
