@@ -235,6 +235,20 @@ exit_4_store() {
     head -c 5000 /dev/urandom >junk.db
     code 4 "$swerve" status --store junk.db
 }
+# What lies where artifacts' folders would be is in their way, as a full disk is.
+a_store_that_fails_every_worker_is_given_up() {
+    local i
+    mkdir full.db.artifacts
+    for i in {0..255}; do : >"$(printf 'full.db.artifacts/%02x' "$i")"; done
+    code 4 timeout 60 "$swerve" run many.json --store full.db --workers 2 --json
+    [ -s out ] && fail "on stdout: $(head -c 200 out)"
+    tail -1 err >last
+    says last "swerve: 5 workers in a row ended because the store failed them; the last said: full.db.artifacts/"
+    says last "cannot name the artifact"
+    rm -r full.db.artifacts
+    code 0 "$swerve" run many.json --store full.db --workers 2 --json
+    holds 'd["rollouts"] == 24' out
+}
 a_lost_trace_is_recorded_again() {
     local file
     code 0 "$swerve" run pair.json --store lost.db --json
@@ -563,6 +577,7 @@ t exit_1_gate_and_mismatch
 t exit_2_usage
 t exit_3_bad_input_names_the_place_and_submits_nothing
 t exit_4_store
+t a_store_that_fails_every_worker_is_given_up
 t a_lost_trace_is_recorded_again
 t workers_of_one_name_have_ids_of_their_own
 t exit_5_device
