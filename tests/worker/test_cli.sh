@@ -565,7 +565,7 @@ END
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..25 >&3
+echo 1..28 >&3
 t models_are_promoted_and_rolled_back
 t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
