@@ -202,6 +202,10 @@ exit_3_bad_input_names_the_place_and_submits_nothing() {
     says err "bad2.json"
     says err "horizont"
     says err "mixed.json: \$.scenarios[1]: "
+    sed 's/"speed_mps": 12/"speed_mps": "=v_mps"/; s/"horizon_s": 6/"horizon_s": 6, "paramters": {"v_mps": 12}/' \
+        drive.json >bad3.json
+    code 3 "$swerve" validate bad3.json
+    says err 'unknown member "paramters"; did you mean "parameters"?'
     echo '{"id": "slip", "planners": ["builtin:refrence"], "scenarios": [{"file": "drive.json"}]}' >slip.json
     code 3 "$swerve" validate slip.json
     says err "slip.json: \$.scenarios[0]: "
