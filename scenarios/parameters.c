@@ -127,6 +127,8 @@ enum status parameters_evaluate(const struct json_cursor *scenario,
 {
     struct symbol_table table = {0};
     struct json_cursor defaults = json_cursor_member(scenario, "parameters");
+    /* Or the first expression would be said to be wrong, which is right. */
+    TRY(json_refuse_slip(scenario, "parameters", error));
     if (overrides != NULL) {
         TRY(check_overrides(scenario, overrides, error));
     }

@@ -369,6 +369,23 @@ static const char *nearest_key(const char *key, const char *const *keys)
     return nearest;
 }
 
+enum status json_refuse_slip(const struct json_cursor *cursor, const char *key, struct error *error)
+{
+    const char *const keys[] = {key, NULL};
+    const char *found;
+    json_t *value;
+    if (json_object_get(cursor->value, key) != NULL) {
+        return STATUS_OK;
+    }
+    json_object_foreach ((json_t *)(uintptr_t)cursor->value, found, value) {
+        if (nearest_key(found, keys) != NULL) {
+            return json_fail(cursor, error, "unknown member \"%.64s\"; did you mean \"%s\"?", found,
+                             key);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status fail_unknown_member(const struct json_cursor *cursor, const char *key,
                                        const char *const *keys, struct error *error)
 {

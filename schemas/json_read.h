@@ -62,6 +62,11 @@ enum status json_prefix(const struct json_cursor *cursor, struct error *error);
 enum status json_object_begin(const struct json_cursor *cursor, const char *const *keys,
                               struct error *error);
 
+/* The value is no object that lacks `key` and has a member that may be a slip of it. For where a
+ * missing member would be noticed by its consequences, before the keys are checked. */
+enum status json_refuse_slip(const struct json_cursor *cursor, const char *key,
+                             struct error *error);
+
 /* The value is an array of min..max elements (a count over max is STATUS_LIMIT). */
 enum status json_array_begin(const struct json_cursor *cursor, size_t min, size_t max,
                              size_t *count, struct error *error);

@@ -155,14 +155,14 @@ static void want_pools(struct run_pools *pools, const struct submission *submiss
 /* Starts what is wanted, watches what was started. A flagged job has a successor for the teacher.
  */
 static enum status watch_pools(struct run_pools *pools, struct store *store,
-                               const struct store_suite_status *now, bool progressed,
+                               const struct store_suite_status *now, bool progressed, bool idle,
                                struct error *error)
 {
     enum status status = STATUS_OK;
     pools->wanted[RUN_TEACHER] |= now->jobs[JOB_FLAGGED] > 0;
     for (int i = 0; i < RUN_POOLS && status == STATUS_OK; i++) {
         if (pools->started[i]) {
-            status = pool_watch(&pools->pool[i], store, progressed, error);
+            status = pool_watch(&pools->pool[i], store, progressed, idle, error);
         } else if (pools->wanted[i]) {
             status = pool_start(&pools->pool[i], &pools->config[i], error);
             pools->started[i] = status == STATUS_OK;
@@ -225,7 +225,7 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
         /* With nothing queued the workers could not have finished anything: what is left may be
          * leased to somebody who vanished with an earlier run, and comes back in its time. */
         bool idle = now.jobs[JOB_QUEUED] == 0;
-        status = watch_pools(pools, store, &now, progressed || idle, error);
+        status = watch_pools(pools, store, &now, progressed, idle, error);
         if (status != STATUS_OK) {
             return status;
         }

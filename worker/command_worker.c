@@ -76,6 +76,18 @@ static enum status name_worker(const char *name, const char *exact_id, char out[
     return STATUS_OK;
 }
 
+/* The pool that started this worker tells it on, when the store fails one worker after the other.
+ * words_fd < 0: there is none. */
+static int fail_store(const struct error *error, int64_t words_fd)
+{
+    int code = cli_fail(error);
+    if (words_fd >= 0 && code == status_exit_code(STATUS_STORE) &&
+        pwrite((int)words_fd, error->text, sizeof error->text, 0) < 0) {
+        fprintf(stderr, "swerve: last words: %s\n", strerror(errno));
+    }
+    return code;
+}
+
 int command_worker(int argc, char **argv)
 {
     const char *store_url = NULL;
@@ -88,6 +100,7 @@ int command_worker(int argc, char **argv)
     int64_t slots = 16;
     int64_t deadline_ms = 1000;
     int64_t grace_ms = GRACE_MS;
+    int64_t words_fd = -1;
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     bool drain = false;
     bool solo = false;
@@ -110,6 +123,7 @@ int command_worker(int argc, char **argv)
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
          .text = &id},
         {"--exact-id", "ID", NULL, .text = &exact_id},
+        {"--last-words-fd", "FD", NULL, .number = &words_fd},
         {"--solo", NULL, "run every branch from tick 0 instead of forking", .flag = &solo},
         {"--with-parent", NULL, "end when the parent process ends", .flag = &with_parent},
         {"--verbose", NULL, "say what is going on", .flag = &verbose},
@@ -198,7 +212,7 @@ int command_worker(int argc, char **argv)
     }
     if (status != STATUS_OK) {
         models_close(config.models);
-        return cli_fail(&error);
+        return fail_store(&error, words_fd);
     }
     struct claim_loop_stats stats = {0};
     status = claim_loop_run(&config, &stats, &error);
@@ -207,5 +221,5 @@ int command_worker(int argc, char **argv)
     log_event(&logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
               (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
               (long long)stats.stale);
-    return status == STATUS_OK ? 0 : cli_fail(&error);
+    return status == STATUS_OK ? 0 : fail_store(&error, words_fd);
 }

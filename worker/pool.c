@@ -14,6 +14,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +23,8 @@ extern char **environ;
 
 enum {
     POOL_DEATHS_MAX = 50,
-    POOL_DEATHS_LOGGED = 5, /* of one pool: enough to see why things are slow */
+    POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
+    POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
     ARGUMENTS_MAX = 32 + 4 * CLI_TEXTS_MAX,
 };
 
@@ -67,16 +69,30 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     struct pool_worker *worker = &pool->workers[index];
     char slots[16];
     char deadline[24];
+    char words[16];
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
     snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
+    snprintf(words, sizeof words, "%d", pool->words_fd);
     const char *argv[ARGUMENTS_MAX] = {
-        "swerve",          "worker",     "--store",
-        config->store_url, "--pool",     config->pool,
-        "--slots",         slots,        "--planner-deadline-ms",
-        deadline,          "--exact-id", worker->worker_id,
-        "--grace-ms",      "0",          "--with-parent",
+        "swerve",
+        "worker",
+        "--store",
+        config->store_url,
+        "--pool",
+        config->pool,
+        "--slots",
+        slots,
+        "--planner-deadline-ms",
+        deadline,
+        "--exact-id",
+        worker->worker_id,
+        "--grace-ms",
+        "0",
+        "--last-words-fd",
+        words,
+        "--with-parent",
     };
     size_t argc = 0;
     while (argv[argc] != NULL) {
@@ -95,9 +111,18 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         argv[argc++] = config->device;
     }
     CHECK(argc < ARGUMENTS_MAX);
-    pid_t pid;
-    int failure =
-        posix_spawn(&pid, "/proc/self/exe", NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+    pid_t pid = 0;
+    posix_spawn_file_actions_t actions;
+    int failure = posix_spawn_file_actions_init(&actions);
+    if (failure == 0) {
+        /* Onto itself: it stays open in the child, which it would not do otherwise. */
+        failure = posix_spawn_file_actions_adddup2(&actions, pool->words_fd, pool->words_fd);
+        if (failure == 0) {
+            failure = posix_spawn(&pid, "/proc/self/exe", &actions, NULL,
+                                  (char *const *)(uintptr_t)argv, environ);
+        }
+        posix_spawn_file_actions_destroy(&actions);
+    }
     if (failure != 0) {
         worker->pid = 0;
         return error_set(error, STATUS_IO, "cannot start a worker: %s", strerror(failure));
@@ -112,7 +137,12 @@ enum status pool_start(struct pool *pool, const struct pool_config *config, stru
     *pool = (struct pool){
         .config = *config,
         .started_ms = clock_wall_ns(clock_system()) / NS_PER_MS,
+        .words_fd = memfd_create("swerve-last-words", MFD_CLOEXEC),
     };
+    if (pool->words_fd < 0) {
+        return error_set(error, STATUS_IO, "cannot start workers: memfd_create: %s",
+                         strerror(errno));
+    }
     for (uint32_t i = 0; i < config->worker_count; i++) {
         enum status status = spawn_worker(pool, i, error);
         if (status != STATUS_OK) {
@@ -123,10 +153,34 @@ enum status pool_start(struct pool *pool, const struct pool_config *config, stru
     return STATUS_OK;
 }
 
-enum status pool_watch(struct pool *pool, struct store *store, bool progressed, struct error *error)
+/* Counts the end; whether the store has failed one worker after the other, so that another one
+ * would fare no better. */
+static bool store_fails_all(struct pool *pool, int how)
 {
-    if (progressed) {
+    uint32_t most = pool->config.worker_count > POOL_STORE_FAILS_MAX ? pool->config.worker_count
+                                                                     : POOL_STORE_FAILS_MAX;
+    bool failed = WIFEXITED(how) && WEXITSTATUS(how) == status_exit_code(STATUS_STORE);
+    pool->store_fails = failed ? pool->store_fails + 1 : 0;
+    return pool->store_fails > most;
+}
+
+static enum status give_up_store(const struct pool *pool, struct error *error)
+{
+    struct error said = {.text = ""};
+    ssize_t bytes = pread(pool->words_fd, said.text, sizeof said.text - 1, 0);
+    return error_set(error, STATUS_STORE,
+                     "%u workers in a row ended because the store failed them; the last said: %s",
+                     pool->store_fails, bytes > 0 ? said.text : "nothing");
+}
+
+enum status pool_watch(struct pool *pool, struct store *store, bool progressed, bool idle,
+                       struct error *error)
+{
+    if (progressed || idle) {
         pool->deaths = 0;
+    }
+    if (progressed) {
+        pool->store_fails = 0;
     }
     for (uint32_t i = 0; i < pool->config.worker_count; i++) {
         struct pool_worker *worker = &pool->workers[i];
@@ -137,6 +191,9 @@ enum status pool_watch(struct pool *pool, struct store *store, bool progressed, 
         worker->pid = 0;
         pool->deaths_total++;
         log_death(pool, worker, how);
+        if (store_fails_all(pool, how)) {
+            return give_up_store(pool, error);
+        }
         if (++pool->deaths > POOL_DEATHS_MAX) {
             if (WIFSIGNALED(how)) {
                 return error_set(error, STATUS_STORE,
@@ -199,4 +256,5 @@ void pool_stop(struct pool *pool, int64_t grace_ms)
             pool->workers[i].pid = 0;
         }
     }
+    close(pool->words_fd);
 }

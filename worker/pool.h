@@ -39,15 +39,19 @@ struct pool {
      * a dead worker's lease with it. */
     int64_t started_ms;
     uint32_t spawned;
-    uint32_t deaths; /* since the last progress */
+    uint32_t deaths;      /* since the last progress */
+    uint32_t store_fails; /* likewise: workers in a row that the store failed */
+    int words_fd;         /* memory into which a worker that the store fails writes its sentence */
     int64_t deaths_total;
 };
 
 enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error);
 
-/* Reaps and replaces dead children. `progressed` tells that jobs were finished since the last call:
- * too many deaths without progress are an error (a worker that cannot start). */
-enum status pool_watch(struct pool *pool, struct store *store, bool progressed,
+/* Reaps and replaces dead children. `progressed` tells that jobs were finished since the last call,
+ * `idle` that none were queued, so that none could be:
+ * too many deaths without progress are an error (a worker that cannot start), and so is a store
+ * that fails one worker after the other, with the sentence that the last of them said. */
+enum status pool_watch(struct pool *pool, struct store *store, bool progressed, bool idle,
                        struct error *error);
 
 /* Asks all to hand back and leave, waits, kills those who stay longer than grace_ms. */

@@ -204,6 +204,10 @@ exit_3_bad_input_names_the_place_and_submits_nothing() {
     says err "bad2.json"
     says err "horizont"
     says err "mixed.json: \$.scenarios[1]: "
+    sed 's/"speed_mps": 12/"speed_mps": "=v_mps"/; s/"horizon_s": 6/"horizon_s": 6, "paramters": {"v_mps": 12}/' \
+        drive.json >bad3.json
+    code 3 "$swerve" validate bad3.json
+    says err 'unknown member "paramters"; did you mean "parameters"?'
     echo '{"id": "slip", "planners": ["builtin:refrence"], "scenarios": [{"file": "drive.json"}]}' >slip.json
     code 3 "$swerve" validate slip.json
     says err "slip.json: \$.scenarios[0]: "
@@ -236,6 +240,20 @@ exit_4_store() {
     [ -e typo.db ] && fail "looking at a store made one"
     head -c 5000 /dev/urandom >junk.db
     code 4 "$swerve" status --store junk.db
+}
+# What lies where artifacts' folders would be is in their way, as a full disk is.
+a_store_that_fails_every_worker_is_given_up() {
+    local i
+    mkdir full.db.artifacts
+    for i in {0..255}; do : >"$(printf 'full.db.artifacts/%02x' "$i")"; done
+    code 4 timeout 60 "$swerve" run many.json --store full.db --workers 2 --json
+    [ -s out ] && fail "on stdout: $(head -c 200 out)"
+    tail -1 err >last
+    says last "swerve: 5 workers in a row ended because the store failed them; the last said: full.db.artifacts/"
+    says last "cannot name the artifact"
+    rm -r full.db.artifacts
+    code 0 "$swerve" run many.json --store full.db --workers 2 --json
+    holds 'd["rollouts"] == 24' out
 }
 a_lost_trace_is_recorded_again() {
     local file
@@ -553,7 +571,7 @@ END
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..25 >&3
+echo 1..28 >&3
 t models_are_promoted_and_rolled_back
 t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
@@ -565,6 +583,7 @@ t exit_1_gate_and_mismatch
 t exit_2_usage
 t exit_3_bad_input_names_the_place_and_submits_nothing
 t exit_4_store
+t a_store_that_fails_every_worker_is_given_up
 t a_lost_trace_is_recorded_again
 t workers_of_one_name_have_ids_of_their_own
 t exit_5_device
