@@ -49,6 +49,7 @@ struct runner_config {
 struct runner_stats {
     int64_t ticks; /* rollout-ticks simulated */
     int64_t forks;
+    int64_t fork_refusals; /* a planner's: those branches ran from tick 0 */
     int64_t parks;
     int64_t planner_restarts;
 };

@@ -6,6 +6,7 @@
 #include "worker/runner_internal.h"
 
 #include "base/check.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 
@@ -34,6 +35,10 @@ static void fork_session(struct runner *runner, const struct rollout *parent,
     if (!planner_alive(runner->planner)) {
         runner_planner_died(runner, &error);
         return;
+    }
+    if (runner->stats.fork_refusals++ == 0) { /* outcomes are the same, the bill is not */
+        log_event(runner->config.logger, LOG_ERROR,
+                  "%s; such branches run from tick 0 and share nothing", error.text);
     }
     if (rollout->slot < 0) {
         CHECK(rollout_list_pop(&runner->waiting) == rollout);

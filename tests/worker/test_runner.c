@@ -437,11 +437,13 @@ static void a_planner_that_cannot_fork_runs_the_prefix_again(void)
     targeted(&s);
     struct job_run *solo = jobs_run_one(&world_dummy_ops, GOOD, &s, 4, 1, true, &stats);
     int64_t solo_ticks = stats.ticks;
+    EXPECT_INT(stats.fork_refusals, 0);
     for (uint32_t slots = 1; slots <= 16; slots += 5) {
         struct job_run *job = jobs_run_one(
             &world_dummy_ops, "plugin:" PLUGIN_MOODY "?nofork,0,none", &s, 4, slots, false, &stats);
         jobs_expect_same(job, solo);
         EXPECT_INT(stats.ticks, solo_ticks);
+        EXPECT(stats.fork_refusals > 0);
         EXPECT_INT(jobs_own_ticks(job), solo_ticks);
         job_run_destroy(job);
     }
