@@ -286,7 +286,7 @@ static void write_tiles(struct report *report)
              summary_plural(report->plan.fanouts));
     tile(html, figure, label);
     snprintf(figure, sizeof figure, "%.2f", miles);
-    snprintf(label, sizeof label, "miles driven, %lld override%s by the guardian",
+    snprintf(label, sizeof label, "miles driven; in main lines %lld override%s by the guardian",
              (long long)summary->interventions, summary_plural(summary->interventions));
     tile(html, figure, label);
     snprintf(label, sizeof label, "a mile, world only; the bill is %s",

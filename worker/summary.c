@@ -105,7 +105,9 @@ static enum status count_outcome(struct summary *summary, uint32_t *capacity, ui
     count(&summary->total, outcome, repeat, usd);
     if (outcome->verdict != VERDICT_FLAGGED) {
         summary->prefix_ticks_saved += outcome->prefix_ticks;
-        summary->interventions += outcome->metrics.intervention_count;
+        /* A branch's count begins with its main line's, whose miles are not driven again. */
+        summary->interventions +=
+            outcome->branch_id[0] == '\0' ? outcome->metrics.intervention_count : 0;
     }
     snprintf(model, sizeof model, "%s %.12s %s", tier_names[outcome->tier], outcome->model_hash,
              outcome->sampler);

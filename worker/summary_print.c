@@ -243,7 +243,7 @@ void summary_print(const struct summary *summary, FILE *stream)
     char bill[SUMMARY_MONEY_BYTES];
     fprintf(stream,
             "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
-            "guardian overrides: %lld; bill: %s\n",
+            "guardian overrides in main lines: %lld; bill: %s\n",
             (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
             summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
             summary_bill_text(summary, bill));

@@ -300,6 +300,14 @@ static void every_row_is_what_a_recount_gives(void)
     }
     EXPECT_NEAR(summary.prefix_usd_saved, saved, 1e-12);
     EXPECT_INT(summary.prefix_ticks_saved, summary.total.prefix_ticks);
+    int64_t interventions = 0; /* of main lines: branches repeat theirs */
+    for (uint32_t i = 0; i < OUTCOMES; i++) {
+        const struct outcome *outcome = &made[i];
+        bool counts = outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED &&
+                      outcome->audit_of == 0;
+        interventions += counts ? outcome->metrics.intervention_count : 0;
+    }
+    EXPECT_INT(summary.interventions, interventions);
     summary_finish(&summary);
 }
 
