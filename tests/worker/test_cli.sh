@@ -377,10 +377,12 @@ what_a_plugin_prints_stays_out_of_stdout() {
 # Such a copy would speak to the store beside the worker, and stay when the run is over.
 no_twin() { ! pgrep -f -- "--store ../twin-[onf]*[.]db" >left; }
 copies_that_a_plugin_forked_are_ended() {
-    local sandbox
+    local sandbox levels="off on"
+    # A plugin's own process may not reserve the addresses that a sanitizer wants.
+    grep -aqE '__[at]san_init' "$swerve" && levels=off
     mkdir -p aside
     cd aside || return
-    for sandbox in off on; do
+    for sandbox in $levels; do
         code 0 "$swerve" run ../drive.json --store ../twin-$sandbox.db --workers 1 --json \
             --planner-sandbox $sandbox --planner-path "$(dirname "$moody")" \
             --planner "plugin:$moody?twin,10,drive"
