@@ -14,7 +14,7 @@
 
 #include <dlfcn.h>
 
-enum { HORIZON = 7, SLOTS = 2, FORK_TICK = 2, BLIND_TICK = 3 };
+enum { HORIZON = 5, SLOTS = 2, FORK_TICK = 2, BLIND_TICK = 3 };
 
 /* As in test_device_plugin.c. */
 struct device_plugin_seen {
