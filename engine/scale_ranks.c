@@ -38,6 +38,10 @@ static void join(const struct device_scale *ranks, uint32_t count, struct device
     *out = ranks[slowest];
     out->peak_bf16_flops = ranks[0].peak_bf16_flops;
     out->peak_fp8_flops = ranks[0].peak_fp8_flops;
+    out->mma_flops = ranks[0].mma_flops;
+    out->wgmma_flops = ranks[0].wgmma_flops;
+    out->mma_fp8_flops = ranks[0].mma_fp8_flops;
+    out->wgmma_fp8_flops = ranks[0].wgmma_fp8_flops;
     out->copy_rate = ranks[0].copy_rate;
     for (uint32_t i = 0; i < count; i++) {
         const struct device_scale *rank = &ranks[i];
@@ -88,4 +92,15 @@ enum status scale_ranks_run(const struct scale_ranks_options *options, struct de
         status = error->status = STATUS_DEVICE; /* a device that hangs has failed */
     }
     return status;
+}
+
+double scale_ranks_exchange_ms(const struct device_scale *scale, double *all_ms)
+{
+    double exchange_ms = 0.0;
+    *all_ms = 0.0;
+    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
+        *all_ms += scale->kind[i].ms;
+        exchange_ms += strcmp(scale->kind[i].name, "exchange") == 0 ? scale->kind[i].ms : 0.0;
+    }
+    return exchange_ms;
 }

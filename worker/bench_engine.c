@@ -180,12 +180,8 @@ static void add_exchange(const struct bench_engine_options *options,
                          uint32_t *count)
 {
     char over[96];
-    double all_ms = 0.0;
-    double exchange_ms = 0.0;
-    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
-        all_ms += scale->kind[i].ms;
-        exchange_ms += strcmp(scale->kind[i].name, "exchange") == 0 ? scale->kind[i].ms : 0.0;
-    }
+    double all_ms;
+    double exchange_ms = scale_ranks_exchange_ms(scale, &all_ms);
     snprintf(over, sizeof over, "all launches, one by one; over %.60s", scale->exchange);
     add_scale_row(options, "exchange", "ms", exchange_ms, over, all_ms, results, count);
     add_scale_row(options, "exchanged", "MB between ranks", scale->exchange_bytes * 1e-6,

@@ -428,11 +428,6 @@ static int tick_finish(struct device_session *session, struct device_text *why)
 
 /* ---- pages ---- */
 
-static uint8_t *page_at(const struct device_session *session, uint32_t page)
-{
-    return session->arena + page * session->page_bytes;
-}
-
 static int page_make(struct device_session *session, uint32_t page, const uint8_t *frame,
                      struct device_text *why)
 {
@@ -449,8 +444,8 @@ static int page_make(struct device_session *session, uint32_t page, const uint8_
     }
     record->active = 1;
     record->write_page = page;
-    cudaMemcpyAsync(page_at(session, page), frame, DEVICE_FRAME_BYTES, cudaMemcpyHostToDevice,
-                    session->stream);
+    cudaMemcpyAsync(module_page_at(session, page), frame, DEVICE_FRAME_BYTES,
+                    cudaMemcpyHostToDevice, session->stream);
     session->stats.launches += module_plan_maker(session);
     session->stats.up_bytes += DEVICE_FRAME_BYTES;
     error = cudaGetLastError();
@@ -471,7 +466,7 @@ static int page_frame(struct device_session *session, uint32_t page, uint8_t *fr
         error = module_follow_copies(session);
     }
     if (error == cudaSuccess) {
-        error = cudaMemcpyAsync(frame, page_at(session, page), DEVICE_FRAME_BYTES,
+        error = cudaMemcpyAsync(frame, module_page_at(session, page), DEVICE_FRAME_BYTES,
                                 cudaMemcpyDeviceToHost, session->stream);
     }
     if (error == cudaSuccess) {

@@ -13,11 +13,6 @@
 
 #include "kernels/cuda/kernels.h"
 
-static uint8_t *page_at(const struct device_session *session, uint32_t page)
-{
-    return session->arena + page * session->page_bytes;
-}
-
 /* What of a page moves: frame and memory lie behind each other in the arena, and here too. */
 struct part {
     uint8_t *host;
@@ -70,7 +65,7 @@ static cudaError_t move_one(struct device_session *session, const struct module_
                             bool back)
 {
     const struct part part = part_of(session, move);
-    uint8_t *page = page_at(session, move->page);
+    uint8_t *page = module_page_at(session, move->page);
     cudaError_t error = cudaSuccess;
     if (move->frame != NULL && !is_whole(move)) {
         error = copy(session, page, move->frame, DEVICE_FRAME_BYTES, back);

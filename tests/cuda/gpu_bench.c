@@ -634,12 +634,8 @@ static void print_scale(const char *config, const struct device_scale *s)
 /* What ranks exchange, and their latents beside those of one process. */
 static void print_ranks(const struct device_scale *s)
 {
-    double all_ms = 0.0;
-    double exchange_ms = 0.0;
-    for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
-        all_ms += s->kind[i].ms;
-        exchange_ms += strcmp(s->kind[i].name, "exchange") == 0 ? s->kind[i].ms : 0.0;
-    }
+    double all_ms;
+    double exchange_ms = scale_ranks_exchange_ms(s, &all_ms);
     figure("ranks: world step", s->step_ms, "ms");
     figure("ranks: world step, launch by launch", s->eager_ms, "ms");
     figure("ranks: captured", s->captured, "");

@@ -18,6 +18,7 @@
 #include "kernels/cpu.h"
 #include "tests/cuda/digest.h"
 #include "tests/engine/maps.h"
+#include "tests/engine/small_model.h"
 #include "tests/harness.h"
 
 #include <semaphore.h>
@@ -43,26 +44,6 @@ static void create_stage(void)
     maps_agent(&scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){75, 3.5, 0}, 12);
     maps_agent(&scenario, 1, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){90, 6, 1.0}, 0);
     CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
-}
-
-static void create_model(void)
-{
-    struct error error;
-    const struct model_config config = {
-        .name = "random",
-        .tier = TIER_STUDENT,
-        .width = 32,
-        .layers = 1,
-        .bev_channels = 32,
-        .camera_channels = 32,
-        .window = 2,
-        .steps = 1,
-        .schedule = {0.0, 1.0},
-        .horizon_ticks = {100, 100, 100},
-    };
-    const struct model_open_options options = {
-        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
-    CHECK(model_random(&config, &options, 4, &model, &error) == STATUS_OK);
 }
 
 struct spill_store {
@@ -1150,7 +1131,7 @@ int main(int argc, char **argv)
     device.plain = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
     create_stage();
     create_crowd();
-    create_model();
+    model = small_model();
     int status = TEST_RUN(
         TEST(both_backends_see_the_same), TEST(company_changes_nothing),
         TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),

@@ -510,15 +510,11 @@ static bool capture_with(const bench &b, enum forbidden call)
     return right;
 }
 
-/* A kernel in a graph reads pinned memory as it is when the replay runs. */
-static bool graph_of_pinned(const bench &b, int beyond)
+/* Ends a capture that reads pinned memory and replays it with fives there; frees the memory. */
+static bool replays_fives(const bench &b, float *memory)
 {
     cudaGraph_t captured;
     cudaGraphExec_t exec;
-    float *memory;
-    cudaMallocHost(&memory, sizeof host);
-    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
-    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, memory, beyond, 0);
     cudaStreamEndCapture(b.stream, &captured);
     cudaGraphInstantiate(&exec, captured, 0);
     cudaGraphDestroy(captured);
@@ -531,6 +527,16 @@ static bool graph_of_pinned(const bench &b, int beyond)
     bool right = fetch(b) && all_are(5.0f);
     cudaFreeHost(memory);
     return right;
+}
+
+/* A kernel in a graph reads pinned memory as it is when the replay runs. */
+static bool graph_of_pinned(const bench &b, int beyond)
+{
+    float *memory;
+    cudaMallocHost(&memory, sizeof host);
+    cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
+    LAUNCH(write_kernel, 2, THREADS, 0, b.stream, b.out, memory, beyond, 0);
+    return replays_fives(b, memory);
 }
 
 /* It is read alone here. */
@@ -547,24 +553,11 @@ static bool write_to_pinned(const bench &b)
 /* A replay copies what the pinned memory holds then. */
 static bool graph_of_a_copy(const bench &b)
 {
-    cudaGraph_t captured;
-    cudaGraphExec_t exec;
     float *memory;
     cudaMallocHost(&memory, sizeof host);
     cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal);
     cudaMemcpyAsync(b.out, memory, sizeof host, cudaMemcpyHostToDevice, b.stream);
-    cudaStreamEndCapture(b.stream, &captured);
-    cudaGraphInstantiate(&exec, captured, 0);
-    cudaGraphDestroy(captured);
-    for (int i = 0; i < COUNT; i++) {
-        memory[i] = 5.0f;
-    }
-    cudaGraphLaunch(exec, b.stream);
-    cudaStreamSynchronize(b.stream);
-    cudaGraphExecDestroy(exec);
-    bool right = fetch(b) && all_are(5.0f);
-    cudaFreeHost(memory);
-    return right;
+    return replays_fives(b, memory);
 }
 
 /* cudaMemcpy from pageable memory returns before the device has the bytes, and a stream that does

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "engine/device.h"
 #include "engine/model.h"
-#include "kernels/cpu.h"
+#include "tests/engine/small_model.h"
 #include "tests/worker/jobs.h"
 #include "worker/planner_trial.h"
 
@@ -27,26 +27,6 @@ struct device_plugin_seen {
 static struct device device;
 static struct model *model;
 static struct jobs_scenario drive;
-
-static void create_model(void)
-{
-    struct error error;
-    const struct model_config config = {
-        .name = "random",
-        .tier = TIER_STUDENT,
-        .width = 32,
-        .layers = 1,
-        .bev_channels = 32,
-        .camera_channels = 32,
-        .window = 2,
-        .steps = 1,
-        .schedule = {0.0, 1.0},
-        .horizon_ticks = {100, 100, 100},
-    };
-    const struct model_open_options options = {
-        .precision = NN_BF16, .cpu_flags = cpu_flags_detect(), .device = true};
-    CHECK(model_random(&config, &options, 4, &model, &error) == STATUS_OK);
-}
 
 /* Branches that fork while sensors are dark, or go dark later or from the first tick on; more than
  * there are slots. */
@@ -327,7 +307,7 @@ int main(int argc, char **argv)
         return 0;
     }
     device.plain = true; /* the emulator runs them faster */
-    create_model();
+    model = small_model();
     create_scenario();
     int status = TEST_RUN(
         TEST(it_drives_as_one_that_looks_on_the_host), TEST(it_may_die_and_be_opened_again),
