@@ -4,7 +4,6 @@
 #include "engine/drive.h"
 
 #include "engine/ego_model.h"
-#include "engine/world.h"
 
 #include <stddef.h>
 #include <string.h>

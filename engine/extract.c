@@ -13,6 +13,7 @@
 #include "engine/layout_internal.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #define GATE_M 1.0            /* around the predicted box */
 #define FACE_DEPTH_M 1.0      /* returns lie this deep behind a face */

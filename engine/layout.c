@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <string.h>
 
+const char *const layout_degree_names[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
+
 #define WINDOW_M (WINDOW_PATCHES * WINDOW_PATCH_M)
 #define LOOK_AHEAD_M 32.0
 #define HEADING_SHARE 0.38 /* of cos or sin; beyond it what is behind ego is given up first */

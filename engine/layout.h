@@ -6,7 +6,9 @@
 #ifndef SWERVE_ENGINE_LAYOUT_H
 #define SWERVE_ENGINE_LAYOUT_H
 
-#include "engine/world.h"
+#include "engine/conditioning.h"
+#include "engine/stage.h"
+#include "schemas/observation.h"
 #include "schemas/scene.h"
 
 #include <stdint.h>
@@ -35,8 +37,6 @@ enum frame_channel {
     FRAME_MARKING = 16,
     FRAME_VELOCITY = 20,
 };
-
-/* enum layout_degree is in engine/world.h. */
 
 struct anchor {
     struct pose pose;

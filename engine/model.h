@@ -7,10 +7,12 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
-#include "engine/world.h"
+#include "engine/conditioning.h"
 #include "kernels/nn.h"
 #include "schemas/limits.h"
 #include "schemas/outcome.h"
+
+struct model;
 
 enum { MODEL_LAYERS_MAX = 32, MODEL_STEPS_MAX = 64 };
 

@@ -36,7 +36,7 @@
 #define SWERVE_ENGINE_PAGES_H
 
 #include "base/status.h"
-#include "engine/world.h"
+#include "engine/spill_ops.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
 #define SWERVE_ENGINE_READ_AHEAD_H
 
 #include "base/status.h"
-#include "engine/world.h"
+#include "engine/spill_ops.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,6 +6,7 @@
 #ifndef SWERVE_ENGINE_SIGNS_H
 #define SWERVE_ENGINE_SIGNS_H
 
+#include "engine/frame_signs.h"
 #include "engine/layout.h"
 #include "kernels/sums.h"
 

@@ -5,7 +5,6 @@
  */
 #include "engine/route_internal.h"
 #include "engine/stage_internal.h"
-#include "engine/world.h"
 
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 
 #include "engine/raster.h"
 #include "engine/roadmap.h"
+#include "engine/stage.h"
 #include "engine/traffic.h"
 #include "schemas/scenario.h"
 

@@ -7,6 +7,7 @@
 #define SWERVE_ENGINE_VIEWS_H
 
 #include "engine/layout.h"
+#include "engine/world.h"
 #include "kernels/device.h"
 
 #include <stdbool.h>

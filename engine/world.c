@@ -1,9 +1,7 @@
 /*
- * What all worlds share: their names by tier, the degrees of the layout, the bounds of a batch.
+ * What all worlds share: their tables by tier, the bounds of a batch.
  */
 #include "engine/world_internal.h"
-
-const char *const layout_degree_names[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
 
 enum status world_check_slots(const char *name, uint32_t slot_count, struct error *error)
 {

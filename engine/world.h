@@ -11,6 +11,10 @@
 #define SWERVE_ENGINE_WORLD_H
 
 #include "base/status.h"
+#include "engine/conditioning.h"
+#include "engine/frame_signs.h"
+#include "engine/spill_ops.h"
+#include "engine/stage.h"
 #include "schemas/observation.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
@@ -20,42 +24,10 @@
 #include <stdint.h>
 
 struct world;
-struct roadmap;
-struct route;
-
-/* A scenario made ready for worlds: roadmap, route, precomputed raster layers. Immutable and
- * reference-counted; shared by all rollouts of a scenario, main line and branches, any seed. */
-struct stage;
-
-/* The scenario is borrowed and must outlive the stage. */
-enum status stage_create(const struct scenario *scenario, struct stage **out, struct error *error);
-struct stage *stage_ref(struct stage *stage);
-void stage_unref(struct stage *stage); /* accepts NULL */
-const struct scenario *stage_scenario(const struct stage *stage);
-const struct roadmap *stage_roadmap(const struct stage *stage);
-const struct route *stage_route(const struct stage *stage); /* ego's */
-
-/* How much of the scene a learned world is given, see engine/model.md. */
-enum layout_degree { LAYOUT_AGENTS = 0, LAYOUT_MAP, LAYOUT_NONE, LAYOUT_DEGREE_COUNT };
-extern const char *const layout_degree_names[LAYOUT_DEGREE_COUNT]; /* "agents", "map", "none" */
 
 /* A loaded model (engine/model.h); NULL for worlds without one. */
 struct model;
 struct device;
-
-/* Where pages go when memory is short; implemented by the caller (the engine knows no compressor).
- * `write` keeps `bytes` and returns a handle > 0, 0 when it cannot; `read` gives them back and
- * forgets them, or returns false and changes nothing; `drop` forgets them. */
-struct spill_ops {
-    void *context;
-    uint64_t (*write)(void *context, const void *data, size_t bytes);
-    bool (*read)(void *context, uint64_t handle, void *data, size_t bytes);
-    void (*drop)(void *context, uint64_t handle);
-    /* Reads as `read` does but forgets nothing. Called from one thread while another one calls the
-     * other functions, even `drop` of this handle: then what it gives does not matter. NULL: the
-     * spill cannot do that, and nothing is read ahead. */
-    bool (*peek)(void *context, uint64_t handle, void *data, size_t bytes);
-};
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -74,25 +46,6 @@ struct world_config {
      * short; 0: none. WORLD_HOST_DEFAULT: half of page_bytes_max, at most 4 GiB. */
     size_t host_bytes_max;
     const struct spill_ops *spill; /* borrowed; NULL: none */
-};
-
-/* What a learned world measured of the frame it just committed; the worker judges it. */
-struct world_signs {
-    uint32_t tick;
-    uint64_t not_finite;    /* latents that were NaN or infinite, or lost with a spilled page */
-    double saturated_share; /* of all latents */
-    double bev_change;      /* mean absolute change of occupancy where both frames reach, 0..1 */
-    double camera_change;   /* mean absolute change of the cameras, 0..1 */
-    double occupancy_cells; /* summed occupancy, in cells */
-    double vru_cells;
-    double layout_cells;       /* the same of the noise-free layout (agents), else NAN */
-    double layout_iou;         /* soft overlap with the layout's occupancy (agents), else NAN */
-    double camera_layout_corr; /* correlation of the cameras with their layout, -1..1, as they are
-                                  or in what differs between left and right, the worse; NAN: none */
-    double ego_step_m;         /* ego's motion in this tick */
-    double jump_m;             /* largest unexplained step of an extracted agent (map, none) */
-    uint32_t lost_agents;      /* extracted agents that vanished in view (map, none) */
-    uint32_t horizon_ticks;    /* trusted horizon of the model in this degree */
 };
 
 /* What running cost so far; all slots together. */

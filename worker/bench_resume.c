@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "engine/bench.h"
+#include "engine/world.h"
 #include "worker/spill.h"
 
 #include <stdlib.h>

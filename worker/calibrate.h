@@ -6,6 +6,7 @@
 #define SWERVE_WORKER_CALIBRATE_H
 
 #include "base/status.h"
+#include "engine/world.h"
 #include "worker/models.h"
 
 struct calibrate_options {

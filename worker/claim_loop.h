@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "engine/world.h"
 #include "store/store.h"
 #include "worker/models.h"
 #include "worker/planner.h"

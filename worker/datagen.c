@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "engine/layout.h"
+#include "engine/world.h"
 #include "schemas/limits.h"
 #include "worker/revision.h"
 #include "worker/shard_file.h"

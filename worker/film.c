@@ -4,6 +4,7 @@
  */
 #include "worker/film.h"
 
+#include "engine/world.h"
 #include "worker/trace.h"
 
 #include <stdlib.h>

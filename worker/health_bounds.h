@@ -11,7 +11,7 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
-#include "engine/world.h"
+#include "engine/conditioning.h"
 #include "worker/health.h"
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #ifndef SWERVE_WORKER_HEALTH_WORLD_H
 #define SWERVE_WORKER_HEALTH_WORLD_H
 
-#include "engine/world.h"
+#include "engine/frame_signs.h"
 #include "worker/health.h"
 #include "worker/health_bounds.h"
 

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
+#include "engine/world.h"
 
 #include <math.h>
 #include <stdio.h>

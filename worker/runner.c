@@ -5,6 +5,7 @@
 #include "worker/runner_internal.h"
 
 #include "base/check.h"
+#include "engine/world.h"
 #include "worker/health_world.h"
 
 #include <math.h>

@@ -11,6 +11,7 @@
 #define SWERVE_WORKER_RUNNER_INTERNAL_H
 
 #include "engine/device.h"
+#include "engine/world.h"
 #include "worker/runner.h"
 
 /* Branches that wait for a slot. A main line that finds no place for its next branch waits too. */

@@ -4,6 +4,7 @@
 #include "worker/runner_open.h"
 
 #include "engine/device.h"
+#include "engine/world.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #ifndef SWERVE_WORKER_RUNNER_OPEN_H
 #define SWERVE_WORKER_RUNNER_OPEN_H
 
+#include "engine/world.h"
 #include "schemas/job.h"
 #include "worker/models.h"
 #include "worker/runner.h"

@@ -2,6 +2,7 @@
  * The runner shelf. See runner_shelf.h.
  */
 #include "worker/runner_shelf.h"
+#include "engine/world.h"
 
 #include <stdio.h>
 #include <string.h>

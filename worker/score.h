@@ -7,7 +7,7 @@
 #define SWERVE_WORKER_SCORE_H
 
 #include "base/status.h"
-#include "engine/world.h"
+#include "engine/stage.h"
 #include "schemas/outcome.h"
 #include "schemas/scene.h"
 

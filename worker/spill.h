@@ -8,7 +8,7 @@
 #define SWERVE_WORKER_SPILL_H
 
 #include "base/status.h"
-#include "engine/world.h"
+#include "engine/spill_ops.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef SWERVE_WORKER_STAGE_CACHE_H
 #define SWERVE_WORKER_STAGE_CACHE_H
 
-#include "engine/world.h"
+#include "engine/stage.h"
 #include "scenarios/scenarios.h"
 #include "store/store.h"
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "engine/extract.h"
 #include "engine/signs.h"
+#include "engine/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 

@@ -6,6 +6,7 @@
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "engine/roadmap.h"
+#include "engine/world.h"
 #include "tests/engine/traffic_run.h"
 
 static const struct manoeuvre brake = {.kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 5};

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "engine/layout.h"
 #include "engine/signs.h"
+#include "engine/world.h"
 #include "tests/harness.h"
 #include "worker/models.h"
 

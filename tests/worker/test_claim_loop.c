@@ -10,6 +10,7 @@
 #include "worker/trace.h"
 
 #include "base/check.h"
+#include "engine/world.h"
 
 #include <sys/wait.h>
 #include <time.h>

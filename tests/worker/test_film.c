@@ -7,6 +7,7 @@
  */
 #include "base/rng.h"
 #include "engine/raster.h"
+#include "engine/world.h"
 #include "tests/worker/jobs.h"
 #include "worker/outcome_build.h"
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/device.h"
 #include "engine/model.h"
+#include "engine/world.h"
 #include "tests/engine/small_model.h"
 #include "tests/worker/jobs.h"
 #include "worker/planner_trial.h"

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "engine/world.h"
 #include "tests/harness.h"
 #include "tests/worker/html_check.h"
 #include "worker/outcome_build.h"
