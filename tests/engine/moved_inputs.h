@@ -8,6 +8,8 @@
 #include "base/rng.h"
 #include "engine/layout.h"
 
+#include <stddef.h>
+
 enum moved_kind {
     MOVED_SPARSE,   /* one position in 16, any velocity */
     MOVED_STANDING, /* the same, velocities that are noise */
