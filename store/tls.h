@@ -10,8 +10,14 @@
 
 #include <gnutls/abstract.h>
 
-/* GnuTLS's words for what a server offers: TLS 1.2 and 1.3, the server's order of ciphers. */
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
+/* GnuTLS's words for what a server offers: TLS 1.2 and 1.3, the server's order of ciphers.
+ * Under 1.2 keys are agreed on anew for each connection (a stolen key opens no recording) and
+ * ciphers carry their own authentication (RFC 9325, 4.1 and 4.2), as 1.3 has it anyway. */
+#define TLS_PRIORITIES                                          \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:"               \
+    "-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA:"                 \
+    "-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:" \
+    "-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
 
 /* The chain and key in force. They stay valid until the identity is destroyed, because a handshake
  * in progress may still use a pair that has been replaced. */

@@ -3,9 +3,9 @@
  * client is shown after the files have changed.
  *
  * Goal: a pair that cannot work is refused with its reason before a client meets it; nothing older
- * than TLS 1.2 is spoken; new files take effect without a restart, bad ones do not.
- * Method: certificates made here, handshakes by a client of GnuTLS under priorities of the test's
- * choice; the serial number says which certificate was shown.
+ * than TLS 1.2 is spoken, and that without static keys or bare ciphers; new files take effect
+ * without a restart, bad ones do not. Method: certificates made here, handshakes by a client of
+ * GnuTLS under priorities of the test's choice; the serial number says which certificate was shown.
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -110,6 +110,51 @@ static void old_protocols_are_not_spoken(void)
     fake->ops->close(fake);
 }
 
+/* Goal: TLS 1.2 only with keys agreed on anew and with authenticated ciphers, whatever a client
+ * asks for; 1.3 and such a 1.2 go on. Method: an RSA key, which every key exchange can be tried
+ * with. */
+static void weak_ciphers_are_not_spoken(void)
+{
+    static const char *const refused[] = {
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA", /* static RSA, any cipher */
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA:-CIPHER-ALL:+AES-256-GCM",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC:+AES-256-CBC",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ECDHE-RSA:-CIPHER-ALL:+AES-128-CBC:-MAC-ALL:+SHA1",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+3DES-CBC:%VERIFY_ALLOW_BROKEN",
+    };
+    static const char *const spoken[] = {
+        "NORMAL:-VERS-ALL:+VERS-TLS1.3",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ECDHE-RSA:-CIPHER-ALL:+AES-128-GCM",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ECDHE-RSA:-CIPHER-ALL:+CHACHA20-POLY1305",
+    };
+    static struct fake_control control;
+    struct error error;
+    struct store *fake = NULL;
+    struct tls_identity *identity = NULL;
+    int port = 0;
+    name_files();
+    tls_kit_make_rsa(cert[0], key[0], 7);
+    EXPECT_OK(fake_store_open(&control, &fake, &error), error);
+    EXPECT_OK(tls_identity_create(cert[0], key[0], NULL, &identity, &error), error);
+    struct store_server *server = start(fake, identity, &port);
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        int found = tls_kit_shake(port, refused[i]);
+        if (found != -1) {
+            TEST_FAIL("%s is spoken", refused[i]);
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(spoken); i++) {
+        int found = tls_kit_shake(port, spoken[i]);
+        if (found != 7) {
+            TEST_FAIL("%s is not spoken", spoken[i]);
+        }
+    }
+    store_server_stop(server);
+    tls_identity_destroy(identity);
+    fake->ops->close(fake);
+}
+
 static void new_files_take_effect(void)
 {
     static struct fake_control control;
@@ -139,5 +184,5 @@ static void new_files_take_effect(void)
 int main(void)
 {
     return TEST_RUN(TEST(bad_pairs_are_refused), TEST(old_protocols_are_not_spoken),
-                    TEST(new_files_take_effect));
+                    TEST(weak_ciphers_are_not_spoken), TEST(new_files_take_effect));
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static void put(const char *path, const gnutls_datum_t *text, mode_t mode)
@@ -25,8 +26,8 @@ static void put(const char *path, const gnutls_datum_t *text, mode_t mode)
     CHECK(fclose(file) == 0 && chmod(draft, mode) == 0 && rename(draft, path) == 0);
 }
 
-void tls_kit_make(const char *cert_path, const char *key_path, int64_t from_s, int64_t until_s,
-                  int serial)
+static void make(const char *cert_path, const char *key_path, gnutls_pk_algorithm_t algorithm,
+                 unsigned bits, int64_t from_s, int64_t until_s, int serial)
 {
     static const unsigned char loopback[] = {127, 0, 0, 1};
     gnutls_x509_privkey_t key;
@@ -34,8 +35,7 @@ void tls_kit_make(const char *cert_path, const char *key_path, int64_t from_s, i
     gnutls_datum_t text;
     unsigned char number[] = {(unsigned char)serial};
     CHECK(gnutls_x509_privkey_init(&key) == 0);
-    CHECK(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
-                                       GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0) == 0);
+    CHECK(gnutls_x509_privkey_generate(key, algorithm, bits, 0) == 0);
     CHECK(gnutls_x509_crt_init(&cert) == 0);
     CHECK(gnutls_x509_crt_set_version(cert, 3) == 0);
     CHECK(gnutls_x509_crt_set_serial(cert, number, sizeof number) == 0);
@@ -57,6 +57,20 @@ void tls_kit_make(const char *cert_path, const char *key_path, int64_t from_s, i
     gnutls_free(text.data);
     gnutls_x509_crt_deinit(cert);
     gnutls_x509_privkey_deinit(key);
+}
+
+void tls_kit_make(const char *cert_path, const char *key_path, int64_t from_s, int64_t until_s,
+                  int serial)
+{
+    make(cert_path, key_path, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
+         from_s, until_s, serial);
+}
+
+void tls_kit_make_rsa(const char *cert_path, const char *key_path, int serial)
+{
+    enum { DAY_S = 86400, BITS = 2048 };
+    int64_t now_s = (int64_t)time(NULL);
+    make(cert_path, key_path, GNUTLS_PK_RSA, BITS, now_s - DAY_S, now_s + DAY_S, serial);
 }
 
 /* The serial number of the first certificate that the other side showed. */
