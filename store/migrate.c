@@ -3,6 +3,8 @@
  */
 #include "store/migrate.h"
 
+#include "store/schema_check.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -34,7 +36,7 @@ enum status migrate_check(struct sqlite_db *db, const char *path, struct error *
                          "%zu; it was left as it is, open it with a newer program",
                          path, version, store_migrations_count);
     }
-    return STATUS_OK;
+    return tables > 0 ? schema_check(db, path, version, error) : STATUS_OK;
 }
 
 static enum status apply_one(struct sqlite_db *db, size_t index, struct error *error)

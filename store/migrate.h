@@ -19,7 +19,8 @@
 extern const struct embedded_text store_migrations[];
 extern const size_t store_migrations_count;
 
-/* May the file be used: it is empty, or a job store no newer than this program. Writes nothing. */
+/* May the file be used: it is empty, or a job store no newer than this program, with the schema of
+ * its version and nothing else in it. Writes nothing. */
 enum status migrate_check(struct sqlite_db *db, const char *path, struct error *error);
 
 /* Applies what is missing. After migrate_check. */

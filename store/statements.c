@@ -64,6 +64,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_RELEASE] = "RELEASE operation",
     [STATEMENT_READ_BEGIN] = "BEGIN",
 
+    [STATEMENT_SCHEMA_LIST] =
+        "SELECT type, name FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_'",
+    [STATEMENT_SCHEMA_OBJECT] = "SELECT 1 FROM sqlite_schema WHERE name = ?1",
+    [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
+
     [STATEMENT_SUITE_FIND] = "SELECT id, weight FROM suites WHERE name = ?1",
     [STATEMENT_SUITE_INSERT] = "INSERT INTO suites (name, weight) VALUES (?1, ?2)",
     [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
