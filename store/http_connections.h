@@ -35,6 +35,7 @@ struct http_connection {
     void *owner; /* the server; not looked at here */
     int fd;
     struct http_peer peer;
+    bool stranger; /* at a Unix socket: not who may use it (store/unix_peer.h) */
     enum http_crowd crowd;
     enum http_phase phase; /* guarded by the list's mutex, as are those below */
     int64_t deadline_ns;   /* of the phase */

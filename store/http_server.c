@@ -18,6 +18,7 @@
 #include "store/http_routes.h"
 #include "store/http_wire.h"
 #include "store/tls.h"
+#include "store/unix_peer.h"
 
 #include "base/check.h"
 #include "base/units.h"
@@ -87,15 +88,21 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **s
                           enum MHD_ConnectionNotificationCode code)
 {
     struct store_server *server = context;
+    struct error refused;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *fd =
             MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
         const union MHD_ConnectionInfo *address =
             MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         /* NULL: its requests find no context and are refused. */
-        *socket_context = http_connection_open(&server->connections, server, fd->connect_fd,
-                                               address != NULL ? address->client_addr : NULL,
-                                               server->times.request_ms);
+        struct http_connection *connection = http_connection_open(
+            &server->connections, server, fd->connect_fd,
+            address != NULL ? address->client_addr : NULL, server->times.request_ms);
+        if (connection != NULL && unix_peer_check(fd->connect_fd, &refused) != STATUS_OK) {
+            connection->stranger = true;
+            log_event(server->logger, LOG_ERROR, "refused a connection: %s", refused.text);
+        }
+        *socket_context = connection;
         return;
     }
     http_connection_close(*socket_context);
@@ -363,6 +370,14 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
                   struct request *request, const char *method)
 {
     struct http_intake *intake = &request->intake;
+    struct error refused;
+    /* Looked at once more, for the sentence and because it may have been for want of memory. */
+    if (request->connection->stranger &&
+        unix_peer_check(request->connection->fd, &refused) != STATUS_OK) {
+        http_intake_refuse(intake, refused.status, refused.status == STATUS_BUSY ? 503 : 403, "%s",
+                           refused.text);
+        return;
+    }
     if (request->connection->crowd == HTTP_CROWD_PEER) {
         http_intake_refuse(intake, STATUS_BUSY, 429,
                            "too many connections from this address, try again later");
@@ -423,7 +438,8 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
     }
     admit(server, handle, request, method);
     if (intake->refused) {
-        bool crowded = request->connection->crowd != HTTP_CROWD_NONE;
+        bool crowded =
+            request->connection->crowd != HTTP_CROWD_NONE || request->connection->stranger;
         return queue_refusal(handle, request, crowded || chunked || declared > 0);
     }
     intake->body_max = http_route_body_max(method, request->uri);

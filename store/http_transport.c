@@ -575,6 +575,13 @@ static enum status refused(const struct http_transport *transport, const struct 
                            struct error *error)
 {
     const char *file = transport->token != NULL ? token_file_path(transport->token) : NULL;
+    if (transport->unix_path != NULL) {
+        return error_set(error, STATUS_STORE,
+                         "%.300s: %s %.200s: refused (HTTP %d): the process that owns the store "
+                         "serves its own user alone, and not from a container or sandbox: use "
+                         "swerve serve and name its URL",
+                         transport->base_url, call->method, call->path, call->code);
+    }
     if (file == NULL) {
         return error_set(error, STATUS_STORE,
                          "%.300s: %s %.200s: refused (HTTP %d): name a file with a token in "
