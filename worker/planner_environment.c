@@ -12,34 +12,94 @@
 
 enum { ADDED_MAX = 4, ADDED_BYTES = 64 };
 
-/* Names that programs need to find themselves, and settings of numerical libraries. A final "*"
- * stands for any ending. */
+/* Names that programs need to find themselves, and settings of numerical libraries: each by itself,
+ * because credentials begin as settings do (NVIDIA_API_KEY). worker/FLEET.md lists them too. */
 static const char *const listed[] = {
-    "PATH",  "LANG",     "LANGUAGE",        "LC_*",        "TZ",           "LD_LIBRARY_PATH",
-    "USER",  "LOGNAME",  "PYTHON*",         "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_*",
-    "OMP_*", "NVIDIA_*", "OPENBLAS_*",      "MKL_*",       "NUMEXPR_*",    "TORCH_*",
-    "HOME",  "TMPDIR",   "SWERVE_PLANNER_*"};
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "HOME",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONFAULTHANDLER",
+    "PYTHONHASHSEED",
+    "PYTHONHOME",
+    "PYTHONIOENCODING",
+    "PYTHONNOUSERSITE",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
+    "PYTHONSAFEPATH",
+    "PYTHONUNBUFFERED",
+    "PYTHONUTF8",
+    "PYTHONWARNINGS",
+    "PYENV_VERSION",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "OMP_NUM_THREADS",
+    "OMP_DYNAMIC",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_SCHEDULE",
+    "OMP_STACKSIZE",
+    "OMP_WAIT_POLICY",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_CBWR",
+    "MKL_DYNAMIC",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_NUM_THREADS",
+    "MKL_THREADING_LAYER",
+    "NUMEXPR_MAX_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "CUDA_CACHE_DISABLE",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_HOME",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_TF32_OVERRIDE",
+    "NVIDIA_VISIBLE_DEVICES",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_CUDA_ARCH_LIST",
+};
 
-static bool matches(const char *entry, const char *name)
+/* Whether an entry "NAME=value" of the environment has this name. */
+static bool is_named(const char *entry, const char *name)
 {
     size_t bytes = strlen(name);
-    if (bytes > 0 && name[bytes - 1] == '*') {
-        return strncmp(entry, name, bytes - 1) == 0;
-    }
     return strncmp(entry, name, bytes) == 0 && entry[bytes] == '=';
+}
+
+static bool begins(const char *entry, const char *begin)
+{
+    return strncmp(entry, begin, strlen(begin)) == 0;
 }
 
 static bool is_listed(const struct planner_confinement *confinement, const char *entry)
 {
     for (size_t i = 0; i < COUNT_OF(listed); i++) {
-        if (matches(entry, listed[i])) {
+        if (is_named(entry, listed[i])) {
             return true;
         }
     }
     for (uint32_t i = 0; i < confinement->environment_count; i++) {
-        /* Names from the command line stand for themselves. */
-        size_t bytes = strlen(confinement->environment[i]);
-        if (strncmp(entry, confinement->environment[i], bytes) == 0 && entry[bytes] == '=') {
+        if (is_named(entry, confinement->environment[i])) {
             return true;
         }
     }
@@ -49,8 +109,8 @@ static bool is_listed(const struct planner_confinement *confinement, const char 
 static bool passes(const struct planner_confinement *confinement, const char *entry)
 {
     bool sandbox = confinement != NULL && confinement->sandbox;
-    if (matches(entry, "SWERVE_TOKEN*") || matches(entry, "SWERVE_SHM_*") ||
-        (sandbox && (matches(entry, "HOME") || matches(entry, "TMPDIR")))) {
+    if (begins(entry, "SWERVE_TOKEN") || begins(entry, "SWERVE_SHM_") ||
+        (sandbox && (is_named(entry, "HOME") || is_named(entry, "TMPDIR")))) {
         return false;
     }
     return confinement == NULL || !confinement->environment_listed || is_listed(confinement, entry);

@@ -23,6 +23,10 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PTRACE_ATTACH = 16
 CLONE_NEWUSER, MS_BIND = 0x10000000, 4096
 PROCESSES_MAX = 2000
+# Credentials whose names begin as those of settings do.
+SETTING_LIKE = ["NVIDIA_API_KEY", "CUDA_REGISTRY_PASSWORD", "TORCH_HUB_TOKEN", "PYTHON_KEYRING_KEY",
+                "OMP_SECRET", "MKL_LICENSE_KEY", "OPENBLAS_X", "NUMEXPR_X", "LC_SECRET",
+                "SWERVE_PLANNER_KEY", "PATH_SECRET"]
 
 
 def tell(text):
@@ -127,6 +131,8 @@ def main():
     kept("privileges", privileges)
     kept("token-name", lambda: environment("SWERVE_TOKEN_FILE"))
     kept("other-name", lambda: environment("A_SECRET_OF_THE_MACHINE"))
+    kept("setting-like", lambda: "".join(name for name in SETTING_LIKE if name in os.environ)
+         or environment("none of them"))
     if "harmless" not in sys.argv:
         kept("write-here", lambda: write("swerve-escape"))
         kept("write-system", lambda: write("/usr/swerve-escape"))
@@ -143,6 +149,7 @@ def main():
     works("own-shm", lambda: write("/dev/shm/swerve-escape-mine"))
     works("null", lambda: write("/dev/null"))
     works("named-name", lambda: environment("A_NAME_THAT_MAY_PASS"))
+    works("setting", lambda: environment("CUDA_VISIBLE_DEVICES"))
     tell("attempts made")
 
 
