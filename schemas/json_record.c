@@ -108,6 +108,25 @@ static bool same(const struct json_field *field, const void *a, const void *b)
     return memcmp(a, b, field->bytes) == 0;
 }
 
+json_t *json_record_value(const struct json_field *field, const void *record)
+{
+    return encode_field(field, (const char *)record + field->offset);
+}
+
+bool json_record_same(const struct json_field *field, const void *a, const void *b)
+{
+    const char *left = (const char *)a + field->offset;
+    const char *right = (const char *)b + field->offset;
+    if (field->kind == JSON_FIELD_F64) {
+        double of_left;
+        double of_right;
+        memcpy(&of_left, left, sizeof of_left);
+        memcpy(&of_right, right, sizeof of_right);
+        return of_left == of_right || (isnan(of_left) && isnan(of_right));
+    }
+    return same(field, left, right);
+}
+
 bool json_record_encode(const struct json_field *fields, size_t count, const void *record,
                         const void *common, json_t *object)
 {

@@ -51,6 +51,12 @@ struct json_field {
         .bytes = sizeof(((record *)0)->member), .names = (text_names), .name_count = (text_count) \
     }
 
+/* A record's table, for code that goes through every member of it. */
+struct json_field_list {
+    const struct json_field *fields;
+    size_t count;
+};
+
 /* Most fields and extra keys of one record together. */
 enum { JSON_RECORD_KEYS_MAX = 48 };
 
@@ -65,6 +71,11 @@ bool json_record_encode(const struct json_field *fields, size_t count, const voi
 enum status json_record_decode(const struct json_field *fields, size_t count,
                                const char *const *extra_keys, bool required,
                                const struct json_cursor *cursor, void *record, struct error *error);
+
+/* One member of a record: its JSON value (a new reference; NULL when memory runs out), and whether
+ * two records agree on it. Numbers that are equal are the same, and so are two NaN. */
+json_t *json_record_value(const struct json_field *field, const void *record);
+bool json_record_same(const struct json_field *field, const void *a, const void *b);
 
 /* A JSON string of at most capacity - 1 bytes of `text`, made well-formed as above; NULL when
  * memory runs out. */

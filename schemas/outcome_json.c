@@ -76,6 +76,9 @@ static const struct json_field outcome_fields[] = {
     OUTCOME(audit_of, JSON_FIELD_I64),
 };
 
+const struct json_field_list outcome_field_list = {outcome_fields, COUNT_OF(outcome_fields)};
+const struct json_field_list metric_field_list = {metric_fields, COUNT_OF(metric_fields)};
+
 static const char *const outcome_extra_keys[] = {"reasons", "metrics", "slices", NULL};
 
 _Static_assert(SLICE_KIND_COUNT == COUNT_OF(((struct outcome *)0)->slice), "slices of an outcome");

@@ -9,8 +9,13 @@
 
 #include "base/status.h"
 #include "schemas/json_read.h"
+#include "schemas/json_record.h"
 #include "schemas/json_scan.h"
 #include "schemas/outcome.h"
+
+/* The flat members: of struct outcome, and of its metrics. */
+extern const struct json_field_list outcome_field_list;
+extern const struct json_field_list metric_field_list;
 
 /* New references, owned by the caller; NULL when memory runs out. */
 json_t *metrics_encode(const struct metrics *metrics);

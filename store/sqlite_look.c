@@ -148,11 +148,26 @@ enum status look_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_
 
 /* ---- outcomes ---- */
 
+/* Names are looked up by these numbers. A file that was edited may hold any. */
+static enum status check_numbers(const struct outcome *outcome, struct error *error)
+{
+    if ((unsigned)outcome->tier >= TIER_COUNT || (unsigned)outcome->verdict >= VERDICT_COUNT ||
+        (unsigned)outcome->metrics.collision_kind >= COLLISION_KIND_COUNT) {
+        return error_set(error, STATUS_STORE,
+                         "outcome %" PRId64 ": tier %d, verdict %d or collision kind %d is none "
+                         "that there is; the store was edited or is damaged",
+                         outcome->id, (int)outcome->tier, (int)outcome->verdict,
+                         (int)outcome->metrics.collision_kind);
+    }
+    return STATUS_OK;
+}
+
 /* Reads one outcome as its job `job_id` reports it. False in *matches: the filter drops it. */
 static enum status read_outcome(struct sqlite_db *db, const struct store_outcome_filter *filter,
                                 int64_t outcome_id, int64_t job_id, struct outcome *out,
                                 bool *matches, struct error *error)
 {
+    enum status numbers = STATUS_OK;
     struct query query = query_begin(db, STATEMENT_OUTCOME_GET);
 
     query_int(&query, outcome_id);
@@ -164,8 +179,10 @@ static enum status read_outcome(struct sqlite_db *db, const struct store_outcome
         memset(out, 0, sizeof *out);
         record_outcome_read(&query, out);
         *matches = filter->suite_id[0] == '\0' || strcmp(out->suite_id, filter->suite_id) == 0;
+        numbers = check_numbers(out, error);
     }
-    return query_end(&query, error);
+    enum status status = query_end(&query, numbers == STATUS_OK ? error : NULL);
+    return numbers == STATUS_OK ? status : numbers;
 }
 
 /* The ids that the filter's job or suite names, ascending. */

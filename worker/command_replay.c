@@ -1,22 +1,25 @@
 /*
- * swerve replay: run recorded outcomes again, each alone from tick 0, and compare trace hash and
- * verdict. Equal hashes mean the same drive to the last bit, however the first one was batched,
- * forked or retried.
+ * swerve replay: run recorded outcomes again, each alone from tick 0, and compare everything that a
+ * replay makes anew (replay_compare.h). Equal hashes mean the same drive to the last bit, however
+ * the first one was batched, forked or retried. With --all, finished jobs whose outcomes are not
+ * all there are named as well.
  */
 #include "worker/cli.h"
 #include "worker/confinement_options.h"
-#include "worker/outcome_build.h"
+#include "worker/replay_compare.h"
 #include "worker/revision.h"
 #include "worker/runner_open.h"
 #include "worker/stage_cache.h"
 
 #include "base/check.h"
+#include "schemas/json_record.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPLAY_PAGE = 100 };
+enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000 };
 
 struct replay {
     struct store *store;
@@ -31,7 +34,12 @@ struct replay {
     const struct planner_confinement *confinement;
     int64_t same;
     int64_t different;
+    int64_t missing;
+    int64_t last_job; /* the highest job that an outcome was seen of */
     json_t *results;
+    json_t *missing_results;
+    struct replay_artifact artifact;
+    struct replay_differences differences;
 };
 
 static bool runner_fits(const struct replay *replay, const struct outcome *outcome)
@@ -118,36 +126,41 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     return status;
 }
 
-static void compare(struct replay *replay, const struct outcome *outcome, const struct job_run *job)
+static void report_json(struct replay *replay, const struct outcome *outcome,
+                        const struct rollout_result *found, const char *fault)
 {
-    const struct rollout_result *found = NULL;
-    for (uint32_t i = 0; i < job->rollout_count; i++) {
-        if (job->results[i].finished) {
-            found = &job->results[i];
-        }
+    const struct replay_differences *differences = &replay->differences;
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < differences->count; i++) {
+        const struct replay_difference *row = &differences->rows[i];
+        json_array_append_new(rows,
+                              json_pack("{s:s, s:o, s:o}", "field", row->field, "stored",
+                                        json_text_new(row->stored, sizeof row->stored), "replayed",
+                                        json_text_new(row->replayed, sizeof row->replayed)));
     }
-    bool same = found != NULL && found->verdict == outcome->verdict &&
-                found->ticks == outcome->ticks && found->reasons == outcome->reasons &&
-                strcmp(found->trace_hash, outcome->trace_hash) == 0;
-    replay->same += same;
-    replay->different += !same;
-    if (replay->json) {
-        json_array_append_new(replay->results,
-                              json_pack("{s:I, s:b, s:s, s:s}", "outcome", (json_int_t)outcome->id,
-                                        "identical", same, "recorded", outcome->trace_hash,
-                                        "replayed", found != NULL ? found->trace_hash : ""));
-        return;
+    json_t *result =
+        json_pack("{s:I, s:b, s:s, s:s, s:o}", "outcome", (json_int_t)outcome->id, "identical",
+                  found != NULL && differences->count == 0, "recorded", outcome->trace_hash,
+                  "replayed", found != NULL ? found->trace_hash : "", "differences", rows);
+    if (found == NULL) {
+        json_object_set_new(result, "error", json_text_new(fault, OUTCOME_ERROR_BYTES));
     }
-    if (same) {
-        return;
+    json_array_append_new(replay->results, result);
+}
+
+static void report_text(const struct replay *replay, const struct outcome *outcome,
+                        const struct rollout_result *found, const char *fault)
+{
+    printf("outcome %" PRId64 ": DIFFERENT (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
+           outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
+           outcome->branch_id, outcome->seed);
+    if (found == NULL) {
+        printf("  the replay broke: %s\n", fault);
     }
-    printf("outcome %lld: DIFFERENT\n  recorded %s %s %u ticks\n", (long long)outcome->id,
-           outcome->trace_hash, verdict_names[outcome->verdict], outcome->ticks);
-    if (found != NULL) {
-        printf("  replayed %s %s %u ticks\n", found->trace_hash, verdict_names[found->verdict],
-               found->ticks);
-    } else {
-        printf("  the replay broke: %s\n", job->error);
+    for (uint32_t i = 0; found != NULL && i < replay->differences.count; i++) {
+        const struct replay_difference *row = &replay->differences.rows[i];
+        printf("  %-24s stored   %s\n  %-24s replayed %s\n", row->field, row->stored, "",
+               row->replayed);
     }
     if (strcmp(outcome->planner_hash, replay->planner_hash) != 0) {
         printf("  recorded with another version of the planner (hash %.12s, now %.12s)\n",
@@ -159,48 +172,178 @@ static void compare(struct replay *replay, const struct outcome *outcome, const 
     }
 }
 
-static void collect(struct replay *replay)
+static enum status compare(struct replay *replay, const struct outcome *outcome,
+                           const struct job_run *job, struct error *error)
+{
+    const struct rollout_result *found = NULL;
+    enum status status = STATUS_OK;
+    replay->differences.count = 0;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].finished) {
+            found = &job->results[i];
+        }
+    }
+    if (found != NULL) {
+        status = replay_compare(replay->store, &replay->artifact, outcome, job,
+                                (uint32_t)(found - job->results), &replay->differences, error);
+        if (status != STATUS_OK) {
+            return error_prefix(error, "outcome %" PRId64, outcome->id);
+        }
+    }
+    bool same = found != NULL && replay->differences.count == 0;
+    replay->same += same;
+    replay->different += !same;
+    if (replay->json) {
+        report_json(replay, outcome, found, job->error);
+    } else if (!same) {
+        report_text(replay, outcome, found, job->error);
+    }
+    return STATUS_OK;
+}
+
+static enum status collect(struct replay *replay, struct error *error)
 {
     struct job_run *job;
+    enum status status = STATUS_OK;
     while ((job = runner_take(replay->open.runner)) != NULL) {
         struct stage *stage = job->stage;
-        compare(replay, job->owner, job);
+        if (status == STATUS_OK) {
+            status = compare(replay, job->owner, job, error);
+        }
         job_run_destroy(job);
         stage_cache_put(replay->stages, stage);
     }
+    return status;
 }
 
-static void finish_running(struct replay *replay)
+/* Everything that was begun comes to its end; `status` is what has gone wrong before. */
+static enum status finish_running(struct replay *replay, enum status status, struct error *error)
 {
+    struct error later;
     while (replay->open.runner != NULL && runner_busy(replay->open.runner)) {
         runner_tick(replay->open.runner);
-        collect(replay);
+        enum status collected = collect(replay, &later);
+        if (status == STATUS_OK && collected != STATUS_OK) {
+            status = collected;
+            *error = later;
+        }
     }
+    return status;
 }
 
 /* Runs a page of outcomes, as many at a time as there are slots. */
 static enum status replay_page(struct replay *replay, const struct outcome *outcomes,
                                uint32_t count, struct error *error)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         if (!runner_fits(replay, &outcomes[i])) {
-            finish_running(replay);
+            status = finish_running(replay, status, error);
         }
-        enum status status = use_runner(replay, &outcomes[i], error);
+        if (status == STATUS_OK) {
+            status = use_runner(replay, &outcomes[i], error);
+        }
         if (status == STATUS_OK) {
             status = begin(replay, &outcomes[i], error);
         }
-        if (status != STATUS_OK) {
-            finish_running(replay);
-            return status;
-        }
-        while (runner_free_slots(replay->open.runner) == 0) {
+        while (status == STATUS_OK && runner_free_slots(replay->open.runner) == 0) {
             runner_tick(replay->open.runner);
-            collect(replay);
+            status = collect(replay, error);
+        }
+        replay->last_job =
+            outcomes[i].job_id > replay->last_job ? outcomes[i].job_id : replay->last_job;
+    }
+    return finish_running(replay, status, error);
+}
+
+/* ---- outcomes that are not there ---- */
+
+static void miss(struct replay *replay, const struct store_job *job, const char *branch_id,
+                 uint32_t found)
+{
+    replay->missing++;
+    if (replay->json) {
+        json_array_append_new(replay->missing_results,
+                              json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "job",
+                                        (json_int_t)job->id, "suite", job->spec.suite_id,
+                                        "scenario", job->spec.scenario_id, "branch", branch_id,
+                                        "rollouts", (json_int_t)job->spec.rollout_count, "outcomes",
+                                        (json_int_t)found));
+        return;
+    }
+    printf("job %" PRId64 ": OUTCOME MISSING (%s%s%s, seed %" PRIu64 "): the job is done, with %u "
+           "rollouts; the store has %u outcomes of it\n",
+           job->id, job->spec.scenario_id, branch_id[0] != '\0' ? ", branch " : "", branch_id,
+           job->spec.seed, job->spec.rollout_count, found);
+}
+
+static bool has_branch(const struct outcome *outcomes, uint32_t count, const char *branch_id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(outcomes[i].branch_id, branch_id) == 0) {
+            return true;
         }
     }
-    finish_running(replay);
+    return false;
+}
+
+/* A finished job has an outcome for its main line and one for each branch of its scenario. */
+static enum status look_for_missing(struct replay *replay, const struct store_job *job,
+                                    struct outcome *outcomes, struct error *error)
+{
+    struct store_outcome_filter filter = {.job_id = job->id, .limit = REPLAY_JOB_OUTCOMES_MAX};
+    struct stage *stage = NULL;
+    uint32_t count = 0;
+    enum status status =
+        replay->store->ops->outcomes(replay->store, &filter, outcomes, &count, error);
+    if (status == STATUS_OK) {
+        status =
+            stage_cache_get(replay->stages, replay->store, job->spec.scenario_hash, &stage, error);
+    }
+    if (status != STATUS_OK) {
+        return error_prefix(error, "job %" PRId64, job->id);
+    }
+    const struct scenario *scenario = stage_scenario(stage);
+    int64_t before = replay->missing;
+    if (!has_branch(outcomes, count, "")) {
+        miss(replay, job, "", count);
+    }
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        if (!has_branch(outcomes, count, scenario->branches[b].id)) {
+            miss(replay, job, scenario->branches[b].id, count);
+        }
+    }
+    if (count != job->spec.rollout_count && replay->missing == before) {
+        miss(replay, job, "", count); /* one is there twice, or the job's own number is wrong */
+    }
+    stage_cache_put(replay->stages, stage);
     return STATUS_OK;
+}
+
+/* Jobs are numbered without gaps; one that was taken out is a gap below the last one known. */
+static enum status find_missing(struct replay *replay, const char *suite, struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct store_job *job = malloc(sizeof *job);
+    struct outcome *outcomes = calloc(REPLAY_JOB_OUTCOMES_MAX, sizeof *outcomes);
+    if (job == NULL || outcomes == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "replay: out of memory");
+    }
+    for (int64_t id = 1; status == STATUS_OK; id++) {
+        status = replay->store->ops->job(replay->store, id, job, error);
+        if (status == STATUS_NOT_FOUND && id <= replay->last_job) {
+            status = STATUS_OK;
+            continue;
+        }
+        if (status == STATUS_OK && job->state == JOB_DONE &&
+            (suite == NULL || strcmp(job->spec.suite_id, suite) == 0)) {
+            status = look_for_missing(replay, job, outcomes, error);
+            status = status == STATUS_NOT_FOUND ? STATUS_STORE : status;
+        }
+    }
+    free(job);
+    free(outcomes);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
 static enum status replay_all(struct replay *replay, const char *suite, int64_t outcome_id,
@@ -228,6 +371,9 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
         }
     }
     free(page);
+    if (status == STATUS_OK && outcome_id == 0) {
+        status = find_missing(replay, suite, error);
+    }
     if (status == STATUS_OK && outcome_id != 0 && replay->same + replay->different == 0) {
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
                          (long long)outcome_id);
@@ -240,21 +386,29 @@ static int finish(struct replay *replay, enum status status, const struct error 
     runner_close(&replay->open);
     models_close(replay->models);
     stage_cache_destroy(replay->stages);
+    replay_artifact_finish(&replay->artifact);
     replay->store->ops->close(replay->store);
     if (status != STATUS_OK) {
         json_decref(replay->results);
+        json_decref(replay->missing_results);
         return cli_fail(error);
     }
+    bool same = replay->different == 0 && replay->missing == 0;
     if (replay->json) {
-        int code = cli_print_json(
-            json_pack("{s:I, s:I, s:o}", "identical", (json_int_t)replay->same, "different",
-                      (json_int_t)replay->different, "outcomes", replay->results));
-        return code != 0 ? code : replay->different > 0;
+        int code = cli_print_json(json_pack(
+            "{s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same, "different",
+            (json_int_t)replay->different, "missing", (json_int_t)replay->missing, "outcomes",
+            replay->results, "missing_outcomes", replay->missing_results));
+        return code != 0 || same ? code : status_exit_code(STATUS_MISMATCH);
     }
     json_decref(replay->results);
-    printf("%lld identical, %lld different\n", (long long)replay->same,
-           (long long)replay->different);
-    return replay->different > 0 ? status_exit_code(STATUS_MISMATCH) : 0;
+    json_decref(replay->missing_results);
+    printf("%" PRId64 " identical, %" PRId64 " different", replay->same, replay->different);
+    if (replay->missing > 0) {
+        printf(", %" PRId64 " missing", replay->missing);
+    }
+    printf("\n");
+    return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
 int command_replay(int argc, char **argv)
@@ -265,6 +419,7 @@ int command_replay(int argc, char **argv)
     bool all = false;
     int64_t slots = 1;
     struct replay replay = {.deadline_ms = 1000};
+
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
@@ -311,12 +466,13 @@ int command_replay(int argc, char **argv)
     }
     replay.slot_count = (uint32_t)slots;
     replay.results = json_array();
+    replay.missing_results = json_array();
     replay.stages = stage_cache_create();
     enum status status = models_open(models, NULL, &replay.models, &error);
     if (status != STATUS_OK) {
         return finish(&replay, status, &error);
     }
-    if (replay.stages == NULL || replay.results == NULL) {
+    if (replay.stages == NULL || replay.results == NULL || replay.missing_results == NULL) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
     } else {
         status = replay_all(&replay, suite, id, &error);

@@ -76,11 +76,18 @@ static enum status load(struct store *store, const char *hash, struct entry *out
     char *body = NULL;
     size_t bytes = 0;
     struct entry entry = {0};
+    char found[SHA256_HEX_BYTES];
     enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
     if (status != STATUS_OK) {
         return status;
     }
-    status = scenario_load_text(hash, body, bytes, &entry.document, error);
+    sha256_hex(body, bytes, found);
+    status = strcmp(found, hash) == 0
+                 ? scenario_load_text(hash, body, bytes, &entry.document, error)
+                 : error_set(error, STATUS_STORE,
+                             "scenario %.64s: the store's text of it is another one (SHA-256 %s); "
+                             "submit the suite to a new store",
+                             hash, found);
     free(body);
     if (status == STATUS_OK) {
         status = stage_create(&entry.document->scenario, &entry.stage, error);

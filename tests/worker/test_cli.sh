@@ -568,6 +568,14 @@ END
     [ "$(head -c 4 flagged.png | tail -c 3)" = PNG ] || fail "flagged.png is no picture"
     code 0 "$swerve" replay --all --store learned.db --models models
     says out "2 identical, 0 different"
+    cp learned.db edited.db
+    cp -r learned.db.artifacts edited.db.artifacts
+    python3 -c 'import sqlite3
+with sqlite3.connect("edited.db") as db:
+    db.execute("UPDATE outcomes SET health_value = health_value * 2 WHERE id = 1")'
+    code 1 "$swerve" replay --all --store edited.db --models models
+    says out "health_value "
+    says out "1 identical, 1 different"
     code 5 "$swerve" replay 1 --store learned.db --models empty
     says err "does not have it"
 }

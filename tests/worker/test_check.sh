@@ -1,0 +1,159 @@
+#!/bin/bash
+# Goal: what a store reports cannot be edited unnoticed: replay compares every figure that a replay
+# makes, and check finds everything that does not fit together.
+# Method: a small finished store; one value, row or artifact at a time is changed in a copy of it,
+# and the commands must say so. edit.py lists what can be changed from the schema itself, so that a
+# new column is tried as well.
+#
+# Usage: test_check.sh SWERVE SOURCE_ROOT
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+root=$(realpath "$2")
+work=$(mktemp -d /tmp/swerve-check-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset SWERVE_STORE
+. "$here/tap.sh"
+
+# holds PYTHON FILE: an expression over the JSON `d` of the file is true.
+holds() {
+    python3 -c 'import json,sys; d=json.load(open(sys.argv[2])); assert eval(sys.argv[1]), sys.argv[1]' \
+        "$1" "$2" 2>pyerr || fail "$2: $(tail -1 pyerr)"
+}
+# sql STORE STATEMENT: changes the file as any SQLite client could.
+sql() {
+    python3 -c 'import sqlite3,sys
+db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.commit(); db.close()' "$@"
+}
+# fresh: a copy of the finished store, in x.db.
+fresh() {
+    rm -rf x.db*
+    cp -r a.db.artifacts x.db.artifacts
+    cp a.db x.db
+}
+
+cat >drive.json <<'JSON'
+{"id": "drive", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5,
+ "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 3,
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": 60}, "speed_mps": 9, "behaviour": "idm"}],
+ "branches": [{"id": "brake", "at_tick": 20, "interventions": [{"kind": "ego_brake", "decel_mps2": 4}]}]}
+JSON
+echo '{"id": "pair", "seeds": 2, "scenarios": [{"file": "drive.json"}]}' >pair.json
+"$swerve" run pair.json --store a.db >out 2>err || { cat err; exit 1; }
+
+# Each figure is edited in another outcome of one store.
+replay_compares_every_figure() {
+    echo '{"id": "many", "seeds": 21, "scenarios": [{"file": "drive.json"}]}' >many.json
+    code 0 "$swerve" run many.json --store x.db
+    cat >figures.py <<'PY'
+import json, sqlite3, subprocess, sys
+# Everything that a replay makes; the rest of a row is check's to guard.
+slices = "weather light road geography actor scenario_type".split()
+own = "scenario_id verdict ticks prefix_ticks metres_mm trace_hash safety_critical artifact_hash".split()
+metrics = """no_at_fault_collision drivable_area driving_direction making_progress progress ttc
+speed_limit comfort score min_ttc_s min_distance_m impact_speed_mps progress_m distance_m
+speed_max_mps accel_min_mps2 jerk_max_mps3 intervention_count collision_count collision_tick
+collision_agent collision_kind at_fault goal_reached""".split()
+names = {c: "slices." + c for c in slices} | {c: c for c in own} | {c: "metrics." + c for c in metrics}
+names["reasons"] = "reasons"
+def edited(column, value):
+    if column in slices or column == "scenario_id":
+        return "edited"
+    if column.endswith("_hash"):
+        return value[:-1] + ("0" if value[-1] != "0" else "1")
+    if column in ("verdict", "collision_kind", "safety_critical", "at_fault", "goal_reached"):
+        return 1 - min(value, 1)
+    return 3 if value is None or abs(value) > 1e300 else value + 3
+db = sqlite3.connect("x.db")
+for i, column in enumerate(names):
+    value, = db.execute(f"SELECT {column} FROM outcomes WHERE id = ?", (i + 1,)).fetchone()
+    db.execute(f"UPDATE outcomes SET {column} = ? WHERE id = ?", (edited(column, value), i + 1))
+db.commit()
+db.close()
+run = subprocess.run([sys.argv[1], "replay", "--all", "--store", "x.db", "--json"], stdout=subprocess.PIPE)
+assert run.returncode == 1, run.returncode
+found = json.loads(run.stdout)
+fields = {o["outcome"]: [r["field"] for r in o["differences"]] for o in found["outcomes"]}
+for i, (column, name) in enumerate(names.items()):
+    assert fields[i + 1] == [name], (column, fields[i + 1])
+assert found["different"] == len(names) and found["identical"] == 42 - len(names), found["different"]
+PY
+    python3 figures.py "$swerve" 2>pyerr || fail "$(tail -1 pyerr)"
+}
+replay_names_stored_and_replayed_values() {
+    fresh
+    sql x.db "UPDATE outcomes SET score = 0.25 WHERE id = 1"
+    code 1 "$swerve" replay --all --store x.db --json
+    holds '[(o["outcome"], r["field"], r["stored"]) for o in d["outcomes"] for r in o["differences"]] == [(1, "metrics.score", "0.25")]' out
+    holds 'all(float(r["replayed"]) != 0.25 for o in d["outcomes"] for r in o["differences"])' out
+    holds 'd["identical"] == 3 and d["different"] == 1 and d["missing"] == 0' out
+    code 1 "$swerve" replay 1 --store x.db
+    says out "stored   0.25"
+    code 0 "$swerve" replay 2 --store x.db
+}
+replay_misses_deleted_outcomes() {
+    fresh
+    sql x.db "DELETE FROM outcomes WHERE id = 2"
+    code 1 "$swerve" replay --all --store x.db
+    says out "job 1: OUTCOME MISSING (drive, branch brake, seed 1): the job is done, with 2 rollouts"
+    says out "3 identical, 0 different, 1 missing"
+    sql x.db "DELETE FROM outcomes WHERE job = 2"
+    code 1 "$swerve" replay --all --store x.db --json
+    holds '[(m["job"], m["branch"]) for m in d["missing_outcomes"]] == [(1, "brake"), (2, ""), (2, "brake")]' out
+    sql x.db "DELETE FROM outcomes"
+    code 1 "$swerve" replay --all --store x.db --suite "$(python3 -c 'import sqlite3
+print(sqlite3.connect("x.db").execute("SELECT name FROM suites").fetchone()[0])')"
+    says out "0 identical, 0 different, 4 missing"
+}
+replay_opens_artifacts() {
+    fresh
+    local file
+    file=$(find x.db.artifacts -name '*.zst' | sort | head -1)
+    rm "$file"
+    code 1 "$swerve" replay --all --store x.db
+    says out "there is no such artifact"
+    says out "2 identical, 2 different"
+    fresh
+    printf X | dd of="$file" bs=1 seek=40 conv=notrunc 2>/dev/null
+    code 1 "$swerve" replay --all --store x.db
+    says out "the artifact is damaged"
+    # Each whole, under its own name, but the other job's. Both seeds drive alike, so only a
+    # recording of another drive differs.
+    fresh
+    sed 's/"speed_mps": 12/"speed_mps": 11/; s/"drive"/"slower"/' drive.json >slower.json
+    cp a.db.artifacts/*/*.zst . 2>/dev/null
+    code 0 "$swerve" run slower.json --store x.db
+    sql x.db "UPDATE outcomes SET artifact_hash = (SELECT artifact_hash FROM outcomes WHERE id = 5) WHERE id = 1"
+    code 1 "$swerve" replay 1 --store x.db
+    says out "  artifact "
+    says out "stored   tick 0: x"
+}
+replay_reads_the_scenario_under_its_hash() {
+    fresh
+    sql x.db "UPDATE scenarios SET body = CAST(replace(CAST(body AS TEXT), '2000', '2001') AS BLOB)"
+    code 4 "$swerve" replay --all --store x.db
+    says err "the store's text of it is another one"
+}
+numbers_that_name_nothing_are_refused() {
+    local edit
+    for edit in "outcomes SET collision_kind = 99" "contexts SET tier = 99"; do
+        fresh
+        sql x.db "UPDATE $edit"
+        code 4 "$swerve" replay --all --store x.db
+        says err "is none that there is"
+        code 4 "$swerve" show 1 --store x.db
+        says err "is none that there is"
+    done
+}
+
+exec >/dev/null 2>&1
+echo 1..6 >&3
+t replay_compares_every_figure
+t replay_names_stored_and_replayed_values
+t replay_misses_deleted_outcomes
+t replay_opens_artifacts
+t replay_reads_the_scenario_under_its_hash
+t numbers_that_name_nothing_are_refused
+[ "$failed" = 0 ]
