@@ -21,6 +21,8 @@
 
 enum {
     JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
+    JOBS_FIRST = 8,              /* of the first claim */
+    NARROW_JOBS = 4,             /* per rollout that goes on at a time, where these are few */
     FAILURES_TOLD = 10,          /* failed attempts that a drain prints */
     RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
     COMPLETION_BATCH = 32,       /* at most this many wait for one commit */
@@ -452,9 +454,25 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     }
 }
 
+/* As many as there are slots; fewer where a world goes on with few at a time, and before it is
+ * known which worlds will: a job that only waits here is lost with the worker like one that runs.
+ */
 static uint32_t jobs_max(const struct loop *loop)
 {
-    return loop->config->slot_count < JOBS_MAX ? loop->config->slot_count : JOBS_MAX;
+    uint32_t most = loop->config->slot_count < JOBS_MAX ? loop->config->slot_count : JOBS_MAX;
+    bool known = false;
+    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+        const struct runner *runner = loop->shelf.entries[i].open.runner;
+        if (runner == NULL) {
+            continue;
+        }
+        uint32_t width = runner_width(runner);
+        known = true;
+        if (runner_busy(runner) && width < loop->config->slot_count && NARROW_JOBS * width < most) {
+            most = NARROW_JOBS * width;
+        }
+    }
+    return known || most < JOBS_FIRST ? most : JOBS_FIRST;
 }
 
 /* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */
@@ -505,7 +523,8 @@ static enum status set_apart(struct loop *loop, uint32_t *count, struct error *e
 static enum status claim(struct loop *loop, bool *nothing, struct error *error)
 {
     struct store *store = loop->config->store;
-    uint32_t room = jobs_max(loop) - loop->running_count;
+    uint32_t most = jobs_max(loop);
+    uint32_t room = most > loop->running_count ? most - loop->running_count : 1;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     /* Whatever becomes of a claimed job can be noted without asking the store first. */

@@ -51,6 +51,7 @@ struct job_run {
     uint32_t rollout_count;
     struct rollout_result *results; /* [rollout_count] */
     uint32_t finished_count;
+    uint64_t order;             /* of arrival at its runner */
     uint32_t film_period_ticks; /* 0: no films */
     bool no_forks;              /* branches are run from tick 0, or not at all */
     bool cancelled;

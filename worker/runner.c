@@ -15,6 +15,17 @@
 
 /* ---- opening and closing ---- */
 
+/* How many rollouts go on at a time. A device steps all its slots for the price of one; a model on
+ * the CPU takes as long for a tick of each, so there the first jobs end the sooner, for the same
+ * throughput, the fewer go on beside them. A few do, for planners that answer in batches. */
+static uint32_t width_of(const struct runner_config *config, bool on_device)
+{
+    bool computes = config->world->tier >= TIER_STUDENT && !on_device;
+    uint32_t threads = config->thread_count > 0 ? config->thread_count : 1;
+    uint32_t most = RUNNER_CPU_WIDTH * threads;
+    return computes && most < config->slot_count ? most : config->slot_count;
+}
+
 enum status runner_create(const struct runner_config *config, struct runner **out,
                           struct error *error)
 {
@@ -72,6 +83,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         snprintf(runner->backend, sizeof runner->backend, "%s", config->device->backend);
         runner->place = (struct swerve_place){(int32_t)config->device->index, runner->backend};
     }
+    runner->width = width_of(config, runner->on_device);
     runner->config.device = NULL; /* lent for this call */
     status = config->world->open(&world_config, &runner->world, error);
     if (status != STATUS_OK) {
@@ -162,6 +174,7 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error)
 {
     struct rollout *first = NULL;
+    job->order = ++runner->orders;
     job->film_period_ticks =
         runner_ops(runner)->tier >= TIER_STUDENT ? film_period_ticks(job->scenario) : 0;
     int32_t branch = only == ROLLOUT_ALL ? ROLLOUT_MAIN : only;
@@ -184,10 +197,10 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                 rollout_destroy(first);
                 return status;
             }
-            rollout_list_push_back(&runner->waiting, solo);
+            runner_wait(runner, solo);
         }
     }
-    rollout_list_push_back(&runner->waiting, first);
+    runner_wait(runner, first);
     job->next = runner->jobs;
     runner->jobs = job;
     return STATUS_OK;
@@ -227,7 +240,7 @@ static void look_ahead(struct runner *runner)
     const struct world_ops *ops = runner_ops(runner);
     const struct rollout *next = runner->waiting.head;
     bool more = ops->slot_state_prefetch != NULL;
-    for (uint32_t i = 0; more && i < runner->slot_count && next != NULL && next->parked != NULL;
+    for (uint32_t i = 0; more && i < runner->width && next != NULL && next->parked != NULL;
          i++, next = next->next) {
         more = ops->slot_state_prefetch(runner->world, next->parked);
     }
@@ -569,6 +582,11 @@ void runner_tick(struct runner *runner)
     collect_done(runner);
 }
 
+uint32_t runner_width(const struct runner *runner)
+{
+    return runner->width;
+}
+
 uint32_t runner_free_slots(const struct runner *runner)
 {
     uint32_t taken = runner->active_count;
@@ -578,7 +596,7 @@ uint32_t runner_free_slots(const struct runner *runner)
     for (const struct rollout *r = runner->isolated.head; r != NULL; r = r->next) {
         taken++;
     }
-    return taken >= runner->slot_count ? 0 : runner->slot_count - taken;
+    return taken >= runner->width ? 0 : runner->width - taken;
 }
 
 bool runner_busy(const struct runner *runner)

@@ -3,9 +3,11 @@
  *
  * Each tick: fork branches that are due, apply interventions, score and check every scene, ask the
  * planner once for all, record, step the world once for all. Rollouts join and leave between ticks.
- * A branch that finds no free slot is parked (its world state saved) and goes on when one is free,
- * of which the world is told beforehand; the past that a main line and its branches share is
- * simulated once.
+ * Jobs end in the order in which they came rather than all at once, so that what is finished is in
+ * the store when the worker is interrupted: a branch that finds no free slot takes that of a later
+ * job's rollout. That one, or the branch where there is none, is parked (its world state saved) and
+ * goes on when a slot is free, of which the world is told beforehand; the past that a main line and
+ * its branches share is simulated once.
  *
  * When the planner's instance dies, every rollout it was driving is run again, alone and from tick
  * 0, until the one during which it dies again is found: that one and no other ends as
@@ -22,6 +24,8 @@
 #include "worker/rollout.h"
 
 struct runner;
+
+enum { RUNNER_CPU_WIDTH = 2 }; /* rollouts at a time and thread, of a model on the CPU */
 
 struct runner_config {
     const struct world_ops *world;
@@ -63,6 +67,9 @@ void runner_destroy(struct runner *runner); /* accepts NULL; unfinished job runs
 enum { ROLLOUT_ALL = -2 };
 enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error);
+
+/* How many rollouts go on at a time: at most as many as there are slots. */
+uint32_t runner_width(const struct runner *runner);
 
 /* How many more jobs can start without waiting. */
 uint32_t runner_free_slots(const struct runner *runner);

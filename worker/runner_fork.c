@@ -1,7 +1,9 @@
 /*
  * Branches: at its tick each branch becomes a copy of the main line's live state. It takes a free
- * slot or is parked; when even the parking is full the main line itself steps aside and goes on
- * forking later from the same tick, so that its past is simulated once however wide the fan.
+ * slot, or that of a rollout of a later job, which is parked, so that jobs end one after the other
+ * and not all together; else it is parked itself; when even the parking is full the main line
+ * itself steps aside and goes on forking later from the same tick, so that its past is simulated
+ * once however wide the fan.
  */
 #include "worker/runner_internal.h"
 
@@ -19,7 +21,7 @@ static void run_solo_later(struct runner *runner, struct job_run *job, int32_t b
         runner_fail_job(job, &error);
         return;
     }
-    rollout_list_push_back(&runner->waiting, solo);
+    runner_wait(runner, solo);
 }
 
 /* Copies the planner's memory; a planner that cannot makes the branch pay for its own prefix. */
@@ -41,7 +43,7 @@ static void fork_session(struct runner *runner, const struct rollout *parent,
                   "%s; such branches run from tick 0 and share nothing", error.text);
     }
     if (rollout->slot < 0) {
-        CHECK(rollout_list_pop(&runner->waiting) == rollout);
+        rollout_list_remove(&runner->waiting, rollout);
     }
     runner_discard(runner, rollout);
     run_solo_later(runner, job, branch);
@@ -55,6 +57,7 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
     struct rollout *rollout = NULL;
     void *state = NULL;
     int32_t slot = runner_find_free_slot(runner);
+    slot = slot < 0 ? runner_make_way(runner, parent->job) : slot;
     if (slot < 0) {
         if (runner->parked_branch_count == RUNNER_PARKED_MAX) {
             return false;

@@ -3,9 +3,9 @@
  * runner_fork.c (branches) and runner_isolate.c (a planner that died). Nobody else includes this.
  *
  * Invariants: a rollout is in exactly one place: a slot (`slots`), the waiting list (parked, or not
- * started) or the isolated list; parked ones stand before those not started. A job is in `jobs`
- * until every rollout of it is finished, then in `done`. Nothing depends on slot numbers, so
- * neither do results.
+ * started) or the isolated list; parked ones stand before those not started, and within each kind
+ * those of earlier jobs before those of later ones. A job is in `jobs` until every rollout of it is
+ * finished, then in `done`. Nothing depends on slot numbers, so neither do results.
  */
 #ifndef SWERVE_WORKER_RUNNER_INTERNAL_H
 #define SWERVE_WORKER_RUNNER_INTERNAL_H
@@ -35,6 +35,8 @@ struct runner {
     struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
     bool views_opened;
     uint32_t slot_count;
+    uint32_t width;         /* slots in use at a time: <= slot_count */
+    uint64_t orders;        /* jobs that arrived */
     struct rollout **slots; /* [slot_count], NULL: free */
     uint32_t active_count;
     uint32_t *free_sessions; /* stack, [session_count] */
@@ -73,8 +75,8 @@ static inline const struct world_ops *runner_ops(const struct runner *runner)
 /* ---- places (runner_place.c) ---- */
 
 void rollout_list_push_back(struct rollout_list *list, struct rollout *rollout);
-void rollout_list_push_front(struct rollout_list *list, struct rollout *rollout);
 struct rollout *rollout_list_pop(struct rollout_list *list);
+void rollout_list_remove(struct rollout_list *list, struct rollout *rollout); /* it is in there */
 bool rollout_list_has(const struct rollout_list *list, const struct job_run *job, int32_t branch);
 
 /* -1: all are occupied. */
@@ -82,10 +84,15 @@ int32_t runner_find_free_slot(const struct runner *runner);
 void runner_occupy(struct runner *runner, struct rollout *rollout, int32_t slot);
 void runner_take_session(struct runner *runner, struct rollout *rollout);
 
-/* Moves a rollout from its slot to the end of the parked part of the waiting list; it keeps its
- * session. False when memory is short: nothing happened. */
+/* Puts a rollout, parked or not started, at its place in the waiting list. */
+void runner_wait(struct runner *runner, struct rollout *rollout);
+/* Moves a rollout from its slot to the waiting list; it keeps its session. False when memory is
+ * short: nothing happened. */
 bool runner_park(struct runner *runner, struct rollout *rollout);
-/* Puts a rollout whose state was saved in front of the waiting list. */
+/* A free slot for a rollout of a job that arrived before another that has one: a rollout of the
+ * latest job is parked. -1: there is none, and nothing happened. */
+int32_t runner_make_way(struct runner *runner, const struct job_run *job);
+/* Puts a rollout whose state was saved into the waiting list. */
 void runner_wait_parked(struct runner *runner, struct rollout *rollout, void *state);
 void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot);
 

@@ -22,15 +22,6 @@ void rollout_list_push_back(struct rollout_list *list, struct rollout *rollout)
     list->tail = rollout;
 }
 
-void rollout_list_push_front(struct rollout_list *list, struct rollout *rollout)
-{
-    rollout->next = list->head;
-    list->head = rollout;
-    if (list->tail == NULL) {
-        list->tail = rollout;
-    }
-}
-
 struct rollout *rollout_list_pop(struct rollout_list *list)
 {
     struct rollout *rollout = list->head;
@@ -42,6 +33,21 @@ struct rollout *rollout_list_pop(struct rollout_list *list)
         rollout->next = NULL;
     }
     return rollout;
+}
+
+void rollout_list_remove(struct rollout_list *list, struct rollout *rollout)
+{
+    struct rollout *before = NULL;
+    struct rollout *at = list->head;
+    while (at != rollout) {
+        before = at;
+        at = at->next;
+    }
+    *(before == NULL ? &list->head : &before->next) = rollout->next;
+    if (list->tail == rollout) {
+        list->tail = before;
+    }
+    rollout->next = NULL;
 }
 
 bool rollout_list_has(const struct rollout_list *list, const struct job_run *job, int32_t branch)
@@ -58,7 +64,7 @@ bool rollout_list_has(const struct rollout_list *list, const struct job_run *job
 
 int32_t runner_find_free_slot(const struct runner *runner)
 {
-    for (uint32_t i = 0; runner->active_count < runner->slot_count && i < runner->slot_count; i++) {
+    for (uint32_t i = 0; runner->active_count < runner->width && i < runner->slot_count; i++) {
         if (runner->slots[i] == NULL) {
             return (int32_t)i;
         }
@@ -121,10 +127,34 @@ static void remember_parked(struct runner *runner, struct rollout *rollout, void
     }
 }
 
+/* Whether `a` goes on before `b`: what is under way before what has not begun, earlier jobs first.
+ */
+static bool goes_before(const struct rollout *a, const struct rollout *b)
+{
+    bool under_way = a->parked != NULL;
+    return under_way != (b->parked != NULL) ? under_way : a->job->order < b->job->order;
+}
+
+void runner_wait(struct runner *runner, struct rollout *rollout)
+{
+    struct rollout_list *list = &runner->waiting;
+    struct rollout *before = NULL;
+    struct rollout *at = list->head;
+    while (at != NULL && !goes_before(rollout, at)) {
+        before = at;
+        at = at->next;
+    }
+    rollout->next = at;
+    *(before == NULL ? &list->head : &before->next) = rollout;
+    if (at == NULL) {
+        list->tail = rollout;
+    }
+}
+
 void runner_wait_parked(struct runner *runner, struct rollout *rollout, void *state)
 {
     remember_parked(runner, rollout, state);
-    rollout_list_push_front(&runner->waiting, rollout);
+    runner_wait(runner, rollout);
 }
 
 bool runner_park(struct runner *runner, struct rollout *rollout)
@@ -135,21 +165,22 @@ bool runner_park(struct runner *runner, struct rollout *rollout)
     }
     runner_ops(runner)->slot_save(runner->world, (uint32_t)rollout->slot, state);
     leave_slot(runner, rollout);
-    remember_parked(runner, rollout, state);
-    struct rollout *last = NULL;
-    for (struct rollout *r = runner->waiting.head; r != NULL && r->parked != NULL; r = r->next) {
-        last = r;
-    }
-    if (last == NULL) {
-        rollout_list_push_front(&runner->waiting, rollout);
-        return true;
-    }
-    rollout->next = last->next;
-    last->next = rollout;
-    if (runner->waiting.tail == last) {
-        runner->waiting.tail = rollout;
-    }
+    runner_wait_parked(runner, rollout, state);
     return true;
+}
+
+int32_t runner_make_way(struct runner *runner, const struct job_run *job)
+{
+    struct rollout *latest = NULL;
+    bool room = runner->parked_branch_count < RUNNER_PARKED_MAX;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL && (room || rollout->branch == ROLLOUT_MAIN) &&
+            rollout->job->order > (latest == NULL ? job : latest->job)->order) {
+            latest = rollout;
+        }
+    }
+    return latest != NULL && runner_park(runner, latest) ? runner_find_free_slot(runner) : -1;
 }
 
 void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot)

@@ -123,6 +123,54 @@ static void a_wide_fan_simulates_its_past_once(void)
     jobs_scenario_finish(&s);
 }
 
+/* Of 16 jobs with as many slots, how many are finished after that part of all ticks. */
+static int64_t finished_after(const struct world_ops *world, double part)
+{
+    enum { JOBS = 16 };
+    struct jobs_scenario s;
+    int64_t finished = 0;
+    jobs_scenario_init(&s, "order", 40);
+    jobs_clear_lane(&s);
+    for (uint32_t i = 0; i < 3; i++) {
+        jobs_branch(&s, 10 + 5 * i, INTERVENE_EGO_BRAKE)->decel_mps2 = 0.5 * (i + 1);
+    }
+    jobs_stage(&s);
+    struct job_run *alone = jobs_run_one(world, GOOD, &s, 0, 1, false, NULL);
+    struct runner *runner = jobs_runner(world, GOOD, JOBS, false);
+    for (uint32_t j = 0; j < JOBS; j++) {
+        jobs_add(runner, &s, j, 0);
+    }
+    int64_t next = 0;
+    int64_t total = JOBS * jobs_own_ticks(alone);
+    while (runner_busy(runner)) {
+        runner_tick(runner);
+        struct job_run *job;
+        while ((job = runner_take(runner)) != NULL) {
+            EXPECT(job->lease.job_id <= next + JOBS / 2);
+            next++;
+            jobs_expect_same(job, alone);
+            job_run_destroy(job);
+        }
+        finished = (double)runner_stats(runner)->ticks < part * (double)total ? next : finished;
+    }
+    EXPECT_INT(next, JOBS);
+    EXPECT_INT(runner_stats(runner)->ticks, total);
+    runner_destroy(runner);
+    job_run_destroy(alone);
+    jobs_scenario_finish(&s);
+    return finished;
+}
+
+/* An interrupted worker has finished what it had time for: on a device jobs get slots in their
+ * order, and a model on the CPU runs few at a time. */
+static void jobs_end_one_after_the_other(void)
+{
+    struct world_ops computing = world_dummy_ops;
+    computing.tier = TIER_STUDENT;
+    EXPECT(finished_after(&world_dummy_ops, 0.5) >= 3);
+    EXPECT(finished_after(&computing, 1.0 / 3.0) >= 4);
+}
+
 /* ---- what the world is told of parked branches ---- */
 
 /* In a tick: the states that the world was told of, in order, and how many of them went on. */
@@ -653,14 +701,14 @@ static void a_dark_lidar_keeps_its_last_frame(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
-                    TEST(branches_of_a_main_line_that_ends_early),
-                    TEST(a_cancelled_job_leaves_the_others_alone),
-                    TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
-                    TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
-                    TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
-                    TEST(a_process_that_dies_is_blamed_on_the_guilty_alone),
-                    TEST(sick_worlds_are_flagged), TEST(latency_delays_the_action),
-                    TEST(a_dark_lidar_keeps_its_last_frame));
+    return TEST_RUN(
+        TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
+        TEST(jobs_end_one_after_the_other), TEST(the_world_hears_which_branches_go_on_next),
+        TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
+        TEST(a_cancelled_job_leaves_the_others_alone), TEST(a_world_that_refuses_fails_the_job),
+        TEST(a_nan_ends_its_rollout_alone),
+        TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
+        TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
+        TEST(a_process_that_dies_is_blamed_on_the_guilty_alone), TEST(sick_worlds_are_flagged),
+        TEST(latency_delays_the_action), TEST(a_dark_lidar_keeps_its_last_frame));
 }
