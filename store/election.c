@@ -1,15 +1,18 @@
 /*
  * The election behind a path.
  *
- * One process owns a database at a time: the one that holds the lock on PATH.lock. It opens the
- * embedded face and serves it on PATH.sock; every other process is its client. The kernel drops the
- * lock when its holder dies, however it dies; a client whose call is not answered tries the lock
- * and becomes the owner, or finds the new one. flock() belongs to the open file description, so two
- * handles of one process exclude each other as well; a child that was forked without exec would
- * keep the lock alive, so processes must exec (the descriptor is close-on-exec).
+ * One process owns a database at a time: the one that holds the lock on PATH.lock and then the one
+ * on the database file (store/ownership.h, taken by the embedded face). It serves it on PATH.sock;
+ * every other process is its client. PATH is the file's real path, however it was called. The
+ * kernel drops both locks when their holder dies, however it dies; a client whose call is not
+ * answered tries them and becomes the owner, or finds the new one. flock() belongs to the open file
+ * description, so two handles of one process exclude each other as well; a child that was forked
+ * without exec would keep the lock alive, so processes must exec (descriptors are close-on-exec).
  *
- * Invariant: only the lock's holder opens the database or touches the socket file. The lock file is
- * never removed: a process could otherwise lock a file that nobody else sees.
+ * Invariant: only who holds both locks opens the database or touches the socket file. The lock file
+ * keeps those who take turns from trying the database, says who the owner is, and excludes programs
+ * that know no other lock; should somebody remove it, the lock on the database still holds, and
+ * whoever meets that one becomes a client.
  */
 #include "store/election.h"
 
@@ -20,6 +23,7 @@
 #include "store/http_wire.h"
 #include "store/link.h"
 #include "store/server.h"
+#include "store/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +38,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 };
+enum {
+    BACKLOG = 4096,
+    ELSEWHERE_MS = 3000, /* how long an owner that uses another name is waited for */
+};
 
 struct election {
     char path[LIMIT_PATH_BYTES];
@@ -47,6 +54,8 @@ struct election {
     int lock_fd;                 /* -1: not the owner */
     struct store *owned;         /* the embedded face, once owner */
     struct store_server *server; /* on owned */
+    ino_t socket_inode;          /* of the socket file, while owner */
+    struct error elsewhere;      /* CONFLICT: the last try met an owner that has no PATH.lock */
 };
 
 /* ---- the lock ---- */
@@ -123,7 +132,6 @@ static enum status try_lock(const struct election *election, int *fd, struct err
         *fd = -1;
         return STATUS_OK;
     }
-    write_pid(lock);
     *fd = lock;
     return STATUS_OK;
 }
@@ -179,6 +187,13 @@ fail:
 
 /* ---- owning ---- */
 
+/* 0: there is no such file. */
+static ino_t inode_of(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 ? info.st_ino : 0;
+}
+
 /* Holding the lock: opens the database and serves it. On failure nothing is left open. */
 static enum status become_owner(struct election *election, int lock_fd, struct error *error)
 {
@@ -191,7 +206,11 @@ static enum status become_owner(struct election *election, int lock_fd, struct e
     if (status != STATUS_OK) {
         return status;
     }
+    write_pid(lock_fd);
     status = listen_at(election->socket_path, &listen_fd, error);
+    if (status == STATUS_OK) {
+        election->socket_inode = inode_of(election->socket_path);
+    }
     if (status == STATUS_OK) {
         status = store_server_start(owned, listen_fd, &election->config, &election->server, error);
     }
@@ -219,6 +238,13 @@ static enum status election_locate(void *context, bool lost, struct store **inne
             if (status != STATUS_OK) {
                 close(lock_fd);
             }
+            election->elsewhere.status = status == STATUS_CONFLICT ? status : STATUS_OK;
+            if (status == STATUS_CONFLICT) {
+                election->elsewhere = *error;
+                status = STATUS_OK; /* a client, if that owner serves this path */
+            }
+        } else {
+            election->elsewhere.status = STATUS_OK;
         }
     }
     if (status == STATUS_OK) {
@@ -241,7 +267,10 @@ static void election_close(void *context)
 {
     struct election *election = context;
     if (election->owned != NULL) {
-        unlink(election->socket_path);
+        /* Not that of somebody who took over a path that was emptied. */
+        if (inode_of(election->socket_path) == election->socket_inode) {
+            unlink(election->socket_path);
+        }
         store_server_stop(election->server);
         election->owned->ops->close(election->owned);
         close(election->lock_fd);
@@ -257,7 +286,8 @@ static void election_close(void *context)
 static enum status settle(struct election *election, int64_t deadline_ms, struct error *error)
 {
     struct error last = {.status = STATUS_OK, .text = ""};
-    int64_t end_ns = clock_now_ns(clock_system()) + deadline_ms * NS_PER_MS;
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t end_ns = start_ns + deadline_ms * NS_PER_MS;
     struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
     for (;;) {
         struct store *inner = NULL;
@@ -268,6 +298,13 @@ static enum status settle(struct election *election, int64_t deadline_ms, struct
         status = http_client_ping(inner, &last);
         if (status != HTTP_UNREACHED && status != HTTP_LOST) {
             return status == STATUS_OK ? status : error_set(error, status, "%s", last.text);
+        }
+        bool elsewhere = election->elsewhere.status != STATUS_OK;
+        int64_t until_ns = elsewhere && inode_of(election->socket_path) == 0
+                               ? start_ns + ELSEWHERE_MS * NS_PER_MS
+                               : end_ns;
+        if (elsewhere && clock_now_ns(clock_system()) >= until_ns) {
+            return error_set(error, STATUS_CONFLICT, "%s", election->elsewhere.text);
         }
         if (clock_now_ns(clock_system()) >= end_ns) {
             return error_set(error, STATUS_TIMEOUT,
@@ -312,9 +349,13 @@ static enum status election_create(const char *path, const struct store_config *
     if (election == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    snprintf(election->path, sizeof election->path, "%s", path);
-    snprintf(election->lock_path, sizeof election->lock_path, "%s.lock", path);
-    snprintf(election->socket_path, sizeof election->socket_path, "%s.sock", path);
+    status = store_path_resolve(path, election->path, error);
+    if (status != STATUS_OK) {
+        free(election);
+        return status;
+    }
+    snprintf(election->lock_path, sizeof election->lock_path, "%s.lock", election->path);
+    snprintf(election->socket_path, sizeof election->socket_path, "%s.sock", election->path);
     if (config != NULL) {
         election->config = *config;
     }
@@ -372,7 +413,9 @@ enum status store_owner_open(const char *path, const struct store_config *config
     if (status == STATUS_OK) {
         status = election_locate(owner->election, true, &embedded, error);
     }
-    if (status == STATUS_OK && embedded == NULL) {
+    if (status == STATUS_OK && embedded == NULL && owner->election->elsewhere.status != STATUS_OK) {
+        status = error_set(error, STATUS_CONFLICT, "%s", owner->election->elsewhere.text);
+    } else if (status == STATUS_OK && embedded == NULL) {
         status = error_set(error, STATUS_CONFLICT,
                            "%.600s: process %ld owns the store (it holds %.200s.lock); stop it, or "
                            "name another store",

@@ -62,12 +62,17 @@ struct group_commit {
 
 /* ---- one transaction ---- */
 
-static enum status writer_refuse(struct group_commit *group, struct error *error)
+/* OK: the next transaction may be written, and the last one is where it should be. */
+static enum status writer_intact(struct group_commit *group, struct error *error)
 {
-    (void)group;
-    return error_set(error, STATUS_STORE,
-                     "the store has stopped writing because its disk failed earlier; check the "
-                     "disk and open the store again (what was acknowledged is kept)");
+    if (sqlite_db_failed(group->db)) {
+        return error_set(error, STATUS_STORE,
+                         "the store has stopped writing because its disk failed earlier; check the "
+                         "disk and open the store again (what was acknowledged is kept)");
+    }
+    return group->hooks.intact != NULL
+               ? group->hooks.intact(group->hooks.context, sqlite_db_wal_pages(group->db), error)
+               : STATUS_OK;
 }
 
 /* Ends a transaction without keeping it. */
@@ -136,14 +141,17 @@ void group_commit_stats(struct group_commit *group, struct store_stats *out)
 static enum status writer_commit(struct group_commit *group, struct error *error)
 {
     int64_t start_ns = clock_now_ns(clock_system());
-    enum status status = query_simple(group->db, STATEMENT_COMMIT, error);
+    enum status status = writer_intact(group, error);
 
+    if (status == STATUS_OK) {
+        status = query_simple(group->db, STATEMENT_COMMIT, error);
+    }
     if (status != STATUS_OK) {
         writer_rollback(group);
-    } else {
-        count_commit(group, clock_now_ns(clock_system()) - start_ns);
+        return status;
     }
-    return status;
+    count_commit(group, clock_now_ns(clock_system()) - start_ns);
+    return writer_intact(group, error);
 }
 
 /* One operation in a transaction of its own. */
@@ -151,11 +159,10 @@ static void writer_run_alone(struct group_commit *group, struct operation *opera
 {
     struct error *error = &operation->error;
 
-    if (sqlite_db_failed(group->db)) {
-        operation->status = writer_refuse(group, error);
-        return;
+    operation->status = writer_intact(group, error);
+    if (operation->status == STATUS_OK) {
+        operation->status = writer_begin(group, error);
     }
-    operation->status = writer_begin(group, error);
     if (operation->status != STATUS_OK) {
         return;
     }
@@ -277,7 +284,7 @@ static void writer_checkpoint(struct group_commit *group)
         group->checkpoint_pages = step; /* the log was reset */
         return;
     }
-    if (pages < group->checkpoint_pages || sqlite_db_failed(group->db)) {
+    if (pages < group->checkpoint_pages || writer_intact(group, &error) != STATUS_OK) {
         return;
     }
     group->checkpoint_pages = pages + step;

@@ -8,7 +8,8 @@
  *
  * Invariants: an operation that answered OK is on the disk; one that failed left no trace. After
  * the disk has failed (I/O error, damaged file) nobody knows what is on it, so every later
- * operation is refused until the store is opened again.
+ * operation is refused until the store is opened again. Nothing is acknowledged when the files have
+ * been replaced meanwhile (hooks.intact).
  */
 #ifndef SWERVE_STORE_GROUP_COMMIT_H
 #define SWERVE_STORE_GROUP_COMMIT_H
@@ -35,6 +36,9 @@ struct group_commit_hooks {
      * for never. */
     enum status (*sweep)(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
                          struct error *error);
+    /* STATUS_OK as long as what is written goes where everybody will look for it; asked before and
+     * after each commit, with the pages that the last commit left in the log. NULL: not asked. */
+    enum status (*intact)(void *context, int log_pages, struct error *error);
     /* After each commit, on the writer thread, before the callers wake. */
     void (*committed)(void *context);
     /* The writer did not listen to anybody for stalled_ns (one long group). */

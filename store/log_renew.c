@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 1 << 20, NAME_BYTES = LIMIT_PATH_BYTES + PATH_MAX };
+enum { CHUNK_BYTES = 1 << 20, NAME_BYTES = LIMIT_PATH_BYTES + 16 };
 
 static enum status io_error(struct error *error, const char *path, const char *what)
 {
@@ -24,12 +23,9 @@ static enum status io_error(struct error *error, const char *path, const char *w
                      path, what, strerror(cause));
 }
 
-/* The log is beside the file itself, not beside a link to it. */
 static void log_path(const char *store_path, const char *suffix, char out[NAME_BYTES])
 {
-    char real[PATH_MAX];
-    bool found = realpath(store_path, real) != NULL;
-    snprintf(out, NAME_BYTES, "%s%s", found ? real : store_path, suffix);
+    snprintf(out, NAME_BYTES, "%.*s%s", LIMIT_PATH_BYTES, store_path, suffix);
 }
 
 bool log_left(const char *store_path)

@@ -133,8 +133,9 @@ static int on_commit(void *context, sqlite3 *handle, const char *name, int pages
 static int open_handle(struct sqlite_db *db, enum sqlite_db_mode mode)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-                (mode == SQLITE_DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                                          : SQLITE_OPEN_READONLY);
+                (mode == SQLITE_DB_READER   ? SQLITE_OPEN_READONLY
+                 : mode == SQLITE_DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                            : SQLITE_OPEN_READWRITE);
     int code = sqlite3_open_v2(db->path, &db->handle, flags, NULL);
 
     if (code != SQLITE_OK) {
@@ -174,6 +175,12 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sq
                          LIMIT_PATH_BYTES - 17);
     }
     int code = open_handle(db, mode);
+    if (code == SQLITE_OK && mode == SQLITE_DB_ALONE) {
+        /* Before anything is read: the log is opened with the lock, or not at all. */
+        code = sqlite3_exec(db->handle,
+                            "PRAGMA locking_mode = EXCLUSIVE; SELECT COUNT(*) FROM sqlite_schema",
+                            NULL, NULL, NULL);
+    }
     if (code == SQLITE_OK) {
         code = sqlite3_exec(db->handle, settings, NULL, NULL, NULL);
     }
@@ -236,6 +243,11 @@ enum status sqlite_db_use_wal(struct sqlite_db *db, struct error *error)
     snprintf(kept, sizeof kept, "PRAGMA journal_size_limit = %d", WAL_KEPT_BYTES);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     return sqlite_db_script(db, kept, error);
+}
+
+void sqlite_db_abandon(struct sqlite_db *db)
+{
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
 enum status sqlite_db_script(struct sqlite_db *db, const char *sql, struct error *error)

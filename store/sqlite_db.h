@@ -25,12 +25,18 @@ struct sqlite3_stmt;
 
 enum sqlite_db_mode {
     SQLITE_DB_WRITER, /* creates the file where there is none */
-    SQLITE_DB_READER  /* cannot change anything, checkpoints included */
+    SQLITE_DB_READER, /* cannot change anything, checkpoints included */
+    SQLITE_DB_ALONE,  /* only to look and to close again: see sqlite_db_open */
 };
 
 /* Opens the connection and sets everything that is not stored in the file: synchronous=FULL,
  * foreign keys, defensive mode, no busy timeout, no memory mapping, no automatic checkpoint, small
- * limits. Writes nothing: see sqlite_db_use_wal. */
+ * limits. Writes nothing: see sqlite_db_use_wal.
+ *
+ * SQLITE_DB_ALONE: OK means that no other connection, of any program, has the database and its log
+ * open, and that none will until this one is closed; BUSY that one has. SQLite's own lock proves
+ * it: whoever has the log open holds the database's lock for reading. The log's shared memory is
+ * not touched. */
 enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sqlite_db **out,
                            struct error *error);
 /* Accepts NULL. A writer checkpoints what it can, once sqlite_db_use_wal was called. */
@@ -49,6 +55,9 @@ void sqlite_db_set_probe(struct sqlite_db *db, const struct sqlite_db_probe *pro
 
 /* Write-ahead logging from here on, and a checkpoint on close. */
 enum status sqlite_db_use_wal(struct sqlite_db *db, struct error *error);
+
+/* Closing this connection will not touch the files at its path any more. */
+void sqlite_db_abandon(struct sqlite_db *db);
 
 /* Every statement of a script. */
 enum status sqlite_db_script(struct sqlite_db *db, const char *sql, struct error *error);

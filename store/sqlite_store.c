@@ -1,9 +1,10 @@
 /*
  * The embedded face of the store: opening, closing, and who may use which connection when.
  *
- * Order at open: look at the file without changing it (a newer schema or damage is left alone),
- * make what was found durable, switch to write-ahead logging, migrate, give leases and backoffs a
- * new start, then the writer thread. Close goes the other way; it waits for the calls in progress.
+ * Order at open: own the file, look at it without changing it (a newer schema or damage is left
+ * alone), make what was found durable, switch to write-ahead logging, migrate, give leases and
+ * backoffs a new start, then the writer thread. Close goes the other way; it waits for the calls in
+ * progress.
  */
 #include "store/sqlite_store.h"
 
@@ -11,14 +12,24 @@
 #include "base/units.h"
 #include "store/log_renew.h"
 #include "store/migrate.h"
+#include "store/store_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { LEASE_TTL_MS = 15000, BACKOFF_MS = 1000, CHECKED_BYTES_MAX = 64 << 20 };
+enum {
+    LEASE_TTL_MS = 15000,
+    BACKOFF_MS = 1000,
+    CHECKED_BYTES_MAX = 64 << 20,
+    LOG_HEADER_BYTES = 32,
+    LOG_FRAME_BYTES = 24, /* in front of each page */
+    ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
+    ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
+};
 
 /* ---- calls in progress ---- */
 
@@ -76,6 +87,11 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
     enum status status = sqlite_store_enter(store, error);
 
     if (status != STATUS_OK) {
+        return status;
+    }
+    status = ownership_check(store->ownership, 0, error);
+    if (status != STATUS_OK) {
+        sqlite_store_leave(store);
         return status;
     }
     pthread_mutex_lock(&store->mutex);
@@ -136,6 +152,15 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
 
 /* ---- the writer's hooks ---- */
 
+static enum status intact(void *context, int log_pages, struct error *error)
+{
+    const struct sqlite_store *store = context;
+    int64_t bytes =
+        log_pages > 0 ? LOG_HEADER_BYTES + log_pages * (LOG_FRAME_BYTES + store->page_bytes) : 0;
+
+    return ownership_check(store->ownership, bytes, error);
+}
+
 static void on_commit(void *context)
 {
     struct sqlite_store *store = context;
@@ -191,11 +216,18 @@ static enum status read_artifact(struct store *base, const char *hash, bool *pac
 
 static void finish(struct sqlite_store *store)
 {
+    struct error error;
+
     group_commit_destroy(store->group);
+    if (store->db != NULL && ownership_check(store->ownership, 0, &error) != STATUS_OK) {
+        log_event(store->logger, LOG_ERROR, "%s", error.text);
+        sqlite_db_abandon(store->db); /* what lies at the path now is not ours */
+    }
     for (int i = 0; i < STORE_READERS; i++) {
         sqlite_db_close(store->readers[i]);
     }
     sqlite_db_close(store->db); /* last: it checkpoints */
+    ownership_release(store->ownership);
     leases_finish(&store->leases);
     fairness_finish(&store->fairness);
     pthread_cond_destroy(&store->changed);
@@ -259,37 +291,84 @@ static enum status look_at(struct sqlite_store *store, struct error *error)
     return status == STATUS_OK ? migrate_check(store->db, store->path, error) : status;
 }
 
-/* Opens the file and looks at it: whole where it was not closed cleanly (a log was left) or is so
- * small that this takes a few hundred milliseconds at most. Such a log is renewed, which is only
- * done to a file that is known to be a store, and not behind an open connection's back. */
-static enum status open_checked(struct sqlite_store *store, struct error *error)
+/* Looks at a file with a log that was left, and renews the log when nobody else is connected. */
+static enum status renew(struct sqlite_store *store, bool *alone, struct error *error)
 {
-    struct stat info;
-    bool left = log_left(store->path);
-    bool check = left || (stat(store->path, &info) == 0 && info.st_size > 0 &&
-                          info.st_size < CHECKED_BYTES_MAX);
-    enum status status = look_at(store, error);
+    struct sqlite_db *db = NULL;
+    enum status status = sqlite_db_open(store->path, SQLITE_DB_ALONE, &db, error);
 
-    if (status == STATUS_OK && check) {
-        status = sqlite_db_quick_check(store->db, error);
+    *alone = status == STATUS_OK;
+    if (status != STATUS_OK) {
+        return status == STATUS_BUSY ? STATUS_OK : status;
     }
-    if (status == STATUS_OK && left) {
-        sqlite_db_close(store->db);
-        store->db = NULL;
+    status = migrate_check(db, store->path, error);
+    if (status == STATUS_OK) { /* only a file that is known to be a whole store is changed */
+        status = sqlite_db_quick_check(db, error);
+    }
+    if (status == STATUS_OK) {
         status = log_renew(store->path, error);
-        if (status == STATUS_OK) {
-            status = look_at(store, error);
-        }
+    }
+    sqlite_db_close(db);
+    return status;
+}
+
+static enum status renew_when_alone(struct sqlite_store *store, bool *alone, struct error *error)
+{
+    const struct timespec pause = {.tv_nsec = ALONE_PAUSE_MS * NS_PER_MS};
+    enum status status = renew(store, alone, error);
+
+    for (int i = 1; i < ALONE_TRIES && status == STATUS_OK && !*alone; i++) {
+        nanosleep(&pause, NULL);
+        status = renew(store, alone, error);
     }
     return status;
 }
 
+/* Opens the file and looks at it: whole where it was not closed cleanly (a log was left) or is so
+ * small that this takes a few hundred milliseconds at most. *shared: a log was left, and another
+ * program has it open. */
+static enum status open_checked(struct sqlite_store *store, bool *shared, struct error *error)
+{
+    struct stat info;
+    bool alone = false;
+    bool left = log_left(store->path);
+    bool check =
+        stat(store->path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
+    enum status status = STATUS_OK;
+
+    if (left) {
+        status = renew_when_alone(store, &alone, error);
+    }
+    *shared = left && !alone;
+    if (status == STATUS_OK) {
+        status = look_at(store, error);
+    }
+    if (status == STATUS_OK && (*shared || (check && !left))) {
+        status = sqlite_db_quick_check(store->db, error);
+    }
+    return status;
+}
+
+/* A log that could not be renewed is copied into the database, so that it begins anew. */
+static enum status begin_anew(struct sqlite_store *store, struct error *error)
+{
+    log_event(store->logger, LOG_WARNING,
+              "%s: another program has the database open, so the log that was left is copied into "
+              "it instead of being renewed",
+              store->path);
+    return sqlite_db_checkpoint(store->db, error);
+}
+
 static enum status open_database(struct sqlite_store *store, struct error *error)
 {
-    enum status status = open_checked(store, error);
+    bool shared = false;
+    enum status status = open_checked(store, &shared, error);
 
     if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);
+    }
+    if (status == STATUS_OK && shared) {
+        status = begin_anew(store, error);
     }
     if (status == STATUS_OK) {
         status = migrate_apply(store->db, store->path, store->logger, error);
@@ -299,6 +378,28 @@ static enum status open_database(struct sqlite_store *store, struct error *error
     }
     if (status == STATUS_OK) {
         status = lease_restart(store, error);
+    }
+    if (status == STATUS_OK) {
+        status = sqlite_db_scalar(store->db, "PRAGMA page_size", &store->page_bytes, error);
+    }
+    return status == STATUS_OK ? ownership_watch(store->ownership, error) : status;
+}
+
+/* The file belongs to this process from here on. */
+static enum status own(struct sqlite_store *store, const char *path, struct error *error)
+{
+    char shm[LIMIT_PATH_BYTES + 8];
+    struct stat info;
+    enum status status = store_path_resolve(path, store->path, error);
+
+    if (status == STATUS_OK) {
+        status = ownership_take(store->path, &store->ownership, error);
+    }
+    if (status == STATUS_OK && stat(store->path, &info) == 0 && info.st_size == 0) {
+        /* A new file; shared memory at its name is of one that was removed, whose owner may live.
+         */
+        snprintf(shm, sizeof shm, "%s-shm", store->path);
+        unlink(shm);
     }
     return status;
 }
@@ -325,7 +426,6 @@ static enum status open_store(const char *path, const struct store_config *confi
         NS_PER_MS;
     store->backoff_ns =
         (config != NULL && config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
-    memcpy(store->path, path, path_bytes + 1);
     pthread_mutex_init(&store->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -335,11 +435,15 @@ static enum status open_store(const char *path, const struct store_config *confi
     struct group_commit_hooks hooks = {
         .context = store,
         .sweep = lease_sweep,
+        .intact = intact,
         .committed = on_commit,
         .stalled = lease_stalled,
         .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
     };
-    enum status status = open_database(store, error);
+    enum status status = own(store, path, error);
+    if (status == STATUS_OK) {
+        status = open_database(store, error);
+    }
     if (status == STATUS_OK) {
         status = (stepped ? group_commit_create_stepped : group_commit_create)(
             store->db, store->clock, store->logger, &hooks, &store->group, error);

@@ -14,6 +14,7 @@
 #include "store/group_commit.h"
 #include "store/lease.h"
 #include "store/ledger.h"
+#include "store/ownership.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -26,8 +27,10 @@ struct sqlite_store {
     const struct logger *logger;
     int64_t lease_ttl_ns;
     int64_t backoff_ns;
-    char path[LIMIT_PATH_BYTES];
+    char path[LIMIT_PATH_BYTES]; /* the real one */
     struct artifacts artifacts;
+    struct ownership *ownership; /* of the database file */
+    int64_t page_bytes;
 
     struct sqlite_db *db; /* writer */
     struct group_commit *group;

@@ -266,8 +266,8 @@ struct store_config {
 enum status store_open(const char *url, const struct store_config *config, struct store **out,
                        struct error *error);
 
-/* The embedded face alone, without lock or server: tests and benchmarks; the caller guarantees that
- * no other process has the path open. */
+/* The embedded face alone, without server: tests and benchmarks. CONFLICT when somebody else owns
+ * the file (store/ownership.h). */
 enum status store_sqlite_open(const char *path, const struct store_config *config,
                               struct store **out, struct error *error);
 

@@ -473,6 +473,19 @@ int flock(int fd, int operation)
     return refused_beside(DISK_CALL_LOCK) ? -1 : (int)syscall(SYS_flock, fd, operation);
 }
 
+/* With 64-bit offsets, fcntl is fcntl64. SQLite's locks are not refused: they belong to the
+ * process, and what it does about them is its own affair. */
+int fcntl64(int fd, int command, ...)
+{
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return command == F_OFD_SETLK && refused_beside(DISK_CALL_LOCK)
+               ? -1
+               : (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
 int socket(int domain, int type, int protocol)
 {
     return refused_beside(DISK_CALL_SOCKET) ? -1 : (int)syscall(SYS_socket, domain, type, protocol);

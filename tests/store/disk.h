@@ -67,8 +67,8 @@ enum disk_call {
     DISK_CALL_WRITE = 1 << 2,
     DISK_CALL_TRUNCATE = 1 << 3,
     DISK_CALL_SYNC = 1 << 4,
-    DISK_CALL_NAME = 1 << 5, /* rename, unlink, mkdir */
-    DISK_CALL_LOCK = 1 << 6,
+    DISK_CALL_NAME = 1 << 5,   /* rename, unlink, mkdir */
+    DISK_CALL_LOCK = 1 << 6,   /* the owner's, of the lock file and of the database */
     DISK_CALL_SOCKET = 1 << 7, /* socket, bind, listen, and giving a socket its name */
     DISK_CALL_CHANGE =
         DISK_CALL_WRITE | DISK_CALL_TRUNCATE | DISK_CALL_SYNC | DISK_CALL_NAME, /* no reading */
