@@ -22,10 +22,9 @@ struct lane_position {
     double width_m;           /* of the lane here */
 };
 
-/* The map is borrowed and must outlive the roadmap. One reference is the caller's. */
+/* The map is borrowed and must outlive the roadmap. */
 enum status roadmap_create(const struct map *map, struct roadmap **out, struct error *error);
-struct roadmap *roadmap_ref(struct roadmap *roadmap);
-void roadmap_unref(struct roadmap *roadmap); /* accepts NULL */
+void roadmap_destroy(struct roadmap *roadmap); /* accepts NULL */
 
 const struct map *roadmap_map(const struct roadmap *roadmap);
 
@@ -48,7 +47,6 @@ double roadmap_friction(const struct roadmap *roadmap, struct vec2 point, double
 double roadmap_lane_length_m(const struct roadmap *roadmap, int32_t lane);
 struct pose roadmap_lane_pose(const struct roadmap *roadmap, int32_t lane, double s_m,
                               double offset_m);
-double roadmap_lane_width_m(const struct roadmap *roadmap, int32_t lane, double s_m);
 
 /* Route: the concatenated centre lines of a lane sequence; a neighbour step changes lane with a 40
  * m blend (on the first lane it begins just ahead of `start`). s = 0 is the beginning of the first

@@ -335,7 +335,6 @@ enum status roadmap_create(const struct map *map, struct roadmap **out, struct e
     if (roadmap == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "no memory for map %s", map->id);
     }
-    atomic_init(&roadmap->references, 1);
     roadmap->map = map;
     enum status status = build_lanes(roadmap, error);
     if (status == STATUS_OK) {
@@ -345,23 +344,16 @@ enum status roadmap_create(const struct map *map, struct roadmap **out, struct e
         status = build_grid(roadmap, error);
     }
     if (status != STATUS_OK) {
-        roadmap_unref(roadmap);
+        roadmap_destroy(roadmap);
         return status;
     }
     *out = roadmap;
     return STATUS_OK;
 }
 
-struct roadmap *roadmap_ref(struct roadmap *roadmap)
+void roadmap_destroy(struct roadmap *roadmap)
 {
-    atomic_fetch_add_explicit(&roadmap->references, 1, memory_order_relaxed);
-    return roadmap;
-}
-
-void roadmap_unref(struct roadmap *roadmap)
-{
-    if (roadmap == NULL ||
-        atomic_fetch_sub_explicit(&roadmap->references, 1, memory_order_acq_rel) != 1) {
+    if (roadmap == NULL) {
         return;
     }
     free(roadmap->segments);

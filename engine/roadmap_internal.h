@@ -9,8 +9,6 @@
 
 #include "engine/roadmap.h"
 
-#include <stdatomic.h>
-
 #define ROAD_REACH_M 5.0 /* off-drivable distance is exact up to here */
 #define ROAD_BLEND_M 5.0 /* headings turn over at most this much of either side of a vertex */
 
@@ -47,7 +45,6 @@ struct road_grid {
 };
 
 struct roadmap {
-    atomic_uint references;
     const struct map *map;
     uint32_t segment_count;
     struct road_segment *segments;

@@ -51,7 +51,7 @@ void stage_unref(struct stage *stage)
     raster_layers_destroy(stage->layers);
     traffic_plan_destroy(stage->traffic);
     route_destroy(stage->route);
-    roadmap_unref(stage->roadmap);
+    roadmap_destroy(stage->roadmap);
     free(stage);
 }
 

@@ -181,18 +181,6 @@ fail:
     return status;
 }
 
-enum status track_straight(struct pose start, double length_m, struct track **out,
-                           struct error *error)
-{
-    struct track_builder builder = {0};
-    double s;
-    double c;
-    dmath_sincos(start.heading_rad, &s, &c);
-    track_builder_add(&builder, start.x_m, start.y_m);
-    track_builder_add(&builder, start.x_m + length_m * c, start.y_m + length_m * s);
-    return track_builder_finish(&builder, out, error);
-}
-
 void track_destroy(struct track *track)
 {
     if (track != NULL) {

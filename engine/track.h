@@ -88,9 +88,6 @@ enum status track_builder_finish(struct track_builder *builder, struct track **o
                                  struct error *error);
 void track_builder_discard(struct track_builder *builder);
 
-/* A straight track of `length_m` from a pose. */
-enum status track_straight(struct pose start, double length_m, struct track **out,
-                           struct error *error);
 void track_destroy(struct track *track); /* accepts NULL */
 
 /* Fills speed_cap_mps and bend_rad: speed such that lateral acceleration stays below

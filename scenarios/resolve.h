@@ -151,7 +151,8 @@ bool points_self_intersect(const struct vec2 *points, uint32_t count, bool close
 enum status map_validate(const char *name, const char *path, const struct map *map, bool lanes_too,
                          struct error *error);
 
-/* scenario_validate, with the map's lanes taken as checked. */
+/* The meaning checks of both loaders: references, self-intersection, overlaps at the start, ..
+ * `lanes_checked`: the map's lanes are taken as checked. */
 enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
                                     bool lanes_checked, struct error *error);
 

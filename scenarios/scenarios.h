@@ -35,10 +35,6 @@ enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                                struct scenario_document **out, struct error *error);
 void scenario_destroy(struct scenario_document *document); /* accepts NULL */
 
-/* The meaning checks of both loaders: references, self-intersection, overlaps at the start, .. */
-enum status scenario_validate(const char *name, const struct scenario *scenario,
-                              struct error *error);
-
 /* A suite after expansion: scenarios x seeds x planners, in file order. */
 struct suite_entry {
     const struct scenario_document *document; /* owned by the suite */

@@ -277,9 +277,3 @@ enum status scenario_validate_parts(const char *name, const struct scenario *sce
     TRY(check_overlaps(&v));
     return check_branches(&v);
 }
-
-enum status scenario_validate(const char *name, const struct scenario *scenario,
-                              struct error *error)
-{
-    return scenario_validate_parts(name, scenario, false, error);
-}

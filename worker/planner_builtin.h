@@ -63,11 +63,9 @@ struct planner_point {
     double y_m;
 };
 
-/* Arc length of the route that an observation carries: it starts at ego's foot point and is
- * extended straight beyond its ends by planner_route_at. */
-double planner_route_length_m(const struct swerve_observation *observation);
-
-/* The point at arc length s_m from the foot point, offset_m to the left. route_count >= 2. */
+/* The point of the route that an observation carries, at arc length s_m from ego's foot point,
+ * where it begins, and offset_m to the left. Beyond its ends it goes straight on. route_count >= 2.
+ */
 struct planner_point planner_route_at(const struct swerve_observation *observation, double s_m,
                                       double offset_m);
 

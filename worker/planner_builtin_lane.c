@@ -129,13 +129,6 @@ int planner_config_read(const char *config, const struct planner_parameter *para
 
 /* ---- lane keeping ---- */
 
-double planner_route_length_m(const struct swerve_observation *observation)
-{
-    return observation->route_count < 2
-               ? 0.0
-               : SWERVE_ROUTE_STEP_M * (double)(observation->route_count - 1);
-}
-
 struct planner_point planner_route_at(const struct swerve_observation *observation, double s_m,
                                       double offset_m)
 {

@@ -75,7 +75,7 @@ static void off_drivable_agrees_with_brute_force(void)
     }
     EXPECT(inside > 100);
     EXPECT(roadmap_off_drivable_m(roadmap, (struct vec2){1e9, -1e9}) >= 5.0);
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -104,7 +104,7 @@ static void bends_and_seams_have_no_gaps(void)
             EXPECT(at.lane != 1 || fabs(at.s_m - s) < 1.1);
         }
     }
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -131,7 +131,7 @@ static void seams_belong_to_one_lane(void)
             EXPECT(fabs(at.offset_m - y) < 0.5 * fabs(x - 50.0) + 0.25);
         }
     }
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -151,7 +151,7 @@ static void lane_poses_are_continuous(void)
         EXPECT(fabs(dmath_wrap_angle(pose.heading_rad - before.heading_rad)) < 0.001);
         before = pose;
     }
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -177,7 +177,7 @@ static void locate_prefers_driving_lanes_and_heading(void)
     EXPECT_INT(at.lane, 1);
     EXPECT(!roadmap_locate(roadmap, (struct pose){20, 20, 0}, &at));
     EXPECT_INT(at.lane, -1);
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -201,7 +201,7 @@ static void polygons_count_as_drivable_and_patches_as_friction(void)
     EXPECT_NEAR(roadmap_off_drivable_m(roadmap, (struct vec2){33, 16}), 5.0, 1e-9);
     EXPECT_NEAR(roadmap_friction(roadmap, (struct vec2){25, 5}, 0.9), 0.1, 0.0);
     EXPECT_NEAR(roadmap_friction(roadmap, (struct vec2){25, -1}, 0.9), 0.9, 0.0);
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -243,7 +243,7 @@ static void routes_follow_their_lanes(void)
     EXPECT_INT(route_create(roadmap, broken, 2, (struct pose){0}, &route, &error),
                STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "lane2");
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -267,7 +267,7 @@ static void neighbour_step_blends_over_40_m(void)
         EXPECT(fabs(route_pose_at(route, s, 0.0).heading_rad) < 0.18);
     }
     route_destroy(route);
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
@@ -290,7 +290,7 @@ static void broken_maps_are_errors(void)
     map.lanes[0].centre_line[1] = (struct vec2){1e7, 1e7};
     EXPECT_OK(roadmap_create(&map, &roadmap, &error), error);
     EXPECT(roadmap_off_drivable_m(roadmap, (struct vec2){5e6, 5e6}) == 0.0);
-    roadmap_unref(roadmap);
+    roadmap_destroy(roadmap);
     arena_finish(&arena);
 }
 
