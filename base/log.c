@@ -3,6 +3,8 @@
  */
 #include "base/log.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,7 @@ void log_event(const struct logger *logger, enum log_level level, const char *fo
 {
     static const char *const level_names[] = {"error", "warning", "info", "debug"};
     char line[1024];
+    char text[sizeof line];
     va_list args;
 
     if (logger == NULL || logger->fd < 0 || level > logger->level) {
@@ -22,9 +25,10 @@ void log_event(const struct logger *logger, enum log_level level, const char *fo
         return;
     }
     va_start(args, format);
-    vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    size_t bytes = strlen(line);
+    size_t bytes = (size_t)used;
+    bytes += text_escape(text, TEXT_LINE, line + used, sizeof line - (size_t)used - 1);
     line[bytes++] = '\n';
     ssize_t written = write(logger->fd, line, bytes);
     (void)written;

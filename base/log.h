@@ -14,7 +14,8 @@ struct logger {
     const char *name;     /* put in front of each line; owned by the caller, outlives the logger */
 };
 
-/* Formats "name: level: text\n" (cut at 1 KiB) and writes it. logger may be NULL (silent). */
+/* Formats "name: level: text\n" (cut at 1 KiB), spells out what a terminal would obey or hide, line
+ * feeds included (base/text.h), and writes it. logger may be NULL (silent). */
 void log_event(const struct logger *logger, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

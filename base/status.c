@@ -4,9 +4,8 @@
 #include "base/status.h"
 
 #include "base/check.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,14 +58,13 @@ int status_exit_code(enum status status)
     }
 }
 
-/* A sentence may quote what a damaged file holds, and ends up on terminals. */
+/* A sentence may quote what a damaged file holds, is kept in stores and ends up on terminals. */
 static void make_printable(char *text)
 {
     size_t left = strlen(text);
     for (unsigned char *at = (unsigned char *)text; left > 0;) {
-        size_t bytes = utf8_sequence_bytes(at, left);
-        bool control = (*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f;
-        if (bytes == 0 || control) {
+        size_t bytes = text_shown_bytes(at, left, TEXT_LINES);
+        if (bytes == 0) {
             *at = '?';
             bytes = 1;
         }
@@ -108,6 +106,7 @@ enum status error_prefix(struct error *error, const char *format, ...)
         int wrote = snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %s", error->text);
         CHECK(wrote >= 0); /* a longer text is cut, which is what the contract says */
     }
+    make_printable(prefixed);
     memcpy(error->text, prefixed, sizeof prefixed);
     return error->status;
 }

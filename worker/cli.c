@@ -4,6 +4,7 @@
 #include "worker/cli.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 static void print_usage(const struct cli_command *command, FILE *stream)
 {
-    fprintf(stream, "usage: swerve %s %s\n%s\n", command->name, command->usage, command->help);
+    text_print_lines(stream, "usage: swerve %s %s\n%s\n", command->name, command->usage,
+                     command->help);
     for (uint32_t i = 0; i < command->option_count; i++) {
         const struct cli_option *option = &command->options[i];
         if (option->help == NULL) {
@@ -22,7 +24,7 @@ static void print_usage(const struct cli_command *command, FILE *stream)
         char left[64];
         snprintf(left, sizeof left, "%s %s", option->name,
                  option->value != NULL ? option->value : "");
-        fprintf(stream, "  %-26s %s\n", left, option->help);
+        text_print(stream, "  %-26s %s\n", left, option->help);
     }
 }
 
@@ -56,7 +58,7 @@ static bool parse_number(const char *text, int64_t *out)
 
 static int usage_error(const struct cli_command *command, const char *what, const char *which)
 {
-    fprintf(stderr, "swerve %s: %s%s\n", command->name, what, which);
+    text_print(stderr, "swerve %s: %s%s\n", command->name, what, which);
     print_usage(command, stderr);
     return 2;
 }
@@ -69,8 +71,8 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     size_t bytes = equals != NULL ? (size_t)(equals - word) : strlen(word);
     const struct cli_option *option = find_option(command, word, bytes);
     if (option == NULL) {
-        fprintf(stderr, "swerve %s: unknown option %s; see swerve %s --help\n", command->name, word,
-                command->name);
+        text_print(stderr, "swerve %s: unknown option %s; see swerve %s --help\n", command->name,
+                   word, command->name);
         return 2;
     }
     if (option->flag != NULL) {
@@ -138,22 +140,29 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
 
 int cli_fail(const struct error *error)
 {
-    fprintf(stderr, "swerve: %s\n", error->text);
+    text_print_lines(stderr, "swerve: %s\n", error->text);
     return status_exit_code(error->status);
+}
+
+bool cli_put_json(const json_t *json, size_t flags)
+{
+    char *text = json != NULL ? json_dumps(json, flags) : NULL;
+    bool good = text != NULL && text_put(stdout, text) >= 0 && fputc('\n', stdout) != EOF;
+    free(text);
+    return good;
 }
 
 int cli_print_json(json_t *json)
 {
     errno = 0;
-    int failed = json == NULL || json_dumpf(json, stdout, JSON_INDENT(1)) != 0 ||
-                 fputc('\n', stdout) == EOF || fflush(stdout) != 0;
+    bool failed = !cli_put_json(json, JSON_INDENT(1)) || fflush(stdout) != 0;
     bool reader_left = errno == EPIPE;
     json_decref(json);
     if (failed && reader_left) {
         return 0;
     }
     if (failed) {
-        fprintf(stderr, "swerve: cannot write JSON to stdout\n");
+        text_print(stderr, "swerve: cannot write JSON to stdout\n");
         return status_exit_code(STATUS_IO);
     }
     return 0;

@@ -54,6 +54,11 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
 /* "swerve: <text>" on stderr; returns the exit code of the error's status. */
 int cli_fail(const struct error *error);
 
+/* One line of JSON or, by jansson's flags, several, on stdout. Strings may hold what a terminal
+ * would obey: it is escaped (base/text.h), as JSON allows. False: errno says why, or json is NULL.
+ */
+bool cli_put_json(const json_t *json, size_t flags);
+
 /* One JSON object on stdout; consumes the reference. Returns the exit code 0, or 4 when it cannot.
  */
 int cli_print_json(json_t *json);

@@ -9,6 +9,7 @@
 #include "worker/cli.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "engine/bench_nn.h"
 
 #include <stdio.h>
@@ -56,12 +57,13 @@ static int decimals(double value)
 
 static void print_results(const struct bench_result *results, uint32_t count)
 {
-    printf("%-44s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline", "ratio",
-           "baseline is");
+    text_print(stdout, "%-44s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline",
+               "ratio", "baseline is");
     for (uint32_t i = 0; i < count; i++) {
         const struct bench_result *r = &results[i];
-        printf("%-44s %14.*f %-22s %14.*f %8.3f  %s\n", r->name, decimals(r->value), r->value,
-               r->unit, decimals(r->baseline), r->baseline, r->ratio, r->baseline_name);
+        text_print(stdout, "%-44s %14.*f %-22s %14.*f %8.3f  %s\n", r->name, decimals(r->value),
+                   r->value, r->unit, decimals(r->baseline), r->baseline, r->ratio,
+                   r->baseline_name);
     }
 }
 

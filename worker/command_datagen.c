@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 static void print_shard(const char *path, uint32_t clips)
 {
-    printf("%s: %u clip%s\n", path, clips, clips == 1 ? "" : "s");
+    text_print(stdout, "%s: %u clip%s\n", path, clips, clips == 1 ? "" : "s");
     fflush(stdout);
 }
 
@@ -97,11 +98,13 @@ static int generate(const struct datagen_options *options, const char *path, boo
             (json_int_t)result.bytes, "train_scenarios", (int)result.train_scenarios,
             "held_out_scenarios", (int)result.held_out_scenarios, "wall_s", wall_s));
     }
-    printf("%u clips of %u frames in %u shards, %.2f GB, %.0f frames/s; %u scenarios to train on, "
-           "%u held out\n",
-           result.train_clips + result.held_out_clips, options->frames, result.shards,
-           (double)result.bytes * 1e-9, (double)result.frames / wall_s, result.train_scenarios,
-           result.held_out_scenarios);
+    text_print(
+        stdout,
+        "%u clips of %u frames in %u shards, %.2f GB, %.0f frames/s; %u scenarios to train on, "
+        "%u held out\n",
+        result.train_clips + result.held_out_clips, options->frames, result.shards,
+        (double)result.bytes * 1e-9, (double)result.frames / wall_s, result.train_scenarios,
+        result.held_out_scenarios);
     return 0;
 }
 

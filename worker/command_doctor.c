@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "engine/device.h"
 #include "store/store.h"
@@ -62,7 +63,7 @@ static void check_line(bool json, json_t *list, const char *what, bool good, con
         json_array_append_new(
             list, json_pack("{s:s, s:b, s:s}", "check", what, "ok", good, "text", text));
     } else {
-        printf("%-4s %-10s %s\n", good ? "ok" : "BAD", what, text);
+        text_print(stdout, "%-4s %-10s %s\n", good ? "ok" : "BAD", what, text);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "worker/planner.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static json_t *validate_one(const char *path, bool json, int *code)
         suite_destroy(suite);
         *code = status_exit_code(error.status);
         if (!json) {
-            fprintf(stderr, "swerve: %s\n", error.text);
+            text_print(stderr, "swerve: %s\n", error.text);
         }
         return json_pack("{s:s, s:b, s:s}", "file", path, "valid", 0, "error", error.text);
     }
@@ -52,9 +53,9 @@ static json_t *validate_one(const char *path, bool json, int *code)
         rollouts += 1 + suite->entries[i].document->scenario.branch_count;
     }
     if (!json) {
-        printf("%s: ok, %u scenario%s, %u rollout%s per seed and planner\n", path,
-               suite->entry_count, suite->entry_count == 1 ? "" : "s", rollouts,
-               rollouts == 1 ? "" : "s");
+        text_print(stdout, "%s: ok, %u scenario%s, %u rollout%s per seed and planner\n", path,
+                   suite->entry_count, suite->entry_count == 1 ? "" : "s", rollouts,
+                   rollouts == 1 ? "" : "s");
     }
     json_t *result = json_pack("{s:s, s:b, s:i, s:i}", "file", path, "valid", 1, "scenarios",
                                (int)suite->entry_count, "rollouts", (int)rollouts);
@@ -291,7 +292,7 @@ int command_import(int argc, char **argv)
         status = write_scenarios(out, all.texts, all.count, &error);
     }
     if (status == STATUS_OK) {
-        printf("%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");
+        text_print(stdout, "%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");
     }
     for (size_t i = 0; i < all.count; i++) {
         free(all.texts[i]);

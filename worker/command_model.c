@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <dirent.h>
@@ -68,11 +69,11 @@ static json_t *model_json(const struct model_command *command, const struct mode
 static void print_model(const struct model_command *command, const struct models_model *model)
 {
     const struct model_config *config = model->config;
-    printf("%-24s %-8s %-9s %.12s  width %u, %u layers, %u steps%s\n", model->name,
-           tier_names[config->tier],
-           promoted_mark(models_registry(command->models), model->name, config->tier), model->hash,
-           config->width, config->layers, config->steps,
-           model->bounds.calibrated ? "" : "; not calibrated: built-in health bounds");
+    text_print(stdout, "%-24s %-8s %-9s %.12s  width %u, %u layers, %u steps%s\n", model->name,
+               tier_names[config->tier],
+               promoted_mark(models_registry(command->models), model->name, config->tier),
+               model->hash, config->width, config->layers, config->steps,
+               model->bounds.calibrated ? "" : "; not calibrated: built-in health bounds");
 }
 
 static enum status list_models(struct model_command *command, struct error *error)
@@ -100,7 +101,7 @@ static enum status list_models(struct model_command *command, struct error *erro
     if (folder != NULL) {
         closedir(folder);
     } else if (!command->json) {
-        printf("%s: %s\n", directory, strerror(errno));
+        text_print(stdout, "%s: %s\n", directory, strerror(errno));
     }
     if (status == STATUS_OK && command->json &&
         cli_print_json(json_pack("{s:s, s:O}", "directory", directory, "models", list)) != 0) {
@@ -200,7 +201,8 @@ static enum status add_model(struct model_command *command, struct error *error)
         free(data);
     }
     if (status == STATUS_OK) {
-        printf("%s added; \"swerve model promote %s\" puts it into service\n", path, name);
+        text_print(stdout, "%s added; \"swerve model promote %s\" puts it into service\n", path,
+                   name);
     }
     return status;
 }
@@ -219,14 +221,15 @@ static enum status promote_model(struct model_command *command, struct error *er
     snprintf(entry.hash, sizeof entry.hash, "%s", model->hash);
     const struct registry_entry *now = registry_promoted(&registry, model->config->tier);
     if (now != NULL && strcmp(now->name, entry.name) == 0 && strcmp(now->hash, entry.hash) == 0) {
-        printf("%s is promoted for tier %s already\n", entry.name, tier_names[model->config->tier]);
+        text_print(stdout, "%s is promoted for tier %s already\n", entry.name,
+                   tier_names[model->config->tier]);
         return STATUS_OK;
     }
     registry_promote(&registry, model->config->tier, &entry);
     status = registry_save(&registry, error);
     if (status == STATUS_OK) {
-        printf("%s (%.12s) answers for tier %s now\n", entry.name, entry.hash,
-               tier_names[model->config->tier]);
+        text_print(stdout, "%s (%.12s) answers for tier %s now\n", entry.name, entry.hash,
+                   tier_names[model->config->tier]);
     }
     return status;
 }
@@ -247,8 +250,8 @@ static enum status rollback_model(struct model_command *command, struct error *e
     }
     if (status == STATUS_OK) {
         const struct registry_entry *entry = registry_promoted(&registry, tier);
-        printf("%s%s%.12s answers for tier %s again\n", entry->name,
-               entry->hash[0] != '\0' ? ", " : "", entry->hash, tier_names[tier]);
+        text_print(stdout, "%s%s%.12s answers for tier %s again\n", entry->name,
+                   entry->hash[0] != '\0' ? ", " : "", entry->hash, tier_names[tier]);
     }
     return status;
 }
@@ -274,8 +277,8 @@ static enum status calibrate_model(struct model_command *command, struct error *
         status = calibrate_run(&options, &result, error);
     }
     if (status == STATUS_OK) {
-        printf("%s.health.json: bounds from %lld rollouts, %lld ticks\n", model->name,
-               (long long)result.rollouts, (long long)result.ticks);
+        text_print(stdout, "%s.health.json: bounds from %lld rollouts, %lld ticks\n", model->name,
+                   (long long)result.rollouts, (long long)result.ticks);
     }
     return status;
 }

@@ -5,13 +5,15 @@
 #include "worker/cli.h"
 #include "worker/planner_host.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 
 int command_plugin_host(int argc, char **argv)
 {
     struct error error;
     if (argc != 3) {
-        fprintf(stderr, "swerve: plugin-host: expected a file and a configuration\n");
+        text_print(stderr, "swerve: plugin-host: expected a file and a configuration\n");
         return status_exit_code(STATUS_USAGE);
     }
     enum status status = planner_host_run(argv[1], argv[2], &error);

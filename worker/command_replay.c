@@ -12,6 +12,7 @@
 #include "worker/stage_cache.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "schemas/json_record.h"
 
 #include <inttypes.h>
@@ -151,24 +152,25 @@ static void report_json(struct replay *replay, const struct outcome *outcome,
 static void report_text(const struct replay *replay, const struct outcome *outcome,
                         const struct rollout_result *found, const char *fault)
 {
-    printf("outcome %" PRId64 ": DIFFERENT (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
-           outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
-           outcome->branch_id, outcome->seed);
+    text_print(stdout, "outcome %" PRId64 ": DIFFERENT (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
+               outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
+               outcome->branch_id, outcome->seed);
     if (found == NULL) {
-        printf("  the replay broke: %s\n", fault);
+        text_print(stdout, "  the replay broke: %s\n", fault);
     }
     for (uint32_t i = 0; found != NULL && i < replay->differences.count; i++) {
         const struct replay_difference *row = &replay->differences.rows[i];
-        printf("  %-24s stored   %s\n  %-24s replayed %s\n", row->field, row->stored, "",
-               row->replayed);
+        text_print(stdout, "  %-24s stored   %s\n", row->field, row->stored);
+        text_print(stdout, "  %-24s replayed %s\n", "", row->replayed);
     }
     if (strcmp(outcome->planner_hash, replay->planner_hash) != 0) {
-        printf("  recorded with another version of the planner (hash %.12s, now %.12s)\n",
-               outcome->planner_hash, replay->planner_hash);
+        text_print(stdout,
+                   "  recorded with another version of the planner (hash %.12s, now %.12s)\n",
+                   outcome->planner_hash, replay->planner_hash);
     }
     if (strcmp(outcome->revision, revision_hash) != 0) {
-        printf("  recorded by simulation revision %.12s, this is %.12s\n", outcome->revision,
-               revision_hash);
+        text_print(stdout, "  recorded by simulation revision %.12s, this is %.12s\n",
+                   outcome->revision, revision_hash);
     }
 }
 
@@ -271,10 +273,12 @@ static void miss(struct replay *replay, const struct store_job *job, const char 
                                         (json_int_t)found));
         return;
     }
-    printf("job %" PRId64 ": OUTCOME MISSING (%s%s%s, seed %" PRIu64 "): the job is done, with %u "
-           "rollouts; the store has %u outcomes of it\n",
-           job->id, job->spec.scenario_id, branch_id[0] != '\0' ? ", branch " : "", branch_id,
-           job->spec.seed, job->spec.rollout_count, found);
+    text_print(stdout,
+               "job %" PRId64 ": OUTCOME MISSING (%s%s%s, seed %" PRIu64
+               "): the job is done, with %u "
+               "rollouts; the store has %u outcomes of it\n",
+               job->id, job->spec.scenario_id, branch_id[0] != '\0' ? ", branch " : "", branch_id,
+               job->spec.seed, job->spec.rollout_count, found);
 }
 
 static bool has_branch(const struct outcome *outcomes, uint32_t count, const char *branch_id)
@@ -403,11 +407,12 @@ static int finish(struct replay *replay, enum status status, const struct error 
     }
     json_decref(replay->results);
     json_decref(replay->missing_results);
-    printf("%" PRId64 " identical, %" PRId64 " different", replay->same, replay->different);
+    text_print(stdout, "%" PRId64 " identical, %" PRId64 " different", replay->same,
+               replay->different);
     if (replay->missing > 0) {
-        printf(", %" PRId64 " missing", replay->missing);
+        text_print(stdout, ", %" PRId64 " missing", replay->missing);
     }
-    printf("\n");
+    text_print(stdout, "\n");
     return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 

@@ -12,6 +12,7 @@
 #include "worker/summary.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <math.h>
@@ -289,12 +290,14 @@ static void tell_known(const struct submission *submission, const struct summary
     if (known == 0) {
         return;
     }
-    printf("%lld of %u jobs were known already and were not run again\n", (long long)known,
-           submission->job_count);
+    text_print(stdout, "%lld of %u jobs were known already and were not run again\n",
+               (long long)known, submission->job_count);
     if (summary->total.verdicts[VERDICT_PLANNER_ERROR] > 0) {
-        printf("planner errors are results like others, kept until a file that the planner's "
-               "command line names changes (a mended import or a longer deadline does not count); "
-               "another --store drives them again\n");
+        text_print(
+            stdout,
+            "planner errors are results like others, kept until a file that the planner's "
+            "command line names changes (a mended import or a longer deadline does not count); "
+            "another --store drives them again\n");
     }
 }
 
@@ -311,23 +314,23 @@ static int present_to_people(const struct run_options *options, struct store *st
         code == 0) {
         code = cli_fail(&error);
     }
-    printf("\nsuite %s in %s, %.1f s\n", submission->suite_id, cli_store_url(options->store_url),
-           wall_s);
+    text_print(stdout, "\nsuite %s in %s, %.1f s\n", submission->suite_id,
+               cli_store_url(options->store_url), wall_s);
     tell_known(submission, summary, known);
     if (submission->audit_count > 0) {
-        printf("%u of %u jobs repeat others on the teacher, as an audit\n", submission->audit_count,
-               submission->job_count);
+        text_print(stdout, "%u of %u jobs repeat others on the teacher, as an audit\n",
+                   submission->audit_count, submission->job_count);
     }
     if (submission->degraded_count > 0) {
         bool one = submission->degraded_count == 1;
         bool asked = strcmp(options->suite.world, "object") == 0;
-        printf("%u scenario%s about perception; %sthe object world answered %s%s\n",
-               submission->degraded_count, one ? " asks" : "s ask",
-               asked ? "" : "without a world model ", one ? "it" : "them",
-               asked ? ", as --world object says" : "");
+        text_print(stdout, "%u scenario%s about perception; %sthe object world answered %s%s\n",
+                   submission->degraded_count, one ? " asks" : "s ask",
+                   asked ? "" : "without a world model ", one ? "it" : "them",
+                   asked ? ", as --world object says" : "");
     }
     if (options->report != NULL && code == 0) {
-        printf("report: %s\n", options->report);
+        text_print(stdout, "report: %s\n", options->report);
     }
     return code;
 }
@@ -388,15 +391,15 @@ static int present(const struct run_options *options, struct store *store,
     int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
     summary_finish(&summary);
     if (code == 0 && options->gate && !gate_met) {
-        fprintf(stderr,
-                "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted; %lld jobs "
-                "without an answer\n",
-                100 * rate, 100 * wanted, (long long)unanswered);
+        text_print(stderr,
+                   "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted; %lld jobs "
+                   "without an answer\n",
+                   100 * rate, 100 * wanted, (long long)unanswered);
         code = status_exit_code(STATUS_MISMATCH);
     }
     if (failed_everywhere) {
-        fprintf(stderr, "swerve: the planner failed in every one of %lld rollouts\n",
-                (long long)planner_errors);
+        text_print(stderr, "swerve: the planner failed in every one of %lld rollouts\n",
+                   (long long)planner_errors);
     }
     /* A job without any answer weighs more than a rate among those that have one. */
     if ((dead > 0 || failed_everywhere) &&

@@ -8,6 +8,7 @@
 #include "worker/cli.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "store/server.h"
 #include "store/tokens.h"
 
@@ -115,7 +116,7 @@ static enum status check_reach(const struct serve_options *options, const struct
 static enum status announce(const struct serving *serving, struct error *error)
 {
     const char *scheme = serving->tls != NULL ? "https" : "http";
-    if (printf("%s://%s\n", scheme, serving->place.text) < 0 || fflush(stdout) != 0) {
+    if (text_print(stdout, "%s://%s\n", scheme, serving->place.text) < 0 || fflush(stdout) != 0) {
         return error_set(error, STATUS_IO, "cannot write to stdout: %s", strerror(errno));
     }
     return STATUS_OK;

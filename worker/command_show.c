@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "schemas/outcome_json.h"
 #include "store/store.h"
@@ -50,7 +51,7 @@ static enum status print_scenario(struct show *show, struct error *error)
     enum status status = show->store->ops->scenario_get(show->store, show->outcome.scenario_hash,
                                                         &body, &bytes, error);
     if (status == STATUS_OK) {
-        printf("%s\n", body);
+        text_print_lines(stdout, "%s\n", body);
         free(body);
     }
     return status;
@@ -76,8 +77,9 @@ static enum status write_evidence(struct show *show, struct error *error)
         free(png);
     }
     if (status == STATUS_OK) {
-        printf("%s: %s at tick %u, found %g, bound %g\n", show->evidence, outcome->health_check,
-               outcome->health_tick, outcome->health_value, outcome->health_threshold);
+        text_print(stdout, "%s: %s at tick %u, found %g, bound %g\n", show->evidence,
+                   outcome->health_check, outcome->health_tick, outcome->health_value,
+                   outcome->health_threshold);
     }
     return status;
 }
@@ -121,8 +123,7 @@ static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent
 static enum status print_line(struct show *show, json_t *json, struct error *error)
 {
     errno = 0;
-    bool bad =
-        json == NULL || json_dumpf(json, stdout, JSON_COMPACT) != 0 || fputc('\n', stdout) == EOF;
+    bool bad = !cli_put_json(json, JSON_COMPACT);
     show->reader_left = bad && errno == EPIPE;
     json_decref(json);
     return bad ? error_set(error, STATUS_IO, "cannot write to stdout") : STATUS_OK;

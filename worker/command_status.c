@@ -6,6 +6,7 @@
 #include "worker/summary.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <stdio.h>
@@ -73,18 +74,19 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
 
 static void status_line(const char *id, const struct store_suite_status *status)
 {
-    printf("%-48s", id);
+    text_print(stdout, "%-48s", id);
     for (int i = 0; i < JOB_STATE_COUNT; i++) {
         if (status->jobs[i] > 0) {
-            printf("  %lld %s", (long long)status->jobs[i], job_state_names[i]);
+            text_print(stdout, "  %lld %s", (long long)status->jobs[i], job_state_names[i]);
         }
     }
     if (status->rollouts_audit > 0) {
-        printf("  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
+        text_print(stdout, "  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
     }
     char bill[SUMMARY_MONEY_BYTES];
-    printf("  %.2f miles  %s\n", (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
-           summary_uusd_text(status->cost_uusd, bill));
+    text_print(stdout, "  %.2f miles  %s\n",
+               (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
+               summary_uusd_text(status->cost_uusd, bill));
 }
 
 static enum status print_status(const struct suite_query *query, struct store *store,
@@ -147,9 +149,9 @@ static enum status print_report(const struct suite_query *query, struct store *s
     } else if (status == STATUS_OK) {
         summary_print(&summary, stdout);
         status = summary_print_dead(store, id, &summary, stdout, error);
-        printf("\nsuite %s\n", id);
+        text_print(stdout, "\nsuite %s\n", id);
         if (query->report != NULL) {
-            printf("report: %s\n", query->report);
+            text_print(stdout, "report: %s\n", query->report);
         }
     }
     summary_finish(&summary);
@@ -167,7 +169,7 @@ static enum status cancel_suite(const struct suite_query *query, struct store *s
             status = error_set(error, STATUS_IO, "cannot print");
         }
     } else if (status == STATUS_OK) {
-        printf("%s: %lld jobs cancelled\n", query->suite, (long long)count);
+        text_print(stdout, "%s: %lld jobs cancelled\n", query->suite, (long long)count);
     }
     return status;
 }

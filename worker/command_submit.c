@@ -5,6 +5,7 @@
 #include "worker/suite_options.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <stdio.h>
 
@@ -32,9 +33,9 @@ static int submit(const struct suite_options *options, const char *url, const ch
             (int)submission.job_count, "rollouts", (json_int_t)submission.rollout_count, "memoised",
             (int)submission.memoised_count, "audits", (int)submission.audit_count));
     } else {
-        printf("%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
-               submission.job_count, (long long)submission.rollout_count,
-               submission.memoised_count);
+        text_print(stdout, "%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
+                   submission.job_count, (long long)submission.rollout_count,
+                   submission.memoised_count);
     }
     submission_finish(&submission);
     suite_destroy(suite);

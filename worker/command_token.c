@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "store/tokens.h"
 
@@ -116,9 +117,9 @@ static enum status add_token(const char *path, const struct token_options *optio
         }
         return status;
     }
-    fprintf(stderr, "token %s for %s (%s%s%s) added to %s; it is not shown again\n", token.id,
-            token.name, token_role_names[token.role], token.pool[0] != '\0' ? ", pool " : "",
-            token.pool, path);
+    text_print(stderr, "token %s for %s (%s%s%s) added to %s; it is not shown again\n", token.id,
+               token.name, token_role_names[token.role], token.pool[0] != '\0' ? ", pool " : "",
+               token.pool, path);
     return write_secret(options->output, fd, text, error);
 }
 
@@ -149,8 +150,8 @@ static json_t *list_json(const struct token_list *list)
 
 static void print_list(const struct token_list *list)
 {
-    printf("%-12s  %-20s  %-6s  %-12s  %-20s  %s\n", "id", "name", "role", "pool", "created",
-           "expires");
+    text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-20s  %s\n", "id", "name", "role", "pool",
+               "created", "expires");
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
         char created[32];
@@ -158,9 +159,9 @@ static void print_list(const struct token_list *list)
         date_text(token->created_s, created);
         date_text(token->expires_s, expires);
         bool over = token->expires_s != 0 && token->expires_s <= now_s();
-        printf("%-12s  %-20s  %-6s  %-12s  %-20s  %s%s\n", token->id, token->name,
-               token_role_names[token->role], token->pool, created, expires,
-               over ? " (expired)" : "");
+        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-20s  %s%s\n", token->id, token->name,
+                   token_role_names[token->role], token->pool, created, expires,
+                   over ? " (expired)" : "");
     }
 }
 
@@ -190,7 +191,7 @@ static enum status revoke_tokens(const char *path, const char *which, struct err
     }
     enum status status = tokens_revoke(path, which, &count, error);
     if (status == STATUS_OK) {
-        printf("%u revoked\n", count);
+        text_print(stdout, "%u revoked\n", count);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #include "worker/confinement_options.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "engine/device.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static int fail_store(const struct error *error, int64_t words_fd)
     int code = cli_fail(error);
     if (words_fd >= 0 && code == status_exit_code(STATUS_STORE) &&
         pwrite((int)words_fd, error->text, sizeof error->text, 0) < 0) {
-        fprintf(stderr, "swerve: last words: %s\n", strerror(errno));
+        text_print(stderr, "swerve: last words: %s\n", strerror(errno));
     }
     return code;
 }

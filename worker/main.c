@@ -5,6 +5,8 @@
 #include "worker/planner_host.h"
 #include "worker/revision.h"
 
+#include "base/text.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,10 +37,10 @@ static const struct {
 
 static void print_help(FILE *stream)
 {
-    fprintf(stream, "usage: swerve COMMAND ...   (swerve COMMAND --help for more)\n");
+    text_print(stream, "usage: swerve COMMAND ...   (swerve COMMAND --help for more)\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (commands[i].help != NULL) {
-            fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
+            text_print(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
         }
     }
 }
@@ -50,7 +52,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("swerve %s (revision %.12s)\n", SWERVE_VERSION, revision_hash);
+        text_print(stdout, "swerve %s (revision %.12s)\n", SWERVE_VERSION, revision_hash);
         return 0;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
@@ -65,7 +67,7 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "swerve: unknown command \"%s\"\n", argv[1]);
+    text_print(stderr, "swerve: unknown command \"%s\"\n", argv[1]);
     print_help(stderr);
     return 2;
 }

@@ -4,6 +4,7 @@
  */
 #include "worker/summary.h"
 
+#include "base/text.h"
 #include "base/units.h"
 
 #include <math.h>
@@ -53,18 +54,18 @@ static void print_row(const struct summary_row *row, int width, FILE *stream)
         snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
                  100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
     }
-    fprintf(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
-            row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
-            (long long)row->verdicts[VERDICT_PASS], (long long)row->verdicts[VERDICT_FAIL],
-            (long long)row->verdicts[VERDICT_PLANNER_ERROR],
-            (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
-            summary_rate_text(row->work.usd, miles, per_mile));
+    text_print(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
+               row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
+               (long long)row->verdicts[VERDICT_PASS], (long long)row->verdicts[VERDICT_FAIL],
+               (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+               (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
+               summary_rate_text(row->work.usd, miles, per_mile));
 }
 
 static void print_head(const char *group, int width, FILE *stream)
 {
-    fprintf(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
-            "pass", "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
+    text_print(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
+               "pass", "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
 }
 
 /* ---- learned tiers ---- */
@@ -86,30 +87,32 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
     if (row->work.mflop > 0) {
         summary_number_text((double)row->work.mflop / 1e6, tflop);
     }
-    fprintf(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
-            (long long)row->work.ticks, summary_number_text(cost.device_s, text),
-            summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
-    fprintf(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
-    fprintf(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
-    fprintf(stream, " %11s\n",
-            cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
+    text_print(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
+               (long long)row->work.ticks, summary_number_text(cost.device_s, text),
+               summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
+    text_print(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
+    text_print(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
+    text_print(stream, " %11s\n",
+               cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
 }
 
 static void print_tiers(const struct summary *summary, FILE *stream)
 {
-    fprintf(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
-            "device s", "ms/tick", "TFLOP", "MFU", "miles", "world $/mile", "with retries",
-            "audit");
+    text_print(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
+               "device s", "ms/tick", "TFLOP", "MFU", "miles", "world $/mile", "with retries",
+               "audit");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         print_tier(summary, (enum tier)tier, stream);
     }
-    fprintf(stream, "world $/mile: what a planner computes in a process of its own is not in it\n");
+    text_print(stream,
+               "world $/mile: what a planner computes in a process of its own is not in it\n");
     if (summary->peak.bf16_flops > 0) {
-        fprintf(stream,
-                "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
-                "int8 a core\n",
-                summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9,
-                summary->peak.int8_flops / 1e9);
+        text_print(
+            stream,
+            "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
+            "int8 a core\n",
+            summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9,
+            summary->peak.int8_flops / 1e9);
     }
 }
 
@@ -120,14 +123,14 @@ static void print_flags(const struct summary *summary, FILE *stream)
         boxes += summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
     }
     if (summary->flag_count > boxes) {
-        fprintf(stream,
-                "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
-                "again by the teacher\n",
-                (long long)summary->total.caught, (long long)summary->total.learned,
-                summary_plural(summary->total.learned));
+        text_print(stream,
+                   "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
+                   "again by the teacher\n",
+                   (long long)summary->total.caught, (long long)summary->total.learned,
+                   summary_plural(summary->total.learned));
     }
     if (boxes > 0) {
-        fprintf(
+        text_print(
             stream,
             "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is asked\n",
             (long long)boxes, summary_plural(boxes));
@@ -135,19 +138,19 @@ static void print_flags(const struct summary *summary, FILE *stream)
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
         const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
         int32_t answer = summary->flags[i].answer;
-        fprintf(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
-                outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
-                outcome->health_check, outcome->health_tick);
+        text_print(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
+                   outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
+                   outcome->health_check, outcome->health_tick);
         if (answer < 0) {
-            fprintf(stream, "no answer\n");
+            text_print(stream, "no answer\n");
         } else {
-            fprintf(stream, "%s: %s\n", tier_names[summary->outcomes[answer].tier],
-                    verdict_names[summary->outcomes[answer].verdict]);
+            text_print(stream, "%s: %s\n", tier_names[summary->outcomes[answer].tier],
+                       verdict_names[summary->outcomes[answer].verdict]);
         }
     }
     if (summary->flag_count > SUMMARY_FLAGS_SHOWN) {
-        fprintf(stream, "  .. and %u more; see the report\n",
-                summary->flag_count - SUMMARY_FLAGS_SHOWN);
+        text_print(stream, "  .. and %u more; see the report\n",
+                   summary->flag_count - SUMMARY_FLAGS_SHOWN);
     }
 }
 
@@ -155,8 +158,8 @@ static void print_share(const struct agreement *agreement, const struct agreemen
                         FILE *stream)
 {
     struct agreement_interval at = agreement_interval95(agreement, count);
-    fprintf(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
-            100 * at.low, 100 * at.high);
+    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
+               100 * at.low, 100 * at.high);
 }
 
 /* Figures of a part of a suite look like those of the whole. */
@@ -165,12 +168,12 @@ static void print_missing(const struct summary *summary, FILE *stream)
     long long unfinished = summary_unfinished(summary);
     long long cancelled = summary->status.jobs[JOB_CANCELLED];
     if (unfinished > 0) {
-        fprintf(stream, "\n%lld job%s not finished: what is above covers the others\n", unfinished,
-                unfinished == 1 ? " is" : "s are");
+        text_print(stream, "\n%lld job%s not finished: what is above covers the others\n",
+                   unfinished, unfinished == 1 ? " is" : "s are");
     }
     if (cancelled > 0) {
-        fprintf(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
-                cancelled == 1 ? " was" : "s were");
+        text_print(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
+                   cancelled == 1 ? " was" : "s were");
     }
 }
 
@@ -182,17 +185,18 @@ static void print_audit(const struct summary *summary, FILE *stream)
     }
     const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
     if (all->pairs == 0) {
-        fprintf(
+        text_print(
             stream,
             "\naudit: nothing to compare yet: of %lld rollout%s that the teacher drove as well, "
             "each was flagged on one side or ended by its planner\n",
             (long long)all->incomplete, summary_plural(all->incomplete));
         return;
     }
-    fprintf(stream,
-            "\naudit: the same drive by the teacher; agreement over jobs with 95%% interval\n"
-            "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
-            "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
+    text_print_lines(
+        stream,
+        "\naudit: the same drive by the teacher; agreement over jobs with 95%% interval\n"
+        "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
+        "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
     for (uint32_t i = 0; i < summary->agreement_count; i++) {
         const struct summary_agreement *row = &summary->agreement[i];
         const struct agreement *a = &row->agreement;
@@ -201,15 +205,16 @@ static void print_audit(const struct summary *summary, FILE *stream)
         }
         if (strcmp(group, row->group) != 0) {
             group = row->group;
-            fprintf(stream, "%s\n", group);
+            text_print(stream, "%s\n", group);
         }
-        fprintf(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs, (long long)a->pairs);
+        text_print(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs,
+                   (long long)a->pairs);
         print_share(a, &a->verdict, stream);
         print_share(a, &a->collision, stream);
         print_share(a, &a->interventions, stream);
         if (a->distance_pairs > 0) {
-            fprintf(stream, " %7.2f m",
-                    a->distance_difference_abs_sum_m / (double)a->distance_pairs);
+            text_print(stream, " %7.2f m",
+                       a->distance_difference_abs_sum_m / (double)a->distance_pairs);
         }
         fputc('\n', stream);
     }
@@ -237,16 +242,16 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_audit(summary, stream);
     char seeds[SUMMARY_SEEDS_BYTES];
     if (summary_seeds_text(summary, seeds)[0] != '\0') {
-        fprintf(stream, "\n%s\n", seeds);
+        text_print(stream, "\n%s\n", seeds);
     }
     char saved[SUMMARY_MONEY_BYTES];
     char bill[SUMMARY_MONEY_BYTES];
-    fprintf(stream,
-            "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
-            "guardian overrides in main lines: %lld; bill: %s\n",
-            (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
-            summary_usd_text(summary->prefix_usd_saved, saved), (long long)summary->interventions,
-            summary_bill_text(summary, bill));
+    text_print(stream,
+               "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
+               "guardian overrides in main lines: %lld; bill: %s\n",
+               (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
+               summary_usd_text(summary->prefix_usd_saved, saved),
+               (long long)summary->interventions, summary_bill_text(summary, bill));
     print_missing(summary, stream);
 }
 
@@ -261,7 +266,7 @@ static int first_line(const char *text)
  * names the tick, the other what went wrong there. */
 static void print_planner_error(const char *text, FILE *stream)
 {
-    fprintf(stream, ": %.*s", first_line(text), text);
+    text_print(stream, ": %.*s", first_line(text), text);
     const char *kept = strstr(text, "\nstderr: ");
     if (kept == NULL) {
         return;
@@ -278,7 +283,7 @@ static void print_planner_error(const char *text, FILE *stream)
         start += strlen("stderr: ");
     }
     if (start < end) {
-        fprintf(stream, "; stderr ends: %.*s", (int)(end - start), start);
+        text_print(stream, "; stderr ends: %.*s", (int)(end - start), start);
     }
 }
 
@@ -290,20 +295,20 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
     for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
         repeats += summary->same_as != NULL && summary->same_as[i] == index;
     }
-    fprintf(stream, "  %6lld  %-48s %-13s", (long long)outcome->id, outcome->scenario_id,
-            verdict_names[outcome->verdict]);
+    text_print(stream, "  %6lld  %-48s %-13s", (long long)outcome->id, outcome->scenario_id,
+               verdict_names[outcome->verdict]);
     if (seeds) {
-        fprintf(stream, " seed %llu", (unsigned long long)outcome->seed);
+        text_print(stream, " seed %llu", (unsigned long long)outcome->seed);
     }
     if (repeats > 0) {
-        fprintf(stream, " (and %u alike)", repeats);
+        text_print(stream, " (and %u alike)", repeats);
     }
     if (planners) {
-        fprintf(stream, " %s", outcome->planner);
+        text_print(stream, " %s", outcome->planner);
     }
     for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
         if (outcome->reasons & (1u << bit)) {
-            fprintf(stream, " %s", reason_names[bit]);
+            text_print(stream, " %s", reason_names[bit]);
         }
     }
     if (outcome->verdict == VERDICT_PLANNER_ERROR) {
@@ -329,14 +334,14 @@ void summary_print_failures(const struct summary *summary, FILE *stream)
             continue;
         }
         if (shown++ == 0) {
-            fprintf(stream, "\nmain lines that did not pass\n");
+            text_print(stream, "\nmain lines that did not pass\n");
         }
         if (shown <= SUMMARY_FAILURES_SHOWN) {
             print_failure(summary, i, seeds, planners, stream);
         }
     }
     if (shown > SUMMARY_FAILURES_SHOWN) {
-        fprintf(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
+        text_print(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
     }
 }
 
@@ -355,13 +360,13 @@ enum status summary_print_dead(struct store *store, const char *suite_id,
     enum status status =
         store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);
     if (status == STATUS_OK) {
-        fprintf(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
+        text_print(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
         for (uint32_t i = 0; i < count; i++) {
-            fprintf(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
-                    jobs[i].error);
+            text_print(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
+                       jobs[i].error);
         }
         if (dead > count) {
-            fprintf(stream, "  .. and %lld more\n", dead - count);
+            text_print(stream, "  .. and %lld more\n", dead - count);
         }
     }
     free(jobs);

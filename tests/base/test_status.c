@@ -58,6 +58,7 @@ static void sentences_are_printable(void)
         {"a\tb\nc", "a\tb\nc"},
         {"\x1b[31mred\x7f", "?[31mred?"},
         {"\xff\xfe\x80", "???"},
+        {"\xc2\x9b\x33\x31m \xe2\x80\xae", "??31m ???"},
         {"\xc3", "?"}, /* cut off */
         {"\xe2\x82", "??"},
         {"\xc0\xaf", "??"}, /* too long for what it says */

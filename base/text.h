@@ -1,0 +1,39 @@
+/*
+ * Text: what others wrote (ids, titles, what planners print, errors of a server, names of files) as
+ * a terminal may show it. A terminal obeys control characters, and bidirectional overrides and
+ * characters without width show something else than what is there, so all of these are spelled out:
+ * a code point as JSON writes it (\u001b; beyond U+FFFF a pair), a byte that is not UTF-8 as \x9b.
+ * Whatever a command prints goes through here.
+ */
+#ifndef SWERVE_BASE_TEXT_H
+#define SWERVE_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Characters that are kept although they move the cursor. */
+enum text_kept {
+    TEXT_LINE,  /* none */
+    TEXT_LINES, /* line feeds and tabs */
+};
+
+/* Bytes of the sequence at text, of which `bytes` (at least 1) may be read, when a terminal may
+ * show it as it is; 0 when it must be spelled out. */
+size_t text_shown_bytes(const unsigned char *text, size_t bytes, enum text_kept kept);
+
+/* The text spelled out into out, terminated; cut before the first character that does not fit
+ * whole. capacity >= 1. Returns the bytes written without the terminator. */
+size_t text_escape(const char *text, enum text_kept kept, char *out, size_t capacity);
+
+/* fprintf for one line: line feeds at the ends of `format` are written, everything between them is
+ * spelled out, a line feed of an argument as well. Returns the bytes written, < 0 on failure. */
+int text_print(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for text of several lines, whose line feeds and tabs are kept. */
+int text_print_lines(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text that is complete, in several lines; valid JSON stays valid and keeps its meaning. */
+int text_put(FILE *stream, const char *text);
+
+#endif
