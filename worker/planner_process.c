@@ -253,7 +253,7 @@ enum status process_start(struct planner_process *process, const struct planner_
     struct plumbing plumbing;
     enum status status = planner_program_find(words->argv[0], path, error);
     if (status == STATUS_OK && confinement != NULL && confinement->sandbox) {
-        status = sandbox_prepare(confinement, &sandbox, error);
+        status = sandbox_prepare(confinement, words, path, &sandbox, error);
     }
     if (status == STATUS_OK) {
         status =

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "schemas/limits.h"
+#include "worker/planner_sight.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,193 +39,30 @@ int mount(const char *source, const char *target, const char *type, unsigned lon
 int umount2(const char *target, int flags);
 
 enum {
-    ITEMS_MAX = 128,
-    LINK_BYTES = 256,
     PLACE_BYTES = LIMIT_PATH_BYTES + 8,
     DETACH = 2, /* MNT_DETACH */
 };
 
-enum item_kind { ITEM_DIRECTORY = 0, ITEM_FILE, ITEM_DEVICE, ITEM_LINK };
-
-struct item {
-    enum item_kind kind;
-    char path[LIMIT_PATH_BYTES];
-    char link[LINK_BYTES];
-};
-
 struct sandbox {
-    uint32_t count;
     bool as_root;
-    char directory[LIMIT_PATH_BYTES]; /* to work in */
     char tmp_options[64];
-    struct item items[ITEMS_MAX];
+    struct planner_sight *sight;
 };
 
 /* ---- preparing ---- */
 
-/* What programs need of a system; of /etc only what is no secret and no setting of services. */
-static const char *const system_paths[] = {
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt",
-    "/nix/store",
-    "/etc/alternatives",
-    "/etc/fonts",
-    "/etc/group",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/etc/python3",
-    "/etc/timezone",
-    "/sys/devices/system",
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-};
-
-/* Whether `path` is `directory` or lies below it. */
-static bool within(const char *path, const char *directory)
-{
-    size_t bytes = strlen(directory);
-    return strncmp(path, directory, bytes) == 0 &&
-           (path[bytes] == '/' || path[bytes] == '\0' || strcmp(directory, "/") == 0);
-}
-
-static bool visible(const struct sandbox *sandbox, const char *path)
-{
-    for (uint32_t i = 0; i < sandbox->count; i++) {
-        if (sandbox->items[i].kind != ITEM_LINK && within(path, sandbox->items[i].path)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* False: there is no such path, or no room for it. */
-static bool add_item(struct sandbox *sandbox, const char *path)
-{
-    struct stat info;
-    if (visible(sandbox, path)) {
-        return true;
-    }
-    if (sandbox->count == ITEMS_MAX || strlen(path) >= LIMIT_PATH_BYTES ||
-        lstat(path, &info) != 0) {
-        return false;
-    }
-    struct item *item = &sandbox->items[sandbox->count];
-    *item = (struct item){.kind = ITEM_FILE};
-    snprintf(item->path, sizeof item->path, "%s", path);
-    if (S_ISLNK(info.st_mode)) {
-        ssize_t bytes = readlink(path, item->link, sizeof item->link - 1);
-        if (bytes <= 0) {
-            return false;
-        }
-        item->kind = ITEM_LINK;
-    } else if (S_ISDIR(info.st_mode)) {
-        item->kind = ITEM_DIRECTORY;
-    } else if (S_ISCHR(info.st_mode)) {
-        item->kind = ITEM_DEVICE;
-    }
-    sandbox->count++;
-    return true;
-}
-
-/* What cannot be shown: everything, and what the sandbox has of its own. */
-static bool is_own(const char *path)
-{
-    static const char *const own[] = {"/", "/dev", "/dev/shm", "/proc", "/tmp"};
-    for (size_t i = 0; i < COUNT_OF(own); i++) {
-        if (strcmp(path, own[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A path that the worker's owner names must be there; a link is followed, for what is behind it is
- * meant. */
-static enum status add_named(struct sandbox *sandbox, const char *path, struct error *error)
-{
-    char real[PATH_MAX];
-    if (realpath(path, real) == NULL) {
-        return error_set(error, STATUS_NOT_FOUND, "planner path %s: %s", path, strerror(errno));
-    }
-    if (is_own(real)) {
-        return error_set(error, STATUS_USAGE,
-                         "planner path %s: expected a file or directory within it; the sandbox has "
-                         "a %s of its own",
-                         path, real);
-    }
-    if (!add_item(sandbox, real)) {
-        return error_set(error, STATUS_LIMIT, "planner path %s: at most %d paths can be shown",
-                         path, ITEMS_MAX);
-    }
-    return STATUS_OK;
-}
-
-static enum status check_secrets(const struct sandbox *sandbox,
-                                 const struct planner_confinement *confinement, struct error *error)
-{
-    for (size_t i = 0; i < COUNT_OF(confinement->secrets); i++) {
-        char real[PATH_MAX];
-        const char *secret = confinement->secrets[i];
-        if (secret == NULL || realpath(secret, real) == NULL) {
-            continue; /* what is not there cannot be seen */
-        }
-        if (visible(sandbox, real)) {
-            return error_set(error, STATUS_USAGE,
-                             "%s lies where planners can see it: keep it out of the worker's "
-                             "directory (%s) and of the paths given to planners",
-                             secret, sandbox->directory);
-        }
-    }
-    return STATUS_OK;
-}
-
-enum status sandbox_prepare(const struct planner_confinement *confinement, struct sandbox **out,
-                            struct error *error)
+enum status sandbox_prepare(const struct planner_confinement *confinement,
+                            const struct planner_argv *words, const char *program,
+                            struct sandbox **out, struct error *error)
 {
     struct sandbox *sandbox = calloc(1, sizeof *sandbox);
     if (sandbox == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "planner sandbox: out of memory");
     }
     sandbox->as_root = geteuid() == 0;
-    snprintf(sandbox->tmp_options, sizeof sandbox->tmp_options, "mode=1777,size=%d",
-             SANDBOX_TMP_BYTES);
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < COUNT_OF(system_paths); i++) {
-        (void)add_item(sandbox, system_paths[i]); /* systems differ in which of them exist */
-    }
-    if (getcwd(sandbox->directory, sizeof sandbox->directory) == NULL) {
-        status =
-            error_set(error, STATUS_IO, "planner sandbox: working directory: %s", strerror(errno));
-    }
-    /* A service without a directory of its own has "/". */
-    if (status == STATUS_OK && !is_own(sandbox->directory)) {
-        status = add_named(sandbox, sandbox->directory, error);
-    }
-    /* The program that runs plugins apart may be installed anywhere. */
-    if (status == STATUS_OK && confinement->host != NULL) {
-        status = add_named(sandbox, confinement->host, error);
-    }
-    for (uint32_t i = 0; i < confinement->path_count && status == STATUS_OK; i++) {
-        status = add_named(sandbox, confinement->paths[i], error);
-    }
-    if (status == STATUS_OK) {
-        status = check_secrets(sandbox, confinement, error);
-    }
+    snprintf(sandbox->tmp_options, sizeof sandbox->tmp_options, "mode=1777,size=%d,nr_inodes=%d",
+             SANDBOX_TMP_BYTES, SANDBOX_TMP_FILES);
+    enum status status = planner_sight_make(confinement, words, program, &sandbox->sight, error);
     if (status != STATUS_OK) {
         free(sandbox);
         return status;
@@ -235,6 +73,9 @@ enum status sandbox_prepare(const struct planner_confinement *confinement, struc
 
 void sandbox_free(struct sandbox *sandbox)
 {
+    if (sandbox != NULL) {
+        planner_sight_free(sandbox->sight);
+    }
     free(sandbox);
 }
 
@@ -335,17 +176,17 @@ static int restrict_mount(const char *place, unsigned int flags, bool read_only)
     return (int)syscall(SYS_mount_setattr, AT_FDCWD, place, flags, &attributes, sizeof attributes);
 }
 
-static int show(const struct item *item)
+static int show(const struct sight_item *item)
 {
     char from[PLACE_BYTES];
     char to[PLACE_BYTES];
-    if (!join(from, "/old", item->path) || !join(to, "/new", item->path) || make_parents(to) != 0) {
+    if (!join(to, "/new", item->place) || make_parents(to) != 0) {
         return -1;
     }
-    if (item->kind == ITEM_LINK) {
-        return symlink(item->link, to);
+    if (item->kind == SIGHT_LINK) {
+        return symlink(item->source, to);
     }
-    if (item->kind == ITEM_DIRECTORY) {
+    if (item->kind == SIGHT_DIRECTORY || item->kind == SIGHT_EMPTY) {
         if (mkdir(to, 0755) != 0 && errno != EEXIST) {
             return -1;
         }
@@ -356,10 +197,13 @@ static int show(const struct item *item)
         }
         close(fd);
     }
-    if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0) {
+    if (item->kind == SIGHT_EMPTY) {
+        return 0;
+    }
+    if (!join(from, "/old", item->source) || mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0) {
         return -1;
     }
-    return restrict_mount(to, AT_RECURSIVE, item->kind != ITEM_DEVICE);
+    return restrict_mount(to, AT_RECURSIVE, item->kind != SIGHT_DEVICE);
 }
 
 static int mount_at(const char *place, const char *type, const char *options)
@@ -385,14 +229,14 @@ static int enter_root(const struct sandbox *sandbox, struct sandbox_fault *fault
     }
     /* Refused where the outer /proc is covered in part (containers): then there is none. */
     (void)mount_at("/new/proc", "proc", NULL);
-    for (uint32_t i = 0; i < sandbox->count; i++) {
-        if (show(&sandbox->items[i]) != 0) {
+    for (uint32_t i = 0; i < sandbox->sight->count; i++) {
+        if (show(&sandbox->sight->items[i]) != 0) {
             return fail(fault, SANDBOX_SHOW, i);
         }
     }
     if (restrict_mount("/new", 0, true) != 0 || chdir("/new") != 0 ||
         syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", DETACH) != 0 ||
-        chdir(sandbox->directory) != 0) {
+        chdir(sandbox->sight->directory) != 0) {
         return fail(fault, SANDBOX_TURN, 0);
     }
     return 0;
@@ -458,15 +302,16 @@ void sandbox_fault_text(const struct sandbox *sandbox, const struct sandbox_faul
     };
     const char *path = "";
     if (fault->step == SANDBOX_EXEC) {
-        snprintf(
-            text, bytes,
-            "%s (in the sandbox a planner sees the system's directories, the worker's (%.200s) "
-            "and those named with --planner-path)",
-            strerror(fault->code), sandbox->directory);
+        snprintf(text, bytes,
+                 "%s (in the sandbox a planner sees the system's directories, the code and the "
+                 "named files "
+                 "of the worker's directory (%.200s), and what --planner-path names)",
+                 strerror(fault->code), sandbox->sight->directory);
         return;
     }
-    if (fault->step == SANDBOX_SHOW && fault->item >= 0 && (uint32_t)fault->item < sandbox->count) {
-        path = sandbox->items[fault->item].path;
+    if (fault->step == SANDBOX_SHOW && fault->item >= 0 &&
+        (uint32_t)fault->item < sandbox->sight->count) {
+        path = sandbox->sight->items[fault->item].place;
     }
     bool known = fault->step > 0 && fault->step < SANDBOX_STEPS;
     snprintf(text, bytes,

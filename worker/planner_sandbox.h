@@ -7,10 +7,10 @@
  * filter of system calls; limits. Inside, the planner is process 1: when it ends, everything that
  * it started ends with it.
  *
- *   sees      system directories, the working directory and the paths that the worker was given,
- *             all read-only; its own empty /tmp and /dev/shm, in memory; its own processes
- *   has not   network (a loopback of its own), other processes, other files, devices but
- *             null, zero, full, random and urandom, privileges, the worker's secrets
+ *   sees      what is on the list that worker/planner_sight.h makes, read-only; its own empty /tmp
+ *             and /dev/shm, in memory; its own processes
+ *   has not   network (a loopback of its own), other processes, other files, sockets of others,
+ *             devices but null, full, random and urandom, privileges, the worker's secrets
  *   is        the worker's user; where that is root, nobody (65534)
  *
  * Not covered: time (the planner's deadlines are), the memory of all its processes together (that
@@ -25,6 +25,7 @@
 
 #include "base/status.h"
 #include "worker/planner.h"
+#include "worker/planner_spec.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -32,6 +33,7 @@
 enum {
     SANDBOX_PROCESSES_MAX = 512, /* threads included */
     SANDBOX_TMP_BYTES = 256 << 20,
+    SANDBOX_TMP_FILES = 1 << 16,
     SANDBOX_UID_OF_ROOT = 65534,
 };
 
@@ -56,9 +58,11 @@ struct sandbox_fault {
     int item; /* which of the visible paths, for the step that shows them */
 };
 
-/* What is visible, and that no secret is among it (STATUS_USAGE). */
-enum status sandbox_prepare(const struct planner_confinement *confinement, struct sandbox **out,
-                            struct error *error);
+/* For a command line whose program was found at `program`: what it will see, and that no secret is
+ * among it (STATUS_USAGE). */
+enum status sandbox_prepare(const struct planner_confinement *confinement,
+                            const struct planner_argv *words, const char *program,
+                            struct sandbox **out, struct error *error);
 void sandbox_free(struct sandbox *sandbox); /* accepts NULL */
 
 /* fork() into new namespaces; -1 with errno. */

@@ -10,11 +10,10 @@ tap=$(dirname "$(realpath "$0")")/tap.sh
 swerve=$(realpath "$1")
 root=$(realpath "$2")
 work=$(mktemp -d /tmp/swerve-fleet-XXXXXX)
-store=$(mktemp -d /tmp/swerve-fleet-XXXXXX) # planners can see what lies in the worker's directory
 server=0
 cleanup() {
     [ "$server" = 0 ] || kill -9 "$server" 2>/dev/null
-    rm -rf "$work" "$store"
+    rm -rf "$work"
 }
 trap cleanup EXIT
 chmod 755 "$work"
@@ -23,28 +22,47 @@ unset SWERVE_STORE SWERVE_TOKEN_FILE SWERVE_CA_FILE SWERVE_PLANNER_SANDBOX
 . "$tap"
 
 cp "$root/scripts/swerve_planner.py" .
+# The worst place for a planner: the directory that the store, its key and tokens lie in, the worker
+# being the same user as the server.
 cat >planner.py <<'END'
-import os, socket, swerve_planner
+import os, socket, sys, swerve_planner, package
+
+SIGHT = {"package", "planner.py", "port.txt", "swerve_planner.py", "__pycache__"}
+
+def connects(family, address):
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as end:
+            end.settimeout(5)
+            end.connect(address)
+        return True
+    except OSError:
+        return False
 
 class Careful(swerve_planner.Planner):
     """Brakes when it finds a way out."""
     wants = swerve_planner.BEV
 
     def reset(self, episode):
-        self.out = 0.0
-        try:
-            socket.create_connection(("127.0.0.1", int(open("port").read())), 5)
-            self.out = 6.0
-        except OSError:
-            pass
-        if "SWERVE_TOKEN_FILE" in os.environ or os.path.exists(open("store").read()):
-            self.out = 6.0
+        here = os.path.dirname(os.path.abspath(__file__))
+        found = set(os.listdir(here)) - SIGHT
+        ways = [connects(socket.AF_INET, ("127.0.0.1", int(open(sys.argv[1]).read()))),
+                connects(socket.AF_UNIX, here + "/jobs.db.sock"),
+                connects(socket.AF_UNIX, "jobs.db.sock"),
+                any(name.startswith("SWERVE_") and "SHM" not in name for name in os.environ),
+                "NVIDIA_API_KEY" in os.environ]
+        for name in ["jobs.db", "key.pem", "token", "drive.json", os.path.expanduser("~root/.ssh")]:
+            ways.append(os.path.exists(name))
+        self.out = 6.0 if found or any(ways) else 0.0
+        if self.out:
+            print("a way out", found, ways, file=sys.stderr, flush=True)
 
     def act(self, observation):
-        return 0.25 * (12.0 - observation.speed_mps) - self.out, 0.0
+        return 0.25 * (package.SPEED - observation.speed_mps) - self.out, 0.0
 
 swerve_planner.run(Careful)
 END
+mkdir package
+echo "SPEED = 12.0" >package/__init__.py
 cat >drive.json <<'END'
 {"id": "drive", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5,
  "speed_limit_mps": 15}]},
@@ -52,38 +70,54 @@ cat >drive.json <<'END'
 END
 echo '{"id": "small", "seeds": 3, "scenarios": [{"file": "drive.json"}]}' >suite.json
 echo '{"id": "long", "seeds": 40, "scenarios": [{"file": "drive.json"}]}' >long.json
-chmod 644 ./*
+printf 'a-token-of-forty-characters-0123456789ab\n' >token
+printf -- '-----BEGIN PRIVATE KEY-----\n' >key.pem
+chmod -R u=rwX,go=rX .
+chmod 600 token
 : >serve.out
-"$swerve" serve --store "$store/jobs.db" --listen 127.0.0.1:0 >serve.out 2>serve.err &
+"$swerve" serve --store jobs.db --listen 127.0.0.1:0 >serve.out 2>serve.err &
 server=$!
 until [ -s serve.out ]; do
     kill -0 "$server" 2>/dev/null || { cat serve.err; exit 1; }
     sleep 0.02
 done
 url=$(head -1 serve.out)
-printf %s "${url##*:}" >port
-printf %s "$store/jobs.db" >store
-planner="exec:/usr/bin/python3 -S planner.py"
+printf %s "${url##*:}" >port.txt
+planner="exec:/usr/bin/python3 -S planner.py port.txt"
 confined=yes
 "$swerve" doctor | grep -q "cannot be confined" && confined=no
+[ $confined = yes ] || echo "# not tested: planners cannot be confined here" >&3
 
+# drove_freely OUTCOME: its planner found no way out.
+drove_freely() {
+    code 0 "$swerve" show "$1" --store "$url"
+    python3 -c 'import json; d=json.load(open("out")); assert d["metrics"]["speed_max_mps"] < 12.5 and \
+        d["metrics"]["distance_m"] > 30' 2>pyerr || fail "it braked, so it found a way out: $(head -c 900 out)"
+}
 others_planners_are_confined() {
     [ $confined = yes ] || return
     code 0 "$swerve" submit suite.json --store "$url" --planner "$planner"
-    code 0 "$swerve" worker --store "$url" --drain
+    code 0 env NVIDIA_API_KEY=nvapi-x SWERVE_TOKEN_FILE="$work/token" "$swerve" worker --store "$url" --drain
     code 0 "$swerve" status --store "$url"
     says out "3 done"
-    code 0 "$swerve" show 1 --store "$url"
-    python3 -c 'import json; d=json.load(open("out")); assert d["metrics"]["speed_max_mps"] < 12.5 and \
-        d["metrics"]["distance_m"] > 30' 2>pyerr || fail "it braked, so it found a way out: $(head -c 300 out)"
+    drove_freely 1
 }
-a_secret_in_sight_is_refused() {
+what_must_not_be_in_sight_is_refused() {
     [ $confined = yes ] || return
-    printf 'a-token-of-forty-characters-0123456789ab\n' >token
-    chmod 600 token
-    code 2 env SWERVE_TOKEN_FILE="$work/token" "$swerve" worker --store "$url" --drain
+    code 2 "$swerve" worker --store "$url" --drain --planner-path "$work"
+    says err "a store lies where planners can see it ($work/jobs.db"
+    mkdir -p given
+    cp token given/
+    code 2 env SWERVE_TOKEN_FILE="$work/given/token" "$swerve" worker --store "$url" --drain --planner-path given
     says err "where planners can see it"
-    rm token
+}
+# Named by whoever submits, which shows nothing of it.
+names_of_others_show_nothing() {
+    [ $confined = yes ] || return
+    code 0 "$swerve" submit suite.json --store "$url" \
+        --planner "$planner jobs.db key.pem token ../../etc/shadow --x=jobs.db package"
+    code 0 "$swerve" worker --store "$url" --drain
+    drove_freely 4
 }
 forbidden_namespaces_need_a_word() {
     [ $confined = yes ] || return
@@ -145,9 +179,10 @@ sys.exit(any(s["queued"] or s["leased"] for s in d["suites"]))'; do
     grep -q " 3 jobs" worker.err || fail "expected it to have run 3 jobs: $(cat worker.err)"
 }
 
-echo 1..5 >&3
+echo 1..6 >&3
 t others_planners_are_confined
-t a_secret_in_sight_is_refused
+t what_must_not_be_in_sight_is_refused
+t names_of_others_show_nothing
 t forbidden_namespaces_need_a_word
 t a_stopped_worker_hands_back
 t an_idle_worker_wakes_and_stops
