@@ -4,11 +4,104 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static const char *kind_name(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a pipe";
+    case S_IFSOCK:
+        return "a socket";
+    case S_IFCHR:
+    case S_IFBLK:
+        return "a device";
+    default:
+        return "something else";
+    }
+}
+
+static enum status refuse_kind(const char *path, mode_t mode, struct error *error)
+{
+    return error_set(error, STATUS_BAD_INPUT, "%s: expected a regular file, found %s", path,
+                     kind_name(mode));
+}
+
+static enum status refuse_open(const char *path, struct error *error)
+{
+    return error_set(error, errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO,
+                     "%s: cannot open: %s", path, strerror(errno));
+}
+
+enum status file_open(const char *path, int *fd, size_t *bytes, struct error *error)
+{
+    struct stat info;
+    /* The kind is asked before the file is opened, because opening a device can have effects, and
+     * again afterwards, because the name may have changed hands. Without O_NONBLOCK a pipe that
+     * nobody writes to would be waited for. */
+    if (stat(path, &info) != 0) {
+        return refuse_open(path, error);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return refuse_kind(path, info.st_mode, error);
+    }
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (opened < 0) {
+        return refuse_open(path, error);
+    }
+    if (fstat(opened, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(opened);
+        return refuse_kind(path, info.st_mode, error);
+    }
+    *fd = opened;
+    *bytes = (size_t)info.st_size;
+    return STATUS_OK;
+}
+
+enum status file_read(const char *path, size_t limit_bytes, char **data, size_t *bytes,
+                      struct error *error)
+{
+    int fd = -1;
+    size_t size = 0;
+    size_t used = 0;
+    enum status status = file_open(path, &fd, &size, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    char *text = NULL;
+    if (size > limit_bytes) {
+        status = error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes, found %zu", path,
+                           limit_bytes, size);
+    } else if ((text = malloc(size + 1)) == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory for %zu bytes", path, size);
+    }
+    while (status == STATUS_OK && used < size) {
+        ssize_t got = read(fd, text + used, size - used);
+        if (got < 0 && errno != EINTR) {
+            status = error_set(error, STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+        }
+        if (got == 0) {
+            break; /* it became shorter; what is there is judged by whoever asked */
+        }
+        used += got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    if (status != STATUS_OK) {
+        free(text);
+        return status;
+    }
+    text[used] = '\0';
+    *data = text;
+    *bytes = used;
+    return STATUS_OK;
+}
 
 bool file_write_at(int fd, const void *data, size_t bytes, off_t at)
 {

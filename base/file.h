@@ -1,5 +1,6 @@
 /*
- * File: whole writes and whole replacements, for everything that must not be found half written.
+ * File: files that users name, opened without waiting and read whole within a limit; whole writes
+ * and whole replacements, for everything that must not be found half written.
  */
 #ifndef SWERVE_BASE_FILE_H
 #define SWERVE_BASE_FILE_H
@@ -9,6 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Opens a regular file to read; the caller closes *fd. A pipe, socket, device or directory is
+ * refused without waiting for its other end or touching it; symbolic links are followed. NOT_FOUND,
+ * IO or BAD_INPUT name the path and what was found. */
+enum status file_open(const char *path, int *fd, size_t *bytes, struct error *error);
+
+/* The whole of a regular file of at most limit_bytes, malloc'ed and terminated. Beside the above:
+ * LIMIT. */
+enum status file_read(const char *path, size_t limit_bytes, char **data, size_t *bytes,
+                      struct error *error);
 
 /* All bytes at `at`, however often the system takes only some. False: errno says why. */
 bool file_write_at(int fd, const void *data, size_t bytes, off_t at);

@@ -5,15 +5,14 @@
  */
 #include "engine/safetensors.h"
 
+#include "base/file.h"
 #include "engine/scan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const safetensors_dtype_names[SAFETENSORS_DTYPE_COUNT] = {
@@ -404,28 +403,22 @@ static enum status read_all(const char *path, int fd, uint8_t *at, size_t bytes,
 
 /* The file's bytes, mapped or copied; the caller unmaps them. */
 static enum status map_file(const char *path, int fd, enum safetensors_mode mode, void **out,
-                            size_t *bytes, struct error *error)
+                            size_t bytes, struct error *error)
 {
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size <= 0 ||
-        (uint64_t)info.st_size > SAFETENSORS_FILE_BYTES_MAX) {
+    if (bytes == 0 || bytes > SAFETENSORS_FILE_BYTES_MAX) {
         return error_set(error, STATUS_BAD_INPUT, "%s: expected a file of 1 to %llu bytes", path,
                          (unsigned long long)SAFETENSORS_FILE_BYTES_MAX);
     }
     bool copy = mode == SAFETENSORS_COPY;
-    *bytes = (size_t)info.st_size;
-    void *at = mmap(NULL, *bytes, copy ? PROT_READ | PROT_WRITE : PROT_READ,
+    void *at = mmap(NULL, bytes, copy ? PROT_READ | PROT_WRITE : PROT_READ,
                     copy ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_PRIVATE, copy ? -1 : fd, 0);
     if (at == MAP_FAILED) {
         return error_set(error, errno == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO,
                          "%s: cannot be mapped: %s", path, strerror(errno));
     }
-    enum status status = copy ? read_all(path, fd, at, *bytes, error) : STATUS_OK;
+    enum status status = copy ? read_all(path, fd, at, bytes, error) : STATUS_OK;
     if (status != STATUS_OK) {
-        munmap(at, *bytes);
+        munmap(at, bytes);
         return status;
     }
     *out = at;
@@ -435,14 +428,14 @@ static enum status map_file(const char *path, int fd, enum safetensors_mode mode
 enum status safetensors_open(const char *path, enum safetensors_mode mode, struct safetensors **out,
                              struct error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
-                         "%s: cannot be opened: %s", path, strerror(errno));
-    }
     void *mapped = NULL;
     size_t bytes = 0;
-    enum status status = map_file(path, fd, mode, &mapped, &bytes, error);
+    int fd = -1;
+    enum status status = file_open(path, &fd, &bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = map_file(path, fd, mode, &mapped, bytes, error);
     close(fd);
     if (status != STATUS_OK) {
         return status;

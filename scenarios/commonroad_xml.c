@@ -5,10 +5,11 @@
 #include "scenarios/commonroad_xml.h"
 
 #include <expat.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PIECE_BYTES = 64 << 10 };
 
 struct builder {
     XML_Parser parser;
@@ -235,14 +236,29 @@ static int on_external_entity(XML_Parser parser, const char *names, const char *
     return XML_STATUS_ERROR;
 }
 
+/* The text in pieces, so that a tag is measured before it is complete: expat collects all of its
+ * attributes before a handler could count them. */
+static enum XML_Status parse_pieces(struct builder *builder, const char *text, size_t bytes)
+{
+    enum XML_Status parsed = XML_STATUS_OK;
+    for (size_t at = 0, piece; parsed == XML_STATUS_OK && at < bytes; at += piece) {
+        piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        parsed = XML_Parse(builder->parser, text + at, (int)piece, 0);
+        XML_Index begun = XML_GetCurrentByteIndex(builder->parser);
+        size_t done = begun > 0 ? (size_t)begun : 0;
+        if (parsed == XML_STATUS_OK && at + piece - done > XML_TAG_BYTES_MAX) {
+            refuse(builder, STATUS_LIMIT,
+                   "expected a tag or comment of at most %d bytes, found more", XML_TAG_BYTES_MAX);
+            parsed = XML_STATUS_ERROR;
+        }
+    }
+    return parsed == XML_STATUS_OK ? XML_Parse(builder->parser, text, 0, 1) : parsed;
+}
+
 enum status xml_parse(const char *file, const char *text, size_t bytes, const char *const *names,
                       size_t name_count, struct arena *arena, struct xml_document *out,
                       struct error *error)
 {
-    if (bytes > INT_MAX) {
-        return error_set(error, STATUS_LIMIT, "%s: expected at most %d bytes, found %zu", file,
-                         INT_MAX, bytes);
-    }
     XML_Parser parser = XML_ParserCreate(NULL);
     struct builder *builder = calloc(1, sizeof *builder);
     enum status status = STATUS_OK;
@@ -261,8 +277,7 @@ enum status xml_parse(const char *file, const char *text, size_t bytes, const ch
     XML_SetCharacterDataHandler(parser, on_text);
     XML_SetStartDoctypeDeclHandler(parser, on_doctype);
     XML_SetExternalEntityRefHandler(parser, on_external_entity);
-    XML_SetHashSalt(parser, 1); /* same work for the same text; names are few and bounded */
-    enum XML_Status parsed = XML_Parse(parser, text, (int)bytes, 1);
+    enum XML_Status parsed = parse_pieces(builder, text, bytes);
     status = builder->status;
     if (status == STATUS_OK && parsed != XML_STATUS_OK) {
         enum XML_Error code = XML_GetErrorCode(parser);

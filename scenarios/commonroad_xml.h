@@ -19,6 +19,7 @@ enum {
     XML_ELEMENTS_MAX = 4 << 20,
     XML_TEXT_BYTES_MAX = 4096, /* text or attribute of one element, white space around it apart */
     XML_ATTRIBUTES_MAX = 32,
+    XML_TAG_BYTES_MAX = 1 << 20, /* one tag with its attributes, comment or instruction */
     XML_TAG_NONE = -1
 };
 

@@ -4,17 +4,15 @@
 #include "schemas/json_read.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
     PATH_TEXT_BYTES = 384,
@@ -178,43 +176,13 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
 
 enum status json_read_file(const char *path, size_t limit_bytes, json_t **root, struct error *error)
 {
-    /* Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever. */
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    FILE *stream = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
-    if (stream == NULL) {
-        if (descriptor >= 0) {
-            close(descriptor);
-        }
-        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
-                         "%s: cannot open: %s", path, strerror(errno));
-    }
-    enum status status = STATUS_OK;
     char *text = NULL;
-    struct stat info;
-    if (fstat(fileno(stream), &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = error_set(error, STATUS_BAD_INPUT, "%s: expected a regular file", path);
-        goto done;
+    size_t bytes = 0;
+    enum status status = file_read(path, limit_bytes, &text, &bytes, error);
+    if (status == STATUS_OK) {
+        status = json_read_text(path, text, bytes, root, error);
+        free(text);
     }
-    if ((uint64_t)info.st_size > limit_bytes) {
-        status = error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes, found %lld", path,
-                           limit_bytes, (long long)info.st_size);
-        goto done;
-    }
-    text = malloc((size_t)info.st_size + 1);
-    if (text == NULL) {
-        status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory for %lld bytes", path,
-                           (long long)info.st_size);
-        goto done;
-    }
-    size_t bytes = fread(text, 1, (size_t)info.st_size, stream);
-    if (ferror(stream)) {
-        status = error_set(error, STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
-        goto done;
-    }
-    status = json_read_text(path, text, bytes, root, error);
-done:
-    free(text);
-    fclose(stream);
     return status;
 }
 

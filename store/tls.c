@@ -53,7 +53,7 @@ static enum status read_pem(const char *path, bool secret, gnutls_datum_t *datum
                             struct error *error)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &info) != 0) {
         int reason = errno;
         if (fd >= 0) {
@@ -63,7 +63,9 @@ static enum status read_pem(const char *path, bool secret, gnutls_datum_t *datum
                          secret ? "private key" : "certificate", strerror(reason));
     }
     enum status status = STATUS_OK;
-    if (secret && (info.st_mode & 007) != 0) {
+    if (!S_ISREG(info.st_mode)) {
+        status = error_set(error, STATUS_BAD_INPUT, "%s: expected a regular file", path);
+    } else if (secret && (info.st_mode & 007) != 0) {
         status = error_set(error, STATUS_BAD_INPUT,
                            "%s: expected a private key that others may not touch, found mode %04o "
                            "(chmod o= it)",

@@ -149,7 +149,7 @@ static enum status read_text(const char *path, char **text, size_t *bytes, struc
                              struct error *error)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
                          "%s: cannot open the tokens file: %s", path, strerror(errno));

@@ -6,13 +6,13 @@
 #include "worker/planner.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { FILES_MAX = 4096 };
 
@@ -91,39 +91,6 @@ int command_validate(int argc, char **argv)
     }
     json_decref(results);
     return code;
-}
-
-static enum status read_whole(const char *path, char **data, size_t *bytes, struct error *error)
-{
-    struct stat info;
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL) {
-        return error_set(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
-                         "%s: cannot open: %s", path, strerror(errno));
-    }
-    enum status status = STATUS_OK;
-    char *text = NULL;
-    if (fstat(fileno(stream), &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = error_set(error, STATUS_BAD_INPUT, "%s: expected a regular file", path);
-    } else if (info.st_size > LIMIT_XML_BYTES) {
-        status = error_set(error, STATUS_LIMIT, "%s: expected at most %d bytes, found %lld", path,
-                           LIMIT_XML_BYTES, (long long)info.st_size);
-    } else if ((text = malloc((size_t)info.st_size + 1)) == NULL) {
-        status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    } else {
-        *bytes = fread(text, 1, (size_t)info.st_size, stream);
-        text[*bytes] = '\0';
-        if (ferror(stream)) {
-            status = error_set(error, STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
-        }
-    }
-    fclose(stream);
-    if (status != STATUS_OK) {
-        free(text);
-        return status;
-    }
-    *data = text;
-    return STATUS_OK;
 }
 
 static enum status write_whole(const char *path, const char *text, struct error *error)
@@ -225,7 +192,7 @@ static enum status import_file(const char *path, struct imported *all, struct er
     size_t bytes = 0;
     char **texts = NULL;
     size_t count = 0;
-    enum status status = read_whole(path, &xml, &bytes, error);
+    enum status status = file_read(path, LIMIT_XML_BYTES, &xml, &bytes, error);
     if (status != STATUS_OK) {
         return status;
     }

@@ -142,30 +142,6 @@ static enum status show_model(struct model_command *command, struct error *error
     return cli_print_json(json) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
 }
 
-static enum status read_file(const char *path, void **data, size_t *bytes, struct error *error)
-{
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL || fseek(stream, 0, SEEK_END) != 0) {
-        enum status status = error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
-        if (stream != NULL) {
-            fclose(stream);
-        }
-        return status;
-    }
-    long size = ftell(stream);
-    rewind(stream);
-    void *read = size > 0 && size <= MODEL_FILE_BYTES_MAX ? malloc((size_t)size) : NULL;
-    bool good = read != NULL && fread(read, 1, (size_t)size, stream) == (size_t)size;
-    fclose(stream);
-    if (!good) {
-        free(read);
-        return error_set(error, STATUS_IO, "%s: cannot be read", path);
-    }
-    *data = read;
-    *bytes = (size_t)size;
-    return STATUS_OK;
-}
-
 /* Checks the file where it is, then copies it into the directory under its own name. */
 static enum status add_model(struct model_command *command, struct error *error)
 {
@@ -177,7 +153,7 @@ static enum status add_model(struct model_command *command, struct error *error)
     struct model *model = NULL;
     size_t stem = 0;
     size_t bytes = 0;
-    void *data = NULL;
+    char *data = NULL;
     if (!has_extension(file, &stem)) {
         return error_set(error, STATUS_USAGE, "%s: expected NAME.safetensors", command->name);
     }
@@ -195,7 +171,7 @@ static enum status add_model(struct model_command *command, struct error *error)
         return error_set(error, STATUS_CONFLICT,
                          "%s: there is a model of that name; rename the new one", path);
     }
-    status = read_file(command->name, &data, &bytes, error);
+    status = file_read(command->name, MODEL_FILE_BYTES_MAX, &data, &bytes, error);
     if (status == STATUS_OK) {
         status = file_replace(path, data, bytes, 0644, error);
         free(data);

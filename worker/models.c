@@ -4,6 +4,7 @@
 #include "worker/models.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "engine/machine.h"
 
 #include <dirent.h>
@@ -232,7 +233,10 @@ static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
     static const size_t block = 1 << 16;
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
-    FILE *stream = fopen(path, "rb");
+    struct error ignored;
+    size_t bytes;
+    int fd = -1;
+    FILE *stream = file_open(path, &fd, &bytes, &ignored) == STATUS_OK ? fdopen(fd, "rb") : NULL;
     uint8_t *buffer = malloc(block);
     bool good = stream != NULL && buffer != NULL;
     size_t got;
@@ -243,6 +247,8 @@ static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
     good = good && ferror(stream) == 0;
     if (stream != NULL) {
         fclose(stream);
+    } else if (fd >= 0) {
+        close(fd);
     }
     free(buffer);
     sha256_final(&hash, digest);

@@ -11,9 +11,10 @@
 #include "worker/planner.h"
 #include "worker/planner_builtin.h"
 
+#include "base/file.h"
+
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -211,9 +212,10 @@ static void hash_part(struct sha256 *hash, const char *kind, const void *data, s
 
 static enum status hash_file(struct sha256 *hash, const char *path, struct error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return error_set(error, STATUS_IO, "planner file %s: %s", path, strerror(errno));
+    size_t bytes = 0;
+    int fd = -1;
+    if (file_open(path, &fd, &bytes, error) != STATUS_OK) {
+        return error_prefix(error, "planner file");
     }
     struct sha256 content;
     sha256_init(&content);

@@ -5,6 +5,9 @@
 
 #include "worker/png_encode.h"
 
+#include "base/text.h"
+#include "base/utf8.h"
+
 #include <png.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,6 +70,21 @@ void html_format(struct html *html, const char *format, ...)
     append(html, text, (size_t)bytes);
 }
 
+/* One character as a terminal would show it, because a browser obeys bidirectional overrides as
+ * well. Returns its bytes in text. */
+static size_t append_shown(struct html *html, const char *text)
+{
+    char one[8] = "";
+    char spelled[32];
+    size_t left = strnlen(text, 4);
+    size_t bytes = utf8_sequence_bytes((const unsigned char *)text, left);
+    bytes = bytes > 0 ? bytes : 1;
+    memcpy(one, text, bytes);
+    size_t length = text_escape(one, TEXT_LINES, spelled, sizeof spelled);
+    append(html, spelled, length);
+    return bytes;
+}
+
 void html_text(struct html *html, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -86,11 +104,9 @@ void html_text(struct html *html, const char *text)
         case '\'':
             html_raw(html, "&#39;");
             break;
-        default: {
-            char c = (unsigned char)*text < 32 && *text != '\n' ? ' ' : *text;
-            append(html, &c, 1);
+        default:
+            text += append_shown(html, text) - 1;
             break;
-        }
         }
     }
 }

@@ -1,7 +1,8 @@
 /*
  * File: a replacement is whole or not there. Method: replace, then make it fail in each way that a
  * test can bring about (no directory, a directory in the way, a file too large for the limit) and
- * see that the old content and nothing else is left.
+ * see that the old content and nothing else is left. Reading: every kind of thing that a name can
+ * stand for; what is no regular file is refused at once.
  */
 #include "base/file.h"
 #include "tests/harness.h"
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/swerve-file-XXXXXX";
@@ -96,6 +99,46 @@ static void a_failed_write_leaves_the_old_file(void)
     EXPECT_INT(entries(), 1);
 }
 
+/* Opening any of these would wait, have an effect or read without end. */
+static void only_regular_files_are_read(void)
+{
+    char path[256];
+    char link_path[256];
+    char *data = NULL;
+    size_t bytes = 0;
+    struct error error;
+    path_of("a", path);
+    path_of("link", link_path);
+    EXPECT_INT(file_read(path, 6, &data, &bytes, &error), STATUS_OK);
+    EXPECT_INT(bytes, 6);
+    EXPECT_TEXT(data, "second");
+    free(data);
+    EXPECT_INT(symlink(path, link_path), 0);
+    EXPECT_INT(file_read(link_path, 100, &data, &bytes, &error), STATUS_OK);
+    EXPECT_TEXT(data, "second");
+    free(data);
+    EXPECT_INT(unlink(link_path), 0);
+    EXPECT_INT(file_read(path, 5, &data, &bytes, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "expected at most 5 bytes, found 6");
+    EXPECT_INT(file_read(link_path, 5, &data, &bytes, &error), STATUS_NOT_FOUND);
+    EXPECT_INT(mkfifo(link_path, 0600), 0);
+    EXPECT_INT(file_read(link_path, 5, &data, &bytes, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "expected a regular file, found a pipe");
+    EXPECT_INT(unlink(link_path), 0);
+    EXPECT_INT(file_read(directory, 5, &data, &bytes, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "found a directory");
+    EXPECT_INT(file_read("/dev/zero", 5, &data, &bytes, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "found a device");
+    int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%.100s", link_path);
+    EXPECT(socket_fd >= 0 && bind(socket_fd, (struct sockaddr *)&address, sizeof address) == 0);
+    EXPECT_INT(file_read(link_path, 5, &data, &bytes, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "found a socket");
+    close(socket_fd);
+    EXPECT_INT(unlink(link_path), 0);
+}
+
 static void teardown(void)
 {
     char path[256];
@@ -111,5 +154,6 @@ int main(void)
     }
     return TEST_RUN(TEST(a_replacement_has_the_bytes_and_the_mode),
                     TEST(a_place_that_takes_no_file_is_named),
-                    TEST(a_failed_write_leaves_the_old_file), TEST(teardown));
+                    TEST(a_failed_write_leaves_the_old_file), TEST(only_regular_files_are_read),
+                    TEST(teardown));
 }

@@ -192,6 +192,36 @@ exit_2_usage() {
     code 0 "$swerve" --help
     code 0 "$swerve" run --help
 }
+# What waits or never ends when it is opened is refused, in every place where a file may be named.
+exit_3_only_regular_files_are_read() {
+    mkfifo pipe.xml pipe.json pipe.safetensors pipe.py
+    local path
+    for path in pipe.xml /dev/zero .; do
+        code 3 timeout 20 "$swerve" import commonroad "$path" -o imported.json
+        says err "expected a regular file"
+    done
+    code 3 timeout 20 "$swerve" validate pipe.json
+    says err "expected a regular file, found a pipe"
+    code 3 timeout 20 "$swerve" submit pipe.json --store pipe.db
+    code 3 timeout 20 "$swerve" run pair.json --audit pipe.json --store pipe.db
+    says err "expected a regular file, found a pipe"
+    code 3 timeout 20 "$swerve" model add pipe.safetensors --models .
+    says err "expected a regular file, found a pipe"
+    code 3 timeout 20 "$swerve" run pair.json --planner plugin:./pipe.py --store pipe.db
+    [ -e pipe.db ] && fail "a store was made"
+    [ -e imported.json ] && fail "something was imported"
+    rm -f pipe.*
+}
+# 22 MB of attributes: expat alone takes seconds for them; the processor time of a refusal is bounded.
+exit_3_a_tag_of_many_attributes_is_refused_early() {
+    python3 -c 'print("<commonRoad " + " ".join("a%d=\"\"" % i for i in range(2000000)) + "/>")' >wide.xml
+    code 3 bash -c "ulimit -t 1; exec '$swerve' import commonroad wide.xml -o wide.json"
+    says err "expected a tag or comment of at most 1048576 bytes"
+    printf '<commonRoad%s/>' "$(printf ' a%d="1"' {1..40})" >forty.xml
+    code 3 "$swerve" import commonroad forty.xml -o wide.json
+    says err "expected at most 32 attributes, found 40"
+    rm -f wide.xml forty.xml
+}
 exit_3_bad_input_names_the_place_and_submits_nothing() {
     code 3 "$swerve" run missing.json --store bad.db
     says err "missing.json"
@@ -591,6 +621,8 @@ t replays_are_identical
 t workers_and_slots_do_not_matter
 t exit_1_gate_and_mismatch
 t exit_2_usage
+t exit_3_only_regular_files_are_read
+t exit_3_a_tag_of_many_attributes_is_refused_early
 t exit_3_bad_input_names_the_place_and_submits_nothing
 t exit_4_store
 t a_store_that_fails_every_worker_is_given_up
