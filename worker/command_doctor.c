@@ -2,6 +2,7 @@
  * swerve doctor: what this machine has, what it lacks, and what that means for Swerve.
  */
 #include "worker/cli.h"
+#include "worker/models.h"
 #include "worker/planner.h"
 #include "worker/revision.h"
 
@@ -144,6 +145,36 @@ static void check_sandbox(bool json, json_t *list)
     check_line(json, list, "sandbox", true, text);
 }
 
+/* Both promoted models are there and their files are what was promoted. */
+static bool check_models(bool json, json_t *list)
+{
+    static const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
+    char text[ERROR_TEXT_BYTES] = "";
+    struct error error;
+    struct models *models = NULL;
+    enum status status = models_open(NULL, NULL, &models, &error);
+    for (size_t i = 0; i < COUNT_OF(tiers) && status == STATUS_OK; i++) {
+        const struct models_model *model = NULL;
+        if (!models_available(models, tiers[i])) {
+            status = models_missing(NULL, tiers[i], &error);
+            break;
+        }
+        status = models_promoted(models, tiers[i], NN_BF16, &model, &error);
+        if (status == STATUS_OK) {
+            size_t used = strlen(text);
+            snprintf(text + used, sizeof text - used, "%s%s %.12s answers for the %s",
+                     used > 0 ? ", " : "", model->name, model->hash, tier_names[tiers[i]]);
+        }
+    }
+    if (status == STATUS_OK) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, " (%.400s)", models_registry(models)->directory);
+    }
+    check_line(json, list, "models", status == STATUS_OK, status == STATUS_OK ? text : error.text);
+    models_close(models);
+    return status == STATUS_OK;
+}
+
 int command_doctor(int argc, char **argv)
 {
     bool json = false;
@@ -176,6 +207,7 @@ int command_doctor(int argc, char **argv)
     check_line(json, list, "python", true,
                python ? "python3 is there for exec: planners"
                       : "no /usr/bin/python3: exec: planners in Python need one");
+    good = check_models(json, list) && good;
     check_sandbox(json, list);
     char gpu[ERROR_TEXT_BYTES];
     device_describe(gpu, sizeof gpu);

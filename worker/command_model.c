@@ -80,16 +80,21 @@ static enum status list_models(struct model_command *command, struct error *erro
 {
     const char *directory = models_registry(command->models)->directory;
     DIR *folder = opendir(directory);
+    if (folder == NULL) {
+        return models_missing(command->directory, TIER_STUDENT, error);
+    }
     enum status status = STATUS_OK;
+    uint32_t listed = 0;
     json_t *list = json_array();
     const struct dirent *file;
-    while (folder != NULL && status == STATUS_OK && (file = readdir(folder)) != NULL) {
+    while (status == STATUS_OK && (file = readdir(folder)) != NULL) {
         char name[LIMIT_ID_BYTES];
         size_t stem = 0;
         const struct models_model *model = NULL;
         if (!has_extension(file->d_name, &stem)) {
             continue;
         }
+        listed++;
         snprintf(name, sizeof name, "%.*s", (int)stem, file->d_name);
         status = models_named(command->models, name, command->parsed_precision, &model, error);
         if (status == STATUS_OK && command->json) {
@@ -98,10 +103,9 @@ static enum status list_models(struct model_command *command, struct error *erro
             print_model(command, model);
         }
     }
-    if (folder != NULL) {
-        closedir(folder);
-    } else if (!command->json) {
-        text_print(stdout, "%s: %s\n", directory, strerror(errno));
+    closedir(folder);
+    if (status == STATUS_OK && listed == 0 && !command->json) {
+        text_print(stdout, "%s: no models\n", directory);
     }
     if (status == STATUS_OK && command->json &&
         cli_print_json(json_pack("{s:s, s:O}", "directory", directory, "models", list)) != 0) {

@@ -327,7 +327,7 @@ static int present_to_people(const struct run_options *options, struct store *st
         text_print(stdout, "%u scenario%s about perception; %sthe object world answered %s%s\n",
                    submission->degraded_count, one ? " asks" : "s ask",
                    asked ? "" : "without a world model ", one ? "it" : "them",
-                   asked ? ", as --world object says" : "");
+                   asked ? ", as --world object says" : ", as --allow-degraded says");
     }
     if (options->report != NULL && code == 0) {
         text_print(stdout, "report: %s\n", options->report);

@@ -94,6 +94,31 @@ void models_directory(const char *given, char out[LIMIT_PATH_BYTES])
     }
 }
 
+enum status models_missing(const char *given, enum tier tier, struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    char executable[LIMIT_PATH_BYTES] = "the executable";
+    const char *environment = getenv("SWERVE_MODELS");
+    bool named = given != NULL || (environment != NULL && environment[0] != '\0');
+    models_directory(given, directory);
+    if (named || is_directory(directory)) {
+        return error_set(error, STATUS_DEVICE,
+                         "no %s model answers from %.400s%s: promote one there (swerve model), or "
+                         "name another directory with --models DIR or SWERVE_MODELS",
+                         tier_names[tier], directory,
+                         is_directory(directory) ? "" : ", which is no directory");
+    }
+    ssize_t bytes = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    if (bytes > 0) {
+        executable[bytes] = '\0';
+    }
+    return error_set(error, STATUS_DEVICE,
+                     "no %s model: looked for engine/models in the %d folders above %.400s, for "
+                     "../share/swerve/models beside its folder and for " MODELS_INSTALLED
+                     "; name the directory with --models DIR or SWERVE_MODELS",
+                     tier_names[tier], FOLDERS_ABOVE, executable);
+}
+
 enum status models_open(const char *given, const struct model_loader *loader, struct models **out,
                         struct error *error)
 {

@@ -38,9 +38,13 @@ struct models_model {
 };
 
 /* Which directory: `given` (--models), else $SWERVE_MODELS, else engine/models in one of the
- * folders above the executable, else ../share/swerve/models beside its folder, else
- * /usr/share/swerve/models. */
+ * folders above the executable, else ../share/swerve/models beside its folder (a build directory
+ * has a link there), else /usr/share/swerve/models. */
 void models_directory(const char *given, char out[LIMIT_PATH_BYTES]);
+
+/* STATUS_DEVICE: a sentence that names the tier which has no model, each place that was looked in
+ * and how to name another. */
+enum status models_missing(const char *given, enum tier tier, struct error *error);
 
 /* Reads the registry; no weights. A directory that was `given` must exist. loader NULL: the
  * engine's. */

@@ -53,7 +53,32 @@ static enum status prepare_models(const struct suite_options *options,
         build->policy.student_available = models_available(*models, TIER_STUDENT);
         build->policy.teacher_available = models_available(*models, TIER_TEACHER);
     }
+    if (status == STATUS_OK && build->policy.choice == WORLD_STUDENT &&
+        !build->policy.student_available) {
+        return models_missing(options->models, TIER_STUDENT, error);
+    }
+    if (status == STATUS_OK && build->policy.choice == WORLD_TEACHER &&
+        !build->policy.teacher_available) {
+        return models_missing(options->models, TIER_TEACHER, error);
+    }
     return status;
+}
+
+/* An answer of another kind than the one asked for is given only to who agreed to it beforehand. */
+static enum status check_degraded(const struct suite_options *options,
+                                  const struct submission_options *build,
+                                  const struct submission *submission, struct error *error)
+{
+    uint32_t count = submission->degraded_count;
+    if (count == 0 || build->policy.choice != WORLD_AUTO || options->allow_degraded) {
+        return STATUS_OK;
+    }
+    models_missing(options->models, TIER_STUDENT, error);
+    return error_prefix(
+        error,
+        "%u scenario%s about perception, which a world model answers (or the object "
+        "world, with --allow-degraded)",
+        count, count == 1 ? " asks" : "s ask");
 }
 
 static enum status check_numbers(const struct suite_options *options, struct error *error)
@@ -104,6 +129,10 @@ enum status suite_options_build(const struct suite_options *options, const char 
     }
     if (status == STATUS_OK) {
         status = submission_build(loaded, &build, submission, error);
+    }
+    if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
+        status = error->status;
+        submission_finish(submission);
     }
     models_close(models); /* jobs name them by hash */
     if (status != STATUS_OK) {

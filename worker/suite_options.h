@@ -16,6 +16,7 @@ struct suite_options {
     const char *layout;
     const char *precision;
     const char *audit;
+    bool allow_degraded; /* the object world may answer what asks for a model that is not there */
     int64_t seeds;
     int64_t attempts;
     int64_t weight;
@@ -40,6 +41,8 @@ struct suite_options {
          .text = &(options).layout},                                                               \
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                     \
          .text = &(options).precision},                                                            \
+        {"--allow-degraded", NULL, "without world models the object world answers for them",       \
+         .flag = &(options).allow_degraded},                                                       \
         {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
          .text = &(options).audit},                                                                \
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \

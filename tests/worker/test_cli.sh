@@ -565,10 +565,40 @@ models_are_promoted_and_rolled_back() {
     code 2 "$swerve" model improve student --models models
     code 3 "$swerve" model ls --models nowhere
 }
+# A copy elsewhere, as an installed binary would be.
+a_binary_without_models_says_so_before_it_answers() {
+    [ -e /usr/share/swerve/models ] && return
+    mkdir -p prefix/bin
+    cp "$swerve" prefix/bin/swerve
+    code 5 prefix/bin/swerve model ls
+    says err "no student model: looked for engine/models in the 4 folders above $work/prefix/bin/swerve"
+    says err "--models DIR or SWERVE_MODELS"
+    [ -s out ] && fail "an error on stdout: $(head -c 200 out)"
+    code 5 prefix/bin/swerve model ls --json
+    code 5 prefix/bin/swerve doctor
+    says out "BAD  models     no student model: looked for"
+    code 5 prefix/bin/swerve run "$root/scenarios/demo.json" --store elsewhere.db
+    says err "18 scenarios ask about perception"
+    code 5 prefix/bin/swerve run "$root/scenarios/demo.json" --store elsewhere.db --world student
+    says err "no student model: looked for"
+    [ -e elsewhere.db ] && fail "something was simulated"
+    # Where it was built, it finds its source's; so does an installed one with models beside it.
+    code 0 "$swerve" model ls
+    says out "student "
+    mkdir -p prefix/share/swerve
+    ln -s "$root/engine/models" prefix/share/swerve/models
+    code 0 prefix/bin/swerve model ls
+    code 0 prefix/bin/swerve doctor
+    says out "answers for the teacher ($work/prefix/share/swerve/models)"
+}
 who_answered_a_question_about_perception_is_said_as_it_was() {
     sed 's/"id": "drive",/"id": "drive", "question": "perception",/' drive.json >seen.json
     mkdir -p empty
-    code 0 "$swerve" run seen.json --store seen.db --models empty --workers 1
+    code 5 "$swerve" run seen.json --store seen.db --models empty --workers 1
+    says err "1 scenario asks about perception, which a world model answers (or the object world, with --allow-degraded): no student model answers from empty"
+    code 5 "$swerve" submit seen.json --store seen.db --models empty
+    [ -e seen.db ] && fail "something was simulated before it was allowed"
+    code 0 "$swerve" run seen.json --store seen.db --models empty --workers 1 --allow-degraded
     says out "1 scenario asks about perception; without a world model the object world answered it"
     code 0 "$swerve" run seen.json --store seen.db --world object --workers 1
     says out "1 scenario asks about perception; the object world answered it, as --world object says"
@@ -583,7 +613,7 @@ a_flagged_student_is_answered_by_the_teacher() {
 "speed_mps":10,"behaviour":"idm"}]}
 END
     mkdir -p empty
-    code 3 "$swerve" run learned.json --models empty --world student --store learned.db
+    code 5 "$swerve" run learned.json --models empty --world student --store learned.db
     code 6 "$swerve" run learned.json --models models --world student --store learned.db \
         --audit off --workers 1 --json
     holds 'd["flagged"] > 0 and d["dead_jobs"] == 1' out
@@ -611,8 +641,9 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..28 >&3
+echo 1..31 >&3
 t models_are_promoted_and_rolled_back
+t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
 t a_flagged_student_is_answered_by_the_teacher
 t run_json_has_what_it_promises
