@@ -231,7 +231,7 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     for (uint32_t i = first; i < call->count && status == STATUS_OK; i++) {
         status = lease_row(call, &call->leases[i], error);
         if (status == STATUS_OK) {
-            status = tally_move(&call->tally, suite, JOB_QUEUED, JOB_LEASED, error);
+            status = tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error);
         }
     }
     return status;

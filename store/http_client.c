@@ -421,36 +421,82 @@ static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES
                          count, error);
 }
 
+static void outcomes_path(const struct store_outcome_filter *filter, int64_t after_id,
+                          uint32_t limit, struct http_path *path)
+{
+    http_path_begin(path, "/v1/outcomes");
+    http_path_add_query_i64(path, "limit", limit);
+    if (filter->suite_id[0] != '\0') {
+        http_path_add_query(path, "suite", filter->suite_id);
+    }
+    if (filter->scenario_id[0] != '\0') {
+        http_path_add_query(path, "scenario", filter->scenario_id);
+    }
+    if (filter->job_id != 0) {
+        http_path_add_query_i64(path, "job", filter->job_id);
+    }
+    if (filter->outcome_id != 0) {
+        http_path_add_query_i64(path, "outcome", filter->outcome_id);
+    }
+    if (filter->by_verdict) {
+        http_path_add_query(path, "verdict", verdict_names[filter->verdict]);
+    }
+    if (after_id != 0) {
+        http_path_add_query_i64(path, "after", after_id);
+    }
+}
+
+/* One answer; *next > 0: the server had looked at enough, and goes on from there. */
+static enum status take_outcomes(const char *path, json_t *root, struct outcome *out, uint32_t max,
+                                 uint32_t *count, int64_t *next, struct error *error)
+{
+    static const char *const keys[] = {"outcomes", "next", NULL};
+    struct json_cursor cursor = json_cursor_root(path, root);
+    enum status status = json_object_begin(&cursor, keys, error);
+    *next = 0;
+    if (status == STATUS_OK) {
+        struct json_cursor list = json_cursor_member(&cursor, "outcomes");
+        status = wire_list_decode(&wire_outcome, &list, out, max, count, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "next", false, 1, INT64_MAX, next, error);
+    }
+    json_decref(root);
+    return status;
+}
+
 static enum status client_outcomes(struct store *store, const struct store_outcome_filter *filter,
                                    struct outcome *out, uint32_t *count, struct error *error)
 {
     struct http_path path;
+    uint32_t found = 0;
+    int64_t after_id = filter->after_id;
+    int64_t next = 0;
+    enum status status = STATUS_OK;
     if (filter->by_verdict && (unsigned)filter->verdict >= VERDICT_COUNT) {
         return error_set(error, STATUS_BAD_INPUT, "outcomes: unknown verdict %d",
                          (int)filter->verdict);
     }
-    http_path_begin(&path, "/v1/outcomes");
-    http_path_add_query_i64(&path, "limit", filter->limit);
-    if (filter->suite_id[0] != '\0') {
-        http_path_add_query(&path, "suite", filter->suite_id);
+    do {
+        json_t *root = NULL;
+        uint32_t part = 0;
+        outcomes_path(filter, after_id, filter->limit - found, &path);
+        status = http_get_json(client_of(store)->transport, &path, &root, error);
+        if (status == STATUS_OK) {
+            status = take_outcomes(path.text, root, out + found, filter->limit - found, &part,
+                                   &next, error);
+        }
+        if (status == STATUS_OK && next > 0 && next <= after_id) {
+            status = error_set(error, STATUS_STORE, "%s: expected to go on after %lld, found %lld",
+                               path.text, (long long)after_id, (long long)next);
+        }
+        found += status == STATUS_OK ? part : 0;
+        after_id = next;
+    } while (status == STATUS_OK && next > 0 && found < filter->limit);
+    if (status == STATUS_OK) {
+        *count = found;
     }
-    if (filter->scenario_id[0] != '\0') {
-        http_path_add_query(&path, "scenario", filter->scenario_id);
-    }
-    if (filter->job_id != 0) {
-        http_path_add_query_i64(&path, "job", filter->job_id);
-    }
-    if (filter->outcome_id != 0) {
-        http_path_add_query_i64(&path, "outcome", filter->outcome_id);
-    }
-    if (filter->by_verdict) {
-        http_path_add_query(&path, "verdict", verdict_names[filter->verdict]);
-    }
-    if (filter->after_id != 0) {
-        http_path_add_query_i64(&path, "after", filter->after_id);
-    }
-    return http_get_list(client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
-                         filter->limit, count, error);
+    return status;
 }
 
 static enum status client_job(struct store *store, int64_t job_id, struct store_job *out,

@@ -6,6 +6,7 @@
 #include "schemas/json_record.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,13 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
     return status;
 }
 
+bool http_peer_gone(const struct http_request *request)
+{
+    struct pollfd peer = {.fd = request->peer_fd, .events = POLLRDHUP};
+    return request->peer_fd >= 0 && poll(&peer, 1, 0) > 0 &&
+           (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 /* ---- the server itself ---- */
 
 /* For load balancers and the like: says nothing about the store, costs nothing. */
@@ -203,6 +211,6 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
         return error_set(error, STATUS_NOT_FOUND, "this server keeps no metrics");
     }
     exchange->content = HTTP_CONTENT_METRICS;
-    return http_metrics_text(context->metrics, context->store, context->connections,
+    return http_metrics_text(context->metrics, exchange->store, context->connections,
                              context->budget, &exchange->data, &exchange->data_bytes, error);
 }

@@ -35,6 +35,7 @@ struct http_exchange {
     struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
     bool packed;                    /* what is given is a zstd frame */
     struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
+    bool looks;                     /* on behalf of one who only looks */
     int code; /* of an error, where the status does not decide it; 0: it does */
 };
 
@@ -77,6 +78,9 @@ enum status http_check_id(const char *what, const char *id, size_t capacity, str
  * says nothing. Others than workers' tokens pass. 403 through the exchange's code. */
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error);
+
+/* Nobody waits for the answer any more. */
+bool http_peer_gone(const struct http_request *request);
 
 /* ---- handlers ---- */
 

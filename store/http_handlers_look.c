@@ -106,9 +106,15 @@ enum status http_handle_outcomes(struct http_exchange *exchange, struct error *e
     if (outcomes == NULL) {
         return http_no_memory(error);
     }
-    status = store->ops->outcomes(store, &filter, outcomes, &count, error);
+    int64_t next = 0;
+    status = store->ops->outcomes_page != NULL
+                 ? store->ops->outcomes_page(store, &filter, outcomes, &count, &next, error)
+                 : store->ops->outcomes(store, &filter, outcomes, &count, error);
     if (status == STATUS_OK) {
         status = http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
+    }
+    if (status == STATUS_OK && next > 0) {
+        status = http_reply_integer(exchange, "next", next, error);
     }
     free(outcomes);
     return status;
@@ -276,16 +282,16 @@ enum status http_handle_artifact_put(struct http_exchange *exchange, struct erro
 static enum status stream_artifact(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    atomic_size_t *downloads = &exchange->context->budget->downloads;
-    if (!http_budget_take(downloads, 1, HTTP_DOWNLOADS_MAX)) {
+    struct http_budget *budget = exchange->context->budget;
+    if (!http_download_take(budget, exchange->looks)) {
         return error_set(error, STATUS_BUSY, "artifact: %d downloads are in progress, try again",
-                         HTTP_DOWNLOADS_MAX);
+                         exchange->looks ? HTTP_LOOK_DOWNLOADS_MAX : HTTP_DOWNLOADS_MAX);
     }
     bool packed = exchange->request->accepts_packed;
     enum status status = store->ops->artifact_read(store, exchange->ids[0], &packed,
                                                    &exchange->stream, &exchange->data_bytes, error);
     if (status != STATUS_OK) {
-        atomic_fetch_sub(downloads, 1);
+        http_download_give(budget, exchange->looks);
         return status;
     }
     exchange->packed = packed;

@@ -43,6 +43,26 @@ struct artifact_writer *http_intake_release(struct http_intake *intake)
     return writer;
 }
 
+bool http_download_take(struct http_budget *budget, bool looks)
+{
+    if (looks && !http_budget_take(&budget->look_downloads, 1, HTTP_LOOK_DOWNLOADS_MAX)) {
+        return false;
+    }
+    bool taken = http_budget_take(&budget->downloads, 1, HTTP_DOWNLOADS_MAX);
+    if (!taken && looks) {
+        atomic_fetch_sub(&budget->look_downloads, 1);
+    }
+    return taken;
+}
+
+void http_download_give(struct http_budget *budget, bool looks)
+{
+    atomic_fetch_sub(&budget->downloads, 1);
+    if (looks) {
+        atomic_fetch_sub(&budget->look_downloads, 1);
+    }
+}
+
 void http_intake_refuse(struct http_intake *intake, enum status status, int code,
                         const char *format, ...)
 {

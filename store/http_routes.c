@@ -30,10 +30,18 @@ enum {
     ANYBODY = 1 << TOKEN_ROLE_COUNT,
 };
 
+/* Who waits for whom. Whoever only looks waits for a turn, on connections of its own. */
+enum lane {
+    WORK = 0, /* nobody waits for readers */
+    LOOKS,
+    MIXED, /* workers need it; from others it is a look, where tokens tell them apart */
+};
+
 struct route {
     const char *method;
     const char *pattern; /* '*' stands for one identifier */
     unsigned roles;
+    enum lane lane;
     enum body_kind body;
     enum status (*handle)(struct http_exchange *exchange, struct error *error);
     const char *query_keys[HTTP_QUERY_MAX + 1]; /* NULL-terminated */
@@ -41,39 +49,41 @@ struct route {
 
 /* clang-format off: a table */
 static const struct route routes[] = {
-    {"GET", "/healthz", ANYBODY, BODY_NONE, http_handle_healthz, {NULL}},
-    {"GET", "/metrics", READ | ADMIN, BODY_NONE, http_handle_metrics, {NULL}},
-    {"GET", "/v1/health", ALL, BODY_NONE, http_handle_health, {NULL}},
-    {"PUT", "/v1/scenarios/*", SUBMIT | ADMIN, BODY_SCENARIO, http_handle_scenario_put, {NULL}},
-    {"GET", "/v1/scenarios/*", ALL, BODY_NONE, http_handle_scenario_get, {NULL}},
-    {"GET", "/v1/suites", LOOK, BODY_NONE, http_handle_suites, {"max", NULL}},
-    {"GET", "/v1/suites/*", LOOK, BODY_NONE, http_handle_suite_status, {NULL}},
-    {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, BODY_JSON, http_handle_submit, {NULL}},
-    {"GET", "/v1/suites/*/dead", LOOK, BODY_NONE, http_handle_dead_jobs, {"after", "max", NULL}},
-    {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, BODY_JSON, http_handle_cancel, {NULL}},
-    {"POST", "/v1/workers/*/heartbeat", WORKER | ADMIN, BODY_JSON, http_handle_heartbeat, {NULL}},
-    {"POST", "/v1/workers/*/claim", WORKER | ADMIN, BODY_JSON, http_handle_claim, {NULL}},
-    {"POST", "/v1/workers/*/gone", WORKER | ADMIN, BODY_JSON, http_handle_worker_gone, {NULL}},
+    {"GET", "/healthz", ANYBODY, WORK, BODY_NONE, http_handle_healthz, {NULL}},
+    {"GET", "/metrics", READ | ADMIN, LOOKS, BODY_NONE, http_handle_metrics, {NULL}},
+    {"GET", "/v1/health", ALL, WORK, BODY_NONE, http_handle_health, {NULL}},
+    {"PUT", "/v1/scenarios/*", SUBMIT | ADMIN, WORK, BODY_SCENARIO, http_handle_scenario_put, {NULL}},
+    {"GET", "/v1/scenarios/*", ALL, MIXED, BODY_NONE, http_handle_scenario_get, {NULL}},
+    {"GET", "/v1/suites", LOOK, LOOKS, BODY_NONE, http_handle_suites, {"max", NULL}},
+    {"GET", "/v1/suites/*", LOOK, LOOKS, BODY_NONE, http_handle_suite_status, {NULL}},
+    {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_submit, {NULL}},
+    {"GET", "/v1/suites/*/dead", LOOK, LOOKS, BODY_NONE, http_handle_dead_jobs, {"after", "max", NULL}},
+    {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_cancel, {NULL}},
+    {"POST", "/v1/workers/*/heartbeat", WORKER | ADMIN, WORK, BODY_JSON, http_handle_heartbeat, {NULL}},
+    {"POST", "/v1/workers/*/claim", WORKER | ADMIN, WORK, BODY_JSON, http_handle_claim, {NULL}},
+    {"POST", "/v1/workers/*/gone", WORKER | ADMIN, WORK, BODY_JSON, http_handle_worker_gone, {NULL}},
     /* Its fence ends claims, so it is no mere look. */
     {"GET",
      "/v1/workers/*/leases",
      WORKER | ADMIN,
+     WORK,
      BODY_NONE,
      http_handle_worker_leases,
      {"after", "max", "fence", NULL}},
-    {"POST", "/v1/completions", WORKER | ADMIN, BODY_JSON_TEXT, http_handle_complete, {NULL}},
+    {"POST", "/v1/completions", WORKER | ADMIN, WORK, BODY_JSON_TEXT, http_handle_complete, {NULL}},
     {"GET",
      "/v1/outcomes",
      LOOK,
+     LOOKS,
      BODY_NONE,
      http_handle_outcomes,
      {"suite", "scenario", "job", "outcome", "verdict", "after", "limit", NULL}},
-    {"GET", "/v1/jobs/*", ALL, BODY_NONE, http_handle_job, {NULL}},
-    {"GET", "/v1/ledger", LOOK, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
-    {"PUT", "/v1/prices/*/*", ADMIN, BODY_JSON, http_handle_price_set, {NULL}},
-    {"GET", "/v1/prices/*/*", LOOK, BODY_NONE, http_handle_price_get, {NULL}},
-    {"PUT", "/v1/artifacts/*", WORKER | ADMIN, BODY_ARTIFACT, http_handle_artifact_put, {NULL}},
-    {"GET", "/v1/artifacts/*", ALL, BODY_NONE, http_handle_artifact_get, {NULL}},
+    {"GET", "/v1/jobs/*", ALL, MIXED, BODY_NONE, http_handle_job, {NULL}},
+    {"GET", "/v1/ledger", LOOK, LOOKS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
+    {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
+    {"GET", "/v1/prices/*/*", LOOK, LOOKS, BODY_NONE, http_handle_price_get, {NULL}},
+    {"PUT", "/v1/artifacts/*", WORKER | ADMIN, WORK, BODY_ARTIFACT, http_handle_artifact_put, {NULL}},
+    {"GET", "/v1/artifacts/*", ALL, MIXED, BODY_NONE, http_handle_artifact_get, {NULL}},
 };
 /* clang-format on */
 _Static_assert(COUNT_OF(routes) <= HTTP_METRICS_ROUTES_MAX, "metrics have room for every route");
@@ -243,6 +253,44 @@ static enum status parse_query(struct http_exchange *exchange, const struct rout
     return STATUS_OK;
 }
 
+static bool only_looks(const struct http_exchange *exchange, const struct route *route)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    return route->lane == LOOKS ||
+           (route->lane == MIXED && grant != NULL && grant->role != TOKEN_ROLE_WORKER);
+}
+
+/* Answers one who only looks, when it is its turn. */
+static enum status look(struct http_exchange *exchange, const struct route *route,
+                        struct error *error)
+{
+    const struct http_context *context = exchange->context;
+    const struct token_grant *grant = exchange->request->grant;
+    struct http_look turn;
+    exchange->looks = true;
+    if (exchange->store->ops->looking != NULL) {
+        exchange->store = exchange->store->ops->looking(exchange->store);
+    }
+    if (context->looks == NULL) {
+        return route->handle(exchange, error);
+    }
+    if (atomic_load(&context->budget->look_bytes) > HTTP_LOOK_BYTES_MAX) {
+        return error_set(error, STATUS_BUSY,
+                         "readers have not taken %d MiB of answers yet, try again later",
+                         HTTP_LOOK_BYTES_MAX >> 20);
+    }
+    enum status status = http_looks_enter(context->looks, &turn, grant != NULL ? grant->name : "",
+                                          HTTP_LOOK_WAIT_MS, &exchange->code, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = http_peer_gone(exchange->request)
+                 ? error_set(error, STATUS_STALE, "the client went away")
+                 : route->handle(exchange, error);
+    http_looks_leave(context->looks, &turn);
+    return status;
+}
+
 static enum status dispatch(struct http_exchange *exchange, struct error *error)
 {
     const struct http_request *request = exchange->request;
@@ -269,7 +317,11 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
     if (status == STATUS_OK && route->body == BODY_JSON) {
         status = http_body_parse(exchange, error);
     }
-    return status == STATUS_OK ? route->handle(exchange, error) : status;
+    if (status == STATUS_OK) {
+        status = only_looks(exchange, route) ? look(exchange, route, error)
+                                             : route->handle(exchange, error);
+    }
+    return status;
 }
 
 static void reply_json(struct http_reply *reply, int code, const json_t *value)
@@ -319,6 +371,7 @@ void http_route(const struct http_context *context, const struct http_request *r
     } else {
         reply_json(reply, 200, exchange.reply);
     }
+    reply->looks = exchange.looks;
     json_decref(exchange.reply);
     free(exchange.data);
     artifact_reader_close(exchange.stream);

@@ -10,6 +10,7 @@
 #include "store/http_connections.h"
 #include "store/http_gate.h"
 #include "store/http_intake.h"
+#include "store/http_looks.h"
 #include "store/http_metrics.h"
 #include "store/store.h"
 #include "store/tokens.h"
@@ -38,12 +39,14 @@ struct http_reply {
     size_t bytes;
     struct artifact_reader *stream; /* gives `bytes` bytes; owned by the caller */
     bool packed;                    /* they are a zstd frame */
+    bool looks;                     /* the answer to one who only looks */
 };
 
 struct http_context {
     struct store *store;
     const struct clock *clock;
     struct http_gate *gate;
+    struct http_looks *looks;  /* NULL where requests are made up: nobody waits for a turn */
     struct token_guard *guard; /* NULL: everybody may do everything */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;

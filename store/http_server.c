@@ -59,6 +59,7 @@ struct request {
     bool packed;         /* the body is */
     bool accepts_packed; /* the answer may be */
     bool answered;
+    bool looks;         /* the answer is to one who only looks */
     size_t reply_bytes; /* of the answer, as counted in the budget */
 };
 
@@ -66,6 +67,7 @@ struct store_server {
     struct http_context context;
     struct http_server_times times;
     struct http_gate gate;
+    struct http_looks looks;
     struct http_connections connections;
     struct http_budget budget;
     struct http_metrics metrics;
@@ -163,6 +165,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     if (request != NULL) {
         http_intake_finish(&request->intake);
         atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
+        atomic_fetch_sub(&server->budget.look_bytes, request->looks ? request->reply_bytes : 0);
         if (request->answered) {
             http_metrics_time(&server->metrics, request->admission.route,
                               clock_now_ns(clock_system()) - request->start_ns);
@@ -179,6 +182,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
 struct download {
     struct artifact_reader *reader;
     struct http_budget *budget;
+    bool looks;
     const struct logger *logger;
 };
 
@@ -199,7 +203,7 @@ static void end_download(void *context)
 {
     struct download *download = context;
     artifact_reader_close(download->reader);
-    atomic_fetch_sub(&download->budget->downloads, 1);
+    http_download_give(download->budget, download->looks);
     free(download);
 }
 
@@ -211,10 +215,10 @@ static struct MHD_Response *make_response(struct store_server *server, struct ht
         struct download *download = malloc(sizeof *download);
         if (download == NULL) {
             artifact_reader_close(reply->stream);
-            atomic_fetch_sub(&server->budget.downloads, 1);
+            http_download_give(&server->budget, reply->looks);
             return NULL;
         }
-        *download = (struct download){reply->stream, &server->budget, server->logger};
+        *download = (struct download){reply->stream, &server->budget, reply->looks, server->logger};
         response = MHD_create_response_from_callback(reply->bytes, STREAM_BLOCK_BYTES,
                                                      give_artifact, download, end_download);
         if (response == NULL) {
@@ -290,7 +294,9 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
     }
     if (buffered) {
         request->reply_bytes = reply->bytes;
+        request->looks = reply->looks;
         atomic_fetch_add(&server->budget.bytes, reply->bytes);
+        atomic_fetch_add(&server->budget.look_bytes, reply->looks ? reply->bytes : 0);
     }
     request->answered = true;
     http_metrics_count(&server->metrics, request->admission.route, reply->code);
@@ -594,6 +600,7 @@ static void destroy(struct store_server *server)
 {
     http_connections_finish(&server->connections);
     http_metrics_finish(&server->metrics);
+    http_looks_finish(&server->looks);
     http_gate_finish(&server->gate);
     free(server);
 }
@@ -619,6 +626,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         return status;
     }
     http_gate_init(&server->gate);
+    http_looks_init(&server->looks);
     http_metrics_init(&server->metrics);
     server->logger = config != NULL ? config->logger : NULL;
     server->times = *times;
@@ -628,6 +636,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .store = store,
         .clock = clock_system(), /* waits are real even where leases run on simulated time */
         .gate = &server->gate,
+        .looks = &server->looks,
         .guard = options->guard,
         .metrics = &server->metrics,
         .connections = &server->connections,
@@ -666,7 +675,12 @@ void store_server_stop(struct store_server *server)
     if (server == NULL) {
         return;
     }
+    struct store *store = server->context.store;
     http_gate_stop(&server->gate);
+    http_looks_stop(&server->looks);
+    if (store->ops->looking_end != NULL) {
+        store->ops->looking_end(store);
+    }
     int fd = MHD_quiesce_daemon(server->daemon);
     http_connections_drain(&server->connections, server->times.drain_ms);
     MHD_stop_daemon(server->daemon);

@@ -204,7 +204,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         status = query_run(&end, error);
     }
     if (status == STATUS_OK) {
-        status = tally_move(tally, attempt.suite, JOB_LEASED, to_state, error);
+        status = tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error);
     }
     store->made_ready |= to_state == JOB_QUEUED;
     return status;

@@ -23,6 +23,7 @@ void tally_init(struct tally *tally, struct sqlite_db *db)
     tally->db = db;
     tally->price.device[0] = '\0';
     tally->suite_count = 0;
+    tally->pool_count = 0;
     tally->entry_count = 0;
     tally->account_count = 0;
 }
@@ -53,6 +54,39 @@ static enum status flush_suites(struct tally *tally, struct error *error)
     return status;
 }
 
+static enum status flush_pools(struct tally *tally, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->pool_count * JOB_STATE_COUNT && status == STATUS_OK; i++) {
+        const struct tally_pool *pool = &tally->pools[i / JOB_STATE_COUNT];
+        int64_t jobs = pool->jobs[i % JOB_STATE_COUNT];
+        if (jobs != 0) {
+            struct query query = query_begin(tally->db, STATEMENT_POOL_COUNT);
+            query_int(&query, pool->pool);
+            query_int(&query, i % JOB_STATE_COUNT);
+            query_int(&query, jobs);
+            status = query_run(&query, error);
+        }
+    }
+    tally->pool_count = 0;
+    return status;
+}
+
+static void bind_totals(struct query *query, const struct tally_entry *entry)
+{
+    query_int(query, entry->pool);
+    query_text(query, entry->device);
+    query_int(query, (int64_t)entry->tier);
+    query_int(query, entry->audit);
+    query_int(query, (int64_t)entry->end);
+    query_int(query, entry->totals.attempts);
+    query_int(query, entry->totals.device_ns);
+    query_int(query, entry->totals.metres_mm);
+    query_int(query, entry->totals.mflop);
+    query_int(query, entry->totals.cost_uusd);
+}
+
 static enum status flush_entries(struct tally *tally, struct error *error)
 {
     enum status status = STATUS_OK;
@@ -61,17 +95,13 @@ static enum status flush_entries(struct tally *tally, struct error *error)
         const struct tally_entry *entry = &tally->entries[i];
         struct query query = query_begin(tally->db, STATEMENT_LEDGER_ADD);
         query_int(&query, entry->suite);
-        query_int(&query, entry->pool);
-        query_text(&query, entry->device);
-        query_int(&query, (int64_t)entry->tier);
-        query_int(&query, entry->audit);
-        query_int(&query, (int64_t)entry->end);
-        query_int(&query, entry->totals.attempts);
-        query_int(&query, entry->totals.device_ns);
-        query_int(&query, entry->totals.metres_mm);
-        query_int(&query, entry->totals.mflop);
-        query_int(&query, entry->totals.cost_uusd);
+        bind_totals(&query, entry);
         status = query_run(&query, error);
+        if (status == STATUS_OK) {
+            struct query total = query_begin(tally->db, STATEMENT_LEDGER_TOTAL_ADD);
+            bind_totals(&total, entry);
+            status = query_run(&total, error);
+        }
     }
     tally->entry_count = 0;
     return status;
@@ -102,6 +132,9 @@ enum status tally_flush(struct tally *tally, struct error *error)
     enum status status = flush_suites(tally, error);
 
     if (status == STATUS_OK) {
+        status = flush_pools(tally, error);
+    }
+    if (status == STATUS_OK) {
         status = flush_entries(tally, error);
     }
     if (status == STATUS_OK) {
@@ -131,17 +164,44 @@ enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite *
     return STATUS_OK;
 }
 
-enum status tally_move(struct tally *tally, int64_t suite, enum job_state from, enum job_state to,
-                       struct error *error)
+static enum status tally_pool(struct tally *tally, int64_t pool, struct tally_pool **out,
+                              struct error *error)
+{
+    for (uint32_t i = 0; i < tally->pool_count; i++) {
+        if (tally->pools[i].pool == pool) {
+            *out = &tally->pools[i];
+            return STATUS_OK;
+        }
+    }
+    if (tally->pool_count == TALLY_POOLS) {
+        enum status status = flush_pools(tally, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    *out = &tally->pools[tally->pool_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->pool = pool;
+    return STATUS_OK;
+}
+
+enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
+                       enum job_state to, struct error *error)
 {
     struct tally_suite *counters;
+    struct tally_pool *of_pool;
     enum status status = tally_suite(tally, suite, &counters, error);
 
     if (status == STATUS_OK) {
+        status = tally_pool(tally, pool, &of_pool, error);
+    }
+    if (status == STATUS_OK) {
         if (from != JOB_STATE_COUNT) {
             counters->jobs[from]--;
+            of_pool->jobs[from]--;
         }
         counters->jobs[to]++;
+        of_pool->jobs[to]++;
     }
     return status;
 }
@@ -447,7 +507,7 @@ enum status ledger_price_get(struct store *base, const char *pool, const char *d
 {
     struct sqlite_db *db;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status == STATUS_OK) {
         status = ledger_price(db, pool, device, price_uusd_per_hour, error);
@@ -497,7 +557,7 @@ enum status ledger_rows(struct store *base, const char *suite_id, struct store_l
     struct sqlite_db *db;
     int64_t suite = 0;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;

@@ -37,7 +37,7 @@ extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
 #define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
 #define LEDGER_ATTEMPT_MFLOP_MAX (INT64_C(1000000) * 1000000000)
 
-enum { TALLY_SUITES = 16, TALLY_ENTRIES = 32, TALLY_ACCOUNTS = 8 };
+enum { TALLY_SUITES = 16, TALLY_POOLS = 8, TALLY_ENTRIES = 32, TALLY_ACCOUNTS = 8 };
 
 struct tally_suite {
     int64_t suite;
@@ -49,6 +49,12 @@ struct tally_suite {
     int64_t ticks;
     int64_t prefix_ticks_saved;
     int64_t metres_mm;
+};
+
+/* Jobs of a pool by state. */
+struct tally_pool {
+    int64_t pool;
+    int64_t jobs[JOB_STATE_COUNT];
 };
 
 struct tally_entry {
@@ -80,9 +86,11 @@ struct tally {
     struct sqlite_db *db;
     struct tally_price price; /* the last one; device "": none */
     uint32_t suite_count;
+    uint32_t pool_count;
     uint32_t entry_count;
     uint32_t account_count;
     struct tally_suite suites[TALLY_SUITES];
+    struct tally_pool pools[TALLY_POOLS];
     struct tally_entry entries[TALLY_ENTRIES];
     struct tally_account accounts[TALLY_ACCOUNTS];
 };
@@ -91,9 +99,10 @@ void tally_init(struct tally *tally, struct sqlite_db *db);
 /* The suite's counters, to be added to; valid until the next tally call. */
 enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
                         struct error *error);
-/* One job of the suite went from one state to another (from JOB_STATE_COUNT: it is new). */
-enum status tally_move(struct tally *tally, int64_t suite, enum job_state from, enum job_state to,
-                       struct error *error);
+/* One job of the suite and pool went from one state to another (from JOB_STATE_COUNT: it is new).
+ */
+enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
+                       enum job_state to, struct error *error);
 /* Writes everything; the tally is empty afterwards. */
 enum status tally_flush(struct tally *tally, struct error *error);
 

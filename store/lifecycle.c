@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    CANCEL_CHUNK = 64,
+    CANCEL_CHUNK = 256, /* jobs that one transaction cancels, so that others need not wait long */
     STORE_COMPLETE_MAX = 4096, /* completions of one call */
 };
 
@@ -194,8 +194,8 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     query_int(&query, end->delay_ns);
     enum status status = query_run(&query, error);
     if (status == STATUS_OK) {
-        status =
-            tally_move(&call->tally, job->suite, (enum job_state)job->state, end->state, error);
+        status = tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
+                            end->state, error);
     }
     if (due_ns > 0) {
         group_commit_sweep_by(store->group, due_ns);
@@ -482,38 +482,69 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
 struct cancel_call {
     struct sqlite_store *store;
     const char *suite_id;
-    int64_t count;
+    int64_t last_job; /* the newest that was open when the call began; 0: not looked for yet */
+    int64_t count;    /* of this step */
+    bool more;        /* there may be further steps */
 };
 
-static enum status cancel_leased(struct cancel_call *call, struct tally *tally, int64_t suite,
-                                 struct error *error)
-{
-    int64_t ids[CANCEL_CHUNK];
-    uint32_t found = CANCEL_CHUNK;
-    enum status status = STATUS_OK;
+struct open_job {
+    int64_t id;
+    enum job_state state;
+    int64_t pool;
+};
 
-    while (status == STATUS_OK && found == CANCEL_CHUNK) {
-        struct query query = query_begin(tally->db, STATEMENT_LEASED_OF_SUITE);
-        query_int(&query, suite);
-        query_int(&query, CANCEL_CHUNK);
-        found = 0;
-        while (found < CANCEL_CHUNK && query_row(&query)) {
-            ids[found++] = query_column_int(&query, 0);
-        }
-        status = query_end(&query, error);
-        for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
-            status = lease_end_attempt(call->store, tally, ids[i], JOB_CANCELLED, false, error);
-        }
-        call->count += found;
+static enum status read_open(struct sqlite_db *db, const struct cancel_call *call, int64_t suite,
+                             struct open_job jobs[CANCEL_CHUNK], uint32_t *count,
+                             struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_OPEN_OF_SUITE);
+
+    query_int(&query, suite);
+    query_int(&query, call->last_job);
+    query_int(&query, CANCEL_CHUNK);
+    *count = 0;
+    while (*count < CANCEL_CHUNK && query_row(&query)) {
+        jobs[*count].id = query_column_int(&query, 0);
+        jobs[*count].state = (enum job_state)query_column_int(&query, 1);
+        jobs[(*count)++].pool = query_column_int(&query, 2);
     }
-    return status;
+    return query_end(&query, error);
 }
 
+static enum status cancel_queued(struct tally *tally, int64_t suite, const struct open_job *job,
+                                 struct error *error)
+{
+    struct query query = query_begin(tally->db, STATEMENT_CANCEL_QUEUED);
+
+    query_int(&query, job->id);
+    enum status status = query_run(&query, error);
+    return status == STATUS_OK
+               ? tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error)
+               : status;
+}
+
+/* What is submitted while a cancel goes its way is not meant by it. */
+static enum status find_last(struct sqlite_db *db, struct cancel_call *call, int64_t suite,
+                             struct error *error)
+{
+    if (call->last_job != 0) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_OPEN_LAST);
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        call->last_job = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+/* One step: at most CANCEL_CHUNK jobs. */
 static enum status cancel_op(struct sqlite_db *db, void *context, struct error *error)
 {
     struct cancel_call *call = context;
+    struct open_job jobs[CANCEL_CHUNK];
     struct tally tally;
-    struct tally_suite *counters;
+    uint32_t found = 0;
     int64_t suite = 0;
     enum status status = record_find(db, STATEMENT_SUITE_FIND, call->suite_id, &suite, error);
 
@@ -523,30 +554,34 @@ static enum status cancel_op(struct sqlite_db *db, void *context, struct error *
         return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", call->suite_id);
     }
     if (status == STATUS_OK) {
-        struct query query = query_begin(db, STATEMENT_CANCEL_QUEUED);
-        query_int(&query, suite);
-        status = query_run(&query, error);
+        status = find_last(db, call, suite, error);
     }
     if (status == STATUS_OK) {
-        call->count = sqlite_db_changes(db);
-        status = tally_suite(&tally, suite, &counters, error);
+        status = read_open(db, call, suite, jobs, &found, error);
     }
-    if (status == STATUS_OK) {
-        counters->jobs[JOB_QUEUED] -= call->count;
-        counters->jobs[JOB_CANCELLED] += call->count;
-        status = cancel_leased(call, &tally, suite, error);
+    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+        status = jobs[i].state == JOB_QUEUED ? cancel_queued(&tally, suite, &jobs[i], error)
+                                             : lease_end_attempt(call->store, &tally, jobs[i].id,
+                                                                 JOB_CANCELLED, false, error);
     }
+    call->count = found;
+    call->more = found == CANCEL_CHUNK;
     return status == STATUS_OK ? tally_flush(&tally, error) : status;
 }
 
 enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
                              struct error *error)
 {
-    struct cancel_call call = {.store = sqlite_store_of(base), .suite_id = suite_id};
-    enum status status = sqlite_store_write(call.store, cancel_op, &call, error);
+    struct cancel_call call = {.store = sqlite_store_of(base), .suite_id = suite_id, .more = true};
+    int64_t cancelled = 0;
+    enum status status = STATUS_OK;
 
+    while (status == STATUS_OK && call.more) {
+        status = sqlite_store_write(call.store, cancel_op, &call, error);
+        cancelled += call.count;
+    }
     if (status == STATUS_OK) {
-        *count = call.count;
+        *count = cancelled;
     }
     return status;
 }

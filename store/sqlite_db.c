@@ -7,25 +7,32 @@
 #include "store/sqlite_db.h"
 
 #include "base/check.h"
+#include "base/units.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     WAL_KEPT_BYTES = 64 << 20, /* a log that grew larger is cut back when it is reset */
     WRITER_CACHE_KIB = 32768,
     READER_CACHE_KIB = 8192,
+    LIMIT_STEPS = 1000, /* of SQLite's machine between two looks at the clock: some 20 us */
 };
 
 struct sqlite_db {
     sqlite3 *handle;
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
     const struct sqlite_db_probe *probe; /* NULL outside tests */
+    int64_t limit_ms;                    /* of a query; 0: none */
+    int64_t until_ns;                    /* of CLOCK_MONOTONIC, when it is over */
+    atomic_bool interrupted;
     int wal_pages;
     bool failed;
     char path[LIMIT_PATH_BYTES];
@@ -71,6 +78,15 @@ static enum status fail(struct sqlite_db *db, int code, struct error *error)
                          sqlite3_errstr(code), code);
     case SQLITE_NOMEM:
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", db->path);
+    case SQLITE_INTERRUPT:
+        if (atomic_load(&db->interrupted)) {
+            return error_set(error, STATUS_BUSY, "%s: the store's server is stopping, try again",
+                             db->path);
+        }
+        return error_set(error, STATUS_TIMEOUT,
+                         "%s: the answer took longer than %lld ms and was given up; ask for less "
+                         "(one suite, one job, a smaller page)",
+                         db->path, (long long)db->limit_ms);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_set(error, STATUS_BUSY,
@@ -116,6 +132,33 @@ static void set_limits(sqlite3 *handle)
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         sqlite3_limit(handle, limits[i].limit, limits[i].value);
     }
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* Not 0: the query is given up. */
+static int on_progress(void *context)
+{
+    struct sqlite_db *db = context;
+    return atomic_load(&db->interrupted) || monotonic_ns() > db->until_ns;
+}
+
+void sqlite_db_limit(struct sqlite_db *db, int64_t limit_ms)
+{
+    db->limit_ms = limit_ms;
+    db->until_ns = monotonic_ns() + limit_ms * NS_PER_MS;
+    atomic_store(&db->interrupted, false);
+    sqlite3_progress_handler(db->handle, limit_ms > 0 ? LIMIT_STEPS : 0, on_progress, db);
+}
+
+void sqlite_db_interrupt(struct sqlite_db *db)
+{
+    atomic_store(&db->interrupted, true);
 }
 
 static int on_commit(void *context, sqlite3 *handle, const char *name, int pages)

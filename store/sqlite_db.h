@@ -70,6 +70,13 @@ enum status sqlite_db_quick_check(struct sqlite_db *db, struct error *error);
 /* PRAGMA integrity_check and foreign_key_check; STATUS_STORE with the first finding. */
 enum status sqlite_db_check(struct sqlite_db *db, struct error *error);
 
+/* Queries from here on end with TIMEOUT once they have taken until `limit_ms` from now; 0: they may
+ * take as long as they like. */
+void sqlite_db_limit(struct sqlite_db *db, int64_t limit_ms);
+/* Any thread, while the connection is open: the query that it runs now ends with BUSY, as do others
+ * before the next sqlite_db_limit. */
+void sqlite_db_interrupt(struct sqlite_db *db);
+
 bool sqlite_db_in_transaction(const struct sqlite_db *db);
 /* The disk refused a read or write in a way after which nothing can be promised any more. */
 bool sqlite_db_failed(const struct sqlite_db *db);

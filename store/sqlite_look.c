@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTCOMES_MAX = 1000 };
+enum {
+    OUTCOMES_MAX = 1000,
+    PAGE_LOOKS_MAX = 10000, /* rows behind one page: some 30 ms */
+    RARE_JOBS_MAX = 1000,   /* of a scenario whose outcomes are sorted rather than met on the way */
+};
 
 enum status look_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
                           struct error *error)
@@ -20,7 +24,7 @@ enum status look_scenario(struct store *base, const char *hash, char **body, siz
     size_t found_bytes = 0;
     bool found = false;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -110,7 +114,7 @@ enum status look_suite_status(struct store *base, const char *suite_id,
     struct sqlite_db *db;
     struct store_suite_status found;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status == STATUS_OK) {
         status = read_status(db, suite_id, &found, error);
@@ -128,7 +132,7 @@ enum status look_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_
     struct sqlite_db *db;
     uint32_t found = 0;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -185,42 +189,94 @@ static enum status read_outcome(struct sqlite_db *db, const struct store_outcome
     return numbers == STATUS_OK ? status : numbers;
 }
 
-/* The ids that the filter's job or suite names, ascending. */
-static struct query outcome_ids(struct sqlite_db *db, const struct store_outcome_filter *filter,
-                                int64_t suite)
-{
-    enum statement statement = filter->job_id != 0 ? STATEMENT_OUTCOME_IDS_JOB
-                               : suite != 0        ? STATEMENT_OUTCOME_IDS_SUITE
-                                                   : STATEMENT_OUTCOME_IDS_ALL;
-    struct query query = query_begin(db, statement);
-    bool one = filter->outcome_id > 0 && filter->outcome_id > filter->after_id;
+/* A search for outcomes: the filter, and what it names. */
+struct search {
+    const struct store_outcome_filter *filter;
+    int64_t suite;       /* 0: all */
+    bool rare;           /* few jobs are of the filter's scenario */
+    uint32_t looks_left; /* rows that it may look at */
+};
 
-    query_int(&query, one ? filter->outcome_id - 1 : filter->after_id);
-    if (statement != STATEMENT_OUTCOME_IDS_ALL) {
-        query_int(&query, filter->job_id != 0 ? filter->job_id : suite);
+/* Is the filter's scenario rare enough that all its outcomes can be sorted? Of one that is not, a
+ * walk through the others finds a page soon. */
+static enum status find_rare(struct sqlite_db *db, struct search *search, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_SCENARIO_JOBS);
+
+    query_text(&query, search->filter->scenario_id);
+    query_int(&query, RARE_JOBS_MAX + 1);
+    if (query_row(&query)) {
+        search->rare = query_column_int(&query, 0) <= RARE_JOBS_MAX;
     }
-    return query;
+    return query_end(&query, error);
 }
 
-static enum status read_outcomes(struct sqlite_db *db, const struct store_outcome_filter *filter,
-                                 struct outcome *out, uint32_t *count, struct error *error)
+static enum status search_begin(struct sqlite_db *db, struct search *search, struct error *error)
 {
-    int64_t suite = 0;
-    uint32_t found = 0;
+    const struct store_outcome_filter *filter = search->filter;
     enum status status = STATUS_OK;
 
     if (filter->suite_id[0] != '\0') {
-        status = record_find(db, STATEMENT_SUITE_FIND, filter->suite_id, &suite, error);
-        if (status == STATUS_OK && suite == 0) {
+        status = record_find(db, STATEMENT_SUITE_FIND, filter->suite_id, &search->suite, error);
+        if (status == STATUS_OK && search->suite == 0) {
             return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"",
                              filter->suite_id);
         }
     }
+    if (status == STATUS_OK && filter->scenario_id[0] != '\0') {
+        status = find_rare(db, search, error);
+    }
+    return status;
+}
+
+/* Ids that may fit, ascending, from the index that leaves the fewest. */
+static struct query outcome_ids(struct sqlite_db *db, const struct search *search)
+{
+    const struct store_outcome_filter *filter = search->filter;
+    bool one = filter->outcome_id > 0 && filter->outcome_id > filter->after_id;
+    bool suite = search->suite != 0;
+    enum statement statement =
+        filter->job_id != 0 ? STATEMENT_OUTCOME_IDS_JOB
+        : search->rare
+            ? (suite ? STATEMENT_OUTCOME_IDS_SUITE_SCENARIO : STATEMENT_OUTCOME_IDS_SCENARIO)
+        : filter->by_verdict
+            ? (suite ? STATEMENT_OUTCOME_IDS_SUITE_VERDICT : STATEMENT_OUTCOME_IDS_VERDICT)
+        : suite ? STATEMENT_OUTCOME_IDS_SUITE
+                : STATEMENT_OUTCOME_IDS_ALL;
+    struct query query = query_begin(db, statement);
+
+    query_int(&query, one ? filter->outcome_id - 1 : filter->after_id);
+    if (statement == STATEMENT_OUTCOME_IDS_JOB) {
+        query_int(&query, filter->job_id);
+        return query;
+    }
+    if (search->rare) {
+        query_text(&query, filter->scenario_id);
+    }
+    if (suite) {
+        query_int(&query, search->suite);
+    }
+    if (statement == STATEMENT_OUTCOME_IDS_VERDICT ||
+        statement == STATEMENT_OUTCOME_IDS_SUITE_VERDICT) {
+        query_int(&query, (int64_t)filter->verdict);
+    }
+    return query;
+}
+
+/* *next: where a search that has looked at enough goes on; 0: at the end, or the page is full. */
+static enum status read_outcomes(struct sqlite_db *db, struct search *search, struct outcome *out,
+                                 uint32_t *count, int64_t *next, struct error *error)
+{
+    const struct store_outcome_filter *filter = search->filter;
+    uint32_t found = 0;
+    int64_t stopped_at = 0;
+    enum status status = search_begin(db, search, error);
+
     if (status != STATUS_OK) {
         return status;
     }
-    struct query ids = outcome_ids(db, filter, suite);
-    while (status == STATUS_OK && found < filter->limit && query_row(&ids)) {
+    struct query ids = outcome_ids(db, search);
+    while (status == STATUS_OK && found < filter->limit && stopped_at == 0 && query_row(&ids)) {
         int64_t id = query_column_int(&ids, 0);
         bool matches = false;
         if (filter->outcome_id != 0 && id != filter->outcome_id) {
@@ -229,6 +285,8 @@ static enum status read_outcomes(struct sqlite_db *db, const struct store_outcom
         status =
             read_outcome(db, filter, id, query_column_int(&ids, 1), &out[found], &matches, error);
         found += matches ? 1 : 0;
+        search->looks_left--;
+        stopped_at = search->looks_left == 0 && found < filter->limit ? id : 0;
     }
     if (status != STATUS_OK) {
         query_end(&ids, NULL);
@@ -237,6 +295,25 @@ static enum status read_outcomes(struct sqlite_db *db, const struct store_outcom
     status = query_end(&ids, error);
     if (status == STATUS_OK) {
         *count = found;
+        *next = stopped_at;
+    }
+    return status;
+}
+
+static enum status search_outcomes(struct store *base, struct search *search, struct outcome *out,
+                                   uint32_t *count, int64_t *next, struct error *error)
+{
+    struct sqlite_db *db;
+    uint32_t limit = search->filter->limit;
+
+    if (limit < 1 || limit > OUTCOMES_MAX) {
+        return error_set(error, STATUS_LIMIT, "1 to %d outcomes can be read at once, not %" PRIu32,
+                         OUTCOMES_MAX, limit);
+    }
+    enum status status = sqlite_store_read_begin(base, &db, error);
+    if (status == STATUS_OK) {
+        status = read_outcomes(db, search, out, count, next, error);
+        sqlite_store_read_end(sqlite_store_of(base), db);
     }
     return status;
 }
@@ -244,19 +321,17 @@ static enum status read_outcomes(struct sqlite_db *db, const struct store_outcom
 enum status look_outcomes(struct store *base, const struct store_outcome_filter *filter,
                           struct outcome *out, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
-    struct sqlite_store *store = sqlite_store_of(base);
+    int64_t next = 0;
+    struct search search = {.filter = filter, .looks_left = UINT32_MAX};
+    return search_outcomes(base, &search, out, count, &next, error);
+}
 
-    if (filter->limit < 1 || filter->limit > OUTCOMES_MAX) {
-        return error_set(error, STATUS_LIMIT, "1 to %d outcomes can be read at once, not %" PRIu32,
-                         OUTCOMES_MAX, filter->limit);
-    }
-    enum status status = sqlite_store_read_begin(store, &db, error);
-    if (status == STATUS_OK) {
-        status = read_outcomes(db, filter, out, count, error);
-        sqlite_store_read_end(store, db);
-    }
-    return status;
+enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
+                               struct outcome *out, uint32_t *count, int64_t *next,
+                               struct error *error)
+{
+    struct search search = {.filter = filter, .looks_left = PAGE_LOOKS_MAX};
+    return search_outcomes(base, &search, out, count, next, error);
 }
 
 /* ---- jobs ---- */
@@ -266,7 +341,7 @@ enum status look_job(struct store *base, int64_t job_id, struct store_job *out, 
     struct sqlite_db *db;
     struct store_job job;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -332,7 +407,7 @@ enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t aft
     struct sqlite_db *db;
     int64_t suite = 0;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -356,7 +431,7 @@ enum status look_worker_leases(struct store *base, const char *worker_id, int64_
 {
     struct sqlite_db *db;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;

@@ -2,8 +2,7 @@
  * What a server wants to know of the embedded store: counts for its metrics, and whose worker a
  * worker is.
  *
- * Counting reads every job's row, on a reader's connection, so nobody waits for it but its caller;
- * the server asks seldom.
+ * Jobs are counted as they change state (pool_jobs), so asking costs little.
  */
 #include "store/sqlite_store.h"
 
@@ -15,7 +14,7 @@ enum status stats_worker_pool(struct store *base, const char *worker_id, char po
     struct sqlite_db *db;
     char found[LIMIT_ID_BYTES] = "";
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -51,11 +50,11 @@ static struct store_pool_jobs *pool_entry(struct store_stats *stats, const char 
     return entry;
 }
 
-static enum status count_jobs(struct sqlite_store *store, struct store_stats *out,
-                              struct error *error)
+static enum status count_jobs(struct store *base, struct store_stats *out, struct error *error)
 {
     struct sqlite_db *db;
-    enum status status = sqlite_store_read_begin(store, &db, error);
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
@@ -92,7 +91,7 @@ enum status stats_read(struct store *base, struct store_stats *out, struct error
     void *context[] = {store, &out->workers_alive};
     enum status status = sqlite_store_write(store, count_workers_op, context, error);
     if (status == STATUS_OK) {
-        status = count_jobs(store, out, error);
+        status = count_jobs(base, out, error);
     }
     if (status == STATUS_OK) {
         group_commit_stats(store->group, out);

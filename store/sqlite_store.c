@@ -29,6 +29,7 @@ enum {
     LOG_FRAME_BYTES = 24, /* in front of each page */
     ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
     ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
+    LOOK_MS_MAX = 2000, /* a single answer to those who only look */
 };
 
 /* ---- calls in progress ---- */
@@ -71,19 +72,36 @@ enum status sqlite_store_write(struct sqlite_store *store, group_operation run, 
 
 /* ---- readers ---- */
 
-static int free_reader(const struct sqlite_store *store)
+static int free_reader(const struct sqlite_readers *readers)
 {
     for (int i = 0; i < STORE_READERS; i++) {
-        if (!store->reader_busy[i]) {
+        if (!readers->busy[i]) {
             return i;
         }
     }
     return -1;
 }
 
-enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db **db,
-                                    struct error *error)
+/* Opens the reader where it is not yet, and begins a read on it. */
+static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
+                              struct sqlite_db **reader, struct error *error)
 {
+    enum status status = STATUS_OK;
+
+    if (*reader == NULL) {
+        status = sqlite_db_open(store->path, SQLITE_DB_READER, reader, error);
+    }
+    if (status == STATUS_OK && lane == SQLITE_LANE_LOOK) {
+        sqlite_db_limit(*reader, LOOK_MS_MAX);
+    }
+    return status == STATUS_OK ? query_simple(*reader, STATEMENT_READ_BEGIN, error) : status;
+}
+
+enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum sqlite_lane lane = ((struct sqlite_face *)base)->lane;
+    struct sqlite_readers *readers = &store->readers[lane];
     enum status status = sqlite_store_enter(store, error);
 
     if (status != STATUS_OK) {
@@ -95,31 +113,24 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
         return status;
     }
     pthread_mutex_lock(&store->mutex);
-    int index = free_reader(store);
+    int index = free_reader(readers);
     while (index < 0) {
         pthread_cond_wait(&store->changed, &store->mutex);
-        index = free_reader(store);
+        index = free_reader(readers);
     }
-    store->reader_busy[index] = true;
-    struct sqlite_db *reader = store->readers[index];
+    readers->busy[index] = true;
+    struct sqlite_db *reader = readers->db[index];
     pthread_mutex_unlock(&store->mutex);
-    if (reader == NULL) {
-        status = sqlite_db_open(store->path, SQLITE_DB_READER, &reader, error);
-        if (status == STATUS_OK) {
-            /* Others look through the table when they end their reads. */
-            pthread_mutex_lock(&store->mutex);
-            store->readers[index] = reader;
-            pthread_mutex_unlock(&store->mutex);
-        }
-    }
-    if (status == STATUS_OK) {
-        status = query_simple(reader, STATEMENT_READ_BEGIN, error);
-    }
+    status = begin_read(store, lane, &reader, error);
+    /* Others look through the table when they end their reads. */
+    pthread_mutex_lock(&store->mutex);
+    readers->db[index] = reader;
     if (status != STATUS_OK) {
-        pthread_mutex_lock(&store->mutex);
-        store->reader_busy[index] = false;
+        readers->busy[index] = false;
         pthread_cond_broadcast(&store->changed);
-        pthread_mutex_unlock(&store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (status != STATUS_OK) {
         sqlite_store_leave(store);
         return status;
     }
@@ -130,16 +141,18 @@ enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db
 void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
 {
     struct error error;
+    sqlite_db_limit(db, 0);
     bool ended = query_simple(db, STATEMENT_COMMIT, &error) == STATUS_OK;
 
     if (!ended) {
         log_event(store->logger, LOG_WARNING, "end of a read: %s", error.text);
     }
     pthread_mutex_lock(&store->mutex);
-    for (int i = 0; i < STORE_READERS; i++) {
-        if (store->readers[i] == db) {
-            store->reader_busy[i] = false;
-            store->readers[i] = ended ? db : NULL;
+    for (int i = 0; i < SQLITE_LANE_COUNT * STORE_READERS; i++) {
+        struct sqlite_readers *readers = &store->readers[i / STORE_READERS];
+        if (readers->db[i % STORE_READERS] == db) {
+            readers->busy[i % STORE_READERS] = false;
+            readers->db[i % STORE_READERS] = ended ? db : NULL;
         }
     }
     if (!ended) { /* it would go on seeing the past, and keep the log from being reset */
@@ -148,6 +161,25 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
     pthread_cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);
     sqlite_store_leave(store);
+}
+
+static struct store *looking(struct store *base)
+{
+    return &sqlite_store_of(base)->faces[SQLITE_LANE_LOOK].store;
+}
+
+static void looking_end(struct store *base)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    struct sqlite_readers *readers = &store->readers[SQLITE_LANE_LOOK];
+
+    pthread_mutex_lock(&store->mutex);
+    for (int i = 0; i < STORE_READERS; i++) {
+        if (readers->busy[i] && readers->db[i] != NULL) {
+            sqlite_db_interrupt(readers->db[i]);
+        }
+    }
+    pthread_mutex_unlock(&store->mutex);
 }
 
 /* ---- the writer's hooks ---- */
@@ -223,8 +255,8 @@ static void finish(struct sqlite_store *store)
         log_event(store->logger, LOG_ERROR, "%s", error.text);
         sqlite_db_abandon(store->db); /* what lies at the path now is not ours */
     }
-    for (int i = 0; i < STORE_READERS; i++) {
-        sqlite_db_close(store->readers[i]);
+    for (int i = 0; i < SQLITE_LANE_COUNT * STORE_READERS; i++) {
+        sqlite_db_close(store->readers[i / STORE_READERS].db[i % STORE_READERS]);
     }
     sqlite_db_close(store->db); /* last: it checkpoints */
     ownership_release(store->ownership);
@@ -277,6 +309,9 @@ static const struct store_ops sqlite_ops = {
     .artifact_get = get_artifact,
     .claimable_wait = claim_claimable_wait,
     .worker_pool = stats_worker_pool,
+    .outcomes_page = look_outcomes_page,
+    .looking = looking,
+    .looking_end = looking_end,
     .stats = stats_read,
     .artifact_write = write_artifact,
     .artifact_read = read_artifact,
@@ -418,7 +453,10 @@ static enum status open_store(const char *path, const struct store_config *confi
     if (store == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    store->base.ops = &sqlite_ops;
+    for (int lane = 0; lane < SQLITE_LANE_COUNT; lane++) {
+        store->faces[lane] = (struct sqlite_face){
+            .store = {&sqlite_ops}, .owner = store, .lane = (enum sqlite_lane)lane};
+    }
     store->clock = config != NULL && config->clock != NULL ? config->clock : clock_system();
     store->logger = config != NULL ? config->logger : NULL;
     store->lease_ttl_ns =
@@ -452,7 +490,7 @@ static enum status open_store(const char *path, const struct store_config *confi
         finish(store);
         return status;
     }
-    *out = &store->base;
+    *out = &store->faces[SQLITE_LANE_WORK].store;
     return STATUS_OK;
 }
 

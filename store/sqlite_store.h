@@ -4,7 +4,7 @@
  * ledger.c (money), sqlite_look.c (reading).
  *
  * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
- * the members marked "writer". Readers borrow one of a few read-only connections.
+ * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
  */
 #ifndef SWERVE_STORE_SQLITE_STORE_H
 #define SWERVE_STORE_SQLITE_STORE_H
@@ -19,10 +19,26 @@
 
 #include <pthread.h>
 
-enum { STORE_READERS = 2 };
+enum { STORE_READERS = 2 }; /* of each lane */
+
+/* Who waits for whose reads: the lanes have nothing in common. */
+enum sqlite_lane { SQLITE_LANE_WORK = 0, SQLITE_LANE_LOOK, SQLITE_LANE_COUNT };
+
+/* The same store as callers of one lane see it. */
+struct sqlite_face {
+    struct store store; /* first */
+    struct sqlite_store *owner;
+    enum sqlite_lane lane;
+};
+
+/* Connections that only read, opened when they are first needed. */
+struct sqlite_readers {
+    struct sqlite_db *db[STORE_READERS];
+    bool busy[STORE_READERS];
+};
 
 struct sqlite_store {
-    struct store base; /* first */
+    struct sqlite_face faces[SQLITE_LANE_COUNT]; /* first */
     const struct clock *clock;
     const struct logger *logger;
     int64_t lease_ttl_ns;
@@ -44,13 +60,12 @@ struct sqlite_store {
     uint64_t ready_generation; /* raised whenever jobs became claimable */
     bool closing;
     uint32_t calls; /* in progress */
-    struct sqlite_db *readers[STORE_READERS];
-    bool reader_busy[STORE_READERS];
+    struct sqlite_readers readers[SQLITE_LANE_COUNT];
 };
 
 static inline struct sqlite_store *sqlite_store_of(struct store *store)
 {
-    return (struct sqlite_store *)store;
+    return ((struct sqlite_face *)store)->owner;
 }
 
 /* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
@@ -67,9 +82,9 @@ void sqlite_store_leave(struct sqlite_store *store);
 enum status sqlite_store_write(struct sqlite_store *store, group_operation run, void *context,
                                struct error *error);
 
-/* enter and borrow a reader, in a read transaction; every borrow needs its return. */
-enum status sqlite_store_read_begin(struct sqlite_store *store, struct sqlite_db **db,
-                                    struct error *error);
+/* enter and borrow a reader of the caller's lane, in a read transaction; every borrow needs its
+ * return. */
+enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error);
 void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db);
 
 /* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
@@ -120,6 +135,9 @@ enum status look_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_
                         uint32_t *count, struct error *error);
 enum status look_outcomes(struct store *base, const struct store_outcome_filter *filter,
                           struct outcome *out, uint32_t *count, struct error *error);
+enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
+                               struct outcome *out, uint32_t *count, int64_t *next,
+                               struct error *error);
 enum status look_job(struct store *base, int64_t job_id, struct store_job *out,
                      struct error *error);
 enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,

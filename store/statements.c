@@ -82,6 +82,9 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " rollouts_flagged = rollouts_flagged + ?13, ticks = ticks + ?14,"
         " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16,"
         " rollouts_audit = rollouts_audit + ?17 WHERE id = ?1",
+    [STATEMENT_POOL_COUNT] =
+        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = jobs + ?3",
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
@@ -193,14 +196,19 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
-    [STATEMENT_LEASED_OF_SUITE] = "SELECT id FROM jobs WHERE state = 1 AND suite = ?1 LIMIT ?2",
     [STATEMENT_LEASED_WORKERS] =
         "SELECT name, openings FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
     [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
+    /* `state <= 1` is what jobs_open is made of. */
+    [STATEMENT_OPEN_OF_SUITE] =
+        "SELECT id, state, pool FROM jobs WHERE state <= 1 AND suite = ?1 AND id <= ?2"
+        " ORDER BY id LIMIT ?3",
+    [STATEMENT_OPEN_LAST] =
+        "SELECT id FROM jobs WHERE state <= 1 AND suite = ?1 ORDER BY id DESC LIMIT 1",
     [STATEMENT_CANCEL_QUEUED] =
-        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE state = 0 AND suite = ?1",
+        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE id = ?1",
     [STATEMENT_DELAYED_PROMOTE] =
         "UPDATE jobs SET due_ns = 0, delay_ns = 0"
         " WHERE state = 0 AND due_ns > 0 AND due_ns <= ?1",
@@ -228,16 +236,21 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
         " attempts = attempts + ?7, device_ns = device_ns + ?8, metres_mm = metres_mm + ?9,"
         " mflop = mflop + ?10, cost_uusd = cost_uusd + ?11",
+    [STATEMENT_LEDGER_TOTAL_ADD] =
+        "INSERT INTO ledger_totals (pool, device, tier, audit, ending, attempts, device_ns,"
+        " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        " ON CONFLICT (pool, device, tier, audit, ending) DO UPDATE SET"
+        " attempts = attempts + ?6, device_ns = device_ns + ?7, metres_mm = metres_mm + ?8,"
+        " mflop = mflop + ?9, cost_uusd = cost_uusd + ?10",
     [STATEMENT_LEDGER_SUITE] =
         "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
         " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
         " CROSS JOIN pools p ON p.id = l.pool WHERE u.name = ?2 AND l.attempts > 0"
         " ORDER BY p.name, l.device, l.tier, l.audit, l.ending LIMIT ?1",
     [STATEMENT_LEDGER_ALL] =
-        "SELECT p.name, l.device, l.tier, l.audit, l.ending, SUM(l.attempts), SUM(l.device_ns),"
-        " SUM(l.metres_mm), SUM(l.mflop), SUM(l.cost_uusd) FROM ledger l CROSS JOIN pools p ON p.id = l.pool"
-        " WHERE l.attempts > 0 GROUP BY p.name, l.device, l.tier, l.audit, l.ending"
-        " ORDER BY p.name, l.device, l.tier, l.audit, l.ending LIMIT ?1",
+        "SELECT p.name, t.device, t.tier, t.audit, t.ending, t.attempts, t.device_ns,"
+        " t.metres_mm, t.mflop, t.cost_uusd FROM pools p CROSS JOIN ledger_totals t ON t.pool = p.id"
+        " WHERE t.attempts > 0 ORDER BY p.name, t.device, t.tier, t.audit, t.ending LIMIT ?1",
     [STATEMENT_LEDGER_COST] =
         "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1",
 
@@ -261,13 +274,45 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " UNION ALL"
         " SELECT outcome, job FROM memo_outcomes WHERE suite = ?2 AND outcome > ?1"
         " ORDER BY outcome",
+    [STATEMENT_OUTCOME_IDS_VERDICT] =
+        "SELECT id, job FROM outcomes WHERE verdict = ?2 AND id > ?1 ORDER BY id",
+    [STATEMENT_OUTCOME_IDS_SUITE_VERDICT] =
+        "SELECT id AS outcome, job FROM outcomes WHERE suite = ?2 AND verdict = ?3 AND id > ?1"
+        " UNION ALL"
+        " SELECT outcome, job FROM memo_outcomes WHERE suite = ?2 AND outcome > ?1"
+        " ORDER BY outcome",
+    /* An outcome's scenario is its job's, or one of its own. */
+    [STATEMENT_OUTCOME_IDS_SCENARIO] =
+        "SELECT o.id AS outcome, o.job AS job FROM job_specs s"
+        " CROSS JOIN outcomes o ON o.job = s.job"
+        " WHERE s.scenario_id = ?2 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT id, job FROM outcomes WHERE scenario_id = ?2 AND id > ?1"
+        " ORDER BY outcome",
+    [STATEMENT_OUTCOME_IDS_SUITE_SCENARIO] =
+        "SELECT o.id AS outcome, o.job AS job FROM job_specs s"
+        " CROSS JOIN outcomes o ON o.job = s.job"
+        " WHERE s.scenario_id = ?2 AND s.suite = ?3 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT m.outcome, m.job FROM job_specs s CROSS JOIN outcomes o ON o.job = s.job"
+        " CROSS JOIN memo_outcomes m ON m.suite = ?3 AND m.outcome = o.id"
+        " WHERE s.scenario_id = ?2 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT id, job FROM outcomes WHERE scenario_id = ?2 AND suite = ?3 AND id > ?1"
+        " UNION ALL"
+        " SELECT m.outcome, m.job FROM outcomes o"
+        " CROSS JOIN memo_outcomes m ON m.suite = ?3 AND m.outcome = o.id"
+        " WHERE o.scenario_id = ?2 AND o.id > ?1"
+        " ORDER BY outcome",
+    [STATEMENT_SCENARIO_JOBS] =
+        "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2)",
     [STATEMENT_OUTCOME_GET] =
         "SELECT " OUTCOME_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = ?2"
         OUTCOME_JOINS " WHERE o.id = ?1"
         " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
         " AND (?4 < 0 OR o.verdict = ?4)",
     [STATEMENT_POOL_JOBS] =
-        "SELECT p.name, n.state, n.jobs FROM (SELECT pool, state, COUNT(*) AS jobs FROM jobs"
-        " GROUP BY pool, state) n CROSS JOIN pools p ON p.id = n.pool ORDER BY p.id, n.state",
+        "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
+        " ORDER BY p.id, n.state",
 };
 /* clang-format on */

@@ -210,7 +210,9 @@ struct store_ops {
     enum status (*price_get)(struct store *store, const char *pool, const char *device,
                              int64_t *price_uusd_per_hour, struct error *error);
 
-    /* Queued and leased jobs of the suite become cancelled; *count of them. */
+    /* Queued and leased jobs of the suite become cancelled; *count of them. A large suite in steps,
+     * so that others are served in between: one that is not answered may have gone a part of the
+     * way, and is repeated. */
     enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
                           struct error *error);
 
@@ -230,7 +232,16 @@ struct store_ops {
     /* The pool of a worker that ever claimed a job; "" for others. */
     enum status (*worker_pool)(struct store *store, const char *worker_id,
                                char pool[LIMIT_ID_BYTES], struct error *error);
-    /* Counts every job: costs milliseconds on a large store. */
+    /* As outcomes, but looks at no more rows than take a moment. *next > 0: it stopped short of
+     * both the limit and the end, and goes on from there as the next call's after_id; else 0. */
+    enum status (*outcomes_page)(struct store *store, const struct store_outcome_filter *filter,
+                                 struct outcome *out, uint32_t *count, int64_t *next,
+                                 struct error *error);
+    /* The same store for those who only look: on connections of their own, so that nobody else
+     * waits for them, and with a time limit (TIMEOUT) on every answer. Not to be closed. */
+    struct store *(*looking)(struct store *store);
+    /* Ends what those are asking at this moment (BUSY); any thread. */
+    void (*looking_end)(struct store *store);
     enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
     /* Artifacts piece by piece (store/artifacts.h); to be finished before the store is closed. */
     enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,

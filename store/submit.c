@@ -362,10 +362,13 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
         status = link_memo(call, memo_of, result->job_id, audit, error);
     }
     if (status == STATUS_OK) {
+        status = tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,
+                            memo_of != 0 ? JOB_DONE : JOB_QUEUED, error);
+    }
+    if (status == STATUS_OK) {
         status = tally_suite(call->tally, call->suite, &counters, error);
     }
     if (status == STATUS_OK) {
-        counters->jobs[memo_of != 0 ? JOB_DONE : JOB_QUEUED]++;
         counters->rollouts_total += spec->parent_job_id == 0 && !audit ? spec->rollout_count : 0;
         call->store->made_ready |= memo_of == 0;
     }

@@ -60,6 +60,18 @@ static const struct {
      "  GROUP BY pool, device, price_uusd_per_hour) s JOIN accounts c ON c.pool = s.pool"
      " AND c.device = s.device AND c.price_uusd_per_hour = s.price"
      " WHERE s.owed <> s.cost * 3600000000000 + c.carry"},
+    {"pools count their jobs",
+     "SELECT COUNT(*) FROM (SELECT pool, state, COUNT(*) AS jobs FROM jobs GROUP BY pool, state) j"
+     " FULL JOIN (SELECT * FROM pool_jobs WHERE jobs <> 0) p"
+     " ON p.pool = j.pool AND p.state = j.state WHERE p.jobs IS NOT j.jobs"},
+    {"the ledger's totals are its sums",
+     "SELECT COUNT(*) FROM (SELECT pool, device, tier, audit, ending, SUM(attempts) AS n,"
+     "  SUM(device_ns) AS ns, SUM(metres_mm) AS mm, SUM(mflop) AS mflop, SUM(cost_uusd) AS uusd"
+     "  FROM ledger GROUP BY pool, device, tier, audit, ending) l"
+     " FULL JOIN ledger_totals t ON t.pool = l.pool AND t.device = l.device AND t.tier = l.tier"
+     " AND t.audit = l.audit AND t.ending = l.ending"
+     " WHERE (t.attempts, t.device_ns, t.metres_mm, t.mflop, t.cost_uusd) IS NOT"
+     " (l.n, l.ns, l.mm, l.mflop, l.uusd)"},
     {"keys are unique within a suite",
      "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs GROUP BY suite, key HAVING COUNT(*) > 1)"},
 };
