@@ -6,7 +6,6 @@
 #include "schemas/json_record.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,13 +186,6 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
                          grant->name, grant->pool, worker_id);
     }
     return status;
-}
-
-bool http_peer_gone(const struct http_request *request)
-{
-    struct pollfd peer = {.fd = request->peer_fd, .events = POLLRDHUP};
-    return request->peer_fd >= 0 && poll(&peer, 1, 0) > 0 &&
-           (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 /* ---- the server itself ---- */

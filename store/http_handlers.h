@@ -79,9 +79,6 @@ enum status http_check_id(const char *what, const char *id, size_t capacity, str
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error);
 
-/* Nobody waits for the answer any more. */
-bool http_peer_gone(const struct http_request *request);
-
 /* ---- handlers ---- */
 
 enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);

@@ -6,6 +6,7 @@
 #include "schemas/json_record.h"
 #include "store/http_handlers.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +164,13 @@ enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *
     return status;
 }
 
+static bool peer_gone(const struct http_request *request)
+{
+    struct pollfd peer = {.fd = request->peer_fd, .events = POLLRDHUP};
+    return request->peer_fd >= 0 && poll(&peer, 1, 0) > 0 &&
+           (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 /* A claim that waits: what it asks for, and until when. */
 struct patience {
     struct http_exchange *exchange;
@@ -194,7 +202,7 @@ static enum status check_wanted(const struct patience *patience, struct error *e
         return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
                          patience->worker->worker_id);
     }
-    if (http_peer_gone(patience->exchange->request)) {
+    if (peer_gone(patience->exchange->request)) {
         return error_set(error, STATUS_STALE, "worker %s: the client went away",
                          patience->worker->worker_id);
     }
@@ -294,7 +302,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
                          worker->worker_id, (long long)sequence);
     }
     enum status status = claim_with_patience(&patience, max, leases, &count, &ttl_ms, error);
-    if (status == STATUS_OK && count > 0 && http_peer_gone(exchange->request)) {
+    if (status == STATUS_OK && count > 0 && peer_gone(exchange->request)) {
         release_leases(exchange->store, worker, leases, count);
         count = 0;
     }

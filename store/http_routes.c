@@ -52,16 +52,40 @@ static const struct route routes[] = {
     {"GET", "/healthz", ANYBODY, WORK, BODY_NONE, http_handle_healthz, {NULL}},
     {"GET", "/metrics", READ | ADMIN, LOOKS, BODY_NONE, http_handle_metrics, {NULL}},
     {"GET", "/v1/health", ALL, WORK, BODY_NONE, http_handle_health, {NULL}},
-    {"PUT", "/v1/scenarios/*", SUBMIT | ADMIN, WORK, BODY_SCENARIO, http_handle_scenario_put, {NULL}},
+    {"PUT",
+     "/v1/scenarios/*",
+     SUBMIT | ADMIN,
+     WORK,
+     BODY_SCENARIO,
+     http_handle_scenario_put,
+     {NULL}},
     {"GET", "/v1/scenarios/*", ALL, MIXED, BODY_NONE, http_handle_scenario_get, {NULL}},
     {"GET", "/v1/suites", LOOK, LOOKS, BODY_NONE, http_handle_suites, {"max", NULL}},
     {"GET", "/v1/suites/*", LOOK, LOOKS, BODY_NONE, http_handle_suite_status, {NULL}},
     {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_submit, {NULL}},
-    {"GET", "/v1/suites/*/dead", LOOK, LOOKS, BODY_NONE, http_handle_dead_jobs, {"after", "max", NULL}},
+    {"GET",
+     "/v1/suites/*/dead",
+     LOOK,
+     LOOKS,
+     BODY_NONE,
+     http_handle_dead_jobs,
+     {"after", "max", NULL}},
     {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_cancel, {NULL}},
-    {"POST", "/v1/workers/*/heartbeat", WORKER | ADMIN, WORK, BODY_JSON, http_handle_heartbeat, {NULL}},
+    {"POST",
+     "/v1/workers/*/heartbeat",
+     WORKER | ADMIN,
+     WORK,
+     BODY_JSON,
+     http_handle_heartbeat,
+     {NULL}},
     {"POST", "/v1/workers/*/claim", WORKER | ADMIN, WORK, BODY_JSON, http_handle_claim, {NULL}},
-    {"POST", "/v1/workers/*/gone", WORKER | ADMIN, WORK, BODY_JSON, http_handle_worker_gone, {NULL}},
+    {"POST",
+     "/v1/workers/*/gone",
+     WORKER | ADMIN,
+     WORK,
+     BODY_JSON,
+     http_handle_worker_gone,
+     {NULL}},
     /* Its fence ends claims, so it is no mere look. */
     {"GET",
      "/v1/workers/*/leases",
@@ -82,7 +106,13 @@ static const struct route routes[] = {
     {"GET", "/v1/ledger", LOOK, LOOKS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
     {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
     {"GET", "/v1/prices/*/*", LOOK, LOOKS, BODY_NONE, http_handle_price_get, {NULL}},
-    {"PUT", "/v1/artifacts/*", WORKER | ADMIN, WORK, BODY_ARTIFACT, http_handle_artifact_put, {NULL}},
+    {"PUT",
+     "/v1/artifacts/*",
+     WORKER | ADMIN,
+     WORK,
+     BODY_ARTIFACT,
+     http_handle_artifact_put,
+     {NULL}},
     {"GET", "/v1/artifacts/*", ALL, MIXED, BODY_NONE, http_handle_artifact_get, {NULL}},
 };
 /* clang-format on */
@@ -284,9 +314,7 @@ static enum status look(struct http_exchange *exchange, const struct route *rout
     if (status != STATUS_OK) {
         return status;
     }
-    status = http_peer_gone(exchange->request)
-                 ? error_set(error, STATUS_STALE, "the client went away")
-                 : route->handle(exchange, error);
+    status = route->handle(exchange, error);
     http_looks_leave(context->looks, &turn);
     return status;
 }

@@ -198,7 +198,7 @@ static const struct bug bugs[] = {
      .swaps = {{STATEMENT_JOB_HELD, "j.progress_ns", "0"}}},
     {.name = "cancel-queued",
      .what = "cancelling forgets the jobs that are running",
-     .swaps = {{STATEMENT_LEASED_OF_SUITE, "suite = ?1", "suite = ?1 AND 0"}}},
+     .swaps = {{STATEMENT_OPEN_OF_SUITE, "state <= 1", "state = 0"}}},
     {.name = "counted-twins",
      .what = "an audit's outcomes are counted as the suite's",
      .swaps = {{STATEMENT_SUITE_COUNT, "rollouts_pass + ?10", "rollouts_pass + ?10 + ?17"}}},
