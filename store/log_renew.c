@@ -146,3 +146,14 @@ enum status log_renew(const char *store_path, struct error *error)
     }
     return sync_directory_of(path, error);
 }
+
+enum status log_keep(const char *store_path, struct error *error)
+{
+    char path[NAME_BYTES];
+    char kept_path[NAME_BYTES];
+
+    log_path(store_path, "-wal", path);
+    log_path(store_path, "-wal-damaged", kept_path);
+    enum status status = copy_file(path, kept_path, error);
+    return status == STATUS_OK ? sync_directory_of(kept_path, error) : status;
+}

@@ -29,6 +29,10 @@
 /* Is there a log that a process left behind? store_path: a real one (store/store_path.h). */
 bool log_left(const char *store_path);
 
+/* Keeps a synced copy of PATH-wal as PATH-wal-damaged (in place of an earlier one), for people to
+ * look at. STATUS_IO, STATUS_NO_MEMORY. */
+enum status log_keep(const char *store_path, struct error *error);
+
 /* Replaces PATH-wal by a synced copy, if there is one. The caller's connection proves that nobody
  * else has the store open (SQLITE_DB_ALONE), and is closed next. STATUS_IO, STATUS_NO_MEMORY. */
 enum status log_renew(const char *store_path, struct error *error);

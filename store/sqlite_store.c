@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/log_renew.h"
+#include "store/log_scan.h"
 #include "store/migrate.h"
 #include "store/store_path.h"
 
@@ -326,19 +327,37 @@ static enum status look_at(struct sqlite_store *store, struct error *error)
     return status == STATUS_OK ? migrate_check(store->db, store->path, error) : status;
 }
 
+/* What is found while a store is being opened. */
+struct opening {
+    struct log_scan log; /* what the log that was left holds, zeros without one */
+    bool shared;         /* a log was left, and another program has it open */
+};
+
+/* The file is a whole store. Where its log is damaged, every index is compared, and the log is kept
+ * before anything changes. */
+static enum status check_whole(struct sqlite_store *store, struct sqlite_db *db,
+                               const struct log_scan *log, struct error *error)
+{
+    if (!log->in_doubt) {
+        return sqlite_db_quick_check(db, error);
+    }
+    enum status status = sqlite_db_check(db, error);
+    return status == STATUS_OK ? log_keep(store->path, error) : status;
+}
+
 /* Looks at a file with a log that was left, and renews the log when nobody else is connected. */
-static enum status renew(struct sqlite_store *store, bool *alone, struct error *error)
+static enum status renew(struct sqlite_store *store, struct opening *opening, struct error *error)
 {
     struct sqlite_db *db = NULL;
     enum status status = sqlite_db_open(store->path, SQLITE_DB_ALONE, &db, error);
 
-    *alone = status == STATUS_OK;
+    opening->shared = status == STATUS_BUSY;
     if (status != STATUS_OK) {
         return status == STATUS_BUSY ? STATUS_OK : status;
     }
     status = migrate_check(db, store->path, error);
     if (status == STATUS_OK) { /* only a file that is known to be a whole store is changed */
-        status = sqlite_db_quick_check(db, error);
+        status = check_whole(store, db, &opening->log, error);
     }
     if (status == STATUS_OK) {
         status = log_renew(store->path, error);
@@ -347,39 +366,42 @@ static enum status renew(struct sqlite_store *store, bool *alone, struct error *
     return status;
 }
 
-static enum status renew_when_alone(struct sqlite_store *store, bool *alone, struct error *error)
+static enum status renew_when_alone(struct sqlite_store *store, struct opening *opening,
+                                    struct error *error)
 {
     const struct timespec pause = {.tv_nsec = ALONE_PAUSE_MS * NS_PER_MS};
-    enum status status = renew(store, alone, error);
+    enum status status =
+        log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
 
-    for (int i = 1; i < ALONE_TRIES && status == STATUS_OK && !*alone; i++) {
+    if (status == STATUS_OK) {
+        status = renew(store, opening, error);
+    }
+    for (int i = 1; i < ALONE_TRIES && status == STATUS_OK && opening->shared; i++) {
         nanosleep(&pause, NULL);
-        status = renew(store, alone, error);
+        status = renew(store, opening, error);
     }
     return status;
 }
 
 /* Opens the file and looks at it: whole where it was not closed cleanly (a log was left) or is so
- * small that this takes a few hundred milliseconds at most. *shared: a log was left, and another
- * program has it open. */
-static enum status open_checked(struct sqlite_store *store, bool *shared, struct error *error)
+ * small that this takes a few hundred milliseconds at most. */
+static enum status open_checked(struct sqlite_store *store, struct opening *opening,
+                                struct error *error)
 {
     struct stat info;
-    bool alone = false;
     bool left = log_left(store->path);
     bool check =
         stat(store->path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
     enum status status = STATUS_OK;
 
     if (left) {
-        status = renew_when_alone(store, &alone, error);
+        status = renew_when_alone(store, opening, error);
     }
-    *shared = left && !alone;
     if (status == STATUS_OK) {
         status = look_at(store, error);
     }
-    if (status == STATUS_OK && (*shared || (check && !left))) {
-        status = sqlite_db_quick_check(store->db, error);
+    if (status == STATUS_OK && (opening->shared || (check && !left))) {
+        status = check_whole(store, store->db, &opening->log, error);
     }
     return status;
 }
@@ -394,19 +416,40 @@ static enum status begin_anew(struct sqlite_store *store, struct error *error)
     return sqlite_db_checkpoint(store->db, error);
 }
 
+/* What a damaged log took away is said to whoever opens the store, and kept in it. */
+static enum status note_losses(struct sqlite_store *store, const struct log_scan *log,
+                               struct error *error)
+{
+    char text[512];
+
+    if (!log_scan_sentence(log, text)) {
+        return STATUS_OK;
+    }
+    log_event(store->logger, LOG_ERROR, "%.300s: %s. The log was kept as %.100s-wal-damaged",
+              store->path, text, strrchr(store->path, '/') + 1);
+    struct query query = query_begin(store->db, STATEMENT_LOG_LOSS_ADD);
+    query_int(&query, log->discarded);
+    query_int(&query, log->discarded_commits);
+    query_int(&query, log->lost_commits);
+    return query_run(&query, error);
+}
+
 static enum status open_database(struct sqlite_store *store, struct error *error)
 {
-    bool shared = false;
-    enum status status = open_checked(store, &shared, error);
+    struct opening opening = {.shared = false};
+    enum status status = open_checked(store, &opening, error);
 
     if (status == STATUS_OK) {
         status = sqlite_db_use_wal(store->db, error);
     }
-    if (status == STATUS_OK && shared) {
+    if (status == STATUS_OK && opening.shared) {
         status = begin_anew(store, error);
     }
     if (status == STATUS_OK) {
         status = migrate_apply(store->db, store->path, store->logger, error);
+    }
+    if (status == STATUS_OK) {
+        status = note_losses(store, &opening.log, error);
     }
     if (status == STATUS_OK) {
         status = artifacts_open(store->path, &store->artifacts, error);

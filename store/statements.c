@@ -217,6 +217,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DELAYED_RESTART] =
         "UPDATE jobs SET due_ns = ?1 + delay_ns WHERE state = 0 AND due_ns > 0",
 
+    [STATEMENT_LOG_LOSS_ADD] =
+        "INSERT INTO log_losses (frames, commits, lost) VALUES (?1, ?2, ?3)",
     [STATEMENT_PRICE_GET] =
         "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
         " ORDER BY pool DESC LIMIT 1",

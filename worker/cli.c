@@ -187,7 +187,8 @@ enum status cli_store_exists(const char *url, struct error *error)
 enum status cli_store_open(const char *given, struct store **store, struct error *error)
 {
     const char *url = cli_store_url(given);
-    const struct store_config config = {0};
+    static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
+    const struct store_config config = {.logger = &logger};
     enum status status = cli_store_exists(url, error);
     return status == STATUS_OK ? store_open(url, &config, store, error) : status;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static int submit(const struct suite_options *options, const char *url, const char *path, bool json)
 {
@@ -17,7 +18,8 @@ static int submit(const struct suite_options *options, const char *url, const ch
     if (suite_options_build(options, path, &suite, &submission, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    const struct store_config config = {0};
+    static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve submit"};
+    const struct store_config config = {.logger = &logger};
     struct store *store = NULL;
     enum status status = store_open(cli_store_url(url), &config, &store, &error);
     if (status == STATUS_OK) {

@@ -405,6 +405,8 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
     figures->requests = fleet->requests;
     figures->deaths = fleet->deaths;
     figures->deaths_in_calls = fleet->deaths_in_calls;
+    figures->intrusions = fleet->intrusions;
+    figures->takings = fleet->takings;
     figures->processes = fleet->process_count;
     figures->jobs = model->job_count;
     figures->attempts = model->attempt_count;

@@ -268,6 +268,8 @@ struct fleet {
     int64_t requests;
     int64_t deaths;
     int64_t deaths_in_calls;
+    int64_t intrusions; /* second openers */
+    int64_t takings;    /* files moved away under the server */
 };
 
 /* What happened: a simulation in which nothing does shows nothing. */
@@ -276,6 +278,8 @@ struct fleet_figures {
     int64_t requests;
     int64_t deaths; /* of the server */
     int64_t deaths_in_calls;
+    int64_t intrusions;
+    int64_t takings;
     int64_t processes;
     int64_t jobs;
     int64_t memoised;
@@ -310,6 +314,14 @@ void fleet_submitter_ended(struct fleet *fleet, struct process *process, int sui
 
 /* Plays one seed from beginning to end. */
 void fleet_play(const struct fleet_options *options, struct fleet_result *result);
+
+/* ---- strangers (strangers.c) ---- */
+
+/* Now and then somebody opens the running server's database, who must be refused. */
+void strangers_open(struct server *server);
+/* Somebody moves one of its files away and puts it back: the server may not answer a call in
+ * between, nor ever again. For a server that is about to die. */
+void strangers_take(struct server *server);
 
 /* ---- actors (workers.c, submitters.c) ---- */
 

@@ -202,6 +202,8 @@ void server_crash(struct server *server)
 {
     if (server->up) {
         server->snapped = false;
+        server->crash_commits = -1;
+        strangers_take(server);
         die(server);
     }
 }
@@ -357,6 +359,7 @@ void server_deliver(void *context, int64_t argument)
         sim_at(&fleet->sim, server->busy_until_ns, server_deliver, message, argument);
         return;
     }
+    strangers_open(server);
     plan_crash(server, message);
     if (server->crash_commits == 0) {
         message_reset(message);

@@ -50,6 +50,8 @@ static void add_figures(struct fleet_figures *sum, const struct fleet_figures *f
     sum->requests += figures->requests;
     sum->deaths += figures->deaths;
     sum->deaths_in_calls += figures->deaths_in_calls;
+    sum->intrusions += figures->intrusions;
+    sum->takings += figures->takings;
     sum->processes += figures->processes;
     sum->jobs += figures->jobs;
     sum->memoised += figures->memoised;
@@ -100,6 +102,11 @@ static int run_tap(struct run *run)
     }
     snprintf(name, sizeof name, "%" PRIu64 " seeds hold", run->count);
     good = report(++number, held, name) && good;
+    printf("# %" PRId64 " second openers, %" PRId64 " files moved away\n", run->sum.intrusions,
+           run->sum.takings);
+    good = report(++number, run->sum.intrusions > 0 && run->sum.takings > 0,
+                  "strangers meddled with the server's files") &&
+           good;
 
     bool same = true;
     for (uint64_t seed = 1; seed <= 3 && same; seed++) {
