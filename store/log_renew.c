@@ -51,8 +51,9 @@ static enum status write_chunk(int fd, const char *path, const uint8_t *data, si
     return STATUS_OK;
 }
 
+/* At most `bytes`. */
 static enum status copy_bytes(int from, const char *from_path, int to, const char *to_path,
-                              struct error *error)
+                              int64_t bytes, struct error *error)
 {
     enum status status = STATUS_OK;
     uint8_t *chunk = malloc(CHUNK_BYTES);
@@ -60,8 +61,8 @@ static enum status copy_bytes(int from, const char *from_path, int to, const cha
     if (chunk == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", from_path);
     }
-    while (status == STATUS_OK) {
-        ssize_t got = read(from, chunk, CHUNK_BYTES);
+    while (status == STATUS_OK && bytes > 0) {
+        ssize_t got = read(from, chunk, bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES);
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -71,6 +72,7 @@ static enum status copy_bytes(int from, const char *from_path, int to, const cha
             break;
         } else {
             status = write_chunk(to, to_path, chunk, (size_t)got, error);
+            bytes -= got;
         }
     }
     free(chunk);
@@ -78,7 +80,8 @@ static enum status copy_bytes(int from, const char *from_path, int to, const cha
 }
 
 /* The copy has the log's permissions: others may be allowed to read the store. */
-static enum status copy_file(const char *from_path, const char *to_path, struct error *error)
+static enum status copy_file(const char *from_path, const char *to_path, int64_t bytes,
+                             struct error *error)
 {
     struct stat info;
     int from = open(from_path, O_RDONLY | O_CLOEXEC);
@@ -96,7 +99,7 @@ static enum status copy_file(const char *from_path, const char *to_path, struct 
         status = io_error(error, to_path, "set the permissions of a copy of the log");
     }
     if (status == STATUS_OK) {
-        status = copy_bytes(from, from_path, to, to_path, error);
+        status = copy_bytes(from, from_path, to, to_path, bytes, error);
     }
     if (status == STATUS_OK && fsync(to) != 0) {
         status = io_error(error, to_path, "sync a copy of the log");
@@ -126,7 +129,7 @@ static enum status sync_directory_of(const char *path, struct error *error)
     return status;
 }
 
-enum status log_renew(const char *store_path, struct error *error)
+enum status log_renew(const char *store_path, int64_t bytes, struct error *error)
 {
     char path[NAME_BYTES];
     char copy_path[NAME_BYTES];
@@ -136,7 +139,7 @@ enum status log_renew(const char *store_path, struct error *error)
     }
     log_path(store_path, "-wal", path);
     log_path(store_path, "-wal-copy", copy_path);
-    enum status status = copy_file(path, copy_path, error);
+    enum status status = copy_file(path, copy_path, bytes, error);
     if (status == STATUS_OK && rename(copy_path, path) != 0) {
         status = io_error(error, path, "replace the log by its copy");
     }
@@ -154,6 +157,6 @@ enum status log_keep(const char *store_path, struct error *error)
 
     log_path(store_path, "-wal", path);
     log_path(store_path, "-wal-damaged", kept_path);
-    enum status status = copy_file(path, kept_path, error);
+    enum status status = copy_file(path, kept_path, INT64_MAX, error);
     return status == STATUS_OK ? sync_directory_of(kept_path, error) : status;
 }

@@ -25,6 +25,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Is there a log that a process left behind? store_path: a real one (store/store_path.h). */
 bool log_left(const char *store_path);
@@ -33,8 +34,10 @@ bool log_left(const char *store_path);
  * look at. STATUS_IO, STATUS_NO_MEMORY. */
 enum status log_keep(const char *store_path, struct error *error);
 
-/* Replaces PATH-wal by a synced copy, if there is one. The caller's connection proves that nobody
+/* Replaces PATH-wal by a synced copy of its first `bytes`, if there is one: without the frames that
+ * SQLite does not take (log_scan), since those of two interrupted transactions, one behind the
+ * other, could not be told from damage. The caller's connection proves that nobody
  * else has the store open (SQLITE_DB_ALONE), and is closed next. STATUS_IO, STATUS_NO_MEMORY. */
-enum status log_renew(const char *store_path, struct error *error);
+enum status log_renew(const char *store_path, int64_t bytes, struct error *error);
 
 #endif

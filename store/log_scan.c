@@ -268,6 +268,8 @@ static void count_discarded(const struct log *log, struct log_scan *out, int64_t
     }
     if (out->discarded == 0) {
         out->first_bad = 0; /* what is there is the log's past */
+    } else {
+        out->bytes = log->header_good ? offset_of(log, out->frames) : 0;
     }
 }
 
@@ -334,6 +336,7 @@ static enum status scan_open(struct log *log, int64_t bytes, struct log_scan *ou
     int64_t last_commit = -1;
     bool copied = false;
 
+    out->bytes = bytes;
     log->buffer = malloc(FRAME_BYTES + PAGE_BYTES_MAX);
     if (log->buffer == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", log->path);

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct log_scan {
+    int64_t bytes;     /* of the log without what is discarded */
     int64_t frames;    /* that SQLite takes: whole, up to the last commit */
     int64_t commits;   /* in these */
     int64_t first_bad; /* number of the first frame that is none, from 1; 0: there is none */

@@ -356,11 +356,14 @@ static enum status renew(struct sqlite_store *store, struct opening *opening, st
         return status == STATUS_BUSY ? STATUS_OK : status;
     }
     status = migrate_check(db, store->path, error);
+    if (status == STATUS_OK) {
+        status = log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
+    }
     if (status == STATUS_OK) { /* only a file that is known to be a whole store is changed */
         status = check_whole(store, db, &opening->log, error);
     }
     if (status == STATUS_OK) {
-        status = log_renew(store->path, error);
+        status = log_renew(store->path, opening->log.bytes, error);
     }
     sqlite_db_close(db);
     return status;
@@ -370,12 +373,8 @@ static enum status renew_when_alone(struct sqlite_store *store, struct opening *
                                     struct error *error)
 {
     const struct timespec pause = {.tv_nsec = ALONE_PAUSE_MS * NS_PER_MS};
-    enum status status =
-        log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
+    enum status status = renew(store, opening, error);
 
-    if (status == STATUS_OK) {
-        status = renew(store, opening, error);
-    }
     for (int i = 1; i < ALONE_TRIES && status == STATUS_OK && opening->shared; i++) {
         nanosleep(&pause, NULL);
         status = renew(store, opening, error);
@@ -399,6 +398,9 @@ static enum status open_checked(struct sqlite_store *store, struct opening *open
     }
     if (status == STATUS_OK) {
         status = look_at(store, error);
+    }
+    if (status == STATUS_OK && opening->shared) {
+        status = log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
     }
     if (status == STATUS_OK && (opening->shared || (check && !left))) {
         status = check_whole(store, store->db, &opening->log, error);

@@ -293,9 +293,34 @@ static void logs_that_end_early_are_no_damage(void)
     }
 }
 
+/* Goal: frames that were discarded once do not lie behind later ones, where they would look like
+ * damage after the next interruption. Method: the last transaction is spoilt, the store is opened
+ * and killed. */
+static void discarded_frames_do_not_stay(void)
+{
+    struct store *store = NULL;
+    struct log_scan found = {.discarded = 0};
+
+    make_killed_store(0);
+    for (size_t bit = log_file.count * 8 - 1; found.discarded < 2; bit -= 4096 * 8) {
+        flip(bit);
+        place(&damaged);
+        found = scan();
+    }
+    EXPECT_INT(found.discarded_commits, 1);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    read_bytes("", path, &database);
+    read_bytes("-wal", path, &log_file);
+    store->ops->close(store);
+    place(&log_file);
+    found = scan();
+    EXPECT(found.frames > 0);
+    EXPECT_INT(found.discarded, 0);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(whole_logs_are_whole), TEST(flipped_bits_are_noticed),
                     TEST(flipped_bits_of_copied_logs_are_noticed),
-                    TEST(logs_that_end_early_are_no_damage));
+                    TEST(logs_that_end_early_are_no_damage), TEST(discarded_frames_do_not_stay));
 }
