@@ -326,10 +326,22 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
 
 /* ---- the call ---- */
 
+/* A worker that was known before holders were is its next claim's. */
+static enum status hold_worker(struct claim_call *call, struct sqlite_db *db, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_WORKER_HOLD);
+
+    query_int(&query, call->worker_row);
+    query_text(&query, call->worker->holder);
+    return query_run(&query, error);
+}
+
 static enum status worker_row(struct claim_call *call, struct sqlite_db *db, struct error *error)
 {
     const struct store_worker *worker = call->worker;
     char device[LIMIT_ID_BYTES] = "";
+    char holder[LIMIT_ID_BYTES] = "";
+    bool held = false;
     int64_t pool = 0;
     int64_t price = 0;
     struct query query = query_begin(db, STATEMENT_WORKER_FIND);
@@ -340,6 +352,8 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
         call->worker_row = query_column_int(&query, 0);
         pool = query_column_int(&query, 1);
         query_column_text(&query, 2, device, sizeof device);
+        held = !query_column_is_null(&query, 3);
+        query_column_text(&query, 3, holder, sizeof holder);
     }
     enum status status = query_end(&query, error);
     if (status != STATUS_OK) {
@@ -352,7 +366,7 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
                              "process needs an id of its own",
                              worker->worker_id, device);
         }
-        return STATUS_OK;
+        return held ? lease_holder_check(worker, holder, error) : hold_worker(call, db, error);
     }
     /* What it will do has to be billed. */
     status = ledger_price(db, worker->pool, worker->device, &price, error);
@@ -363,6 +377,7 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
     query_text(&insert, worker->worker_id);
     query_int(&insert, call->pool);
     query_text(&insert, worker->device);
+    query_text(&insert, worker->holder);
     status = query_run(&insert, error);
     call->worker_row = sqlite_db_last_id(db);
     return status;
@@ -382,7 +397,7 @@ static enum status claim_op(struct sqlite_db *db, void *context, struct error *e
         status = worker_row(call, db, error);
     }
     if (status == STATUS_OK) {
-        status = lease_renew(store, db, call->worker->worker_id, until_ns, &lease, error);
+        status = lease_renew(store, db, call->worker, until_ns, &lease, error);
     }
     if (status == STATUS_OK) {
         group_commit_sweep_by(store->group, until_ns);

@@ -161,7 +161,7 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
 {
     const struct token_grant *grant = exchange->request->grant;
     struct store *store = exchange->store;
-    char known[LIMIT_ID_BYTES] = "";
+    struct store_worker_owner owner = {.held = false};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;
     }
@@ -172,18 +172,26 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
                          "the token of \"%s\" works for the pool \"%s\", not for \"%s\"",
                          grant->name, grant->pool, pool);
     }
-    if (store->ops->worker_pool == NULL) {
+    if (store->ops->worker_owner == NULL) {
         exchange->code = 403;
-        return error_set(error, STATUS_STORE,
-                         "this store cannot tell workers' pools, so workers' tokens may not act");
+        return error_set(
+            error, STATUS_STORE,
+            "this store cannot tell whose workers are, so workers' tokens may not act");
     }
-    status = store->ops->worker_pool(store, worker_id, known, error);
-    if (status == STATUS_OK && known[0] != '\0' && strcmp(known, grant->pool) != 0) {
+    status = store->ops->worker_owner(store, worker_id, &owner, error);
+    if (status == STATUS_OK && owner.pool[0] != '\0' && strcmp(owner.pool, grant->pool) != 0) {
         exchange->code = 403;
         return error_set(error, STATUS_STORE,
                          "the token of \"%s\" works for the pool \"%s\", and worker \"%s\" for "
                          "another",
                          grant->name, grant->pool, worker_id);
+    }
+    if (status == STATUS_OK && owner.held && strcmp(owner.holder, grant->name) != 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "worker \"%s\" belongs to another token than \"%s\", which may not speak "
+                         "for it",
+                         worker_id, grant->name);
     }
     return status;
 }

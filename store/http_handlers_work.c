@@ -118,6 +118,10 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
     if (status == STATUS_OK) {
         status = http_check_pool(exchange, worker->worker_id, worker->pool, error);
     }
+    const struct token_grant *grant = exchange->request->grant;
+    if (status == STATUS_OK && grant != NULL && grant->role == TOKEN_ROLE_WORKER) {
+        memcpy(worker->holder, grant->name, sizeof worker->holder);
+    }
     return status;
 }
 
@@ -151,6 +155,7 @@ enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *
     if (status == STATUS_OK) {
         status = store->ops->heartbeat(store, &worker, progress, count, cancelled, &cancelled_count,
                                        &ttl_ms, error);
+        exchange->code = status == STATUS_MISMATCH ? 403 : 0;
     }
     if (status == STATUS_OK) {
         status =
@@ -307,6 +312,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
         count = 0;
     }
     http_gate_end(gate, &patience.claim);
+    exchange->code = status == STATUS_MISMATCH ? 403 : 0;
     if (status == STATUS_OK) {
         struct json_text text = {0};
         json_write_literal(&text, "{\"leases\":[");

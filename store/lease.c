@@ -103,16 +103,44 @@ void lease_stalled(void *context, int64_t stalled_ns)
     }
 }
 
-enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const char *worker_id,
-                        int64_t until_ns, struct lease **out, struct error *error)
+enum status lease_holder_check(const struct store_worker *worker, const char *holder,
+                               struct error *error)
 {
-    enum status status = leases_renew(&store->leases, worker_id, until_ns, out, error);
-    if (status == STATUS_OK && (*out)->unheard) {
+    if (worker->holder[0] == '\0' || strcmp(worker->holder, holder) == 0) {
+        return STATUS_OK;
+    }
+    return error_set(
+        error, STATUS_MISMATCH,
+        "worker \"%s\" belongs to another token than \"%s\"; each worker process needs an "
+        "id of its own, and a token keeps its name when it is renewed",
+        worker->worker_id, worker->holder);
+}
+
+enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
+                        const struct store_worker *worker, int64_t until_ns, struct lease **out,
+                        struct error *error)
+{
+    const char *worker_id = worker->worker_id;
+    struct lease *lease = leases_find(&store->leases, worker_id);
+    enum status status =
+        lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = leases_renew(&store->leases, worker_id, until_ns, out, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    lease = *out;
+    if (!lease->held) {
+        lease->held = true;
+        memcpy(lease->holder, worker->holder, sizeof lease->holder);
+    }
+    if (lease->unheard) {
         struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
         query_text(&heard, worker_id);
         status = query_run(&heard, error);
         /* Should the transaction be undone, the worker counts as unheard of in openings before. */
-        (*out)->unheard = false;
+        lease->unheard = false;
     }
     return status;
 }
@@ -129,6 +157,10 @@ enum status lease_restart(struct sqlite_store *store, struct error *error)
         query_column_text(&workers, 0, worker_id, sizeof worker_id);
         status = leases_renew(&store->leases, worker_id,
                               lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
+        if (status == STATUS_OK) {
+            lease->held = !query_column_is_null(&workers, 2);
+            query_column_text(&workers, 2, lease->holder, sizeof lease->holder);
+        }
     }
     store->leases.opening_ns =
         store->leases.count > 0 ? now_ns + store->lease_ttl_ns / LEASE_OPENING_PART : INT64_MAX;
@@ -379,7 +411,7 @@ static enum status heartbeat_op(struct sqlite_db *db, void *context, struct erro
     struct sqlite_store *store = call->store;
     struct lease *lease;
     int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
-    enum status status = lease_renew(store, db, call->worker->worker_id, until_ns, &lease, error);
+    enum status status = lease_renew(store, db, call->worker, until_ns, &lease, error);
 
     group_commit_sweep_by(store->group, until_ns);
     call->cancelled_count = 0;

@@ -33,12 +33,19 @@ enum {
 };
 
 struct sqlite_store;
+struct store_worker;
+
+/* MISMATCH when the worker's token is not the one that holds it. */
+enum status lease_holder_check(const struct store_worker *worker, const char *holder,
+                               struct error *error);
 
 struct lease {
     char worker_id[LIMIT_ID_BYTES];
     int64_t until_ns;
-    int64_t prefix; /* of the job claimed last; 0: none */
-    bool unheard;   /* its worker has not been heard of since this was made */
+    int64_t prefix;              /* of the job claimed last; 0: none */
+    bool held;                   /* the next is known */
+    char holder[LIMIT_ID_BYTES]; /* as in struct store_worker */
+    bool unheard;                /* its worker has not been heard of since this was made */
 };
 
 struct leases {
@@ -53,9 +60,10 @@ void leases_finish(struct leases *leases);
 /* NULL: not alive. */
 struct lease *leases_find(struct leases *leases, const char *worker_id);
 /* The worker was heard of: registers or renews; a lease never gets shorter. Inside a transaction of
- * the writer. */
-enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db, const char *worker_id,
-                        int64_t until_ns, struct lease **out, struct error *error);
+ * the writer. MISMATCH: another token holds the worker. */
+enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
+                        const struct store_worker *worker, int64_t until_ns, struct lease **out,
+                        struct error *error);
 
 /* Gives every worker that holds jobs a lease: at open. */
 enum status lease_restart(struct sqlite_store *store, struct error *error);

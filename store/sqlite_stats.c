@@ -8,26 +8,52 @@
 
 #include <string.h>
 
-enum status stats_worker_pool(struct store *base, const char *worker_id, char pool[LIMIT_ID_BYTES],
-                              struct error *error)
+struct owner_call {
+    struct sqlite_store *store;
+    const char *worker_id;
+    struct store_worker_owner *out;
+};
+
+/* A worker that was heard of, but never claimed, is known to the leases alone. */
+static enum status find_owner_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct owner_call *call = context;
+    const struct lease *lease = leases_find(&call->store->leases, call->worker_id);
+    (void)db;
+    (void)error;
+    call->out->held = lease != NULL && lease->held;
+    if (call->out->held) {
+        memcpy(call->out->holder, lease->holder, sizeof call->out->holder);
+    }
+    return STATUS_OK;
+}
+
+enum status stats_worker_owner(struct store *base, const char *worker_id,
+                               struct store_worker_owner *out, struct error *error)
 {
     struct sqlite_db *db;
-    char found[LIMIT_ID_BYTES] = "";
+    struct store_worker_owner found = {.held = false};
     struct sqlite_store *store = sqlite_store_of(base);
     enum status status = sqlite_store_read_begin(base, &db, error);
 
     if (status != STATUS_OK) {
         return status;
     }
-    struct query query = query_begin(db, STATEMENT_WORKER_POOL);
+    struct query query = query_begin(db, STATEMENT_WORKER_OWNER);
     query_text(&query, worker_id);
     if (query_row(&query)) {
-        query_column_text(&query, 0, found, sizeof found);
+        query_column_text(&query, 0, found.pool, sizeof found.pool);
+        found.held = !query_column_is_null(&query, 1);
+        query_column_text(&query, 1, found.holder, sizeof found.holder);
     }
     status = query_end(&query, error);
     sqlite_store_read_end(store, db);
+    if (status == STATUS_OK && found.pool[0] == '\0') {
+        struct owner_call call = {.store = store, .worker_id = worker_id, .out = &found};
+        status = sqlite_store_write(store, find_owner_op, &call, error);
+    }
     if (status == STATUS_OK) {
-        memcpy(pool, found, sizeof found);
+        *out = found;
     }
     return status;
 }

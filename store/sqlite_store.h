@@ -149,8 +149,8 @@ enum status look_worker_leases(struct store *base, const char *worker_id, int64_
                                struct error *error);
 
 /* sqlite_stats.c: */
-enum status stats_worker_pool(struct store *base, const char *worker_id, char pool[LIMIT_ID_BYTES],
-                              struct error *error);
+enum status stats_worker_owner(struct store *base, const char *worker_id,
+                               struct store_worker_owner *out, struct error *error);
 enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
 
 #endif

@@ -104,10 +104,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
     [STATEMENT_SCENARIO_INSERT] = "INSERT INTO scenarios (hash, body) VALUES (?1, ?2)",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
-    [STATEMENT_WORKER_FIND] = "SELECT id, pool, device FROM workers WHERE name = ?1",
-    [STATEMENT_WORKER_INSERT] = "INSERT INTO workers (name, pool, device) VALUES (?1, ?2, ?3)",
-    [STATEMENT_WORKER_POOL] =
-        "SELECT p.name FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
+    [STATEMENT_WORKER_FIND] = "SELECT id, pool, device, holder FROM workers WHERE name = ?1",
+    [STATEMENT_WORKER_INSERT] = 
+        "INSERT INTO workers (name, pool, device, holder) VALUES (?1, ?2, ?3, ?4)",
+    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+    [STATEMENT_WORKER_OWNER] =
+        "SELECT p.name, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
@@ -197,7 +199,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
     [STATEMENT_LEASED_WORKERS] =
-        "SELECT name, openings FROM workers"
+        "SELECT name, openings, holder FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
     [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",

@@ -38,6 +38,16 @@ struct store_worker {
     char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
     char pool[LIMIT_ID_BYTES];
     char device[LIMIT_ID_BYTES]; /* price table key: "cpu", "cuda" */
+    /* Set by a server, never by its clients: name of the worker's token that the call came with;
+     * "": whoever calls may speak for every worker. */
+    char holder[LIMIT_ID_BYTES];
+};
+
+/* Whose a worker is. */
+struct store_worker_owner {
+    char pool[LIMIT_ID_BYTES]; /* "": it never claimed a job */
+    bool held;                 /* its holder is known */
+    char holder[LIMIT_ID_BYTES];
 };
 
 /* Cost so far of a job that is still running, sent with a heartbeat, so that an attempt that
@@ -153,6 +163,7 @@ struct store_ops {
                           struct store_submit_result *results, struct error *error);
 
     /* ---- working ---- */
+    /* Heartbeats and claims of a worker that another token holds are MISMATCH. */
     /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
      * sent; never a timestamp. progress[count] may be NULL. Jobs among those in progress whose
      * result cannot count any more (cancelled, or claimed again by another worker) are listed in
@@ -229,9 +240,9 @@ struct store_ops {
     /* Waits up to wait_ms until jobs may have become claimable since *generation, which is renewed;
      * 0: only that. Costs the writer nothing. */
     void (*claimable_wait)(struct store *store, uint64_t *generation, int64_t wait_ms);
-    /* The pool of a worker that ever claimed a job; "" for others. */
-    enum status (*worker_pool)(struct store *store, const char *worker_id,
-                               char pool[LIMIT_ID_BYTES], struct error *error);
+    /* Whose a worker is that ever claimed a job, or was heard of since the store was opened. */
+    enum status (*worker_owner)(struct store *store, const char *worker_id,
+                                struct store_worker_owner *out, struct error *error);
     /* As outcomes, but looks at no more rows than take a moment. *next > 0: it stopped short of
      * both the limit and the end, and goes on from there as the next call's after_id; else 0. */
     enum status (*outcomes_page)(struct store *store, const struct store_outcome_filter *filter,

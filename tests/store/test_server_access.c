@@ -2,10 +2,9 @@
  * Who may ask a server for what, and how much it takes.
  *
  * Goal: every route answers exactly the roles that it is for; a worker's token acts for its own
- * pool alone; whoever may not ask is told so before the body is read; every limit is answered with
- * its code.
- * Method: requests byte by byte over TCP to a server on the embedded store. The table of roles here
- * is written down a second time, from the API's description.
+ * workers alone, of its pool; whoever may not ask is told so before the body is read; every limit
+ * is answered with its code. Method: requests byte by byte over TCP to a server on the embedded
+ * store. The table of roles here is written down a second time, from the API's description.
  */
 #include "base/check.h"
 #include "store/http_routes.h"
@@ -48,18 +47,12 @@ static void make_token(const char *name, enum token_role role, const char *pool,
     EXPECT_OK(tokens_add(site.tokens, &token, text, &error), error);
 }
 
-static void site_start(size_t connections_max, size_t peer_max)
+/* Serves the database that is there. */
+static void site_serve(size_t connections_max, size_t peer_max)
 {
     struct error error;
     struct tcp_place place;
     int fd = -1;
-    snprintf(site.path, sizeof site.path, "%s/%d.db", support_directory(), ++site.serial);
-    snprintf(site.tokens, sizeof site.tokens, "%s.tokens", site.path);
-    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
-        make_token(token_role_names[role], (enum token_role)role,
-                   role == TOKEN_ROLE_WORKER ? "bulk" : "", site.texts[role]);
-    }
-    make_token("other", TOKEN_ROLE_WORKER, "teacher", site.teacher);
     EXPECT_OK(store_sqlite_open(site.path, NULL, &site.store, &error), error);
     EXPECT_OK(token_guard_create(site.tokens, clock_system(), NULL, &site.guard, &error), error);
     EXPECT_OK(tcp_listen("127.0.0.1:0", &fd, &place, &error), error);
@@ -67,6 +60,18 @@ static void site_start(size_t connections_max, size_t peer_max)
     const struct store_server_options options = {
         .guard = site.guard, .connections_max = connections_max, .peer_connections_max = peer_max};
     EXPECT_OK(store_server_start_with(site.store, fd, NULL, &options, &site.server, &error), error);
+}
+
+static void site_start(size_t connections_max, size_t peer_max)
+{
+    snprintf(site.path, sizeof site.path, "%s/%d.db", support_directory(), ++site.serial);
+    snprintf(site.tokens, sizeof site.tokens, "%s.tokens", site.path);
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        make_token(token_role_names[role], (enum token_role)role,
+                   role == TOKEN_ROLE_WORKER ? "bulk" : "", site.texts[role]);
+    }
+    make_token("other", TOKEN_ROLE_WORKER, "teacher", site.teacher);
+    site_serve(connections_max, peer_max);
 }
 
 static void site_stop(void)
@@ -330,6 +335,61 @@ static void workers_act_for_their_own_pool(void)
     site_stop();
 }
 
+/* Goal: of two tokens of one pool neither speaks for the other's workers, also after the server was
+ * started again and after one of them was renewed; an administrator speaks for all. */
+static void leases_belong_to_their_token(void)
+{
+    char second[TOKEN_SECRET_BYTES];
+    char renewed[TOKEN_SECRET_BYTES];
+    struct error error;
+    site_start(0, 0);
+    const char *first = site.texts[TOKEN_ROLE_WORKER];
+    make_token("second", TOKEN_ROLE_WORKER, "bulk", second);
+    submit_one("a", "bulk");
+    submit_one("b", "bulk");
+    EXPECT_INT(heartbeat("w1", "bulk", first), 200);
+    /* Known by a heartbeat alone, it is the first token's already. */
+    EXPECT_INT(heartbeat("w1", "bulk", second), 403);
+    EXPECT_CONTAINS(reply, "another token");
+    EXPECT_INT(claim("w1", "bulk", second), 403);
+    EXPECT_INT(ask("GET", "/v1/workers/w1/leases?fence=9223372036854775806", second, ""), 403);
+    site.serial++; /* the next claim's number */
+    EXPECT_INT(claim("w1", "bulk", first), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    for (int start = 0; start < 2; start++) {
+        EXPECT_INT(heartbeat("w1", "bulk", second), 403);
+        EXPECT_INT(claim("w1", "bulk", second), 403);
+        EXPECT_INT(complete("w1", 1, second), 403);
+        EXPECT_CONTAINS(reply, "another token");
+        EXPECT_INT(ask("POST", "/v1/workers/w1/gone", second, "{}"), 403);
+        EXPECT_INT(ask("GET", "/v1/workers/w1/leases?fence=9", second, ""), 403);
+        EXPECT_INT(heartbeat("w1", "bulk", first), 200);
+        EXPECT_INT(ask("GET", "/v1/workers/w1/leases", site.texts[TOKEN_ROLE_ADMIN], ""), 200);
+        EXPECT_CONTAINS(reply, "\"job_id\":1");
+        if (start == 0) { /* another server on the same database */
+            site_stop();
+            site_serve(0, 0);
+        }
+    }
+    /* A token that is renewed keeps its name, and with it its workers. */
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", renewed);
+    EXPECT_INT(heartbeat("w1", "bulk", renewed), 200);
+    EXPECT_INT(complete("w1", 1, renewed), 200);
+    EXPECT_CONTAINS(reply, "\"ok\"");
+    /* Workers of nobody's token: the machine's own, an administrator's. */
+    struct store_worker local = {.worker_id = "w2", .pool = "bulk", .device = "cpu"};
+    struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    EXPECT_OK(site.store->ops->claim(site.store, &local, 1, 0, &lease, &count, &ttl_ms, &error),
+              error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(heartbeat("w2", "bulk", first), 403);
+    EXPECT_INT(ask("POST", "/v1/workers/w2/gone", second, "{}"), 403);
+    EXPECT_INT(ask("POST", "/v1/workers/w1/gone", site.texts[TOKEN_ROLE_ADMIN], "{}"), 200);
+    site_stop();
+}
+
 /* ---- limits ---- */
 
 /* The server answers and closes although almost nothing of the announced body has come. */
@@ -484,8 +544,8 @@ int main(int argc, char **argv)
     CHECK(argc == 2); /* where the API is described */
     openapi_path = argv[1];
     return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
-                    TEST(workers_act_for_their_own_pool), TEST(refusals_do_not_wait_for_bodies),
-                    TEST(too_many_connections_are_told),
+                    TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
+                    TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
                     TEST(too_many_connections_of_one_address_are_told),
                     TEST(artifacts_go_through_the_disk));
 }
