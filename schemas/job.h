@@ -7,6 +7,7 @@
  *   queued -> leased -> done
  *                    -> flagged   (a teacher job is queued in the same transaction)
  *                    -> queued    (failed, with backoff, while attempts remain)
+ *                    -> queued    (handed back, or its planner cannot be started on this host)
  *                    -> dead      (attempts used up, or a flagged job without anywhere to go)
  *   queued, leased -> cancelled
  *
@@ -76,10 +77,12 @@ struct job_lease {
 enum { JOB_LOST_SUSPECT = 2 };
 
 enum completion_kind {
-    COMPLETION_DONE = 0, /* outcomes attached, one per rollout */
-    COMPLETION_FLAGGED,  /* discard; outcomes carry the evidence; `escalate_pool` or dead */
-    COMPLETION_FAILED,   /* this attempt broke: retry with backoff, else dead */
-    COMPLETION_RELEASED, /* handed back unharmed (drain): queued at once, attempt not counted */
+    COMPLETION_DONE = 0,  /* outcomes attached, one per rollout */
+    COMPLETION_FLAGGED,   /* discard; outcomes carry the evidence; `escalate_pool` or dead */
+    COMPLETION_FAILED,    /* this attempt broke: retry with backoff, else dead */
+    COMPLETION_RELEASED,  /* handed back unharmed (drain): queued at once, attempt not counted */
+    COMPLETION_UNSTARTED, /* the planner cannot be started on this host: as released, unless other
+                             hosts say so too; then as failed */
     COMPLETION_KIND_COUNT
 };
 

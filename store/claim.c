@@ -9,6 +9,7 @@
 #include "store/records.h"
 #include "store/sqlite_store.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,6 +22,7 @@ struct claim_call {
     uint32_t count;
     int64_t pool;
     int64_t worker_row;
+    char *without; /* the worker's list as JSON, owned; NULL: empty */
     struct tally tally;
 };
 
@@ -124,7 +126,7 @@ static struct fairness_row *fairness_advance(struct fairness *fairness, int64_t 
 
     for (size_t i = 0; i < fairness->count; i++) {
         struct fairness_row *row = &fairness->rows[i];
-        if (row->pool != pool) {
+        if (row->pool != pool || row->head_cost == 0) {
             continue;
         }
         int64_t needed = rounds_needed(row);
@@ -136,7 +138,9 @@ static struct fairness_row *fairness_advance(struct fairness *fairness, int64_t 
     }
     for (size_t i = 0; best != NULL && i < fairness->count; i++) {
         struct fairness_row *row = &fairness->rows[i];
-        if (row->pool == pool) {
+        if (row->pool == pool && row->head_cost == 0) {
+            row->served = false; /* this claim takes none of its jobs: it keeps its account */
+        } else if (row->pool == pool) {
             bool visited = row == best || ring_before(start, row->suite, best->suite);
             row->deficit += quantum(row) * (visited ? rounds : rounds - 1);
             row->served = row == best;
@@ -147,17 +151,35 @@ static struct fairness_row *fairness_advance(struct fairness *fairness, int64_t 
 
 /* ---- queries ---- */
 
+/* The statement, or its variant for a worker that leaves planners alone. */
+static struct query claim_query(const struct claim_call *call, enum statement plain,
+                                enum statement without)
+{
+    return query_begin(call->tally.db, call->without == NULL ? plain : without);
+}
+
+/* The last parameter of that variant. */
+static void claim_without(const struct claim_call *call, struct query *query)
+{
+    if (call->without != NULL) {
+        query_text(query, call->without);
+    }
+}
+
 /* First suite above `after` with claimable jobs (of the prefix, when it is not 0); 0: none. */
 static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t after,
                               int64_t *suite, int64_t *weight, struct error *error)
 {
-    struct query query = query_begin(call->tally.db, prefix != 0 ? STATEMENT_AFFINE_SUITE_NEXT
-                                                                 : STATEMENT_READY_SUITE_NEXT);
+    struct query query =
+        prefix != 0
+            ? claim_query(call, STATEMENT_AFFINE_SUITE_NEXT, STATEMENT_AFFINE_SUITE_NEXT_WITHOUT)
+            : claim_query(call, STATEMENT_READY_SUITE_NEXT, STATEMENT_READY_SUITE_NEXT_WITHOUT);
     query_int(&query, call->pool);
     if (prefix != 0) {
         query_int(&query, prefix);
     }
     query_int(&query, after);
+    claim_without(call, &query);
     *suite = 0;
     if (query_row(&query)) {
         *suite = query_column_int(&query, 0);
@@ -170,10 +192,11 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
 static enum status head_cost(struct claim_call *call, int64_t suite, int64_t *cost,
                              struct error *error)
 {
-    struct query query = query_begin(call->tally.db, STATEMENT_READY_HEAD);
+    struct query query = claim_query(call, STATEMENT_READY_HEAD, STATEMENT_READY_HEAD_WITHOUT);
 
     query_int(&query, call->pool);
     query_int(&query, suite);
+    claim_without(call, &query);
     *cost = query_row(&query)
                 ? claim_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0))
                 : 0;
@@ -199,8 +222,9 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
                             int64_t floor, bool affine, struct error *error)
 {
     uint32_t first = call->count;
-    struct query query =
-        query_begin(call->tally.db, affine ? STATEMENT_AFFINE_RUN : STATEMENT_READY_RUN);
+    struct query query = affine
+                             ? claim_query(call, STATEMENT_AFFINE_RUN, STATEMENT_AFFINE_RUN_WITHOUT)
+                             : claim_query(call, STATEMENT_READY_RUN, STATEMENT_READY_RUN_WITHOUT);
 
     query_int(&query, call->pool);
     query_int(&query, row->suite);
@@ -208,6 +232,7 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     if (affine) {
         query_int(&query, *prefix);
     }
+    claim_without(call, &query);
     while (call->count < call->max && query_row(&query)) {
         struct job_lease *lease = &call->leases[call->count];
         int64_t own_prefix = query_column_int(&query, 3);
@@ -295,7 +320,9 @@ static enum status choose_suite(struct claim_call *call, struct fairness_row **c
         }
     }
     if (status == STATUS_OK) {
-        fairness_prune(fairness, call->pool);
+        if (call->without == NULL) { /* else others may find what this claim does not see */
+            fairness_prune(fairness, call->pool);
+        }
         *chosen = fairness_advance(fairness, call->pool, start);
     }
     return status;
@@ -378,6 +405,7 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
     query_int(&insert, call->pool);
     query_text(&insert, worker->device);
     query_text(&insert, worker->holder);
+    query_text(&insert, worker->host);
     status = query_run(&insert, error);
     call->worker_row = sqlite_db_last_id(db);
     return status;
@@ -413,12 +441,32 @@ enum status claim_worker_check(const struct store_worker *worker, struct error *
     }
     if (strnlen(worker->worker_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
         strnlen(worker->pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->host, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
         return error_set(error, STATUS_LIMIT,
-                         "a worker's id, pool and device have at most %d bytes",
+                         "a worker's id, pool, device and host have at most %d bytes",
                          LIMIT_ID_BYTES - 1);
     }
+    if (worker->without_count > STORE_WITHOUT_MAX) {
+        return error_set(error, STATUS_LIMIT, "a claim leaves at most %d planners alone",
+                         STORE_WITHOUT_MAX);
+    }
     return STATUS_OK;
+}
+
+/* NULL: the list is empty, or memory ran out. */
+static char *without_text(const struct store_worker *worker)
+{
+    json_t *list = worker->without_count > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; list != NULL && i < worker->without_count; i++) {
+        json_array_append_new(
+            list, json_pack("[ss]", worker->without[i].planner, worker->without[i].planner_hash));
+    }
+    char *text = list != NULL && json_array_size(list) == worker->without_count
+                     ? json_dumps(list, JSON_COMPACT)
+                     : NULL;
+    json_decref(list);
+    return text;
 }
 
 static int64_t monotonic_ns(void)
@@ -476,6 +524,11 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     if (status != STATUS_OK) {
         return status;
     }
+    call.without = without_text(worker);
+    if (call.without == NULL && worker->without_count > 0) {
+        sqlite_store_leave(store);
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
+    }
     uint64_t generation = 0;
     wait_ready(store, &generation, 0);
     for (;;) {
@@ -492,6 +545,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
         }
     }
     sqlite_store_leave(store);
+    free(call.without);
     if (status == STATUS_OK) {
         *count = call.count;
         *ttl_ms = store->lease_ttl_ns / NS_PER_MS;

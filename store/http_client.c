@@ -215,11 +215,32 @@ static enum status client_heartbeat(struct store *store, const struct store_work
     return status;
 }
 
+/* What a worker has to say only now and then: servers of earlier versions know neither. */
+static bool put_host(json_t *body, const struct store_worker *worker)
+{
+    if (worker->host[0] != '\0' &&
+        !json_put(body, "host", json_text_new(worker->host, sizeof worker->host))) {
+        return false;
+    }
+    json_t *list = worker->without_count > 0 ? json_array() : NULL;
+    bool good = worker->without_count == 0 || list != NULL;
+    for (uint32_t i = 0; good && i < worker->without_count; i++) {
+        good = json_array_append_new(list, json_pack("{s:s,s:s}", "planner",
+                                                     worker->without[i].planner, "planner_hash",
+                                                     worker->without[i].planner_hash)) == 0;
+    }
+    if (good && list != NULL) {
+        return json_put(body, "without", list);
+    }
+    json_decref(list);
+    return good;
+}
+
 static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64_t wait_ms,
                           int64_t sequence)
 {
     json_t *body = worker_body(worker);
-    if (body == NULL || !json_put(body, "max", json_integer(max)) ||
+    if (body == NULL || !put_host(body, worker) || !json_put(body, "max", json_integer(max)) ||
         !json_put(body, "wait_ms", json_integer(wait_ms)) ||
         !json_put(body, "sequence", json_integer(sequence))) {
         json_decref(body);

@@ -329,10 +329,53 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     return status;
 }
 
+/* The planners that the worker leaves alone; *out is malloc'ed, NULL when there are none. */
+static enum status decode_without(struct http_exchange *exchange, struct store_worker *worker,
+                                  struct store_planner **out, struct error *error)
+{
+    static const char *const keys[] = {"planner", "planner_hash", NULL};
+    struct json_cursor list = json_cursor_member(&exchange->body, "without");
+    size_t count = 0;
+    *out = NULL;
+    if (!json_cursor_present(&list)) {
+        return STATUS_OK;
+    }
+    enum status status = json_array_begin(&list, 0, STORE_WITHOUT_MAX, &count, error);
+    if (status != STATUS_OK || count == 0) {
+        return status;
+    }
+    struct store_planner *planners = calloc(count, sizeof *planners);
+    if (planners == NULL) {
+        return http_no_memory(error);
+    }
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct json_cursor entry = json_cursor_element(&list, i);
+        status = json_object_begin(&entry, keys, error);
+        if (status == STATUS_OK) {
+            status = json_member_text(&entry, "planner", true, planners[i].planner,
+                                      sizeof planners[i].planner, error);
+        }
+        if (status == STATUS_OK) {
+            status = json_member_text(&entry, "planner_hash", true, planners[i].planner_hash,
+                                      sizeof planners[i].planner_hash, error);
+        }
+    }
+    if (status != STATUS_OK) {
+        free(planners);
+        return status;
+    }
+    *out = planners;
+    worker->without = planners;
+    worker->without_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
 enum status http_handle_claim(struct http_exchange *exchange, struct error *error)
 {
-    static const char *const keys[] = {"pool", "device", "max", "wait_ms", "sequence", NULL};
+    static const char *const keys[] = {"pool", "device",  "host",     "without",
+                                       "max",  "wait_ms", "sequence", NULL};
     struct store_worker worker;
+    struct store_planner *without = NULL;
     int64_t max = 1;
     int64_t wait_ms = 0;
     int64_t sequence = 0;
@@ -351,14 +394,22 @@ enum status http_handle_claim(struct http_exchange *exchange, struct error *erro
         status = json_member_integer(&exchange->body, "sequence", true, 1, INT64_MAX - 1, &sequence,
                                      error);
     }
-    if (status != STATUS_OK) {
-        return status;
+    if (status == STATUS_OK) {
+        status = json_member_text(&exchange->body, "host", false, worker.host, sizeof worker.host,
+                                  error);
     }
-    if (max > LIMIT_CLAIM_JOBS) {
-        return error_set(error, STATUS_LIMIT, "$.max: a claim takes at most %d jobs, not %lld",
-                         LIMIT_CLAIM_JOBS, (long long)max);
+    if (status == STATUS_OK && max > LIMIT_CLAIM_JOBS) {
+        status = error_set(error, STATUS_LIMIT, "$.max: a claim takes at most %d jobs, not %lld",
+                           LIMIT_CLAIM_JOBS, (long long)max);
     }
-    return claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error);
+    if (status == STATUS_OK) {
+        status = decode_without(exchange, &worker, &without, error);
+    }
+    if (status == STATUS_OK) {
+        status = claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error);
+    }
+    free(without);
+    return status;
 }
 
 /* The completions of one request; each array has room for `capacity` elements. */

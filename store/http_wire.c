@@ -265,7 +265,8 @@ static json_t *completion_result_encode(const void *record)
     const struct store_completion_result *result = record;
     json_t *object = json_object();
     if (object == NULL || !json_put(object, "status", json_string(status_name(result->status))) ||
-        !json_put(object, "escalated_job_id", json_integer(result->escalated_job_id))) {
+        !json_put(object, "escalated_job_id", json_integer(result->escalated_job_id)) ||
+        (result->excused && !json_put(object, "excused", json_true()))) {
         json_decref(object);
         return NULL;
     }
@@ -275,7 +276,7 @@ static json_t *completion_result_encode(const void *record)
 static enum status completion_result_decode(const struct json_cursor *cursor, void *record,
                                             struct error *error)
 {
-    static const char *const keys[] = {"status", "escalated_job_id", NULL};
+    static const char *const keys[] = {"status", "escalated_job_id", "excused", NULL};
     struct store_completion_result *result = record;
     char name[LIMIT_ID_BYTES];
     enum status status = json_object_begin(cursor, keys, error);
@@ -288,6 +289,8 @@ static enum status completion_result_decode(const struct json_cursor *cursor, vo
     }
     if (status == STATUS_OK) {
         result->status = strcmp(name, "ok") == 0 ? STATUS_OK : status_by_name(name);
+        result->excused = false;
+        status = json_member_bool(cursor, "excused", false, &result->excused, error);
     }
     return status;
 }
@@ -327,7 +330,11 @@ static json_t *suite_status_encode(const void *record)
     if (object == NULL ||
         !json_put(object, "jobs", counts_encode(suite->jobs, job_state_names, JOB_STATE_COUNT)) ||
         !json_put(object, "rollouts",
-                  counts_encode(suite->rollouts, verdict_names, VERDICT_COUNT))) {
+                  counts_encode(suite->rollouts, verdict_names, VERDICT_COUNT)) ||
+        (suite->unstarted_hosts > 0 &&
+         (!json_put(object, "unstarted_hosts", json_integer(suite->unstarted_hosts)) ||
+          !json_put(object, "unstarted",
+                    json_text_new(suite->unstarted, sizeof suite->unstarted))))) {
         json_decref(object);
         return NULL;
     }
@@ -337,7 +344,8 @@ static json_t *suite_status_encode(const void *record)
 static enum status suite_status_decode(const struct json_cursor *cursor, void *record,
                                        struct error *error)
 {
-    static const char *const extra_keys[] = {"jobs", "rollouts", NULL};
+    static const char *const extra_keys[] = {"jobs", "rollouts", "unstarted_hosts", "unstarted",
+                                             NULL};
     struct store_suite_status *suite = record;
     enum status status = json_record_decode(suite_status_fields, COUNT_OF(suite_status_fields),
                                             extra_keys, true, cursor, record, error);
@@ -348,6 +356,14 @@ static enum status suite_status_decode(const struct json_cursor *cursor, void *r
     if (status == STATUS_OK) {
         struct json_cursor rollouts = json_cursor_member(cursor, "rollouts");
         status = counts_decode(&rollouts, suite->rollouts, verdict_names, VERDICT_COUNT, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(cursor, "unstarted_hosts", false, 0, INT64_MAX,
+                                     &suite->unstarted_hosts, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_text(cursor, "unstarted", false, suite->unstarted,
+                                  sizeof suite->unstarted, error);
     }
     return status;
 }

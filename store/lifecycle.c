@@ -86,18 +86,18 @@ static enum status read_held(struct sqlite_db *db, int64_t job_id, struct held_j
 /* ---- what becomes of the job ---- */
 
 static struct job_end end_of(const struct sqlite_store *store, const struct held_job *job,
-                             const struct job_completion *completion, int64_t lost)
+                             enum completion_kind kind, bool escalates, int64_t lost)
 {
     struct job_end end = {.attempts = job->attempts, .lost = lost};
     int64_t failures = job->attempts - lost;
 
-    switch (completion->kind) {
+    switch (kind) {
     case COMPLETION_DONE:
         end.state = JOB_DONE;
         end.end = ATTEMPT_DONE;
         break;
     case COMPLETION_FLAGGED:
-        end.state = completion->escalate_pool[0] != '\0' ? JOB_FLAGGED : JOB_DEAD;
+        end.state = escalates ? JOB_FLAGGED : JOB_DEAD;
         end.end = ATTEMPT_FLAGGED;
         break;
     case COMPLETION_FAILED:
@@ -229,15 +229,128 @@ static struct ledger_attempt attempt_of(const struct held_job *job,
     };
 }
 
+/* ---- planners that do not start ---- */
+
+static struct query planner_query(struct complete_call *call, enum statement statement,
+                                  const struct held_job *job)
+{
+    struct query query = query_begin(call->tally.db, statement);
+    query_text(&query, job->spec.planner);
+    query_text(&query, job->spec.planner_hash);
+    return query;
+}
+
+static enum status worker_host(struct complete_call *call, const struct held_job *job,
+                               char host[LIMIT_ID_BYTES], struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_WORKER_HOST);
+    query_int(&query, job->worker);
+    host[0] = '\0';
+    if (query_row(&query)) {
+        query_column_text(&query, 0, host, LIMIT_ID_BYTES);
+    }
+    return query_end(&query, error);
+}
+
+/* How many hosts could not start the job's planner, whether `host` is among them, and whether
+ * somebody has driven it since the first of them. */
+static enum status unstarted_hosts(struct complete_call *call, const struct held_job *job,
+                                   const char *host, int64_t *count, bool *known, bool *driven,
+                                   struct error *error)
+{
+    struct query query = planner_query(call, STATEMENT_UNSTARTED_HOSTS, job);
+    query_text(&query, host);
+    if (query_row(&query)) {
+        *count = query_column_int(&query, 0);
+        *known = query_column_int(&query, 1) > 0;
+        *driven = query_column_int(&query, 2) > 0;
+    }
+    return query_end(&query, error);
+}
+
+/* Whether any job of the planner has a result. Looks at all jobs when there is none; so it is asked
+ * once for each planner and host. */
+static enum status was_driven(struct complete_call *call, const struct held_job *job, bool *driven,
+                              struct error *error)
+{
+    struct query query = planner_query(call, STATEMENT_PLANNER_DRIVEN, job);
+    *driven = query_row(&query);
+    return query_end(&query, error);
+}
+
+/* The job's worker could not start its planner. *blamed: nor could others, and nobody ever did. */
+static enum status note_unstarted(struct complete_call *call, const struct held_job *job,
+                                  const struct job_completion *completion, bool *blamed,
+                                  struct error *error)
+{
+    char host[LIMIT_ID_BYTES];
+    int64_t count = 0;
+    bool known = false;
+    bool driven = false;
+    enum status status = worker_host(call, job, host, error);
+
+    if (status == STATUS_OK) {
+        status = unstarted_hosts(call, job, host, &count, &known, &driven, error);
+    }
+    if (status == STATUS_OK && !known && !driven) {
+        status = was_driven(call, job, &driven, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query set = planner_query(call, STATEMENT_UNSTARTED_SET, job);
+    query_text(&set, host);
+    query_int(&set, driven ? 1 : 0);
+    query_int(&set, job->suite);
+    query_int(&set, job->worker);
+    query_text(&set, completion->error);
+    *blamed = !driven && count + (known ? 0 : 1) >= call->store->planner_hosts;
+    return query_run(&set, error);
+}
+
+/* The job's worker has driven its planner: nothing is wrong with either. */
+static enum status note_driven(struct complete_call *call, const struct held_job *job,
+                               struct error *error)
+{
+    char host[LIMIT_ID_BYTES];
+    int64_t count = 0;
+    bool known = false;
+    bool driven = false;
+    enum status status = unstarted_hosts(call, job, "", &count, &known, &driven, error);
+
+    if (status != STATUS_OK || count == 0) {
+        return status; /* as nearly always */
+    }
+    status = worker_host(call, job, host, error);
+    if (status == STATUS_OK) {
+        struct query clear = planner_query(call, STATEMENT_UNSTARTED_CLEAR, job);
+        query_text(&clear, host);
+        status = query_run(&clear, error);
+    }
+    if (status == STATUS_OK && !driven) {
+        struct query mark = planner_query(call, STATEMENT_UNSTARTED_DRIVEN, job);
+        status = query_run(&mark, error);
+    }
+    return status;
+}
+
 static enum status accept(struct complete_call *call, const struct held_job *job,
                           const struct job_completion *completion,
                           const struct ledger_entry *before, struct store_completion_result *result,
                           struct error *error)
 {
-    struct job_end end = end_of(call->store, job, completion, job->lost - (before->found ? 1 : 0));
-    enum status status = STATUS_OK;
+    bool blamed = false;
+    enum status status = completion->kind == COMPLETION_UNSTARTED
+                             ? note_unstarted(call, job, completion, &blamed, error)
+                             : STATUS_OK;
+    struct job_end end =
+        end_of(call->store, job, blamed ? COMPLETION_FAILED : completion->kind,
+               completion->escalate_pool[0] != '\0', job->lost - (before->found ? 1 : 0));
 
-    if (end.state == JOB_FLAGGED) {
+    if (status == STATUS_OK && (end.state == JOB_DONE || end.state == JOB_FLAGGED)) {
+        status = note_driven(call, job, error);
+    }
+    if (status == STATUS_OK && end.state == JOB_FLAGGED) {
         status = escalate(call, job, completion, &end.escalated_job, error);
     }
     if (status == STATUS_OK) {
@@ -257,6 +370,7 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     }
     if (status == STATUS_OK) {
         result->escalated_job_id = end.escalated_job;
+        result->excused = completion->kind == COMPLETION_UNSTARTED && !blamed;
     }
     return status;
 }
@@ -270,18 +384,19 @@ static enum status answer_recorded(struct complete_call *call, const struct held
                                    struct store_completion_result *result, struct error *error)
 {
     static const enum attempt_end ends[COMPLETION_KIND_COUNT] = {
-        [COMPLETION_DONE] = ATTEMPT_DONE,
-        [COMPLETION_FLAGGED] = ATTEMPT_FLAGGED,
-        [COMPLETION_FAILED] = ATTEMPT_FAILED,
-        [COMPLETION_RELEASED] = ATTEMPT_RELEASED,
+        [COMPLETION_DONE] = ATTEMPT_DONE,          [COMPLETION_FLAGGED] = ATTEMPT_FLAGGED,
+        [COMPLETION_FAILED] = ATTEMPT_FAILED,      [COMPLETION_RELEASED] = ATTEMPT_RELEASED,
+        [COMPLETION_UNSTARTED] = ATTEMPT_RELEASED,
     };
+    bool unstarted = completion->kind == COMPLETION_UNSTARTED;
 
     result->status = STATUS_STALE;
     if (strcmp(before->worker_id, completion->worker_id) != 0) {
         return STATUS_OK; /* not its attempt, so not its cost either */
     }
-    if (before->end == ends[completion->kind]) {
+    if (before->end == ends[completion->kind] || (unstarted && before->end == ATTEMPT_FAILED)) {
         result->status = STATUS_OK;
+        result->excused = unstarted && before->end == ATTEMPT_RELEASED;
         result->escalated_job_id = before->escalated_job;
         return STATUS_OK;
     }

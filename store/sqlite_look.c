@@ -7,6 +7,7 @@
 #include "store/sqlite_store.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,27 @@ enum status look_scenario(struct store *base, const char *hash, char **body, siz
     return STATUS_OK;
 }
 
+/* Hosts that could not start a planner of the suite, and what one of them said. */
+static enum status read_unstarted(struct sqlite_db *db, int64_t suite,
+                                  struct store_suite_status *out, struct error *error)
+{
+    char worker_id[LIMIT_ID_BYTES] = "";
+    char said[OUTCOME_ERROR_BYTES] = "";
+    struct query query = query_begin(db, STATEMENT_UNSTARTED_SUITE);
+
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        out->unstarted_hosts = query_column_int(&query, 0);
+        query_column_text(&query, 1, worker_id, sizeof worker_id);
+        query_column_text(&query, 2, said, sizeof said);
+    }
+    if (out->unstarted_hosts > 0) {
+        snprintf(out->unstarted, sizeof out->unstarted, "%s: %.*s", worker_id,
+                 (int)strcspn(said, "\r\n"), said);
+    }
+    return query_end(&query, error);
+}
+
 static enum status read_status(struct sqlite_db *db, const char *suite_id,
                                struct store_suite_status *out, struct error *error)
 {
@@ -97,6 +119,9 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
         out->mflop = query_column_int(&cost, 2);
     }
     status = query_end(&cost, error);
+    if (status == STATUS_OK) {
+        status = read_unstarted(db, suite, out, error);
+    }
     if (status != STATUS_OK || out->jobs[JOB_DEAD] == 0) {
         return status;
     }

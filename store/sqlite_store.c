@@ -25,6 +25,7 @@
 enum {
     LEASE_TTL_MS = 15000,
     BACKOFF_MS = 1000,
+    PLANNER_HOSTS = 2, /* see store_config */
     CHECKED_BYTES_MAX = 64 << 20,
     LOG_HEADER_BYTES = 32,
     LOG_FRAME_BYTES = 24, /* in front of each page */
@@ -507,6 +508,8 @@ static enum status open_store(const char *path, const struct store_config *confi
     store->lease_ttl_ns =
         (config != NULL && config->lease_ttl_ms > 0 ? config->lease_ttl_ms : LEASE_TTL_MS) *
         NS_PER_MS;
+    store->planner_hosts =
+        config != NULL && config->planner_hosts > 0 ? config->planner_hosts : PLANNER_HOSTS;
     store->backoff_ns =
         (config != NULL && config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
     pthread_mutex_init(&store->mutex, NULL);

@@ -43,6 +43,7 @@ struct sqlite_store {
     const struct logger *logger;
     int64_t lease_ttl_ns;
     int64_t backoff_ns;
+    uint32_t planner_hosts;
     char path[LIMIT_PATH_BYTES]; /* the real one */
     struct artifacts artifacts;
     struct ownership *ownership; /* of the database file */

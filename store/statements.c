@@ -54,6 +54,12 @@
     " CROSS JOIN contexts c ON c.id = o.context" \
     " LEFT JOIN scenarios x ON x.id = s.scenario"
 
+/* The job with spec `s` is of none of the planners in a JSON list of [planner, planner_hash]. */
+#define NOT_WITHOUT(list)                                                            \
+    "s.context NOT IN (SELECT n.id FROM json_each(" list ") e CROSS JOIN contexts n" \
+    " WHERE n.planner_hash = json_extract(e.value, '$[1]')"                          \
+    " AND n.planner = json_extract(e.value, '$[0]'))"
+
 /* clang-format off */
 const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -105,9 +111,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_INSERT] = "INSERT INTO scenarios (hash, body) VALUES (?1, ?2)",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] = "SELECT id, pool, device, holder FROM workers WHERE name = ?1",
-    [STATEMENT_WORKER_INSERT] = 
-        "INSERT INTO workers (name, pool, device, holder) VALUES (?1, ?2, ?3, ?4)",
+    [STATEMENT_WORKER_INSERT] =
+        "INSERT INTO workers (name, pool, device, holder, host) VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+    [STATEMENT_WORKER_HOST] =
+        "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
     [STATEMENT_WORKER_OWNER] =
         "SELECT p.name, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
@@ -135,23 +143,46 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
         " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_READY_SUITE_NEXT_WITHOUT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " CROSS JOIN job_specs s ON s.job = j.id"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
+        " AND " NOT_WITHOUT("?3") " ORDER BY j.suite LIMIT 1",
     [STATEMENT_READY_HEAD] =
         "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
         " CROSS JOIN contexts c ON c.id = s.context"
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT 1",
+    [STATEMENT_READY_HEAD_WITHOUT] =
+        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND " NOT_WITHOUT("?3") " ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_READY_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
         "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 ORDER BY j.suite LIMIT 1",
+    [STATEMENT_AFFINE_SUITE_NEXT_WITHOUT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " CROSS JOIN job_specs s ON s.job = j.id"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
     [STATEMENT_AFFINE_RUN] =
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_AFFINE_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_JOB_LEASE] =
         "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, progress_ns = 0,"
         " progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
@@ -221,6 +252,26 @@ const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_LOG_LOSS_ADD] =
         "INSERT INTO log_losses (frames, commits, lost) VALUES (?1, ?2, ?3)",
+    [STATEMENT_UNSTARTED_HOSTS] =
+        "SELECT COUNT(*), COALESCE(SUM(host = ?3), 0), COALESCE(MAX(driven), 0) FROM unstarted"
+        " WHERE planner = ?1 AND planner_hash = ?2",
+    [STATEMENT_UNSTARTED_SET] =
+        "INSERT INTO unstarted (planner, planner_hash, host, driven, suite, worker, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT (planner, planner_hash, host) DO UPDATE SET driven = ?4, suite = ?5,"
+        " worker = ?6, error = ?7",
+    [STATEMENT_UNSTARTED_DRIVEN] =
+        "UPDATE unstarted SET driven = 1 WHERE planner = ?1 AND planner_hash = ?2",
+    [STATEMENT_UNSTARTED_CLEAR] =
+        "DELETE FROM unstarted WHERE planner = ?1 AND planner_hash = ?2 AND host = ?3",
+    [STATEMENT_PLANNER_DRIVEN] =
+        "SELECT 1 FROM contexts c CROSS JOIN job_specs s ON s.context = c.id"
+        " CROSS JOIN jobs j ON j.id = s.job"
+        " WHERE c.planner = ?1 AND c.planner_hash = ?2 AND j.state IN (2, 3) LIMIT 1",
+    [STATEMENT_UNSTARTED_SUITE] =
+        "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
+        " WHERE t.suite = ?1",
+
     [STATEMENT_PRICE_GET] =
         "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
         " ORDER BY pool DESC LIMIT 1",

@@ -34,6 +34,13 @@ struct store_submit_result {
     bool memoised; /* another suite's finished result was taken over; the job is already done */
 };
 
+struct store_planner {
+    char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES];
+};
+
+enum { STORE_WITHOUT_MAX = 64 }; /* planners that a claim leaves alone */
+
 struct store_worker {
     char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
     char pool[LIMIT_ID_BYTES];
@@ -41,6 +48,10 @@ struct store_worker {
     /* Set by a server, never by its clients: name of the worker's token that the call came with;
      * "": whoever calls may speak for every worker. */
     char holder[LIMIT_ID_BYTES];
+    char host[LIMIT_ID_BYTES];   /* the machine; "": one of its own. Looked at by the first claim */
+    /* Planners whose jobs a claim does not take, borrowed: those that do not start here. */
+    const struct store_planner *without;
+    uint32_t without_count;
 };
 
 /* Whose a worker is. */
@@ -63,7 +74,10 @@ struct store_progress {
 struct store_completion_result {
     enum status status;       /* OK, or STALE: fenced off, only its cost was kept */
     int64_t escalated_job_id; /* teacher job queued for a flagged one; 0: none */
+    bool excused;             /* UNSTARTED: the attempt is not counted; this host is at fault */
 };
+
+enum { STORE_UNSTARTED_BYTES = 512 };
 
 struct store_suite_status {
     int64_t jobs[JOB_STATE_COUNT];
@@ -73,11 +87,13 @@ struct store_suite_status {
     int64_t audits_dead;    /* twins among the dead jobs: no question is left open by them */
     int64_t ticks;          /* simulated for results that count; the shared prefix once */
     int64_t prefix_ticks_saved;
-    int64_t metres_mm;     /* of results that count */
-    int64_t device_ns;     /* of every attempt, whatever came of it */
-    int64_t mflop;         /* likewise */
-    int64_t cost_uusd;     /* likewise */
-    int64_t memoised_jobs; /* results taken over from other suites, at no cost */
+    int64_t metres_mm;       /* of results that count */
+    int64_t device_ns;       /* of every attempt, whatever came of it */
+    int64_t mflop;           /* likewise */
+    int64_t cost_uusd;       /* likewise */
+    int64_t memoised_jobs;   /* results taken over from other suites, at no cost */
+    int64_t unstarted_hosts; /* that could not start a planner of the suite, until they can */
+    char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
 };
 
 /* Empty or zero members do not filter. */
@@ -181,7 +197,9 @@ struct store_ops {
     /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
      * accepted completion answers OK again and changes nothing. A completion counts as long as
      * nobody has claimed or cancelled the job since, even when the lease has ended meanwhile,
-     * unless the job has died of too many losses. DONE brings one outcome per rollout. An artifact
+     * unless the job has died of too many losses. DONE brings one outcome per rollout. UNSTARTED
+     * counts as failed when so many hosts (store_config) have said it of a planner that nobody has
+     * driven, as handed back before that: results[i].excused says which. An artifact
      * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
      * is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
@@ -279,7 +297,8 @@ struct store_config {
     /* Clients: a claim that waits at a server comes back soon after this is set, with what it has;
      * NULL: never. Borrowed. */
     const atomic_bool *stop;
-    int checkpoint_pages; /* of the log, before it is copied into the database; 0: 1,000 */
+    uint32_t planner_hosts; /* that a planner must fail to start on to be at fault itself; 0: 2 */
+    int checkpoint_pages;   /* of the log, before it is copied into the database; 0: 1,000 */
 };
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a

@@ -13,6 +13,7 @@
 #include "worker/runner_shelf.h"
 #include "worker/stage_cache.h"
 #include "worker/submission.h"
+#include "worker/unstarted.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ struct loop {
     struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
     uint32_t running_count;   /* jobs claimed and not yet reported */
     struct job_completion pending[COMPLETION_BATCH];
+    struct store_planner pending_planners[COMPLETION_BATCH]; /* of their jobs */
     uint32_t pending_count;
     int64_t pending_since_ns;
     int64_t reported_ns;
@@ -59,7 +61,8 @@ struct loop {
     int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
     uint32_t failed_count; /* attempts that broke here */
-    struct error refusal;  /* why the store kept no artifact; OK: it does */
+    struct unstarted unstarted;
+    struct error refusal; /* why the store kept no artifact; OK: it does */
     struct claim_loop_stats stats;
 };
 
@@ -71,6 +74,28 @@ static void pending_clear(struct loop *loop)
         free((void *)(uintptr_t)loop->pending[i].outcomes);
     }
     loop->pending_count = 0;
+}
+
+/* Whoever drains by hand asks for results: the first failures are said aloud. */
+static void tell_failure(struct loop *loop, int64_t job_id, const char *text)
+{
+    bool aloud = loop->config->drain && loop->failed_count++ < FAILURES_TOLD;
+    log_event(loop->config->logger, aloud ? LOG_ERROR : LOG_WARNING, "job %lld: %.*s",
+              (long long)job_id, (int)(aloud ? strcspn(text, "\r\n") : strlen(text)), text);
+}
+
+/* A job whose planner did not start was taken back, as such or, when not excused, as failed. */
+static void note_unstarted(struct loop *loop, uint32_t index, bool excused)
+{
+    const struct job_completion *completion = &loop->pending[index];
+    unstarted_judge(&loop->unstarted, &loop->pending_planners[index], completion->job_id, excused,
+                    loop->config->logger);
+    if (!excused) {
+        if (loop->retry_count < RETRIES_MAX) {
+            loop->retries[loop->retry_count++] = completion->job_id;
+        }
+        tell_failure(loop, completion->job_id, completion->error);
+    }
 }
 
 static enum status flush(struct loop *loop, struct error *error)
@@ -91,6 +116,8 @@ static enum status flush(struct loop *loop, struct error *error)
             log_event(loop->config->logger, LOG_WARNING,
                       "job %lld: the result of epoch %lld came too late; only its cost was kept",
                       (long long)loop->pending[i].job_id, (long long)loop->pending[i].epoch);
+        } else if (loop->pending[i].kind == COMPLETION_UNSTARTED) {
+            note_unstarted(loop, i, results[i].excused);
         }
     }
     loop->running_count -= loop->pending_count;
@@ -105,6 +132,7 @@ static struct job_completion *pending_add(struct loop *loop, const struct job_le
     if (loop->pending_count == 0) {
         loop->pending_since_ns = clock_now_ns(loop->clock);
     }
+    unstarted_planner(&lease->spec, &loop->pending_planners[loop->pending_count]);
     struct job_completion *completion = &loop->pending[loop->pending_count++];
     *completion = (struct job_completion){.job_id = lease->job_id, .epoch = lease->epoch};
     memcpy(completion->worker_id, loop->config->worker.worker_id, sizeof completion->worker_id);
@@ -136,10 +164,7 @@ static void fail_completion(struct loop *loop, struct job_completion *completion
     if (lease->attempt < lease->spec.attempts_max && loop->retry_count < RETRIES_MAX) {
         loop->retries[loop->retry_count++] = lease->job_id;
     }
-    /* Whoever drains by hand asks for results: the first failures are said aloud. */
-    bool aloud = loop->config->drain && loop->failed_count++ < FAILURES_TOLD;
-    log_event(loop->config->logger, aloud ? LOG_ERROR : LOG_WARNING, "job %lld: %.*s",
-              (long long)lease->job_id, (int)(aloud ? strcspn(text, "\r\n") : strlen(text)), text);
+    tell_failure(loop, lease->job_id, text);
 }
 
 static const char *first_flag(const struct job_run *job)
@@ -416,6 +441,35 @@ static void watch(void *context, const char *planner)
 
 /* ---- taking work ---- */
 
+/* The job's planner did not start, now or before. */
+static void hand_back_unstarted(struct loop *loop, const struct job_lease *lease,
+                                const struct error *why)
+{
+    struct store_planner planner;
+    unstarted_planner(&lease->spec, &planner);
+    if (!unstarted_has(&loop->unstarted, &planner) &&
+        !unstarted_add(&loop->unstarted, &planner, why)) {
+        fail_completion(loop, pending_add(loop, lease), lease, why->text);
+        return;
+    }
+    struct job_completion *completion = pending_add(loop, lease);
+    completion->kind = COMPLETION_UNSTARTED;
+    snprintf(completion->error, sizeof completion->error, "%s", why->text);
+}
+
+/* The runner for a leased job; its planner is not tried again when it did not start before. */
+static enum status get_runner(struct loop *loop, const struct job_lease *lease,
+                              struct runner **runner, struct error *error)
+{
+    struct store_planner planner;
+    unstarted_planner(&lease->spec, &planner);
+    if (unstarted_has(&loop->unstarted, &planner)) {
+        *error = loop->unstarted.why;
+        return STATUS_PLANNER;
+    }
+    return runner_shelf_get(&loop->shelf, &lease->spec, runner, error);
+}
+
 /* Starts one leased job, or reports why it cannot start. */
 static void begin(struct loop *loop, const struct job_lease *lease)
 {
@@ -424,10 +478,14 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
-    enum status status = runner_shelf_get(&loop->shelf, &lease->spec, &runner, &error);
+    enum status status = get_runner(loop, lease, &runner, &error);
     if (status == STATUS_BUSY) {
         pending_add(loop, lease)->kind = COMPLETION_RELEASED;
         loop->runners_full = true;
+        return;
+    }
+    if (status == STATUS_PLANNER) {
+        hand_back_unstarted(loop, lease, &error);
         return;
     }
     if (status == STATUS_OK) {
@@ -537,8 +595,11 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
         report_to_keeper(loop); /* that nothing is held: it may be long until the next time */
     }
     int64_t sent_ns = clock_now_ns(loop->clock);
-    enum status status = store->ops->claim(store, &loop->config->worker, room, wait_ms,
-                                           loop->leases, &count, &ttl_ms, error);
+    struct store_worker worker = loop->config->worker;
+    worker.without = loop->unstarted.planners;
+    worker.without_count = loop->unstarted.count;
+    enum status status =
+        store->ops->claim(store, &worker, room, wait_ms, loop->leases, &count, &ttl_ms, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -618,6 +679,18 @@ static enum status retries_left(struct loop *loop, bool *left, struct error *err
     return STATUS_OK;
 }
 
+/* With nothing to claim but jobs that do not start here, whoever is to report that ends. */
+static enum status stuck_here(struct loop *loop, bool *stuck, struct error *error)
+{
+    enum status status = STATUS_OK;
+    *stuck = false;
+    if (loop->config->leave_unstarted && loop->unstarted.count > 0) {
+        status = unstarted_left(&loop->unstarted, loop->config->store, error);
+        *stuck = status == STATUS_PLANNER;
+    }
+    return *stuck ? STATUS_OK : status;
+}
+
 /* What a lost lease means: others may run these jobs by now, so nothing more is spent on them. */
 static void check_lease(struct loop *loop)
 {
@@ -659,6 +732,8 @@ static enum status round_of(struct loop *loop, bool claiming, bool *over, struct
     if (*over && claiming && loop->config->drain) {
         status = note_offline(loop, retries_left(loop, over, error), error);
         *over = status == STATUS_OK && loop->offline_ns == 0 && loop->retry_count == 0;
+    } else if (*over && claiming) {
+        status = note_offline(loop, stuck_here(loop, over, error), error);
     }
     return status;
 }
@@ -669,7 +744,7 @@ static enum status run(struct loop *loop, struct error *error)
     enum status status = STATUS_OK;
     bool over = false;
     while (status == STATUS_OK && loop->refusal.status == STATUS_OK && !atomic_load(config->stop) &&
-           !(over && config->drain)) {
+           !(over && (config->drain || config->leave_unstarted))) {
         status = round_of(loop, true, &over, error);
     }
     /* Asked to leave: what can be finished in time is. */
@@ -681,6 +756,9 @@ static enum status run(struct loop *loop, struct error *error)
     if (status == STATUS_OK) {
         hand_back(loop);
         status = collect(loop, true, error);
+    }
+    if (status == STATUS_OK && !atomic_load(config->stop)) {
+        status = unstarted_left(&loop->unstarted, config->store, error);
     }
     if (status == STATUS_OK && loop->refusal.status != STATUS_OK) {
         *error = loop->refusal;

@@ -10,6 +10,9 @@
  * A store that cannot keep artifacts (its disk is full) ends the loop: what it did not take goes
  * back unfinished, and no attempt is charged for it.
  *
+ * A planner that does not start here is this host's fault until the store has heard the same from
+ * another: its jobs go back uncharged, and the worker claims no more of them (unstarted.h).
+ *
  * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
  * else is held meanwhile: if it takes the process with it, no other job is charged for that.
  */
@@ -30,7 +33,9 @@ struct claim_loop_config {
     struct store_worker worker;
     uint32_t slot_count;
     bool drain; /* return when the pool has nothing left to claim, own retries included */
-    bool solo;  /* run every branch from tick 0 (checks, benchmarks) */
+    /* Return, too, when all that could be claimed are jobs whose planners do not start here. */
+    bool leave_unstarted;
+    bool solo; /* run every branch from tick 0 (checks, benchmarks) */
     /* Learned tiers. */
     struct models *models; /* borrowed; NULL: only worlds without a model */
     const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
@@ -59,8 +64,8 @@ struct claim_loop_stats {
     int64_t stale; /* completions that were fenced off */
 };
 
-/* Returns OK after a drain or a stop; otherwise what the store said when it was gone for good or
- * could not keep an artifact. */
+/* Returns OK after a drain or a stop; STATUS_PLANNER when jobs are left whose planners do not start
+ * here; otherwise what the store said when it was gone for good or could not keep an artifact. */
 enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
                            struct error *error);
 

@@ -65,6 +65,8 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     }
     json_object_set_new(json, "rollouts_audit", json_integer((json_int_t)status->rollouts_audit));
     json_object_set_new(json, "audits_dead", json_integer((json_int_t)status->audits_dead));
+    json_object_set_new(json, "unstarted_hosts", json_integer((json_int_t)status->unstarted_hosts));
+    json_object_set_new(json, "unstarted", json_string(status->unstarted));
     json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
@@ -87,6 +89,11 @@ static void status_line(const char *id, const struct store_suite_status *status)
     text_print(stdout, "  %.2f miles  %s\n",
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
+    if (status->unstarted_hosts > 0 && status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0) {
+        text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
+                   (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",
+                   status->unstarted);
+    }
 }
 
 static enum status print_status(const struct suite_query *query, struct store *store,

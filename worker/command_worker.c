@@ -5,6 +5,7 @@
 #include "worker/claim_loop.h"
 #include "worker/cli.h"
 #include "worker/confinement_options.h"
+#include "worker/pool.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -77,12 +78,32 @@ static enum status name_worker(const char *name, const char *exact_id, char out[
     return STATUS_OK;
 }
 
-/* The pool that started this worker tells it on, when the store fails one worker after the other.
- * words_fd < 0: there is none. */
-static int fail_store(const struct error *error, int64_t words_fd)
+/* Workers are told apart by host where one of them says that a planner does not start: a new
+ * process, or a new container, on the same machine has nothing to add. So it is the kernel's boot
+ * that counts, or the host's name where that cannot be read. */
+static void name_host(const char *given, char out[LIMIT_ID_BYTES])
 {
-    int code = cli_fail(error);
-    if (words_fd >= 0 && code == status_exit_code(STATUS_STORE) &&
+    out[0] = '\0';
+    FILE *stream = given == NULL ? fopen("/proc/sys/kernel/random/boot_id", "re") : NULL;
+    if (given != NULL) {
+        snprintf(out, LIMIT_ID_BYTES, "%s", given);
+    } else if (stream == NULL || fgets(out, LIMIT_ID_BYTES, stream) == NULL) {
+        gethostname(out, LIMIT_ID_BYTES - 1);
+        out[LIMIT_ID_BYTES - 1] = '\0';
+    }
+    out[strcspn(out, "\r\n")] = '\0';
+    if (stream != NULL) {
+        fclose(stream);
+    }
+}
+
+/* The pool that started this worker tells it on: when the store fails one worker after the other,
+ * or planners start in none of them. words_fd < 0: there is none. */
+static int fail(const struct error *error, int64_t words_fd)
+{
+    bool unstarted = words_fd >= 0 && error->status == STATUS_PLANNER;
+    int code = unstarted ? POOL_EXIT_UNSTARTED : cli_fail(error);
+    if (words_fd >= 0 && (unstarted || code == status_exit_code(STATUS_STORE)) &&
         pwrite((int)words_fd, error->text, sizeof error->text, 0) < 0) {
         text_print(stderr, "swerve: last words: %s\n", strerror(errno));
     }
@@ -96,6 +117,7 @@ int command_worker(int argc, char **argv)
     const char *device = "auto";
     const char *id = NULL;
     const char *exact_id = NULL;
+    const char *host = NULL;
     const char *models = NULL;
     int64_t threads = 1;
     int64_t slots = 16;
@@ -123,6 +145,8 @@ int command_worker(int argc, char **argv)
          .number = &grace_ms},
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
          .text = &id},
+        {"--host", "NAME", "machine that counts as one where planners do not start (its boot)",
+         .text = &host},
         {"--exact-id", "ID", NULL, .text = &exact_id},
         {"--last-words-fd", "FD", NULL, .number = &words_fd},
         {"--solo", NULL, "run every branch from tick 0 instead of forking", .flag = &solo},
@@ -172,6 +196,7 @@ int command_worker(int argc, char **argv)
     struct claim_loop_config config = {
         .slot_count = (uint32_t)slots,
         .drain = drain,
+        .leave_unstarted = with_parent,
         .solo = solo,
         .thread_count = (uint32_t)threads,
         .device = device,
@@ -182,6 +207,7 @@ int command_worker(int argc, char **argv)
     if (name_worker(id, exact_id, config.worker.worker_id, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
+    name_host(host, config.worker.host);
     snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
     snprintf(config.worker.device, sizeof config.worker.device, "%s",
              chosen.ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
@@ -213,7 +239,7 @@ int command_worker(int argc, char **argv)
     }
     if (status != STATUS_OK) {
         models_close(config.models);
-        return fail_store(&error, words_fd);
+        return fail(&error, words_fd);
     }
     struct claim_loop_stats stats = {0};
     status = claim_loop_run(&config, &stats, &error);
@@ -222,5 +248,5 @@ int command_worker(int argc, char **argv)
     log_event(&logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
               (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
               (long long)stats.stale);
-    return status == STATUS_OK ? 0 : fail_store(&error, words_fd);
+    return status == STATUS_OK ? 0 : fail(&error, words_fd);
 }

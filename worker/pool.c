@@ -177,6 +177,24 @@ static bool store_fails_all(struct pool *pool, int how)
     return pool->store_fails > most;
 }
 
+static bool none_left(const struct pool *pool)
+{
+    for (uint32_t i = 0; i < pool->config.worker_count; i++) {
+        if (pool->workers[i].pid != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All workers have left, each because what it could claim needs a planner that does not start. */
+static enum status give_up_planner(const struct pool *pool, struct error *error)
+{
+    struct error said = {.text = ""};
+    ssize_t bytes = pread(pool->words_fd, said.text, sizeof said.text - 1, 0);
+    return error_set(error, STATUS_PLANNER, "%s", bytes > 0 ? said.text : "planners do not start");
+}
+
 static enum status give_up_store(const struct pool *pool, struct error *error)
 {
     struct error said = {.text = ""};
@@ -202,6 +220,12 @@ enum status pool_watch(struct pool *pool, struct store *store, bool progressed, 
             continue;
         }
         worker->pid = 0;
+        if (WIFEXITED(how) && WEXITSTATUS(how) == POOL_EXIT_UNSTARTED) {
+            if (none_left(pool)) {
+                return give_up_planner(pool, error);
+            }
+            continue; /* the others go on with what starts */
+        }
         pool->deaths_total++;
         log_death(pool, worker, how);
         if (store_fails_all(pool, how)) {

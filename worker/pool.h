@@ -12,7 +12,10 @@
 
 #include <sys/types.h>
 
-enum { POOL_WORKERS_MAX = 256 };
+enum {
+    POOL_WORKERS_MAX = 256,
+    POOL_EXIT_UNSTARTED = 16, /* of a child: what is left needs a planner that does not start */
+};
 
 struct pool_config {
     const char *store_url;
@@ -50,7 +53,8 @@ enum status pool_start(struct pool *pool, const struct pool_config *config, stru
 /* Reaps and replaces dead children. `progressed` tells that jobs were finished since the last call,
  * `idle` that none were queued, so that none could be:
  * too many deaths without progress are an error (a worker that cannot start), and so is a store
- * that fails one worker after the other, with the sentence that the last of them said. */
+ * that fails one worker after the other, and planners that start in no worker (STATUS_PLANNER),
+ * with the sentence that the last of them said. */
 enum status pool_watch(struct pool *pool, struct store *store, bool progressed, bool idle,
                        struct error *error);
 

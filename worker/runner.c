@@ -91,6 +91,9 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     }
     status = runner_open_planner(runner, error);
     if (status != STATUS_OK) {
+        /* Whatever it is that keeps the planner from starting here. */
+        bool other = status == STATUS_NO_MEMORY || status == STATUS_DEVICE;
+        status = error->status = other ? status : STATUS_PLANNER;
         goto fail;
     }
     *out = runner;

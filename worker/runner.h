@@ -58,6 +58,7 @@ struct runner_stats {
     int64_t planner_restarts;
 };
 
+/* STATUS_PLANNER: the planner does not start. */
 enum status runner_create(const struct runner_config *config, struct runner **out,
                           struct error *error);
 void runner_destroy(struct runner *runner); /* accepts NULL; unfinished job runs are destroyed */

@@ -138,6 +138,16 @@ void fleet_submitter_ended(struct fleet *fleet, struct process *process, int sui
 
 /* ---- fate ---- */
 
+/* Now and then a planner does not start on one host, seldom on any. */
+static void draw_hosts(struct fleet *fleet)
+{
+    for (int i = 0; i < 2; i++) {
+        fleet->badly_set_up[i] = sim_chance(&fleet->sim, 0.3)   ? 1u << sim_draw(&fleet->sim, 4)
+                                 : sim_chance(&fleet->sim, 0.1) ? 15
+                                                                : 0;
+    }
+}
+
 /* Seeds differ in which faults they know at all: rare combinations come up that way. */
 static double some(struct sim *sim, double chance)
 {
@@ -341,6 +351,7 @@ static void draw_world(struct fleet *fleet)
     fleet->submitting = fleet->suites;
     fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;
     draw_faults(fleet);
+    draw_hosts(fleet);
 }
 
 static void begin(struct fleet *fleet)

@@ -239,7 +239,8 @@ struct fleet {
     const struct fleet_options *options;
     const struct bug *bug;
     struct faults faults;
-    struct task *current; /* whose fiber runs */
+    uint32_t badly_set_up[2]; /* hosts, a bit each, on which planner p0, p1 does not start */
+    struct task *current;     /* whose fiber runs */
     struct server server;
     struct model *model;
     char *swapped[STATEMENT_COUNT];

@@ -167,15 +167,32 @@ bool model_all_terminal(const struct model *model)
     return true;
 }
 
-uint32_t model_claimable(const struct model *model, int pool, int suite)
+static bool left_alone(const struct store_worker *worker, const struct model_job *job)
+{
+    for (uint32_t i = 0; i < worker->without_count; i++) {
+        if (strcmp(worker->without[i].planner, job->planner) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t model_claimable_by(const struct model *model, const struct store_worker *worker, int pool,
+                            int suite)
 {
     uint32_t count = 0;
     for (int i = 0; i < model->job_count; i++) {
         const struct model_job *job = &model->jobs[i];
         count += job->state == JOB_QUEUED && job->due_ns == 0 && job->pool == pool &&
-                 (suite < 0 || job->suite == suite);
+                 (suite < 0 || job->suite == suite) && !left_alone(worker, job);
     }
     return count;
+}
+
+uint32_t model_claimable(const struct model *model, int pool, int suite)
+{
+    const struct store_worker anybody = {.worker_id = ""};
+    return model_claimable_by(model, &anybody, pool, suite);
 }
 
 /* ---- attempts that end ---- */
@@ -436,14 +453,15 @@ static int64_t race_limit(const struct model *model, int pool)
     return FAIRNESS_QUANTUM + 2 * ahead;
 }
 
-static bool race_claimed(struct model *model, const struct model_job *job)
+static bool race_claimed(struct model *model, const struct store_worker *worker,
+                         const struct model_job *job)
 {
     struct model_race *race = &model->races[job->pool];
     int i = job->suite;
 
     for (int j = 0; j < model->suite_count; j++) {
-        if (j == i || model_claimable(model, job->pool, i) == 0 ||
-            model_claimable(model, job->pool, j) == 0) {
+        if (j == i || model_claimable_by(model, worker, job->pool, i) == 0 ||
+            model_claimable_by(model, worker, job->pool, j) == 0) {
             continue;
         }
         race->served[i][j] += model_cost(job);
@@ -509,9 +527,13 @@ bool model_claim(struct model *model, const struct store_worker *worker, uint32_
                  const struct job_lease *leases, uint32_t count)
 {
     struct model_worker *known = worker_known(model, worker);
-    uint32_t there = model_claimable(model, known->pool, -1);
+    uint32_t there = model_claimable_by(model, worker, known->pool, -1);
     uint32_t expected = there < max ? there : max;
 
+    if (known->host[0] == '\0') { /* what the first claim says */
+        snprintf(known->host, sizeof known->host, "%s",
+                 worker->host[0] != '\0' ? worker->host : worker->worker_id);
+    }
     renew(model, known);
     race_settle(model, known->pool);
     if (count != expected) {
@@ -525,7 +547,11 @@ bool model_claim(struct model *model, const struct store_worker *worker, uint32_
             return model_differ(model, "claim of %s got job %" PRId64 ", which nobody submitted",
                                 known->id, leases[i].job_id);
         }
-        if (!lease_matches(model, job, known, &leases[i]) || !race_claimed(model, job)) {
+        if (left_alone(worker, job)) {
+            return model_differ(model, "claim of %s got job %" PRId64 ", whose planner it left out",
+                                known->id, job->id);
+        }
+        if (!lease_matches(model, job, known, &leases[i]) || !race_claimed(model, worker, job)) {
             return false;
         }
         job->state = JOB_LEASED;
@@ -616,25 +642,77 @@ static void charge(struct model_attempt *attempt, const struct job_completion *c
     attempt->mflop = max_i64(attempt->mflop, completion->mflop);
 }
 
+/* Forgets that the host could not start the planner; how many others could not. */
+static int forget_unstarted(struct model *model, const char *planner, const char *host)
+{
+    int others = 0;
+    int kept = 0;
+    for (int i = 0; i < model->unstarted_count; i++) {
+        struct model_unstarted *row = &model->unstarted[i];
+        bool same = strcmp(row->planner, planner) == 0;
+        if (same && strcmp(row->host, host) == 0) {
+            continue;
+        }
+        others += same;
+        model->unstarted[kept++] = *row;
+    }
+    model->unstarted_count = kept;
+    return others;
+}
+
+static bool ever_driven(const struct model *model, const char *planner)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if ((job->state == JOB_DONE || job->state == JOB_FLAGGED) &&
+            strcmp(job->planner, planner) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The job's worker could not start its planner. Whether it is the planner's fault. */
+static bool note_unstarted(struct model *model, const struct model_job *job)
+{
+    const char *host = model->workers[job->worker].host;
+    int others = forget_unstarted(model, job->planner, host);
+    CHECK(model->unstarted_count < MODEL_UNSTARTED_MAX);
+    struct model_unstarted *row = &model->unstarted[model->unstarted_count++];
+    memcpy(row->planner, job->planner, sizeof row->planner);
+    memcpy(row->host, host, sizeof row->host);
+    row->suite = job->suite;
+    return others + 1 >= MODEL_PLANNER_HOSTS && !ever_driven(model, job->planner);
+}
+
 static bool accept(struct model *model, struct model_job *job,
                    const struct job_completion *completion, struct model_attempt *before,
                    const struct store_completion_result *result)
 {
     static const enum model_end ends[COMPLETION_KIND_COUNT] = {END_DONE, END_FLAGGED, END_FAILED,
-                                                               END_RELEASED};
+                                                               END_RELEASED, END_RELEASED};
+    enum completion_kind kind = completion->kind;
     if (before != NULL) {
         job->lost--;
     }
+    if (kind == COMPLETION_UNSTARTED) {
+        bool blamed = note_unstarted(model, job);
+        kind = blamed ? COMPLETION_FAILED : COMPLETION_RELEASED;
+        if (result->excused == blamed) {
+            return model_differ(model, "job %" PRId64 " was not started; excused: %d, expected %d",
+                                job->id, result->excused, !blamed);
+        }
+    }
     struct model_attempt *attempt = before;
     if (attempt == NULL) {
-        attempt = attempt_add(model, job, ends[completion->kind]);
+        attempt = attempt_add(model, job, ends[kind]);
     }
-    attempt->end = ends[completion->kind];
+    attempt->end = ends[kind];
     charge(attempt, completion);
     job->due_ns = 0;
     job->delay_ns = 0;
     int64_t failures = job->attempts - job->lost;
-    switch (completion->kind) {
+    switch (kind) {
     case COMPLETION_DONE:
         job->state = JOB_DONE;
         take_outcomes(job, completion);
@@ -659,6 +737,9 @@ static bool accept(struct model *model, struct model_job *job,
         job->attempts--;
         break;
     }
+    if (job->state == JOB_DONE || job->state == JOB_FLAGGED) {
+        forget_unstarted(model, job->planner, model->workers[job->worker].host);
+    }
     attempt->escalated = job->state == JOB_FLAGGED ? result->escalated_job_id : 0;
     return job->state != JOB_FLAGGED || escalate(model, job, completion, attempt->escalated);
 }
@@ -667,7 +748,7 @@ static bool complete_one(struct model *model, const struct job_completion *compl
                          const struct store_completion_result *result)
 {
     static const enum model_end ends[COMPLETION_KIND_COUNT] = {END_DONE, END_FLAGGED, END_FAILED,
-                                                               END_RELEASED};
+                                                               END_RELEASED, END_RELEASED};
     struct model_job *job = model_job(model, completion->job_id);
     enum status expected = STATUS_STALE;
     int64_t escalated = 0;
@@ -682,9 +763,15 @@ static bool complete_one(struct model *model, const struct job_completion *compl
         expected = STATUS_OK;
         escalated = result->escalated_job_id;
     } else if (before != NULL && before->worker == worker &&
-               before->end == ends[completion->kind]) {
+               (before->end == ends[completion->kind] ||
+                (completion->kind == COMPLETION_UNSTARTED && before->end == END_FAILED))) {
         expected = STATUS_OK;
         escalated = before->escalated;
+        bool excused = completion->kind == COMPLETION_UNSTARTED && before->end == END_RELEASED;
+        if (result->excused != excused) {
+            return model_differ(model, "job %" PRId64 " was not started; replay excused: %d",
+                                job->id, result->excused);
+        }
     }
     if (result->status != expected || result->escalated_job_id != escalated) {
         return model_differ(model,

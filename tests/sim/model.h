@@ -24,6 +24,8 @@ enum {
     MODEL_DEVICES = 2, /* cpu, cuda */
     MODEL_ROLLOUTS_MAX = 4,
     MODEL_PRICES_MAX = 16,
+    MODEL_UNSTARTED_MAX = 64,
+    MODEL_PLANNER_HOSTS = 2, /* by which a planner is at fault itself */
     MODEL_WHY_BYTES = 1024,
 };
 
@@ -91,8 +93,16 @@ struct model_attempt {
     int64_t escalated;
 };
 
+/* A host that could not start a planner, and has not driven it since. */
+struct model_unstarted {
+    char planner[LIMIT_ID_BYTES];
+    char host[LIMIT_ID_BYTES];
+    int suite; /* that asked for it last */
+};
+
 struct model_worker {
     char id[LIMIT_ID_BYTES];
+    char host[LIMIT_ID_BYTES];
     int pool;
     int device;
     bool leased; /* has a lease, perhaps one that is over */
@@ -134,6 +144,8 @@ struct model {
     struct model_worker workers[MODEL_WORKERS_MAX];
     struct model_job jobs[MODEL_JOBS_MAX];
     struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
+    int unstarted_count;
+    struct model_unstarted unstarted[MODEL_UNSTARTED_MAX];
     char why[MODEL_WHY_BYTES]; /* of the last function that returned false */
 };
 
@@ -173,6 +185,9 @@ bool model_terminal(const struct model_job *job);
 bool model_all_terminal(const struct model *model);
 /* Jobs that a claim by the pool could get now. */
 uint32_t model_claimable(const struct model *model, int pool, int suite);
+/* .. by this worker, which leaves planners alone. */
+uint32_t model_claimable_by(const struct model *model, const struct store_worker *worker, int pool,
+                            int suite);
 
 /* ---- model_check.c: does the store show what the model says? ---- */
 

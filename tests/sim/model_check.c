@@ -282,6 +282,21 @@ static void count_job(const struct model_job *job, struct store_suite_status *su
     }
 }
 
+/* Hosts that could not start a planner of the suite. */
+static int64_t unstarted_hosts(const struct model *model, int suite)
+{
+    int64_t hosts = 0;
+    for (int i = 0; i < model->unstarted_count; i++) {
+        bool counted = model->unstarted[i].suite != suite;
+        for (int k = 0; k < i; k++) {
+            counted |= model->unstarted[k].suite == suite &&
+                       strcmp(model->unstarted[k].host, model->unstarted[i].host) == 0;
+        }
+        hosts += !counted;
+    }
+    return hosts;
+}
+
 bool model_check_status(struct model *model, const char *suite_id,
                         const struct store_suite_status *status)
 {
@@ -302,6 +317,8 @@ bool model_check_status(struct model *model, const char *suite_id,
             sum.mflop += model->attempts[i].mflop;
         }
     }
+    sum.unstarted_hosts = unstarted_hosts(model, suite);
+    memcpy(sum.unstarted, status->unstarted, sizeof sum.unstarted);
     sum.cost_uusd = status->cost_uusd; /* exact over all suites only: see check_ledger */
     if (memcmp(&sum, status, sizeof sum) == 0) {
         return true;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_MAX = 6 };
+enum { HELD_MAX = 6, HOSTS = 4 };
 
 struct held {
     struct job_lease lease;
@@ -31,9 +31,11 @@ struct worker {
     int64_t expires_ns; /* of the lease, by the worker's clock */
     int64_t ttl_ms;
     uint32_t capacity;
-    double fails;    /* chance that an attempt breaks */
-    double releases; /* chance that a job is handed back */
-    bool stubborn;   /* goes on with jobs although its lease is over */
+    double fails;         /* chance that an attempt breaks */
+    double releases;      /* chance that a job is handed back */
+    bool stubborn;        /* goes on with jobs although its lease is over */
+    bool badly_set_up[2]; /* planner p0, p1 does not start on this host */
+    struct store_planner without[2];
     bool beating;
     uint32_t held_count;
     struct held held[HELD_MAX];
@@ -130,7 +132,7 @@ static void fill_completion(struct worker *worker, const struct held *held, uint
     if (kind == COMPLETION_FLAGGED) {
         escalate(completion, &held->lease.spec);
     }
-    if (kind == COMPLETION_FAILED) {
+    if (kind == COMPLETION_FAILED || kind == COMPLETION_UNSTARTED) {
         snprintf(completion->error, sizeof completion->error, "simulated failure");
     }
     completion->outcomes = worker->outcomes[index];
@@ -138,6 +140,14 @@ static void fill_completion(struct worker *worker, const struct held *held, uint
     for (uint32_t i = 0; i < completion->outcome_count; i++) {
         fill_outcome(worker, held, i, kind == COMPLETION_FLAGGED, &worker->outcomes[index][i]);
     }
+}
+
+/* In the quiet tail somebody has set every host up. */
+static bool cannot_start(const struct worker *worker, const struct held *held)
+{
+    size_t last = strlen(held->lease.spec.planner) - 1;
+    return !worker->process->fleet->quiet &&
+           worker->badly_set_up[held->lease.spec.planner[last] == '1'];
 }
 
 static enum completion_kind kind_of(struct worker *worker, const struct held *held)
@@ -148,6 +158,9 @@ static enum completion_kind kind_of(struct worker *worker, const struct held *he
 
     if (held->cancelled || sim_chance(sim, worker->releases)) {
         return COMPLETION_RELEASED;
+    }
+    if (cannot_start(worker, held)) {
+        return COMPLETION_UNSTARTED;
     }
     if (sim_chance(sim, worker->fails)) {
         return COMPLETION_FAILED;
@@ -187,6 +200,26 @@ static bool put_trace(struct worker *worker, struct job_completion *completion)
     return true;
 }
 
+/* The planner of a job that was excused is not claimed for any more. */
+static void leave_alone(struct worker *worker, const struct job_completion *completion,
+                        const struct store_completion_result *result)
+{
+    struct store_worker *identity = &worker->identity;
+    for (uint32_t i = 0; result->excused && i < worker->held_count; i++) {
+        const struct job_lease *lease = &worker->held[i].lease;
+        bool known = false;
+        for (uint32_t k = 0; k < identity->without_count; k++) {
+            known |= strcmp(worker->without[k].planner, lease->spec.planner) == 0;
+        }
+        if (lease->job_id == completion->job_id && lease->epoch == completion->epoch && !known) {
+            struct store_planner *added = &worker->without[identity->without_count++];
+            memcpy(added->planner, lease->spec.planner, sizeof added->planner);
+            memcpy(added->planner_hash, lease->spec.planner_hash, sizeof added->planner_hash);
+            identity->without = worker->without;
+        }
+    }
+}
+
 /* Sends the first `count` completions until they are answered. */
 static bool flush(struct task *task, struct worker *worker, uint32_t count)
 {
@@ -217,6 +250,7 @@ static bool flush(struct task *task, struct worker *worker, uint32_t count)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
+        leave_alone(worker, &worker->completions[i], &worker->results[i]);
         fleet_told(worker->process->fleet, &worker->completions[i], worker->results[i].status);
         drop_held(worker, &worker->completions[i]);
     }
@@ -248,7 +282,8 @@ static bool finish_jobs(struct task *task, struct worker *worker)
     }
     for (uint32_t i = 0; i < worker->held_count; i++) {
         const struct held *held = &worker->held[i];
-        if (held->cancelled || now_ns - held->start_ns >= held->need_ns) {
+        if (held->cancelled || now_ns - held->start_ns >= held->need_ns ||
+            cannot_start(worker, held)) {
             fill_completion(worker, held, count++, kind_of(worker, held));
         }
     }
@@ -269,6 +304,7 @@ static bool claim_jobs(struct task *task, struct worker *worker, uint32_t *got)
     uint32_t max = (uint32_t)sim_between(&fleet->sim, 1, worker->capacity - worker->held_count);
 
     CHECK(leases != NULL);
+    worker->identity.without_count = fleet->quiet ? 0 : worker->identity.without_count;
     enum status status =
         store->ops->claim(store, &worker->identity, max, 0, leases, &count, &ttl_ms, &error);
     *got = 0;
@@ -376,6 +412,11 @@ void worker_start(struct fleet *fleet, int pool)
     worker->fails = sim_chance(sim, 0.5) ? 0.15 : 0;
     worker->releases = sim_chance(sim, 0.3) ? 0.1 : 0;
     worker->stubborn = sim_chance(sim, 0.4);
+    uint32_t host = (uint32_t)sim_draw(sim, HOSTS);
+    snprintf(worker->identity.host, sizeof worker->identity.host, "host%" PRIu32, host);
+    for (int i = 0; i < 2; i++) {
+        worker->badly_set_up[i] = (fleet->badly_set_up[i] >> host & 1) != 0;
+    }
     worker->ttl_ms = 4000;
     worker->beating = true;
     sim_log(sim, worker->process->name, "starts, capacity %" PRIu32 ", %s%s", worker->capacity,

@@ -250,6 +250,137 @@ static void released_jobs_are_queued_at_once(void)
     close_store();
 }
 
+/* ---- planners that do not start ---- */
+
+/* A claim of a worker on a host, which leaves the planners of the first `without` letters alone. */
+static uint32_t claim_on(const char *worker_id, const char *host, const char *without)
+{
+    static struct store_planner planners[4];
+    struct store_worker worker = worker_of(worker_id, "bulk");
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    strcpy(worker.host, host);
+    worker.without = planners;
+    for (; without[worker.without_count] != '\0'; worker.without_count++) {
+        struct store_planner *planner = &planners[worker.without_count];
+        snprintf(planner->planner, sizeof planner->planner, "exec:%c \"'",
+                 without[worker.without_count]);
+        strcpy(planner->planner_hash, "p");
+    }
+    EXPECT_OK(store->ops->claim(store, &worker, 8, 0, leases, &count, &ttl_ms, &error), error);
+    return count;
+}
+
+/* `count` jobs, by turns of planners "a" and "b", whose specs need quoting. */
+static void submit_two_planners(uint32_t count)
+{
+    make_specs("s", "k", count);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(specs[i].planner, sizeof specs[i].planner, "exec:%c \"'", i % 2 == 0 ? 'a' : 'b');
+    }
+    submit_made("s", 1, count);
+}
+
+static bool unstarted(const char *worker_id, uint32_t index)
+{
+    make_completion(index, worker_id, COMPLETION_UNSTARTED);
+    completions[0] = completions[index];
+    strcpy(completions[0].error, "no such file");
+    completions[0].outcome_count = 0;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    return completed[0].excused;
+}
+
+/* Goal: a planner that does not start on one host costs no attempt, however often and under how
+ * many names a worker of that host says so; a claim that leaves it alone gets the other jobs. */
+static void one_host_is_excused(void)
+{
+    open_store(true);
+    submit_two_planners(4);
+    for (int i = 0; i < 5; i++) {
+        char worker_id[16];
+        snprintf(worker_id, sizeof worker_id, "w%d", i);
+        EXPECT_INT(claim_on(worker_id, "h", ""), 4);
+        for (uint32_t k = 0; k < 4; k++) {
+            EXPECT_INT(leases[k].attempt, 1);
+            EXPECT(unstarted(worker_id, k));
+            EXPECT(unstarted(worker_id, k)); /* a replay */
+        }
+    }
+    EXPECT_INT(status_of("s").jobs[JOB_QUEUED], 4);
+    EXPECT_INT(status_of("s").unstarted_hosts, 1);
+    EXPECT_INT(ledger_of("s", "released").attempts, 20);
+    EXPECT_INT(claim_on("v", "h", "ab"), 0);
+    EXPECT_INT(claim_on("v", "h", "a"), 2);
+    EXPECT_CONTAINS(leases[0].spec.planner, "b");
+    EXPECT_CONTAINS(leases[1].spec.planner, "b");
+    EXPECT_INT(claim_on("v", "h", "a"), 0);
+    EXPECT_INT(claim_on("v", "h", ""), 2);
+    EXPECT_INT(leases[0].epoch, 6);
+    close_store();
+}
+
+/* Goal: of a planner that nobody has driven, a second host is believed: the attempt has failed. */
+static void two_hosts_blame_the_planner(void)
+{
+    open_store(true);
+    submit_two_planners(1);
+    EXPECT_INT(claim_on("v", "h1", ""), 1);
+    EXPECT(unstarted("v", 0));
+    struct store_suite_status status = status_of("s");
+    EXPECT_INT(status.unstarted_hosts, 1);
+    EXPECT_TEXT(status.unstarted, "v: no such file");
+    EXPECT_INT(claim_on("v2", "h1", ""), 1);
+    EXPECT(unstarted("v2", 0));
+    EXPECT_INT(status_of("s").unstarted_hosts, 1);
+    for (int i = 0; i < 3; i++) {
+        char worker_id[16];
+        snprintf(worker_id, sizeof worker_id, "w%d", i);
+        advance_ms(10000);
+        EXPECT_INT(claim_on(worker_id, i < 2 ? "h2" : "", ""), 1);
+        EXPECT_INT(leases[0].attempt, i + 1);
+        EXPECT(!unstarted(worker_id, 0));
+        EXPECT(!unstarted(worker_id, 0)); /* a replay */
+    }
+    status = status_of("s");
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    EXPECT_INT(status.unstarted_hosts, 3);
+    EXPECT_INT(ledger_of("s", "released").attempts, 2);
+    EXPECT_INT(ledger_of("s", "failed").attempts, 3);
+    close_store();
+}
+
+/* Goal: where somebody drives the planner, before or after, no number of hosts is believed; and a
+ * host that drives it is no longer listed. */
+static void a_driven_planner_is_not_blamed(void)
+{
+    open_store(true);
+    make_specs("s", "k", 6);
+    submit_made("s", 1, 6);
+    EXPECT_INT(claim_on("v", "h1", ""), 6);
+    EXPECT(unstarted("v", 0));
+    EXPECT_INT(claim_on("w", "h2", ""), 1);
+    make_completion(0, "w", COMPLETION_DONE);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->worker_gone(store, "v", &error), error);
+    for (int i = 0; i < 3; i++) {
+        char worker_id[16];
+        snprintf(worker_id, sizeof worker_id, "x%d", i);
+        EXPECT_INT(claim_on(worker_id, worker_id, ""), 5);
+        EXPECT(unstarted(worker_id, 0));
+        EXPECT_OK(store->ops->worker_gone(store, worker_id, &error), error);
+    }
+    EXPECT_INT(status_of("s").unstarted_hosts, 4);
+    EXPECT_INT(claim_on("x9", "x1", ""), 5);
+    make_completion(0, "x9", COMPLETION_DONE);
+    complete(1);
+    EXPECT_INT(status_of("s").unstarted_hosts, 3);
+    close_store();
+}
+
 /* Goal: a flagged job keeps its evidence and is replaced, in the same step, by a teacher's. */
 static void flagged_jobs_are_escalated(void)
 {
@@ -610,12 +741,13 @@ static void outcomes_are_filtered_and_paged(void)
 int conformance_results(const struct conformance_face *tested)
 {
     face = tested;
-    return finish_half(
-        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-                 TEST(replays_change_nothing), TEST(late_completions_are_fenced),
-                 TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
-                 TEST(released_jobs_are_queued_at_once), TEST(flagged_jobs_are_escalated),
-                 TEST(successors_keep_their_identity), TEST(evidence_comes_back),
-                 TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
-                 TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
+    return finish_half(TEST_RUN(
+        TEST(outcomes_come_back), TEST(missing_metrics_come_back), TEST(replays_change_nothing),
+        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
+        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
+        TEST(one_host_is_excused), TEST(two_hosts_blame_the_planner),
+        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
+        TEST(successors_keep_their_identity), TEST(evidence_comes_back),
+        TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
+        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
 }

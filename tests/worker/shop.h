@@ -22,15 +22,23 @@ static inline void shop_path(const struct shop *shop, const char *name, char out
     snprintf(out, 256, "%s/%s", shop->directory, name);
 }
 
-static inline void shop_open(struct shop *shop, int64_t lease_ttl_ms)
+/* .. where one host on which a planner does not start is enough to blame it, when planner_hosts is
+ * 1; 0: the store's own choice. */
+static inline void shop_open_strict(struct shop *shop, int64_t lease_ttl_ms, uint32_t planner_hosts)
 {
-    const struct store_config config = {.backoff_ms = 1, .lease_ttl_ms = lease_ttl_ms};
+    const struct store_config config = {
+        .backoff_ms = 1, .lease_ttl_ms = lease_ttl_ms, .planner_hosts = planner_hosts};
     struct error error;
     char path[256];
     snprintf(shop->directory, sizeof shop->directory, "/tmp/swerve-worker-XXXXXX");
     EXPECT(mkdtemp(shop->directory) != NULL);
     shop_path(shop, "jobs.db", path);
     EXPECT_OK(store_sqlite_open(path, &config, &shop->store, &error), error);
+}
+
+static inline void shop_open(struct shop *shop, int64_t lease_ttl_ms)
+{
+    shop_open_strict(shop, lease_ttl_ms, 0);
 }
 
 static inline void shop_close(struct shop *shop)

@@ -41,6 +41,8 @@ struct meddler {
     atomic_bool silent;
     int64_t grace_ms;
     int64_t offline_limit_ms;
+    struct store_worker worker;
+    bool leave_unstarted;
     int full_from; /* from this artifact on there is no space for one; 0: never */
     int puts;
 };
@@ -189,6 +191,7 @@ static void meddler_init(struct meddler *m, struct store *inner, enum trick tric
                                 .artifact_put = meddle_artifact_put,
                                 .job = meddle_job};
     m->base.ops = &m->ops;
+    m->worker = (struct store_worker){.worker_id = "worker", .pool = "bulk", .device = "cpu"};
 }
 
 static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomic_bool *stop,
@@ -196,9 +199,10 @@ static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomi
 {
     const struct claim_loop_config config = {
         .store = &m->base,
-        .worker = {.worker_id = "worker", .pool = "bulk", .device = "cpu"},
+        .worker = m->worker,
         .slot_count = slots,
         .drain = drain,
+        .leave_unstarted = m->leave_unstarted,
         .grace_ms = m->grace_ms,
         .offline_limit_ms = m->offline_limit_ms,
         .stop = stop,
@@ -394,7 +398,7 @@ static void a_planner_that_changed_does_not_drive(void)
     char path[256];
     char spec[LIMIT_SPEC_BYTES];
     uint32_t count = 0;
-    shop_open(&shop, 0);
+    shop_open_strict(&shop, 0, 1);
     shop_scenario(&shop, "drive", "3", "", "", path);
     write_planner(&shop, "return 1.0, 0.0", spec);
     send(&shop, &first, path, order_options(spec, 2));
@@ -458,7 +462,7 @@ static void what_fails_is_tried_again_and_then_dead(void)
     char path[256];
     uint32_t count = 0;
     int64_t attempts;
-    shop_open(&shop, 0);
+    shop_open_strict(&shop, 0, 1); /* a host on which it does not start is believed */
     shop_scenario(&shop, "one", "3", SHOP_LEAD, "", path);
     /* The plugin refuses a config that starts with a digit. */
     send(&shop, &order, path, order_options("plugin:" PLUGIN_MOODY "?1", 50));
@@ -466,7 +470,7 @@ static void what_fails_is_tried_again_and_then_dead(void)
     drain(&m, 64);
     struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
     EXPECT_INT(status.jobs[JOB_DEAD], 50);
-    EXPECT_INT(m.completions[COMPLETION_FAILED], 100);
+    EXPECT_INT(m.completions[COMPLETION_UNSTARTED], 100);
     ledger_device_ns(&shop, &attempts);
     EXPECT_INT(attempts, 100);
     EXPECT_OK(shop.store->ops->dead_jobs(shop.store, order.submission.suite_id, 0, &dead, 1, &count,
@@ -479,6 +483,55 @@ static void what_fails_is_tried_again_and_then_dead(void)
     shop_close(&shop);
 }
 
+/* One of two planners does not start: its jobs lose no attempt to a host alone, and are not claimed
+ * again and again; the other planner's are done, and the worker ends with the reason. On a second
+ * host the planner is at fault, and its jobs die of it. */
+static void a_planner_that_does_not_start_is_left_to_others(void)
+{
+    for (int drained = 0; drained < 2; drained++) {
+        struct shop shop;
+        struct order order;
+        struct meddler m;
+        struct claim_loop_stats stats;
+        struct error error;
+        atomic_bool stop = false;
+        char path[256];
+        shop_open(&shop, 0);
+        shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+        shop_write(&shop, "suite.json",
+                   "{\"id\":\"host\",\"seeds\":32,\"planners\":[\"" MOODY
+                   "\",\"plugin:" PLUGIN_MOODY "?1\"],\"scenarios\":[{\"file\":\"one.json\"}]}",
+                   path);
+        send(&shop, &order, path, order_options("", 0));
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.leave_unstarted = drained == 0;
+        EXPECT_INT(try_work(&m, 64, drained != 0, &stop, &stats, &error), STATUS_PLANNER);
+        EXPECT_CONTAINS(error.text, "config");
+        EXPECT_CONTAINS(error.text, "no attempt was charged");
+        struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+        EXPECT_INT(status.jobs[JOB_DONE], 32);
+        EXPECT_INT(status.jobs[JOB_QUEUED], 32);
+        EXPECT_INT(status.unstarted_hosts, 1);
+        EXPECT_CONTAINS(status.unstarted, "worker: planner");
+        EXPECT_INT(m.completions[COMPLETION_FAILED], 0);
+        EXPECT(m.completions[COMPLETION_UNSTARTED] <= 32);
+        EXPECT(m.claims < 32);
+        /* Another life of the worker, on the same host. */
+        strcpy(m.worker.worker_id, "again");
+        strcpy(m.worker.host, "worker");
+        EXPECT_INT(try_work(&m, 64, true, &stop, &stats, &error), STATUS_PLANNER);
+        EXPECT_INT(shop_status(&shop, order.submission.suite_id).jobs[JOB_QUEUED], 32);
+        strcpy(m.worker.worker_id, "second");
+        strcpy(m.worker.host, "elsewhere");
+        EXPECT_OK(try_work(&m, 64, true, &stop, &stats, &error), error);
+        status = shop_status(&shop, order.submission.suite_id);
+        EXPECT_INT(status.jobs[JOB_DEAD], 32);
+        EXPECT_INT(status.jobs[JOB_QUEUED], 0);
+        order_finish(&order);
+        shop_close(&shop);
+    }
+}
+
 /* The second claim fills the batch of completions with failures in the very tick in which the jobs
  * of the first one end. */
 static void a_full_batch_meets_finished_jobs(void)
@@ -487,7 +540,7 @@ static void a_full_batch_meets_finished_jobs(void)
     struct order order;
     struct meddler m;
     char path[256];
-    shop_open(&shop, 0);
+    shop_open_strict(&shop, 0, 1);
     shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
     shop_write(&shop, "suite.json",
                "{\"id\":\"mix\",\"seeds\":32,\"planners\":[\"" MOODY "\",\"plugin:" PLUGIN_MOODY
@@ -901,12 +954,13 @@ int main(void)
         TEST(a_suite_is_done_with_all_its_outcomes), TEST(a_flagged_job_is_dead_with_its_evidence),
         TEST(a_planner_that_changed_does_not_drive),
         TEST(a_planner_that_raises_leaves_its_traceback),
-        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_full_batch_meets_finished_jobs),
-        TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
-        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
-        TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
-        TEST(a_full_disk_charges_no_attempt), TEST(a_silent_store_costs_nothing),
-        TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(what_fails_is_tried_again_and_then_dead),
+        TEST(a_planner_that_does_not_start_is_left_to_others),
+        TEST(a_full_batch_meets_finished_jobs), TEST(a_refusing_world_fails_the_job_only),
+        TEST(many_planners_take_turns), TEST(a_stolen_job_is_stale_and_ends_once),
+        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
+        TEST(what_ends_within_the_grace_is_reported), TEST(a_full_disk_charges_no_attempt),
+        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }

@@ -178,14 +178,49 @@ sys.exit(any(s["queued"] or s["leased"] for s in d["suites"]))'; do
     ends_well $worker
     grep -q " 3 jobs" worker.err || fail "expected it to have run 3 jobs: $(cat worker.err)"
 }
+# One host without the planner's file neither burns attempts nor bounces jobs; another host does them.
+one_badly_set_up_host_costs_nothing() {
+    echo 'import swerve_planner
+class Still(swerve_planner.Planner):
+    def act(self, observation):
+        return 0.0, 0.0
+swerve_planner.run(Still)' >still.py
+    local planner="exec:/usr/bin/python3 -S still.py"
+    code 0 "$swerve" submit suite.json --store "$url" --planner "$planner"
+    mv still.py elsewhere.py
+    for life in 1 2 3; do
+        code 6 "$swerve" worker --store "$url" --drain --planner-sandbox off --host a
+        says err "no attempt was charged"
+        says err "takes no more of them"
+    done
+    code 0 "$swerve" status --store "$url"
+    says out "3 queued"
+    says out "a planner does not start on 1 host"
+    mv elsewhere.py still.py
+    code 0 "$swerve" worker --store "$url" --drain --planner-sandbox off --host b
+    code 0 "$swerve" status --store "$url"
+    ! grep -q "queued\|dead\|leased" out || fail "expected all to be done: $(cat out)"
+}
+# What starts on neither of two hosts dies of its attempts.
+two_hosts_blame_the_planner() {
+    echo 'raise SystemExit("nothing to see")' >still.py
+    code 0 "$swerve" submit suite.json --store "$url" --planner "exec:/usr/bin/python3 -S still.py" --attempts 2
+    code 6 "$swerve" worker --store "$url" --drain --planner-sandbox off --host a
+    code 0 "$swerve" worker --store "$url" --drain --planner-sandbox off --host b
+    says err "nothing to see"
+    code 0 "$swerve" status --store "$url"
+    says out "3 dead"
+}
 
-echo 1..6 >&3
+echo 1..8 >&3
 t others_planners_are_confined
 t what_must_not_be_in_sight_is_refused
 t names_of_others_show_nothing
 t forbidden_namespaces_need_a_word
 t a_stopped_worker_hands_back
 t an_idle_worker_wakes_and_stops
+t one_badly_set_up_host_costs_nothing
+t two_hosts_blame_the_planner
 kill -TERM "$server"
 wait "$server"
 server=0
