@@ -37,6 +37,8 @@ static const struct json_field spec_fields[] = {
     SPEC(audit_key, JSON_FIELD_TEXT),
 };
 
+const struct json_field_list job_spec_field_list = {spec_fields, COUNT_OF(spec_fields)};
+
 static const struct json_field lease_fields[] = {
     LEASE(job_id, JSON_FIELD_I64),
     LEASE(epoch, JSON_FIELD_I64),

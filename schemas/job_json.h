@@ -8,7 +8,11 @@
 #include "base/status.h"
 #include "schemas/job.h"
 #include "schemas/json_read.h"
+#include "schemas/json_record.h"
 #include "schemas/json_scan.h"
+
+/* All members of struct job_spec. */
+extern const struct json_field_list job_spec_field_list;
 
 /* New reference, owned by the caller; NULL when memory runs out. `common` may be NULL: members
  * equal to its are left out, which makes batches of similar jobs small. */

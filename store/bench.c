@@ -63,7 +63,7 @@ static enum status store_round(struct bench *bench, struct error *error)
 /* ---- the other side: the same statements ---- */
 
 /* As store/statements.c has them: a suite and what is added to its counters; columns. */
-enum { SUITE_COUNTS = 17, READY_COLUMNS = 24, HELD_COLUMNS = 34 };
+enum { SUITE_COUNTS = 18, READY_COLUMNS = 24, HELD_COLUMNS = 34 };
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
 {
@@ -160,6 +160,7 @@ static enum status bare_outcome(struct sqlite_db *db, int64_t job_id, const stru
     for (int i = 0; i < 5; i++) { /* of health */
         query_null(&query);
     }
+    query_blob(&query, outcome->trace_hash, sizeof(struct digest));
     return query_run(&query, error);
 }
 

@@ -28,12 +28,38 @@ void tally_init(struct tally *tally, struct sqlite_db *db)
     tally->account_count = 0;
 }
 
+/* The suite's digest with what the tally adds to it. */
+static enum status grown_digest(struct tally *tally, const struct tally_suite *suite,
+                                struct digest *out, struct error *error)
+{
+    size_t bytes = 0;
+    struct query query = query_begin(tally->db, STATEMENT_SUITE_DIGEST);
+
+    memset(out, 0, sizeof *out);
+    query_int(&query, suite->suite);
+    if (query_row(&query)) {
+        const void *data = query_column_blob(&query, 0, &bytes);
+        if (data != NULL && bytes == sizeof out->bytes) {
+            memcpy(out->bytes, data, bytes);
+        }
+    }
+    digest_add(out, &suite->outcomes_digest);
+    return query_end(&query, error);
+}
+
 static enum status flush_suites(struct tally *tally, struct error *error)
 {
     enum status status = STATUS_OK;
 
     for (uint32_t i = 0; i < tally->suite_count && status == STATUS_OK; i++) {
         const struct tally_suite *suite = &tally->suites[i];
+        struct digest digest;
+        if (suite->outcomes_digested > 0) {
+            status = grown_digest(tally, suite, &digest, error);
+            if (status != STATUS_OK) {
+                break;
+            }
+        }
         struct query query = query_begin(tally->db, STATEMENT_SUITE_COUNT);
         query_int(&query, suite->suite);
         for (int state = 0; state < JOB_STATE_COUNT; state++) {
@@ -48,6 +74,12 @@ static enum status flush_suites(struct tally *tally, struct error *error)
         query_int(&query, suite->prefix_ticks_saved);
         query_int(&query, suite->metres_mm);
         query_int(&query, suite->rollouts_audit);
+        query_int(&query, suite->outcomes_digested);
+        if (suite->outcomes_digested > 0) {
+            query_blob(&query, digest.bytes, sizeof digest.bytes);
+        } else {
+            query_null(&query);
+        }
         status = query_run(&query, error);
     }
     tally->suite_count = 0;

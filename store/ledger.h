@@ -13,6 +13,7 @@
 #define SWERVE_STORE_LEDGER_H
 
 #include "schemas/job.h"
+#include "store/digest.h"
 #include "store/sqlite_db.h"
 
 #include <stdbool.h>
@@ -49,6 +50,8 @@ struct tally_suite {
     int64_t ticks;
     int64_t prefix_ticks_saved;
     int64_t metres_mm;
+    int64_t outcomes_digested;
+    struct digest outcomes_digest; /* what is added to the suite's */
 };
 
 /* Jobs of a pool by state. */

@@ -163,7 +163,9 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
 
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
-        status = record_outcome_insert(call->tally.db, &place, outcome, error);
+        status = record_outcome_insert(call->tally.db, &place, outcome, &counters->outcomes_digest,
+                                       error);
+        counters->outcomes_digested++;
         if (audit) {
             counters->rollouts_audit++;
             continue;

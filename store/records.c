@@ -315,9 +315,30 @@ static void bind_unless_equal(struct query *query, const char *text, const char 
     }
 }
 
-enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
-                                  const struct outcome *outcome, struct error *error)
+/* The outcome as it will be read back, and the digest of that. */
+static void digest_of_place(const struct record_outcome_place *place, const struct outcome *outcome,
+                            struct digest *out)
 {
+    struct outcome stored = *outcome;
+
+    stored.job_id = place->job_id;
+    stored.epoch = place->epoch;
+    memcpy(stored.suite_id, place->spec->suite_id, sizeof stored.suite_id);
+    stored.verdict = place->evidence ? VERDICT_FLAGGED : outcome->verdict;
+    if (stored.health_check[0] == '\0') {
+        stored.health_tick = 0;
+        stored.health_value = 0.0;
+        stored.health_threshold = 0.0;
+        stored.evidence_hash[0] = '\0';
+    }
+    digest_outcome(&stored, place->spec, out);
+}
+
+enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+                                  const struct outcome *outcome, struct digest *suite_digest,
+                                  struct error *error)
+{
+    struct digest digest;
     int64_t context_id = place->context;
     struct record_context of_job = record_context_of_spec(place->spec);
     struct record_context own = record_context_of_outcome(outcome);
@@ -357,5 +378,11 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     bind_metrics(&query, &outcome->metrics);
     query_int(&query, outcome->mflop);
     bind_health(&query, outcome);
-    return query_run(&query, error);
+    digest_of_place(place, outcome, &digest);
+    query_blob(&query, digest.bytes, sizeof digest.bytes);
+    enum status status = query_run(&query, error);
+    if (status == STATUS_OK) {
+        digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
+    }
+    return status;
 }

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "schemas/job.h"
 #include "schemas/outcome.h"
+#include "store/digest.h"
 #include "store/sqlite_db.h"
 #include "store/store.h"
 
@@ -45,6 +46,8 @@ enum status record_find(struct sqlite_db *db, enum statement statement, const ch
 void record_spec_read(struct query *query, int first, struct job_spec *spec);
 void record_job_read(struct query *query, struct store_job *job);
 void record_outcome_read(struct query *query, struct outcome *outcome);
+/* Columns that record_outcome_read reads. */
+enum { RECORD_OUTCOME_COLUMNS = 64 };
 
 /* Where an outcome's row belongs; its own ids are not looked at. */
 struct record_outcome_place {
@@ -56,7 +59,9 @@ struct record_outcome_place {
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 
+/* Also adds the outcome to the digest of its suite's outcomes, *suite_digest. */
 enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
-                                  const struct outcome *outcome, struct error *error);
+                                  const struct outcome *outcome, struct digest *suite_digest,
+                                  struct error *error);
 
 #endif

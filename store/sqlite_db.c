@@ -532,6 +532,13 @@ void query_column_text(struct query *query, int column, char *out, size_t capaci
     out[bytes] = '\0';
 }
 
+bool query_column_overflow(struct query *query)
+{
+    bool overflow = query->code == SQLITE_TOOBIG;
+    query->code = overflow ? SQLITE_ROW : query->code;
+    return overflow;
+}
+
 const void *query_column_blob(const struct query *query, int column, size_t *bytes)
 {
     const void *data = sqlite3_column_blob(query->statement, column);

@@ -117,6 +117,8 @@ int64_t query_column_int(const struct query *query, int column);
 double query_column_real(const struct query *query, int column); /* NULL becomes NAN */
 /* Copies a text, NULL as "". One that does not fit is an error that query_end reports. */
 void query_column_text(struct query *query, int column, char *out, size_t capacity);
+/* Whether a text of this row did not fit, which is forgotten: the next row can be looked at. */
+bool query_column_overflow(struct query *query);
 /* Borrowed until the next step. */
 const void *query_column_blob(const struct query *query, int column, size_t *bytes);
 

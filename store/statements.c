@@ -87,7 +87,9 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " rollouts_planner_error = rollouts_planner_error + ?12,"
         " rollouts_flagged = rollouts_flagged + ?13, ticks = ticks + ?14,"
         " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16,"
-        " rollouts_audit = rollouts_audit + ?17 WHERE id = ?1",
+        " rollouts_audit = rollouts_audit + ?17, outcomes_digested = outcomes_digested + ?18,"
+        " outcomes_digest = COALESCE(?19, outcomes_digest) WHERE id = ?1",
+    [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
     [STATEMENT_POOL_COUNT] =
         "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (pool, state) DO UPDATE SET jobs = jobs + ?3",
@@ -221,11 +223,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " min_distance_m, impact_speed_mps, progress_m, distance_m, speed_max_mps,"
         " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
         " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
-        " health_tick, health_value, health_threshold, evidence_hash)"
+        " health_tick, health_value, health_threshold, evidence_hash, digest)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
         " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
         " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
-        " ?50, ?51, ?52, ?53, ?54)",
+        " ?50, ?51, ?52, ?53, ?54, ?55)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
@@ -369,5 +371,33 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_POOL_JOBS] =
         "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
         " ORDER BY p.id, n.state",
+    [STATEMENT_CHECK_SUITES] =
+        "SELECT id, name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
+        " rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
+        " FROM suites ORDER BY id",
+    [STATEMENT_CHECK_OUTCOMES] =
+        "SELECT " OUTCOME_COLUMNS ", o.suite, j.audit, o.digest FROM outcomes o"
+        " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS " ORDER BY o.id",
+    [STATEMENT_CHECK_SPEC] = "SELECT " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS " WHERE j.id = ?1",
+    [STATEMENT_CHECK_MEMOS] =
+        "SELECT m.suite, j.audit, o.verdict, COUNT(*) FROM memo_outcomes m"
+        " JOIN outcomes o ON o.id = m.outcome JOIN jobs j ON j.id = m.job GROUP BY 1, 2, 3",
+    [STATEMENT_CHECK_ATTEMPTS] =
+        "SELECT job, epoch, device_ns, metres_mm, mflop, price_uusd_per_hour, cost_uusd"
+        " FROM attempts",
+    [STATEMENT_CHECK_ACCOUNTS] =
+        "WITH n AS MATERIALIZED (SELECT pool, device, price_uusd_per_hour AS price,"
+        " SUM(device_ns) AS device_ns, SUM(cost_uusd) AS cost_uusd FROM attempts GROUP BY 1, 2, 3)"
+        " SELECT n.pool, n.device, n.price, n.device_ns, n.cost_uusd, c.carry FROM n"
+        " LEFT JOIN accounts c ON c.pool = n.pool AND c.device = n.device"
+        " AND c.price_uusd_per_hour = n.price"
+        " UNION ALL SELECT c.pool, c.device, c.price_uusd_per_hour, 0, 0, c.carry FROM accounts c"
+        " LEFT JOIN n ON c.pool = n.pool AND c.device = n.device"
+        " AND c.price_uusd_per_hour = n.price WHERE n.pool IS NULL",
+    [STATEMENT_CHECK_SCENARIOS] = "SELECT id, hash, body FROM scenarios",
+    [STATEMENT_CHECK_ARTIFACTS] =
+        "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> ''"
+        " UNION ALL SELECT evidence_hash, id FROM outcomes WHERE evidence_hash IS NOT NULL"
+        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL",
 };
 /* clang-format on */

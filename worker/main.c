@@ -25,6 +25,7 @@ static const struct {
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"cancel", command_cancel, "cancel what a suite has not finished"},
+    {"check", command_check, "whether everything in a store fits together"},
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},

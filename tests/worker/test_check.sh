@@ -148,12 +148,118 @@ numbers_that_name_nothing_are_refused() {
     done
 }
 
+check_finds_nothing_in_a_good_store() {
+    fresh
+    sha256sum x.db >before
+    code 0 "$swerve" check --store x.db
+    says out "1 suites, 2 jobs, 2 attempts, 4 outcomes"
+    says out "everything fits together"
+    sha256sum x.db | cmp -s - before || fail "the store was changed"
+    code 0 "$swerve" check --store x.db --json
+    holds 'd["faults"] == d["notes"] == 0 and d["findings"] == [] and d["artifacts"] == len(d["digest"]) / 32' out
+    code 4 "$swerve" check --store nothing.db
+    code 2 "$swerve" check --store http://localhost:1
+    says err "run it on the machine that has them"
+    code 2 "$swerve" check --store x.db --findings 0
+}
+check_notices_every_edit() {
+    fresh
+    echo '{"id": "again", "scenarios": [{"file": "drive.json"}]}' >again.json
+    code 0 "$swerve" run again.json --store x.db
+    code 0 python3 "$here/edit_store.py" "$swerve" x.db "${SWERVE_TEST_SEED:-1}" "${SWERVE_TEST_ROWS:-1}"
+    grep -q "^not noticed" out && fail "$(cat out)"
+}
+check_notices_rows_that_come_and_go() {
+    local edit
+    for edit in "DELETE FROM outcomes WHERE id = 2" "DELETE FROM attempts WHERE job = 1" \
+        "DELETE FROM ledger" "DELETE FROM accounts" "DELETE FROM job_specs WHERE job = 2" \
+        "UPDATE outcomes SET digest = NULL" \
+        "INSERT INTO attempts SELECT job, 2, worker, pool, device, tier, ending, 0, 0, price_uusd_per_hour, 0, NULL, NULL, NULL, 0 FROM attempts WHERE job = 1" \
+        "UPDATE jobs SET state = 0 WHERE id = 1" "UPDATE jobs SET epoch = 0" \
+        "UPDATE outcomes SET score = 0.5, digest = randomblob(32) WHERE id = 1" \
+        "UPDATE outcomes SET id = 9 - id WHERE id IN (4, 3)"; do
+        fresh
+        sql x.db "$edit"
+        code 4 "$swerve" check --store x.db
+        says out "fault: "
+    done
+}
+outcomes_from_before_digests_are_told() {
+    fresh
+    sql x.db "UPDATE outcomes SET digest = NULL; UPDATE suites SET outcomes_digested = 0, outcomes_digest = zeroblob(32)"
+    code 0 "$swerve" check --store x.db --json
+    holds 'd["outcomes_undigested"] == 4 and [f["kind"] for f in d["findings"]] == ["undigested"]' out
+    # New outcomes beside them are guarded.
+    code 0 "$swerve" run many.json --store x.db
+    code 0 "$swerve" check --store x.db
+    sql x.db "UPDATE outcomes SET score = score / 2 WHERE id = 40"
+    code 4 "$swerve" check --store x.db
+    says out "fault: outcome 40: is not what was stored"
+}
+check_notices_artifacts() {
+    fresh
+    local file other
+    file=$(find x.db.artifacts -name '*.zst' | sort | head -1)
+    printf X | dd of="$file" bs=1 seek=40 conv=notrunc 2>/dev/null
+    code 4 "$swerve" check --store x.db
+    says out "the artifact is damaged"
+    code 0 "$swerve" check --store x.db --skip-artifacts
+    truncate -s 50 "$file"
+    code 4 "$swerve" check --store x.db
+    : >"$file"
+    code 4 "$swerve" check --store x.db
+    rm "$file"
+    code 4 "$swerve" check --store x.db --json
+    holds '[(f["severity"], f["kind"]) for f in d["findings"]] == [("fault", "artifact")]' out
+    holds '"of outcome" in d["findings"][0]["place"] and "is not there" in d["findings"][0]["text"]' out
+    # Another one, whole, under its name: the contents are not those of the name.
+    fresh
+    other=$(find x.db.artifacts -name '*.zst' | sort | tail -1)
+    [ "$other" != "$file" ] || fail "one artifact for both seeds"
+    cp "$other" "$file"
+    code 4 "$swerve" check --store x.db
+    says out "its contents are not those of its name"
+    # One that nobody refers to does no harm, and is told.
+    fresh
+    sed 's/"speed_mps": 12/"speed_mps": 11/; s/"drive"/"slower"/' drive.json >slower.json
+    code 0 "$swerve" run slower.json --store y.db
+    cp -r y.db.artifacts/. x.db.artifacts/
+    touch -d "1 hour ago" x.db.artifacts/*/*.zst
+    code 0 "$swerve" check --store x.db
+    says out "nothing refers to 1 artifacts"
+}
+check_reads_a_store_that_is_in_use() {
+    fresh
+    "$swerve" serve --store x.db --listen 127.0.0.1:0 >serve.out 2>&1 &
+    local server=$! tries=0
+    until [ -S x.db.sock ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 2000 ] || { fail "the server did not start: $(cat serve.out)"; break; }
+        read -r -t 0.01 _ <> <(:) || true
+    done
+    code 0 "$swerve" submit slower.json --store x.db
+    code 0 "$swerve" check --store x.db
+    says out "2 suites, 3 jobs, 2 attempts, 4 outcomes"
+    code 0 "$swerve" worker --store x.db --drain
+    code 0 "$swerve" check --store x.db
+    says out "2 suites, 3 jobs, 3 attempts, 6 outcomes"
+    kill "$server"
+    wait "$server"
+    code 0 "$swerve" check --store x.db
+}
+
 exec >/dev/null 2>&1
-echo 1..6 >&3
+echo 1..12 >&3
 t replay_compares_every_figure
 t replay_names_stored_and_replayed_values
 t replay_misses_deleted_outcomes
 t replay_opens_artifacts
 t replay_reads_the_scenario_under_its_hash
 t numbers_that_name_nothing_are_refused
+t check_finds_nothing_in_a_good_store
+t check_notices_every_edit
+t check_notices_rows_that_come_and_go
+t outcomes_from_before_digests_are_told
+t check_notices_artifacts
+t check_reads_a_store_that_is_in_use
 [ "$failed" = 0 ]
