@@ -19,13 +19,10 @@ enum {
     BLOCK = GROUP * GROUPS,
     GROUP_QUERIES = 64,
     QUERIES = GROUP_QUERIES * GROUPS,
-    KEYS = 128,   /* per step */
-    HEAD = GROUP, /* numbers of a head */
-    PANEL_PIECES = 8,
-    PIECES = HEAD / PIECE,        /* of 16 bytes, of a row */
-    PANEL_BYTES = 128 * 128,      /* half of each of 128 rows: 64 numbers */
-    TILE_BYTES = 2 * PANEL_BYTES, /* 128 rows of queries, keys or values */
-    ROWS_BYTES = 8 * 128,         /* eight rows of a panel */
+    KEYS = 128,                         /* per step */
+    HEAD = GROUP,                       /* numbers of a head */
+    PIECES = HEAD / PIECE,              /* of 16 bytes, of a row */
+    TILE_BYTES = 2 * WGMMA_PANEL_BYTES, /* 128 rows of queries, keys or values */
     STAGES = 2,
     ALIGNMENT = 1024,
     SHARED_BYTES = ALIGNMENT + (1 + 2 * STAGES) * TILE_BYTES,
@@ -40,12 +37,6 @@ struct wide {
     float shrink[2];               /* of what was summed before this tile */
 };
 
-/* Byte of 16 in a tile: columns `piece` * 8 .. + 7 of row `row`. */
-GPU_FN uint32_t place_of_piece(uint32_t row, uint32_t piece)
-{
-    return piece / PANEL_PIECES * PANEL_BYTES + gpu_wgmma_place(row, piece % PANEL_PIECES);
-}
-
 /* Starts the copy of up to 128 rows, zeros behind them; `from` is the head's first number of row 0.
  */
 GPU_FN void start_tile(const uint16_t *from, size_t row_numbers, uint32_t there, uint8_t *tile)
@@ -56,7 +47,7 @@ GPU_FN void start_tile(const uint16_t *from, size_t row_numbers, uint32_t there,
         uint32_t row = threadIdx.x / PIECES + i * (BLOCK / PIECES);
         bool inside = row < there;
         size_t at = inside ? row * row_numbers + piece * PIECE : 0;
-        gpu_copy_async(tile + place_of_piece(row, piece), from + at, inside);
+        gpu_copy_async(tile + wgmma_tile_place(row, piece), from + at, inside);
     }
 }
 
@@ -76,7 +67,7 @@ GPU_FN void fill_queries(const struct gpu_attention &a, const struct place &at, 
                 rotate(a, at.item, (uint32_t)token, piece * PIECE, x);
             }
         }
-        *reinterpret_cast<uint4 *>(tile + place_of_piece(row, piece)) = pack(x);
+        *reinterpret_cast<uint4 *>(tile + wgmma_tile_place(row, piece)) = pack(x);
     }
 }
 
@@ -85,9 +76,9 @@ GPU_FN void start_logits(struct wide &w, const uint8_t *queries, const uint8_t *
 {
 #pragma unroll
     for (uint32_t k = 0; k < HEAD / 16; k++) {
-        uint32_t step = k / 4 * PANEL_BYTES + k % 4 * 32;
-        uint64_t a = gpu_wgmma_tile(queries + step, 16, ROWS_BYTES);
-        uint64_t b = gpu_wgmma_tile(keys + step, 16, ROWS_BYTES);
+        uint32_t step = wgmma_step_k_major(k);
+        uint64_t a = gpu_wgmma_tile(queries + step, 16, WGMMA_ROWS_BYTES);
+        uint64_t b = gpu_wgmma_tile(keys + step, 16, WGMMA_ROWS_BYTES);
         if (k == 0) {
             gpu_wgmma<false>(w.logits, a, b);
         } else {
@@ -102,7 +93,8 @@ GPU_FN void start_values(struct wide &w, const uint8_t *values)
 {
 #pragma unroll
     for (uint32_t k = 0; k < KEYS / 16; k++) {
-        uint64_t b = gpu_wgmma_tile(values + k * 2 * ROWS_BYTES, PANEL_BYTES, ROWS_BYTES);
+        uint64_t b =
+            gpu_wgmma_tile(values + wgmma_step_mn_major(k), WGMMA_PANEL_BYTES, WGMMA_ROWS_BYTES);
         gpu_wgmma_values<true>(w.out, w.weight[k], b);
     }
     gpu_wgmma_commit();
@@ -140,6 +132,16 @@ GPU_FN void update_weights(struct wide &w, uint32_t there)
             w.sum[half] += w.logits[i] + w.logits[i + 1];
         }
     }
+}
+
+/* A barrier of the warpgroup on sums that are never negative: all weights are computed before it,
+ * hence before the wait behind it. Else the assembler, which sees no use of the values' product in
+ * the softmax and none of the softmax in the wait, moves the wait ahead of the softmax: then
+ * nothing is computed beside the product. */
+GPU_FN void weights_are_there(const struct wide &w)
+{
+    const int own = 1 + (int)(threadIdx.x / GROUP);
+    (void)gpu_barrier_any(own, GROUP, w.sum[0] < 0.0f || w.sum[1] < 0.0f);
 }
 
 /* What was summed before to the new maximum. */
@@ -241,6 +243,7 @@ GPU_FN void attend_wide(const struct gpu_attention &a, const struct place &at,
         gpu_wgmma_wait<1>();
         gpu_wgmma_hold(w.logits);
         update_weights(w, range.count - step * KEYS);
+        weights_are_there(w);
         gpu_wgmma_wait<0>();
         gpu_wgmma_hold(w.out);
         shrink_out(w);
@@ -282,8 +285,7 @@ extern "C" void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *
         tiles += (a->range[i].count + QUERIES - 1) / QUERIES;
     }
     if (tiles != 0 && a->items != 0) {
-        cudaFuncSetAttribute(wide_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             SHARED_BYTES);
-        LAUNCH(wide_kernel, dim3(tiles, a->heads, a->items), BLOCK, SHARED_BYTES, stream, *a);
+        LAUNCH_DYNAMIC(wide_kernel, dim3(tiles, a->heads, a->items), BLOCK, SHARED_BYTES, stream,
+                       *a);
     }
 }

@@ -40,7 +40,7 @@ GPU_FN void load_tile(const uint8_t *from, size_t stride, uint32_t first, uint32
         uint32_t row = threadIdx.x / PIECES + i * (BLOCK / PIECES);
         bool inside = first + row < rows && at < k_end;
         size_t offset = inside ? (first + row) * stride + at : 0;
-        gpu_copy_async(tile + gpu_wgmma_place(row, piece), from + offset, inside);
+        gpu_copy_async(tile + wgmma_place(row, piece), from + offset, inside);
     }
 }
 
@@ -182,7 +182,5 @@ extern "C" void gpu_gemm_wgmma_launch(const struct gpu_gemm *g, void *stream)
 {
     const uint32_t rows = g->items * g->rows;
     const dim3 grid((rows + ROWS - 1) / ROWS, (g->n + COLS - 1) / COLS);
-    cudaFuncSetAttribute(wide_gemm_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         SHARED_BYTES);
-    LAUNCH(wide_gemm_kernel, grid, BLOCK, SHARED_BYTES, stream, *g);
+    LAUNCH_DYNAMIC(wide_gemm_kernel, grid, BLOCK, SHARED_BYTES, stream, *g);
 }

@@ -48,7 +48,7 @@ template <enum slip slip> GPU_FN void fill(uint8_t *left, uint8_t *right, const 
 {
     const bool copies = slip == FROM_COPIES || slip == COPY_FENCED_EARLY || slip == COPY_NOT_WAITED;
     for (uint32_t piece = 0; piece < 8; piece++) {
-        uint32_t at = gpu_wgmma_place(threadIdx.x, piece);
+        uint32_t at = wgmma_place(threadIdx.x, piece);
         if (copies) {
             gpu_copy_async(right + at, in + 4 * threadIdx.x % 64, true);
         } else {

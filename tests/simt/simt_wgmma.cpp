@@ -15,6 +15,7 @@
  * dynamic shared memory, base offset 0. A thread's registers are arrays that live until the wait;
  * who moves them is not followed.
  */
+#include "kernels/cuda/wgmma_layout.h"
 #include "tests/simt/simt_internal.h"
 
 #include <cstring>
@@ -234,8 +235,8 @@ void load_left(const operation &o, float a[M][K_MAX])
     /* Thread 32 w + 4 g + t: rows 16 w + g, 8 below; columns 2 t, 2 t + 1, then 8 further. */
     for (uint32_t thread = 0; thread < GROUP; thread++) {
         for (uint32_t i = 0; i < 4; i++) {
-            uint32_t row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
-            uint32_t column = thread % 4 * 2 + i / 2 * 8;
+            uint32_t row = wgmma_operand_row(thread, i);
+            uint32_t column = wgmma_operand_column(thread, i);
             a[row][column] = number((const char *)&o.weights[thread][i], 0);
             a[row][column + 1] = number((const char *)&o.weights[thread][i], 1);
         }
@@ -291,8 +292,7 @@ void compute_up_to(warpgroup *w, size_t count)
 template <class F> void each_sum(uint32_t thread, F use)
 {
     for (uint32_t i = 0; i < SUMS; i++) {
-        uint32_t row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
-        use(i, row * N + i / 4 * 8 + thread % 4 * 2 + i % 2);
+        use(i, wgmma_sum_row(thread, i) * N + wgmma_sum_column(thread, i));
     }
 }
 
@@ -458,6 +458,7 @@ void check_same(warpgroup *w, simt_op op, const void *argument, const char *file
 void simt_warpgroup(simt_op op, void *argument, const char *file, int line)
 {
     simt_fiber *fiber = simt_current;
+    simt_need(simt_has(op), simt_op_name(op), file, line);
     warpgroup *w = own_group();
     simt_yield();
     simt_wgmma_used = true;
@@ -500,8 +501,9 @@ void simt_warpgroup(simt_op op, void *argument, const char *file, int line)
     }
 }
 
-void simt_proxy_fence(void)
+void simt_proxy_fence(const char *file, int line)
 {
+    simt_need(simt_has(SIMT_WGMMA), "fence.proxy.async", file, line);
     simt_wgmma_used = true;
     fences[simt_current->number].push_back({simt_current->clock});
 }
