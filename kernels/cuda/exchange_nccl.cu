@@ -1,7 +1,7 @@
 /*
  * Sequence parallelism over NCCL, between the processes of one node; see exchange.h. The library is
  * loaded when a rank is opened, so the module neither links it nor needs it, and one built where
- * nccl.h was missing says so.
+ * nccl.h was missing says so. It is never unloaded.
  */
 #include "kernels/cuda/exchange.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if !GPU_EMULATED && defined(__has_include)
+#if (!GPU_EMULATED || defined(EXCHANGE_NCCL_DOUBLE)) && defined(__has_include)
 #if __has_include(<nccl.h>)
 #define EXCHANGE_HAS_NCCL 1
 #endif
@@ -57,12 +57,13 @@ static int load(struct nccl *n, struct device_text *why)
         snprintf(why->text, sizeof why->text, "NCCL: %s", dlerror());
         return DEVICE_FAULT_INPUT;
     }
+    /* From here on it stays loaded: NCCL's own threads may run in it after a communicator is gone.
+     */
     if (!find(n, &n->get_id, "ncclGetUniqueId") || !find(n, &n->init, "ncclCommInitRank") ||
         !find(n, &n->destroy, "ncclCommDestroy") || !find(n, &n->text, "ncclGetErrorString") ||
         !find(n, &n->group_start, "ncclGroupStart") || !find(n, &n->group_end, "ncclGroupEnd") ||
         !find(n, &n->send, "ncclSend") || !find(n, &n->receive, "ncclRecv")) {
         snprintf(why->text, sizeof why->text, "NCCL: libnccl.so.2 lacks a function: %s", dlerror());
-        dlclose(n->library);
         return DEVICE_FAULT_INPUT;
     }
     find(n, &n->all_to_all, "ncclAlltoAll");
@@ -115,14 +116,13 @@ extern "C" int exchange_nccl_id(uint8_t id[EXCHANGE_ID_BYTES], struct device_tex
     } else {
         status = fault(&n, "id", result, why);
     }
-    return status; /* the library stays loaded: the id lives in it */
+    return status; /* the id lives in the library */
 }
 
 static void nccl_close(struct exchange *exchange)
 {
     auto *own = static_cast<struct nccl_rank *>(exchange->context);
     own->nccl.destroy(own->communicator);
-    dlclose(own->nccl.library);
     free(own);
 }
 
@@ -145,7 +145,6 @@ extern "C" int exchange_nccl_open(uint32_t rank, uint32_t ranks,
         ncclResult_t result = own->nccl.init(&own->communicator, (int)ranks, unique, (int)rank);
         if (result != ncclSuccess) {
             status = fault(&own->nccl, "communicator", result, why);
-            dlclose(own->nccl.library);
         }
     }
     if (status != DEVICE_OK) {

@@ -1,0 +1,63 @@
+/*
+ * Ranks over NCCL, with a made-up library (nccl/nccl.c) whose threads outlive a communicator: ranks
+ * are opened, used and closed, one that cannot be opened says why, and the library is there for its
+ * threads afterwards. Were it unloaded, they would run in memory that is gone, and the process die.
+ */
+#include "kernels/cuda/exchange.h"
+#include "tests/harness.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+static void open_and_close(const uint8_t *id)
+{
+    struct device_text why = {""};
+    struct exchange exchange;
+    uint8_t byte = 0;
+    EXPECT_INT(exchange_nccl_open(0, 2, id, &exchange, &why), DEVICE_OK);
+    EXPECT_INT(exchange.all_to_all(&exchange, &byte, &byte, 1, NULL, &why), DEVICE_OK);
+    exchange.close(&exchange);
+}
+
+/* The count of a library that is loaded now; the handle is given back. */
+static unsigned long turns(void)
+{
+    unsigned long (*count)(void) = NULL;
+    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    EXPECT(library != NULL);
+    *(void **)&count = dlsym(library, "nccl_turns");
+    EXPECT(count != NULL);
+    unsigned long found = count();
+    dlclose(library);
+    return found;
+}
+
+static void threads_outlive_their_communicator(void)
+{
+    struct device_text why = {""};
+    uint8_t id[EXCHANGE_ID_BYTES];
+    EXPECT_INT(exchange_nccl_id(id, &why), DEVICE_OK);
+    for (int i = 0; i < 3; i++) {
+        open_and_close(id);
+    }
+    unsigned long before = turns();
+    while (turns() < before + 20) {
+        sched_yield();
+    }
+}
+
+static void a_rank_that_cannot_be_opened_says_why(void)
+{
+    const uint8_t wrong[EXCHANGE_ID_BYTES] = {0};
+    struct device_text why = {""};
+    struct exchange exchange;
+    EXPECT_INT(exchange_nccl_open(0, 2, wrong, &exchange, &why), DEVICE_FAULT_LOST);
+    EXPECT_CONTAINS(why.text, "communicator: invalid argument");
+    turns();
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(a_rank_that_cannot_be_opened_says_why),
+                    TEST(threads_outlive_their_communicator));
+}
