@@ -3,6 +3,8 @@
  */
 #include "engine/device.h"
 
+#include "kernels/cuda/capability.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,6 @@
 
 enum {
     PATH_BYTES = 4096,
-    CAPABILITY_MIN = 8, /* major; the kernels' bf16 products need it */
 };
 
 enum status device_error(struct error *error, int fault, const char *what,
@@ -108,11 +109,12 @@ static enum status use(const struct device_ops *ops, uint32_t index, struct devi
     }
     *out = (struct device){.ops = ops, .index = index};
     if (strcmp(ops->name, "cuda") == 0) {
-        if (info.major < CAPABILITY_MIN) {
+        if (10 * info.major + info.minor < GPU_CAPABILITY_FIRST) {
             return error_set(error, STATUS_DEVICE,
-                             "device cuda:%u, %s: expected compute capability %d.0 or newer, found "
-                             "%u.%u",
-                             index, info.name, CAPABILITY_MIN, info.major, info.minor);
+                             "device cuda:%u, %s: expected compute capability %d.%d or newer, "
+                             "found %u.%u",
+                             index, info.name, GPU_CAPABILITY_FIRST / 10, GPU_CAPABILITY_FIRST % 10,
+                             info.major, info.minor);
         }
         snprintf(out->backend, sizeof out->backend, "cuda:sm_%u%u", info.major, info.minor);
     } else {

@@ -217,10 +217,8 @@ static void launch_range(const struct gpu_attention *a, void *stream)
         tiles += (a->range[i].count + TILE - 1) / TILE;
     }
     if (tiles != 0) {
-        cudaFuncSetAttribute(range_kernel<dim, type>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)bytes);
-        LAUNCH((range_kernel<dim, type>), dim3(tiles, a->heads, a->items), THREADS, bytes, stream,
-               *a);
+        LAUNCH_DYNAMIC((range_kernel<dim, type>), dim3(tiles, a->heads, a->items), THREADS, bytes,
+                       stream, *a);
     }
 }
 
@@ -230,10 +228,8 @@ static void launch_window(const struct gpu_attention *a, void *stream)
     const size_t bytes = layout<dim, type>::bytes;
     const uint32_t down = (a->grid.rows + TILE_SIDE - 1) / TILE_SIDE;
     const uint32_t across = (a->grid.cols + TILE_SIDE - 1) / TILE_SIDE;
-    cudaFuncSetAttribute(window_kernel<dim, type>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         (int)bytes);
-    LAUNCH((window_kernel<dim, type>), dim3(down * across, a->heads, a->items), THREADS, bytes,
-           stream, *a);
+    LAUNCH_DYNAMIC((window_kernel<dim, type>), dim3(down * across, a->heads, a->items), THREADS,
+                   bytes, stream, *a);
 }
 
 template <int dim> static void launch(const struct gpu_attention *a, void *stream)

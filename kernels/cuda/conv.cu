@@ -193,11 +193,9 @@ __global__ void __launch_bounds__(CONV_THREADS) conv_kernel(struct gpu_conv c)
 template <int channels> static void conv_bf16(const struct gpu_conv *c, void *stream)
 {
     const size_t bytes = (HALO_ROWS * HALO_COLS + TAPS * channels) * PITCH * sizeof(uint16_t);
-    cudaFuncSetAttribute(conv_kernel<channels>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         (int)bytes);
     dim3 grid(c->cols / TILE_COLS * ((c->rows + TILE_ROWS - 1) / TILE_ROWS),
               (c->out_channels + channels - 1) / channels, c->slots * c->images);
-    LAUNCH((conv_kernel<channels>), grid, CONV_THREADS, bytes, stream, *c);
+    LAUNCH_DYNAMIC((conv_kernel<channels>), grid, CONV_THREADS, bytes, stream, *c);
 }
 
 /* ---- float ---- */

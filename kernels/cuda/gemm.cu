@@ -10,8 +10,10 @@
  *
  * A block takes a tile of rows x channels: 8 warps of 64 x 32 outputs each; where that would leave
  * multiprocessors idle, 4 warps of 32 x 32; for few rows, 4 of 16 x 16. All give the same bits.
- * Operands pass through three stages of shared memory filled by cp.async; a row of 128 bytes is
- * padded to 144, so that the 8 rows of an ldmatrix lie in different banks.
+ * Operands pass through three stages of shared memory filled by cp.async, or two, where a block
+ * cannot have as much (128 x 128 outputs on compute capabilities 8.6, 8.9 and 12.0): stages change
+ * what is on its way, never the order of a sum. A row of 128 bytes is padded to 144, so that the 8
+ * rows of an ldmatrix lie in different banks.
  */
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/matrix.h"
@@ -20,11 +22,20 @@ enum {
     CHUNK_BYTES = 128, /* of k, per stage */
     PITCH = CHUNK_BYTES + 16,
     STAGES = 3,
+    STAGES_SMALL = 2,
     ROWS16 = 16, /* of a tensor-core instruction */
     COLS8 = 8,
     LARGE_TILES_FROM = 132, /* as many as fill a large device */
     FLAT_ROWS_TO = 32,
 };
+
+/* On compute capability 12.0 one block may have all registers: else the assembler makes room for
+ * two and spills, with 128 x 128 outputs of fp8. Elsewhere it chooses well on its own. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+#define GEMM_BOUNDS(threads) __launch_bounds__(threads, 1)
+#else
+#define GEMM_BOUNDS(threads) __launch_bounds__(threads)
+#endif
 
 /* Warps per block and instructions per warp, each way. */
 template <int warp_rows, int warp_cols, int row_steps, int col_steps> struct tile_shape {
@@ -210,9 +221,11 @@ GPU_FN bool tile_active(const struct gpu_gemm &g, uint32_t first_row, uint32_t r
     return false;
 }
 
-/* Grid: x over tiles of rows (so that blocks that run together share the weights), y of columns. */
-template <class shape, bool fp8>
-static __global__ void __launch_bounds__(shape::threads) gemm_kernel(const struct gpu_gemm g)
+/* Grid: x over tiles of rows (so that blocks that run together share the weights), y of columns.
+ * One block may have all registers: for two, the assembler spills 128 x 128 outputs of fp8 on 12.0.
+ */
+template <class shape, int stage_count, bool fp8>
+static __global__ void GEMM_BOUNDS(shape::threads) gemm_kernel(const struct gpu_gemm g)
 {
     SHARED_DYNAMIC(uint8_t, stages);
     const uint32_t first_row = blockIdx.x * shape::rows;
@@ -223,7 +236,7 @@ static __global__ void __launch_bounds__(shape::threads) gemm_kernel(const struc
     const uint32_t element_bytes = fp8 ? 1 : 2;
     const uint32_t chunks = (g.k * element_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
     float sum[shape::row_count][shape::col_count][4] = {};
-    for (uint32_t chunk = 0; chunk < STAGES - 1; chunk++) {
+    for (uint32_t chunk = 0; chunk < stage_count - 1; chunk++) {
         if (chunk < chunks) {
             load_stage<shape>(g, stages + chunk * shape::stage_bytes, first_row, first_col, chunk,
                               element_bytes);
@@ -231,15 +244,15 @@ static __global__ void __launch_bounds__(shape::threads) gemm_kernel(const struc
         gpu_copy_commit();
     }
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        gpu_copy_wait<STAGES - 2>();
+        gpu_copy_wait<stage_count - 2>();
         __syncthreads(); /* the chunk is there, and nobody reads the stage that is filled next */
-        uint32_t next = chunk + STAGES - 1;
+        uint32_t next = chunk + stage_count - 1;
         if (next < chunks) {
-            load_stage<shape>(g, stages + next % STAGES * shape::stage_bytes, first_row, first_col,
-                              next, element_bytes);
+            load_stage<shape>(g, stages + next % stage_count * shape::stage_bytes, first_row,
+                              first_col, next, element_bytes);
         }
         gpu_copy_commit();
-        const uint8_t *stage = stages + chunk % STAGES * shape::stage_bytes;
+        const uint8_t *stage = stages + chunk % stage_count * shape::stage_bytes;
         if (fp8) {
             float part[shape::row_count][shape::col_count][4] = {};
             multiply_stage<shape, fp8>(stage, part);
@@ -252,14 +265,13 @@ static __global__ void __launch_bounds__(shape::threads) gemm_kernel(const struc
     store_tile<shape, fp8>(g, first_row, first_col, sum);
 }
 
-template <class shape, bool fp8> static void launch(const struct gpu_gemm *g, void *stream)
+template <class shape, int stage_count, bool fp8>
+static void launch(const struct gpu_gemm *g, void *stream)
 {
-    const size_t bytes = STAGES * shape::stage_bytes;
+    const size_t bytes = stage_count * shape::stage_bytes;
     const uint32_t rows = g->items * g->rows;
     const dim3 grid((rows + shape::rows - 1) / shape::rows, (g->n + shape::cols - 1) / shape::cols);
-    cudaFuncSetAttribute(gemm_kernel<shape, fp8>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         (int)bytes);
-    LAUNCH((gemm_kernel<shape, fp8>), grid, shape::threads, bytes, stream, *g);
+    LAUNCH_DYNAMIC((gemm_kernel<shape, stage_count, fp8>), grid, shape::threads, bytes, stream, *g);
 }
 
 template <bool fp8> static void launch_tiles(const struct gpu_gemm *g, void *stream)
@@ -268,11 +280,15 @@ template <bool fp8> static void launch_tiles(const struct gpu_gemm *g, void *str
     const uint64_t large_tiles = (rows + 127) / 128 * ((g->n + 127) / 128);
     if (g->tile == GPU_TILE_LARGE ||
         (g->tile == GPU_TILE_AUTO && large_tiles >= LARGE_TILES_FROM)) {
-        launch<large_tile, fp8>(g, stream);
+        if (gpu_shared_max() >= STAGES * large_tile::stage_bytes) {
+            launch<large_tile, STAGES, fp8>(g, stream);
+        } else {
+            launch<large_tile, STAGES_SMALL, fp8>(g, stream);
+        }
     } else if (g->tile == GPU_TILE_FLAT || (g->tile == GPU_TILE_AUTO && rows <= FLAT_ROWS_TO)) {
-        launch<flat_tile, fp8>(g, stream);
+        launch<flat_tile, STAGES, fp8>(g, stream);
     } else {
-        launch<small_tile, fp8>(g, stream);
+        launch<small_tile, STAGES, fp8>(g, stream);
     }
 }
 

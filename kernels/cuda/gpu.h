@@ -36,6 +36,9 @@
 #error "kernels/cuda/gpu.h is for CUDA C and C++; C includes kernels/cuda/kernels.h"
 #endif
 
+#include "kernels/cuda/capability.h"
+#include "kernels/cuda/wgmma_layout.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -75,10 +78,20 @@ GPU_FN void gpu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* Whether this machine code has gpu_mma_e4m3. */
+GPU_FN bool gpu_has_e4m3(void)
+{
+#ifdef __CUDA_ARCH__
+    return __CUDA_ARCH__ >= 10 * GPU_CAPABILITY_E4M3;
+#else
+    return false;
+#endif
+}
+
 /* d += a b, m16n8k32 of e4m3: from sm_89 on, elsewhere it traps. */
 GPU_FN void gpu_mma_e4m3(float d[4], const uint32_t a[4], const uint32_t b[2])
 {
-#if __CUDA_ARCH__ >= 890
+#if __CUDA_ARCH__ >= 10 * GPU_CAPABILITY_E4M3
     asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
                  "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -143,6 +156,19 @@ GPU_FN void gpu_barrier(int id, int threads)
     asm volatile("bar.sync %0,%1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* The same, and whether any of them says so. Unlike a plain barrier it cannot be passed before
+ * `any` is known, which neither compiler nor assembler may turn round. */
+GPU_FN bool gpu_barrier_any(int id, int threads, bool any)
+{
+    uint32_t found;
+    asm volatile("{.reg .pred p,q; setp.ne.u32 p,%1,0; barrier.cta.red.or.pred.aligned q,%2,%3,p; "
+                 "selp.u32 %0,1,0,q;}"
+                 : "=r"(found)
+                 : "r"((uint32_t)any), "r"(id), "r"(threads)
+                 : "memory");
+    return found != 0;
+}
+
 /* cvt.rn.bf16x2: NaN becomes 0x7fff, denormals stay. */
 GPU_FN uint32_t gpu_pack_bf16(float low, float high)
 {
@@ -175,10 +201,10 @@ GPU_FN float gpu_exp2(float x)
 /* ---- products of a warpgroup ---- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GPU_WGMMA_THERE 1
+#define GPU_WGMMA_THERE true
 #define GPU_WGMMA(text, ...) asm volatile(text __VA_ARGS__)
 #else
-#define GPU_WGMMA_THERE 0
+#define GPU_WGMMA_THERE false
 #define GPU_WGMMA(text, ...) __trap()
 #endif
 
@@ -270,12 +296,17 @@ GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b)
 #include "tests/simt/simt.h"
 
 #define GPU_EMULATED 1
-#define GPU_WGMMA_THERE 1
+#define GPU_WGMMA_THERE simt_has(SIMT_WGMMA)
 #define GPU_FN static inline
 #define GPU_HOST_FN static inline
-#define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                  \
-    simt_launch(#kernel, kernel, dim3(grid), dim3(block), shared_bytes, (cudaStream_t)(stream), \
-                ##__VA_ARGS__)
+#define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                    \
+    simt_launch(#kernel, __FILE__, kernel, dim3(grid), dim3(block), shared_bytes, \
+                (cudaStream_t)(stream), ##__VA_ARGS__)
+
+GPU_FN bool gpu_has_e4m3(void)
+{
+    return simt_has(SIMT_MMA_E4M3);
+}
 
 GPU_FN void gpu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], SIMT_PLACE)
 {
@@ -327,6 +358,11 @@ GPU_FN void gpu_barrier(int id, int threads, SIMT_PLACE)
     simt_barrier(id, threads, SIMT_VOTE_NONE, 0, file, line);
 }
 
+GPU_FN bool gpu_barrier_any(int id, int threads, bool any, SIMT_PLACE)
+{
+    return simt_barrier(id, threads, SIMT_VOTE_OR, any, file, line) != 0;
+}
+
 GPU_FN uint32_t gpu_pack_bf16(float low, float high)
 {
     return simt_float_to_bf16(low) | (uint32_t)simt_float_to_bf16(high) << 16;
@@ -353,9 +389,9 @@ GPU_FN uint32_t gpu_shared_address(const void *pointer)
     return simt_shared_address(pointer);
 }
 
-GPU_FN void gpu_proxy_fence(void)
+GPU_FN void gpu_proxy_fence(SIMT_PLACE)
 {
-    simt_proxy_fence();
+    simt_proxy_fence(file, line);
 }
 
 GPU_FN void gpu_wgmma_fence(SIMT_PLACE)
@@ -402,19 +438,33 @@ GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b, SIMT_
 
 /* ---- both ---- */
 
-/* A tile of the 128-byte swizzle that begins at `tile`, at a multiple of 1,024 but for a step of 32
- * bytes along the rows; strides in bytes. Bits as in the PTX ISA, 9.7.15.5.1.2.2. */
-GPU_FN uint64_t gpu_wgmma_tile(const void *tile, uint32_t leading_bytes, uint32_t stride_bytes)
+/* Bytes of shared memory that a block of the present device can have; 0 where it cannot be asked,
+ * which the launch that follows then finds. */
+static inline size_t gpu_shared_max(void)
 {
-    return (uint64_t)(gpu_shared_address(tile) >> 4 & 0x3FFF) |
-           (uint64_t)(leading_bytes >> 4 & 0x3FFF) << 16 |
-           (uint64_t)(stride_bytes >> 4 & 0x3FFF) << 32 | (uint64_t)1 << 62;
+    int device = 0;
+    int bytes = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+                   cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                          device) == cudaSuccess
+               ? (size_t)bytes
+               : 0;
 }
 
-/* Where 16 bytes lie in such a tile, in bytes: number `piece`, 0 to 7, of row `row`. */
-GPU_FN uint32_t gpu_wgmma_place(uint32_t row, uint32_t piece)
+/* LAUNCH of a kernel with SHARED_DYNAMIC, which may be more than 48 KiB. Where the device has less
+ * than that, nothing is launched, and cudaGetLastError says so as it does of a launch. */
+#define LAUNCH_DYNAMIC(kernel, grid, block, shared_bytes, stream, ...)                \
+    do {                                                                              \
+        if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, \
+                                 (int)(shared_bytes)) == cudaSuccess) {               \
+            LAUNCH(kernel, grid, block, shared_bytes, stream, __VA_ARGS__);           \
+        }                                                                             \
+    } while (0)
+
+/* The descriptor of a tile that begins at `tile` (wgmma_layout.h); strides in bytes. */
+GPU_FN uint64_t gpu_wgmma_tile(const void *tile, uint32_t leading_bytes, uint32_t stride_bytes)
 {
-    return row * 128 + (piece ^ row % 8) * 16;
+    return wgmma_descriptor(gpu_shared_address(tile), leading_bytes, stride_bytes);
 }
 
 /* A bfloat16 in memory is uint16_t, as in kernels/nn.h. */

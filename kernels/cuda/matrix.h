@@ -130,6 +130,10 @@ struct device_text;
 #define GPU_WGMMA_TOLERANCE 0.01f /* attention's two roundings to bf16; fp8 sums of 14 bits */
 uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct device_text *why);
 
+/* Whether the machine code that the present device runs has products of e4m3 on mma.sync: 1 or 0.
+ * Returns a cudaError_t. Waits for the device. */
+int gpu_e4m3_there(uint32_t *there);
+
 /* ---- attention over the past (temporal.cu) ---- */
 
 /* struct nn_temporal on the device: every token over the same place in at most 16 pages, with a

@@ -244,7 +244,13 @@ static int capture(struct device_session *session, struct device_text *why)
 /* Streams, one tick with no slot active, and the graph of it. */
 static int warm_up(struct device_session *session, struct device_text *why)
 {
-    cudaError_t error = cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking);
+    int pitch_max = 0;
+    cudaError_t error =
+        cudaDeviceGetAttribute(&pitch_max, cudaDevAttrMaxPitch, (int)session->options.device);
+    session->pitch_max = (size_t)pitch_max;
+    if (error == cudaSuccess) {
+        error = cudaStreamCreateWithFlags(&session->stream, cudaStreamNonBlocking);
+    }
     if (error == cudaSuccess) {
         error = cudaStreamCreateWithFlags(&session->copies, cudaStreamNonBlocking);
     }

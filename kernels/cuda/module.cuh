@@ -135,6 +135,7 @@ struct device_session {
     uint8_t *arena; /* [page_count][page_bytes] */
     size_t page_bytes;
     uint8_t *staging;                 /* [GPU_MOVE_MAX][page_bytes]: pages on their way */
+    size_t pitch_max;                 /* bytes from row to row of a two-dimensional copy */
     struct module_moves saves, loads; /* not started yet */
     /* pinned, on the host */
     struct device_slot *host_slots; /* [slot_count + 1]: the last is the maker's */

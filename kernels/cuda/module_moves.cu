@@ -33,7 +33,8 @@ static struct part part_of(const struct device_session *session, const struct mo
     return {move->memory, DEVICE_FRAME_BYTES, memory_bytes};
 }
 
-/* How many moves from `first` on are one run: the same part of their pages, at one distance. */
+/* How many moves from `first` on are one run: the same part of their pages, at one distance, and
+ * that no more than the device copies over (memPitch). */
 static uint32_t run_of(const struct device_session *session, const struct module_moves *moves,
                        uint32_t first)
 {
@@ -45,7 +46,8 @@ static uint32_t run_of(const struct device_session *session, const struct module
         const struct part next = part_of(session, move);
         const ptrdiff_t apart = next.host - part_of(session, move - 1).host;
         if (next.bytes != from.bytes || apart < (ptrdiff_t)from.bytes ||
-            (count > 1 && apart != distance) || (move->frame != NULL && !is_whole(move))) {
+            apart > (ptrdiff_t)session->pitch_max || (count > 1 && apart != distance) ||
+            (move->frame != NULL && !is_whole(move))) {
             break;
         }
         distance = apart;

@@ -330,7 +330,8 @@ static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
     return done;
 }
 
-/* fp8 needs tensor cores that know it; the emulator's capability is 0.0. */
+/* fp8 needs tensor cores that know it, and machine code that asks them: a module may have been
+ * built by a toolkit that knows neither. */
 static bool capable(struct scale_run *run, uint32_t device, const struct scale_config *config)
 {
     cudaDeviceProp properties;
@@ -338,13 +339,28 @@ static bool capable(struct scale_run *run, uint32_t device, const struct scale_c
         return false;
     }
     int found = 10 * properties.major + properties.minor;
-    if (found != 0 && found < 89 && config->type == GPU_E4M3) {
+    if (config->type != GPU_E4M3) {
+        return true;
+    }
+    if (found < GPU_CAPABILITY_E4M3) {
         snprintf(run->why->text, sizeof run->why->text,
-                 "%.32s is fp8: expected compute capability 8.9 or newer, found %d.%d",
-                 config->name, properties.major, properties.minor);
+                 "%.32s is fp8: expected compute capability %d.%d or newer, found %d.%d",
+                 config->name, GPU_CAPABILITY_E4M3 / 10, GPU_CAPABILITY_E4M3 % 10, properties.major,
+                 properties.minor);
         return false;
     }
-    return true;
+    uint32_t there = 0;
+    if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
+        !good(run, (cudaError_t)gpu_e4m3_there(&there), "asking for fp8 products")) {
+        return false;
+    }
+    if (there == 0) {
+        snprintf(run->why->text, sizeof run->why->text,
+                 "%.32s is fp8: the module was compiled without such products for compute "
+                 "capability %d.%d; build it with a toolkit that knows sm_%d",
+                 config->name, properties.major, properties.minor, found);
+    }
+    return there != 0;
 }
 
 /* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares

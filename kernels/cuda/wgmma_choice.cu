@@ -42,10 +42,10 @@ struct trial {
     struct trial_host *host;
 };
 
-/* Whether this machine code has products of a warpgroup. */
-static __global__ void probe_kernel(uint32_t *there)
+/* Whether this machine code has products of a warpgroup, or those of e4m3 on mma.sync. */
+template <bool warpgroup> static __global__ void probe_kernel(uint32_t *there)
 {
-    *there = GPU_WGMMA_THERE;
+    *there = (warpgroup ? GPU_WGMMA_THERE : gpu_has_e4m3()) ? 1 : 0;
 }
 
 static bool good(cudaError_t error, const char *what, struct device_text *why)
@@ -131,7 +131,7 @@ static bool capable(struct trial *t, cudaStream_t stream, struct device_text *wh
                  properties.major, properties.minor);
         return false;
     }
-    LAUNCH(probe_kernel, 1, 1, 0, stream, t->there);
+    LAUNCH((probe_kernel<true>), 1, 1, 0, stream, t->there);
     if (!good(cudaGetLastError(), "asking for wgmma", why) ||
         !good(cudaMemcpyAsync(&there, t->there, sizeof there, cudaMemcpyDeviceToHost, stream),
               "asking for wgmma", why) ||
@@ -143,6 +143,21 @@ static bool capable(struct trial *t, cudaStream_t stream, struct device_text *wh
                  "mma.sync: the module was compiled without code for sm_90a");
     }
     return there != 0;
+}
+
+extern "C" int gpu_e4m3_there(uint32_t *there)
+{
+    uint32_t *device = NULL;
+    cudaError_t error = cudaMalloc(&device, sizeof *device);
+    if (error == cudaSuccess) {
+        LAUNCH((probe_kernel<false>), 1, 1, 0, NULL, device);
+        error = cudaGetLastError();
+    }
+    if (error == cudaSuccess) {
+        error = cudaMemcpy(there, device, sizeof *there, cudaMemcpyDeviceToHost);
+    }
+    cudaFree(device);
+    return (int)error;
 }
 
 static bool run_attention(struct trial *t, cudaStream_t stream, struct device_text *why)

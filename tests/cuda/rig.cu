@@ -33,11 +33,33 @@ bool rig_emulated(void)
     return GPU_EMULATED;
 }
 
-bool rig_has_wgmma(void)
+static int capability(void)
 {
     cudaDeviceProp properties;
     must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-    return properties.major == 9 && properties.minor == 0;
+    return 10 * properties.major + properties.minor;
+}
+
+bool rig_has_wgmma(void)
+{
+    return capability() == 90;
+}
+
+bool rig_has_e4m3(void)
+{
+    return capability() >= GPU_CAPABILITY_E4M3;
+}
+
+bool rig_capability(const char *name)
+{
+#if GPU_EMULATED
+    simt_capability(name);
+    return true;
+#else
+    char own[16];
+    snprintf(own, sizeof own, "%d.%d", capability() / 10, capability() % 10);
+    return strcmp(name, own) == 0;
+#endif
 }
 
 unsigned rig_schedules(void)

@@ -23,7 +23,10 @@ extern "C" {
 #endif
 
 bool rig_emulated(void);
-bool rig_has_wgmma(void); /* compute capability 9.0; the emulator too */
+bool rig_has_wgmma(void); /* compute capability 9.0; the emulator too, as long as it is that */
+bool rig_has_e4m3(void);  /* in mma.sync */
+/* The emulator becomes a device of that compute capability; elsewhere, whether it is one. */
+bool rig_capability(const char *name);
 /* Schedules to test; on a GPU as many runs, for tests choose their cases by them too. */
 unsigned rig_schedules(void);
 void rig_begin(unsigned schedule);

@@ -3,6 +3,7 @@
  * both tiles, all epilogues and schedules; NaN and infinities where the sum has them; an inactive
  * item is left alone; and a row's bits do not depend on its neighbours, its place or the tile.
  */
+#include "kernels/cuda/capability.h"
 #include "kernels/cuda/matrix.h"
 #include "tests/cuda/compare.h"
 
@@ -247,8 +248,47 @@ static void rows_are_independent(void)
     }
 }
 
+/* A row of every capability, its name and whether it multiplies e4m3. */
+#define NAMED(major, minor, code, block, multiprocessor, threads, e4m3, wgmma) \
+    {#major "." #minor, e4m3},
+
+/* Each capability has the bits of each other one in every tile, with as much shared memory as its
+ * blocks can have; e4m3 on mma.sync where there is such a thing. */
+static void every_capability_multiplies(void)
+{
+    static const struct {
+        const char *name;
+        int e4m3;
+    } capability[] = {GPU_CAPABILITIES(NAMED)};
+    const struct shape s = {1, 130, 132, 112};
+    uint32_t element = 13;
+    unsigned tried = 0;
+    for (uint32_t type = 0; type < 2; type++) {
+        fill_operands(type == 0 ? GPU_BF16 : GPU_E4M3, INPUT_TAME, &element);
+        bool first = true;
+        for (uint32_t i = 0; i < COUNT_OF(capability); i++) {
+            for (uint32_t tile = GPU_TILE_FLAT; tile <= GPU_TILE_LARGE; tile++) {
+                if ((type == 1 && !capability[i].e4m3) || !rig_capability(capability[i].name)) {
+                    continue;
+                }
+                rig_begin(tile % 3 + 2);
+                struct gpu_gemm g = gemm_of(&s, type == 0 ? GPU_BF16 : GPU_E4M3, NN_STORE, false);
+                g.tile = (enum gpu_tile)tile;
+                run(&g, first ? found : again);
+                EXPECT(first || memcmp(found, again, out_bytes(&g)) == 0);
+                first = false;
+                tried++;
+                RIG_CHECK(rig_end());
+            }
+        }
+    }
+    EXPECT(!rig_emulated() || tried == 3 * (COUNT_OF(capability) + 4));
+    rig_capability("9.0");
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(products_are_the_sums), TEST(products_on_a_warpgroup_are_the_sums),
-                    TEST(odd_numbers_are_the_sums), TEST(rows_are_independent));
+                    TEST(odd_numbers_are_the_sums), TEST(rows_are_independent),
+                    TEST(every_capability_multiplies));
 }

@@ -14,6 +14,7 @@
 #include "engine/signs.h"
 #include "engine/stage_internal.h"
 #include "kernels/cpu.h"
+#include "kernels/cuda/capability.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
@@ -641,6 +642,48 @@ static void pages_move_together(void)
     rig_close(&m.rig);
 }
 
+/* Pages whose places on the host are further apart than a copy's rows may be go one by one: a rank
+ * of buffers that anything else lies between. The emulator's limit is lowered; on a GPU the places
+ * are 2 GiB apart. */
+static void pages_far_apart_move_one_by_one(void)
+{
+    const size_t far = emulated() ? (size_t)1 << 20 : (size_t)1 << 31;
+    struct device_text why = {""};
+    struct rig rig;
+    char limit[32];
+    snprintf(limit, sizeof limit, "%zu", far - 1);
+    setenv("SIMT_PITCH_MAX", limit, 1);
+    rig_open(&rig, 1, false);
+    const size_t bytes = FRAME_BYTES + device.ops->memory_bytes(rig.session);
+    uint8_t *buffers = device.ops->host_alloc(far + bytes);
+    uint8_t *frames = calloc(2, FRAME_BYTES);
+    EXPECT(bytes < far && buffers != NULL && frames != NULL);
+    for (uint32_t page = 0; page < 2; page++) {
+        fill_bytes(frames + page * FRAME_BYTES, FRAME_BYTES, 51 + page);
+        EXPECT_INT(device.ops->page_make(rig.session, page, frames + page * FRAME_BYTES, &why), 0);
+    }
+    for (int back = 0; back < 2; back++) {
+        for (uint32_t page = 0; page < 2; page++) {
+            uint8_t *frame = buffers + page * far;
+            uint8_t *memory = frame + FRAME_BYTES;
+            EXPECT_INT(back ? device.ops->page_load(rig.session, 2 + page, frame, memory, &why)
+                            : device.ops->page_save(rig.session, page, frame, memory, &why),
+                       0);
+        }
+        EXPECT_INT(device.ops->page_start(rig.session, &why), 0);
+        EXPECT_INT(device.ops->page_wait(rig.session, &why), 0);
+    }
+    for (uint32_t page = 0; page < 2; page++) {
+        memset(buffers, 0, FRAME_BYTES);
+        EXPECT_INT(device.ops->page_frame(rig.session, 2 + page, buffers, &why), 0);
+        EXPECT(memcmp(buffers, frames + page * FRAME_BYTES, FRAME_BYTES) == 0);
+    }
+    device.ops->host_free(buffers);
+    free(frames);
+    rig_close(&rig);
+    unsetenv("SIMT_PITCH_MAX");
+}
+
 /* ---- what comes down ---- */
 
 static uint64_t down_bytes(const struct rig *rig)
@@ -884,7 +927,9 @@ static void modules_that_cannot_be_used_are_named(void)
     setenv("SWERVE_CUDA_MODULE", path, 1);
 }
 
-/* ---- ticks under every check ---- */
+/* ---- ticks under every check, and on every capability ---- */
+
+#define NAME_OF(major, minor, code, block, multiprocessor, threads, e4m3, wgmma) #major "." #minor,
 
 /* The kernels that a GPU runs, by graph: a layer with joint and one with separate attention, a past
  * of one page and of two. */
@@ -904,6 +949,36 @@ static void ticks_of_fast_kernels_break_no_rule(void)
     }
     twin_end(&twin);
     rig_close(&rig);
+}
+
+/* Sessions on each capability: they open, which runs a tick and captures it, and a rollout's frames
+ * have the same bytes on all. On a GPU there is the one. */
+static void every_capability_ticks(void)
+{
+    static const char *const capability[] = {GPU_CAPABILITIES(NAME_OF)};
+    uint8_t *first = calloc(1, FRAME_BYTES);
+    struct rollout rollout;
+    struct rig rig;
+    EXPECT(first != NULL);
+    for (uint32_t i = 0; i < (emulated() ? COUNT_OF(capability) : 1); i++) {
+        struct device_info info;
+        struct device_text why = {""};
+        char found[32];
+        setenv("SIMT_CAPABILITY", capability[i], 1);
+        rig_open_with(&rig, 1, false, false);
+        EXPECT_INT(device.ops->describe(0, &info, &why), DEVICE_OK);
+        snprintf(found, sizeof found, "%u.%u", info.major, info.minor);
+        EXPECT(!emulated() || strcmp(found, capability[i]) == 0);
+        begin(&rig, &rollout, 7);
+        step(&rig, &rollout, 0);
+        if (i == 0) {
+            memcpy(first, device.ops->frame(rig.session, 0), FRAME_BYTES);
+        }
+        EXPECT(memcmp(first, device.ops->frame(rig.session, 0), FRAME_BYTES) == 0);
+        rig_close(&rig);
+    }
+    free(first);
+    unsetenv("SIMT_CAPABILITY");
 }
 
 static void a_tick_breaks_no_rule(void)
@@ -960,16 +1035,17 @@ int main(int argc, char **argv)
     bool fast = strcmp(which, "fast") == 0;
     create_ground();
     create_model(checked ? 1 : 2, checked || fast ? 1 : 2);
-    int status = checked ? TEST_RUN(TEST(a_tick_breaks_no_rule))
-                 : fast  ? TEST_RUN(TEST(ticks_of_fast_kernels_break_no_rule))
-                         : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
-                                    TEST(bits_do_not_depend_on_company_slot_or_graph),
-                                    TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
-                                    TEST(frames_come_down_when_asked_for),
-                                    TEST(drawn_layouts_are_those_that_are_given),
-                                    TEST(bad_drawings_are_refused), TEST(bad_numbers_are_counted),
-                                    TEST(bad_requests_are_refused),
-                                    TEST(modules_that_cannot_be_used_are_named));
+    int status =
+        checked ? TEST_RUN(TEST(a_tick_breaks_no_rule))
+        : fast
+            ? TEST_RUN(TEST(ticks_of_fast_kernels_break_no_rule))
+            : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
+                       TEST(bits_do_not_depend_on_company_slot_or_graph),
+                       TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
+                       TEST(pages_far_apart_move_one_by_one), TEST(frames_come_down_when_asked_for),
+                       TEST(every_capability_ticks), TEST(drawn_layouts_are_those_that_are_given),
+                       TEST(bad_drawings_are_refused), TEST(bad_numbers_are_counted),
+                       TEST(bad_requests_are_refused), TEST(modules_that_cannot_be_used_are_named));
     model_close(model);
     stage_unref(ground.stage);
     arena_finish(&ground.arena);

@@ -9,6 +9,16 @@
 
 enum { THREADS = 128, COUNT = 2 * THREADS };
 
+/* ---- what a device has not ---- */
+
+static __global__ void e4m3_kernel(float *out)
+{
+    const uint32_t zeros[4] = {};
+    float sum[4] = {};
+    gpu_mma_e4m3(sum, zeros, zeros);
+    out[threadIdx.x] = sum[0];
+}
+
 /* ---- shared memory ---- */
 
 /* Sum over the block in each thread, twice; the barriers can be left out one by one. */
@@ -725,8 +735,52 @@ static bool launch_meeting(const bench &b, const char *name)
     return true;
 }
 
+/* Two rows of four bytes that far apart. */
+static bool far_rows(const bench &b, size_t pitch)
+{
+    float *pinned = nullptr;
+    cudaMallocHost(&pinned, 2 * sizeof host);
+    cudaMemcpy2DAsync(pinned, pitch, b.out, 4, 4, 2, cudaMemcpyDeviceToHost, b.stream);
+    cudaStreamSynchronize(b.stream);
+    bool right = pinned[0] == 1.0f && pinned[pitch / 4 < 2 * COUNT ? pitch / 4 : 0] == 1.0f;
+    cudaFreeHost(pinned);
+    return right;
+}
+
+/* On a device of 8.6; the next launch is on one that has everything. */
+static bool on_older(const bench &b, const char *name)
+{
+    simt_capability("8.6");
+    if (IS("e4m3 before 8.9")) {
+        LAUNCH(e4m3_kernel, 1, 32, 0, b.stream, b.out);
+    } else if (IS("more shared memory than 8.6 has")) {
+        if (cudaFuncSetAttribute(dynamic_bounds_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 110592) == cudaSuccess) {
+            return false;
+        }
+        LAUNCH(dynamic_bounds_kernel, 2, THREADS, 110592, b.stream, b.out, 0);
+    } else if (IS("as much shared memory as 8.6 has")) {
+        cudaFuncSetAttribute(dynamic_bounds_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             101376);
+        LAUNCH(dynamic_bounds_kernel, 2, THREADS, 101376, b.stream, b.out, 0);
+    }
+    cudaDeviceSynchronize();
+    simt_capability("9.0");
+    return true;
+}
+
 static bool run(const bench &b, const char *name)
 {
+    if (IS("e4m3 of 9.0")) {
+        LAUNCH(e4m3_kernel, 1, 32, 0, b.stream, b.out);
+        return true;
+    } else if (strstr(name, "8.") != nullptr) {
+        return on_older(b, name);
+    } else if (IS("rows apart")) {
+        return far_rows(b, sizeof host);
+    } else if (IS("rows too far apart")) {
+        return far_rows(b, (size_t)1 << 31);
+    }
     if (IS("streams with an event")) {
         return two_streams(b, true);
     } else if (IS("streams without an event")) {
@@ -814,6 +868,12 @@ extern "C" const struct planted planted_all[] = {
     {"readers of a block without barrier", SIMT_RACE},
     {"bytes", nullptr},
     {"bytes of others", SIMT_RACE},
+    {"e4m3 of 9.0", nullptr},
+    {"e4m3 before 8.9", SIMT_INSTRUCTION},
+    {"as much shared memory as 8.6 has", nullptr},
+    {"more shared memory than 8.6 has", SIMT_LAUNCH},
+    {"rows apart", nullptr},
+    {"rows too far apart", SIMT_API},
     {"shared object", nullptr},
     {"beyond a shared object", SIMT_BOUNDS},
     {"dynamic shared", nullptr},

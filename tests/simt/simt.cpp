@@ -439,6 +439,12 @@ static bool launch_allowed(const simt_launch_request &request)
                   "kernel %s: %zu bytes of dynamic shared memory, %zu are allowed (48 KiB, or what "
                   "cudaFuncSetAttribute said)",
                   request.name, request.shared_bytes, shared_max);
+    } else if (!simt_listed(request)) {
+        simt_fail(
+            SIMT_LAUNCH,
+            "kernel %s: %llu threads and %zu bytes of dynamic shared memory, on this device no "
+            "row of kernels/cuda/launches.h",
+            request.name, (unsigned long long)threads, request.shared_bytes);
     } else {
         return true;
     }

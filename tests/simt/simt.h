@@ -83,6 +83,9 @@ enum simt_op {
     SIMT_WGMMA_WAIT,
 };
 
+/* Whether the device has it: products of e4m3, and those of a warpgroup. */
+bool simt_has(simt_op op);
+
 struct simt_shuffle {
     uint64_t value;
     int source;
@@ -112,7 +115,7 @@ void simt_collective(simt_op op, unsigned mask, void *argument, const char *file
 /* The threads of a warpgroup meet. The argument of SIMT_WGMMA is a simt_wgmma, of SIMT_WGMMA_WAIT
  * an int: groups that may stay in flight. */
 void simt_warpgroup(simt_op op, void *argument, const char *file, int line);
-void simt_proxy_fence(void);
+void simt_proxy_fence(const char *file, int line);
 /* Of dynamic shared memory, as descriptors have it. */
 uint32_t simt_shared_address(const void *pointer);
 
@@ -332,12 +335,13 @@ template <class... P> struct simt_call {
 
 /* Queues a launch; arguments are copied now, as CUDA does. */
 template <class... P, class... A>
-static inline void simt_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
-                               size_t shared_bytes, cudaStream_t stream, A... arguments)
+static inline void simt_launch(const char *name, const char *file, void (*kernel)(P...), dim3 grid,
+                               dim3 block, size_t shared_bytes, cudaStream_t stream, A... arguments)
 {
     using call = simt_call<P...>;
     simt_launch_request request = {};
     request.name = name;
+    request.file = file;
     request.kernel = (const void *)kernel;
     request.grid = grid;
     request.block = block;

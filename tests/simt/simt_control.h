@@ -18,21 +18,22 @@
 extern "C" {
 #endif
 
-#define SIMT_RACE "race"             /* two accesses, one a write, that nothing orders */
-#define SIMT_BOUNDS "out of bounds"  /* no allocation, past its end, or freed */
-#define SIMT_HOST "host memory"      /* a kernel followed a host pointer */
-#define SIMT_UNWRITTEN "unwritten"   /* memory was read that nothing wrote */
-#define SIMT_MISALIGNED "misaligned" /* a vector access not aligned to its size */
-#define SIMT_DIVERGENT "divergent"   /* threads at different barriers or collectives */
-#define SIMT_DEADLOCK "deadlock"     /* threads wait for threads that will not come */
-#define SIMT_PENDING "pending copy"  /* a thread ended with cp.async or wgmma in flight */
-#define SIMT_IN_FLIGHT "in flight"   /* operands or sums of a wgmma touched before its wait */
-#define SIMT_FENCE "wgmma fence"     /* registers touched, then used by a wgmma without a fence */
-#define SIMT_PROXY "proxy"           /* a wgmma reads what was written with no proxy fence */
-#define SIMT_DESCRIPTOR "descriptor" /* of a wgmma's tile: not of the modelled kind */
-#define SIMT_LAUNCH "launch"         /* grid, block or shared memory out of limits */
-#define SIMT_CAPTURE "capture"       /* a call that a capturing stream does not allow */
-#define SIMT_API "runtime"           /* a runtime call with bad arguments */
+#define SIMT_RACE "race"               /* two accesses, one a write, that nothing orders */
+#define SIMT_BOUNDS "out of bounds"    /* no allocation, past its end, or freed */
+#define SIMT_HOST "host memory"        /* a kernel followed a host pointer */
+#define SIMT_UNWRITTEN "unwritten"     /* memory was read that nothing wrote */
+#define SIMT_MISALIGNED "misaligned"   /* a vector access not aligned to its size */
+#define SIMT_DIVERGENT "divergent"     /* threads at different barriers or collectives */
+#define SIMT_DEADLOCK "deadlock"       /* threads wait for threads that will not come */
+#define SIMT_PENDING "pending copy"    /* a thread ended with cp.async or wgmma in flight */
+#define SIMT_IN_FLIGHT "in flight"     /* operands or sums of a wgmma touched before its wait */
+#define SIMT_FENCE "wgmma fence"       /* registers touched, then used by a wgmma without a fence */
+#define SIMT_PROXY "proxy"             /* a wgmma reads what was written with no proxy fence */
+#define SIMT_DESCRIPTOR "descriptor"   /* of a wgmma's tile: not of the modelled kind */
+#define SIMT_INSTRUCTION "instruction" /* one that the device's capability has not */
+#define SIMT_LAUNCH "launch"           /* grid, block or shared memory out of limits */
+#define SIMT_CAPTURE "capture"         /* a call that a capturing stream does not allow */
+#define SIMT_API "runtime"             /* a runtime call with bad arguments */
 
 /* Begins a schedule and forgets the fault. Nothing may be queued on any stream. */
 void simt_seed(unsigned seed);
@@ -42,6 +43,10 @@ const char *simt_fault(void);
 
 /* Nonzero (the default): check every access. 0: run fast, for long tests of host code. */
 void simt_check(int on);
+
+/* The device becomes one of that compute capability, "8.6"; those of kernels/cuda/capability.h.
+ * Else it is what SIMT_CAPABILITY in the environment says, or 9.0. Nothing may be queued. */
+void simt_capability(const char *name);
 
 struct simt_counters {
     uint64_t launches, blocks, threads, switches, collectives, barriers, mma, accesses;

@@ -66,11 +66,10 @@ struct simt_event {
 
 static simt_stream default_stream;
 static std::vector<simt_stream *> streams; /* without the default one */
-static std::map<const void *, int> shared_max;
 static std::map<const void *, size_t> pinned;
 static cudaError_t last_error;
 
-static cudaError_t result(cudaError_t error)
+cudaError_t simt_result(cudaError_t error)
 {
     last_error = error != cudaSuccess ? error : last_error;
     return error;
@@ -79,13 +78,13 @@ static cudaError_t result(cudaError_t error)
 static cudaError_t bad(const char *name, const char *text)
 {
     simt_fail(name, "%s", text);
-    return result(name == std::string(SIMT_CAPTURE) ? cudaErrorStreamCaptureUnsupported
-                                                    : cudaErrorInvalidValue);
+    return simt_result(name == std::string(SIMT_CAPTURE) ? cudaErrorStreamCaptureUnsupported
+                                                         : cudaErrorInvalidValue);
 }
 
 static cudaError_t health(void)
 {
-    return result(simt_fault() != nullptr ? cudaErrorLaunchFailure : cudaSuccess);
+    return simt_result(simt_fault() != nullptr ? cudaErrorLaunchFailure : cudaSuccess);
 }
 
 /* ---- running what is queued ---- */
@@ -162,7 +161,7 @@ bool simt_capture_forbids(const char *call)
         }
     }
     simt_fail(SIMT_CAPTURE, "%s while a stream is captured", call);
-    result(cudaErrorStreamCaptureUnsupported);
+    simt_result(cudaErrorStreamCaptureUnsupported);
     return true;
 }
 
@@ -263,7 +262,7 @@ static bool kind_fits(const void *to, const void *from, cudaMemcpyKind kind)
     }
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+static cudaError_t queue_copy(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
     if (width == 0 || height == 0) {
@@ -283,10 +282,24 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     });
 }
 
+/* A fault where a pitch is less than a row, or more than the device's memPitch. */
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if (to_pitch < width || from_pitch < width || to_pitch > simt_pitch_max() ||
+        from_pitch > simt_pitch_max()) {
+        simt_fail(SIMT_API,
+                  "cudaMemcpy2DAsync: rows of %zu bytes, %zu and %zu apart; memPitch is %zu", width,
+                  to_pitch, from_pitch, simt_pitch_max());
+        return simt_result(cudaErrorInvalidValue);
+    }
+    return queue_copy(to, to_pitch, from, from_pitch, width, height, kind, stream);
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+    return queue_copy(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
 
 /* Waits for the copy, except where the documentation says otherwise ("API synchronization
@@ -337,7 +350,7 @@ cudaError_t simt_malloc_host(void **memory, size_t bytes)
     }
     void *made = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (made == nullptr) {
-        return result(cudaErrorMemoryAllocation);
+        return simt_result(cudaErrorMemoryAllocation);
     }
     simt_poison(made, bytes);
     pinned[made] = bytes;
@@ -512,7 +525,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
     if (start->last == nullptr || end->last == nullptr || !start->last->done || !end->last->done) {
-        return result(cudaErrorNotReady);
+        return simt_result(cudaErrorNotReady);
     }
     *ms = 0.0f; /* nothing here has a duration */
     return cudaSuccess;
@@ -564,7 +577,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
         delete made;
         bad(SIMT_CAPTURE, joined ? "the capture was invalidated by a call that it does not allow"
                                  : "work of a forked stream was not joined to the capture");
-        return result(cudaErrorStreamCaptureInvalidated);
+        return simt_result(cudaErrorStreamCaptureInvalidated);
     }
     *graph = made;
     return cudaSuccess;
@@ -633,69 +646,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *nodes, size_t *count)
     return cudaSuccess;
 }
 
-/* ---- the device ---- */
-
-/* As many as SIMT_DEVICES says, else one: all are this process' one, so several are there for
- * processes that use one each. */
-static int present_device;
-
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    const char *given = getenv("SIMT_DEVICES");
-    *count = given != nullptr ? atoi(given) : 1;
-    return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device)
-{
-    int count = 0;
-    cudaGetDeviceCount(&count);
-    if (device < 0 || device >= count) {
-        return result(cudaErrorInvalidDevice);
-    }
-    present_device = device;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = present_device;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
-{
-    int count = 0;
-    cudaGetDeviceCount(&count);
-    if (device < 0 || device >= count) {
-        return result(cudaErrorInvalidDevice);
-    }
-    *properties = {};
-    snprintf(properties->name, sizeof properties->name, "SIMT emulator");
-    properties->totalGlobalMem = (size_t)16 << 30;
-    properties->major = 9;
-    properties->multiProcessorCount = 1;
-    properties->sharedMemPerBlockOptin = SIMT_SHARED_MAX;
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
-{
-    *total_bytes = (size_t)16 << 30;
-    *free_bytes = *total_bytes - simt_counted.device_bytes;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = 13000;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    return cudaDriverGetVersion(version);
-}
+/* ---- errors ---- */
 
 cudaError_t cudaGetLastError(void)
 {
@@ -740,21 +691,4 @@ const char *cudaGetErrorName(cudaError_t error)
     default:
         return "cudaErrorUnknown";
     }
-}
-
-cudaError_t simt_function_shared(const void *kernel, int bytes)
-{
-    if (bytes > SIMT_SHARED_MAX) {
-        return bad(SIMT_LAUNCH, "cudaFuncSetAttribute: more shared memory than a block can have");
-    }
-    shared_max[kernel] = bytes;
-    return cudaSuccess;
-}
-
-int simt_function_shared_max(const void *kernel)
-{
-    auto found = shared_max.find(kernel);
-    return found != shared_max.end() && found->second > SIMT_SHARED_DEFAULT_MAX
-               ? found->second
-               : SIMT_SHARED_DEFAULT_MAX;
 }

@@ -63,6 +63,7 @@ struct cudaDeviceProp {
     int major, minor;
     int multiProcessorCount;
     size_t sharedMemPerBlockOptin;
+    size_t memPitch;
     int l2CacheSize;
 };
 
@@ -70,6 +71,8 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+enum cudaDeviceAttr { cudaDevAttrMaxPitch = 11, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
@@ -137,6 +140,7 @@ static inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int
 /* One launch as it was asked for. */
 struct simt_launch_request {
     const char *name;
+    const char *file; /* that launches it */
     const void *kernel;
     dim3 grid, block;
     size_t shared_bytes;

@@ -1,8 +1,8 @@
 /*
- * SIMT emulator internals, shared by its five files: simt.cpp (threads, barriers, blocks),
+ * SIMT emulator internals, shared by its six files: simt.cpp (threads, barriers, blocks),
  * simt_warp.cpp (collectives, asynchronous copies), simt_wgmma.cpp (products of a warpgroup),
- * simt_shadow.cpp (device memory and the checks of accesses) and simt_host.cpp (streams, events,
- * graphs). One thread of the machine runs it all.
+ * simt_shadow.cpp (device memory and the checks of accesses), simt_host.cpp (streams, events,
+ * graphs) and simt_device.cpp (what the device has). One thread of the machine runs it all.
  */
 #ifndef SWERVE_TESTS_SIMT_INTERNAL_H
 #define SWERVE_TESTS_SIMT_INTERNAL_H
@@ -16,8 +16,6 @@ enum {
     SIMT_COPIES_MAX = 256, /* in flight, of one thread */
     SIMT_GROUPS_MAX = 16,
     SIMT_BARRIERS = 16,
-    SIMT_SHARED_MAX = 227 << 10, /* of a block, opted in; sm_90 */
-    SIMT_SHARED_DEFAULT_MAX = 48 << 10,
 };
 
 enum simt_state { SIMT_READY, SIMT_AT_WARP, SIMT_AT_BARRIER, SIMT_DONE };
@@ -123,9 +121,19 @@ void simt_wgmma_leave(simt_fiber *fiber); /* a thread ends */
 void simt_wgmma_write(size_t offset, size_t bytes, simt_access kind);
 void simt_wgmma_stack(const void *address, size_t bytes);
 
+/* ---- simt_device.cpp ---- */
+
+/* A fault where the device has no such instruction. */
+void simt_need(bool there, const char *instruction, const char *file, int line);
+/* False for a kernel of the product that kernels/cuda/launches.h does not list so. */
+bool simt_listed(const simt_launch_request &request);
+size_t simt_shared_max(void);                     /* of a block */
+size_t simt_pitch_max(void);                      /* of a two-dimensional copy */
+int simt_function_shared_max(const void *kernel); /* what it opted in to */
+
 /* ---- simt_host.cpp ---- */
 
-int simt_function_shared_max(const void *kernel);
+cudaError_t simt_result(cudaError_t error); /* kept for cudaGetLastError */
 enum simt_pinned { SIMT_NOT_PINNED, SIMT_PINNED, SIMT_BEYOND_PINNED };
 /* Whether cudaMallocHost gave these bytes, or memory that ends in or right before them. */
 simt_pinned simt_pinned_of(const void *address, size_t bytes);

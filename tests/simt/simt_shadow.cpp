@@ -11,6 +11,7 @@
  * they decide for the kernel: where one of these readers is the writer itself, or where a part of a
  * word is overwritten of which different threads read different parts.
  */
+#include "kernels/cuda/capability.h"
 #include "tests/simt/simt_internal.h"
 
 #include <cstdio>
@@ -525,8 +526,8 @@ void simt_poison(void *memory, size_t bytes)
 static void take_shared(size_t bytes)
 {
     simt_block *b = &simt_running;
-    bool opted = simt_function_shared_max(b->request->kernel) > SIMT_SHARED_DEFAULT_MAX;
-    size_t limit = opted ? SIMT_SHARED_MAX : SIMT_SHARED_DEFAULT_MAX;
+    bool opted = simt_function_shared_max(b->request->kernel) > GPU_SHARED_DEFAULT;
+    size_t limit = opted ? simt_shared_max() : (size_t)GPU_SHARED_DEFAULT;
     b->static_bytes += bytes;
     if (b->static_bytes + b->request->shared_bytes > limit) {
         simt_fail(SIMT_LAUNCH, "%zu bytes of static and %zu of dynamic shared memory, %zu fit",

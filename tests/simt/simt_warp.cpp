@@ -238,6 +238,7 @@ void simt_collective(simt_op op, unsigned mask, void *argument, const char *file
     if (mask == ~0u) {
         mask = lanes_of(fiber->warp);
     }
+    simt_need(op != SIMT_MMA_E4M3 || simt_has(op), simt_op_name(op), file, line);
     if (op >= SIMT_MMA_BF16 && mask != ~0u) {
         simt_fail(SIMT_DIVERGENT, "%s at %s:%d in a warp of fewer than 32 threads",
                   simt_op_name(op), file, line);
