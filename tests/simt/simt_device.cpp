@@ -65,8 +65,11 @@ static const struct profile *present(void)
 
 void simt_capability(const char *name)
 {
-    chosen = find(name);
-    shared_max.clear(); /* what kernels opted in to on another device */
+    const struct profile *found = find(name);
+    if (found != chosen) {
+        shared_max.clear(); /* what kernels opted in to on another device */
+    }
+    chosen = found;
 }
 
 bool simt_has(simt_op op)
