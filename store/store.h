@@ -48,7 +48,7 @@ struct store_worker {
     /* Set by a server, never by its clients: name of the worker's token that the call came with;
      * "": whoever calls may speak for every worker. */
     char holder[LIMIT_ID_BYTES];
-    char host[LIMIT_ID_BYTES];   /* the machine; "": one of its own. Looked at by the first claim */
+    char host[LIMIT_ID_BYTES]; /* the machine; "": one of its own. Looked at by the first claim */
     /* Planners whose jobs a claim does not take, borrowed: those that do not start here. */
     const struct store_planner *without;
     uint32_t without_count;

@@ -404,7 +404,7 @@ static int be_process(const char *path, const char *number_text)
         struct job_spec specs[4];
         struct store_submit_result submitted[4];
         struct job_lease leases[16];
-        struct store_completion_result results[16] = {{STATUS_OK, 0}};
+        struct store_completion_result results[16] = {{.status = STATUS_OK}};
         uint32_t count = 0;
         int64_t ttl_ms;
         for (int k = 0; k < 4; k++) {
