@@ -1,6 +1,7 @@
 /*
- * Routing: the cheapest tier that can answer. Prices differ by orders of magnitude (replay 0.0001,
- * object 0.001, student 0.25, teacher 36 dollars a mile), so the choice needs no arithmetic.
+ * Routing: the cheapest tier that can answer. The order is fixed (replay, object, student,
+ * teacher): each computes what the one before it does and more, so it needs no arithmetic with
+ * prices.
  */
 #include "scheduler/route.h"
 

@@ -301,7 +301,7 @@ enum status ledger_price(struct sqlite_db *db, const char *pool, const char *dev
     if (status == STATUS_OK && price < 0) {
         return error_set(error, STATUS_NOT_FOUND,
                          "the price table has no price for pool \"%s\" on device \"%s\"; set one "
-                         "first",
+                         "first (swerve price set)",
                          pool, device);
     }
     if (status == STATUS_OK) {

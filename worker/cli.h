@@ -86,6 +86,7 @@ int command_doctor(int argc, char **argv);
 int command_model(int argc, char **argv);
 int command_import(int argc, char **argv);
 int command_plugin_host(int argc, char **argv);
+int command_price(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_run(int argc, char **argv);

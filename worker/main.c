@@ -26,6 +26,7 @@ static const struct {
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"cancel", command_cancel, "cancel what a suite has not finished"},
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
+    {"price", command_price, "what a device-hour costs: list, show, set"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},

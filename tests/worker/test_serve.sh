@@ -195,7 +195,40 @@ token_command_says_what_is_wrong() {
     says err "0600"
 }
 
-echo "1..7" >&3
+# A price is charged to attempts from then on, over HTTP as in the file; only an administrator sets one.
+prices_are_set_by_administrators() {
+    code 0 "$swerve" run suite.json --store price.db --json
+    python3 -c 'import json; print(json.load(open("out"))["usd"] > 0)' | grep -q True || fail "nothing was charged"
+    code 0 "$swerve" token add boss --role admin --store price.db --output "$secrets/boss"
+    code 0 "$swerve" token add carol --role submit --store price.db --output "$secrets/carol"
+    start --store price.db --listen 127.0.0.1:0 || return
+    SWERVE_TOKEN_FILE="$secrets/carol" code 4 "$swerve" price set bulk cpu 0 --store "$url"
+    says err "does not allow this"
+    SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price ls --store "$url"
+    says out "bulk                     cpu      \$0.040000 per device-hour"
+    SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set bulk cpu 0.25 --store "$url" --json
+    says out '"usd_per_hour": 0.25'
+    SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set mine tpu 3 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price show mine tpu --store "$url"
+    says out "\$3.000000 per device-hour"
+    stop TERM 0
+    code 0 "$swerve" price show bulk cpu --store price.db
+    says out "\$0.250000 per device-hour"
+    code 0 "$swerve" price set bulk cpu 0 --store price.db
+    sed 's/"id": "[a-z]*"/"id": "free"/; s/"seeds": [0-9]*/"seeds": 3/' suite.json >free.json
+    sed -i 's/"horizon_s": [0-9.]*/"horizon_s": 4/' drive.json
+    code 0 "$swerve" run free.json --store price.db --json
+    python3 -c 'import json; d = json.load(open("out")); print(d["rollouts"] > 0 and d["usd"] == 0)' | grep -q True ||
+        fail "a free device was charged: $(head -c 300 out)"
+    code 3 "$swerve" price show nothing tpu --store price.db
+    says err "swerve price set"
+    code 2 "$swerve" price set bulk cpu dear --store price.db
+    code 2 "$swerve" price set bulk cpu nan --store price.db
+    code 2 "$swerve" price set bulk --store price.db
+    code 4 "$swerve" price ls --store nowhere.db
+}
+
+echo "1..8" >&3
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing
@@ -203,4 +236,5 @@ t refuses_the_clear_beyond_loopback
 t a_signal_drains_and_a_second_one_does_not
 t tokens_and_tls_from_end_to_end
 t token_command_says_what_is_wrong
+t prices_are_set_by_administrators
 exit $((failed > 0))
