@@ -69,28 +69,37 @@ def libraries(binary: pathlib.Path) -> dict[str, pathlib.Path]:
     return found
 
 
-def owner(path: pathlib.Path) -> str | None:
-    """The Debian package of a file, which may be registered below /lib or /usr/lib."""
-    text = str(path)
-    for name in (text, text.removeprefix("/usr"), "/usr" + text):
-        asked = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
-        if asked.returncode == 0:
-            return asked.stdout.split(": ")[0].split(",")[0]
-    return None
+def owners(paths: list[pathlib.Path]) -> dict[pathlib.Path, str]:
+    """The Debian packages of files, which may be registered below /lib or /usr/lib."""
+    names = {}
+    for path in paths:
+        for name in (str(path), str(path).removeprefix("/usr"), "/usr" + str(path)):
+            names[name] = path
+    asked = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True)
+    found = {}
+    for line in asked.stdout.splitlines():
+        packages, _, name = line.partition(": ")
+        if name in names:
+            found[names[name]] = packages.split(",")[0]
+    return found
 
 
-def package(name: str) -> dict:
-    form = "${Package}\t${Version}\t${Architecture}\t${source:Package}\t${source:Version}"
-    fields = run("dpkg-query", "-W", f"-f={form}", name).split("\t")
-    component = {
-        "type": "library",
-        "bom-ref": f"pkg:deb/debian/{fields[0]}@{fields[1]}?arch={fields[2]}",
-        "name": fields[0],
-        "version": fields[1],
-        "purl": f"pkg:deb/debian/{fields[0]}@{fields[1].replace('+', '%2B').replace(':', '%3A')}?arch={fields[2]}",
-        "properties": [{"name": "debian:source", "value": f"{fields[3]} {fields[4]}"}],
-    }
-    return component
+def packages(names: list[str]) -> dict[str, dict]:
+    """Components by the name that was asked for."""
+    form = "${binary:Package}\t${Package}\t${Version}\t${Architecture}\t${source:Package} ${source:Version}\n"
+    found = {}
+    for line in run("dpkg-query", "-W", f"-f={form}", *sorted(set(names))).splitlines():
+        full, name, number, machine, source = line.split("\t")
+        escaped = number.replace("+", "%2B").replace(":", "%3A")
+        found[full] = found[name] = {
+            "type": "library",
+            "bom-ref": f"pkg:deb/debian/{name}@{number}?arch={machine}",
+            "name": name,
+            "version": number,
+            "purl": f"pkg:deb/debian/{name}@{escaped}?arch={machine}",
+            "properties": [{"name": "debian:source", "value": source}],
+        }
+    return found
 
 
 def timestamp() -> str:
@@ -105,23 +114,24 @@ def timestamp() -> str:
 def document(binary: pathlib.Path) -> dict:
     own = f"swerve@{version()}"
     components, linked = {}, {}
-    for soname, path in libraries(binary).items():
-        name = owner(path)
-        if name is None:
-            component = {"type": "library", "bom-ref": f"file:{soname}", "name": soname,
-                         "hashes": [{"alg": "SHA-256", "content": sha256(path)}]}
-        else:
-            component = package(name)
-        component = components.setdefault(component["bom-ref"], component)
+    shared = libraries(binary)
+    tools = {tool: pathlib.Path(os.path.realpath(f"/usr/bin/{tool}")) for tool in TOOLS}
+    owned = owners([*shared.values(), *tools.values()])
+    known = packages([*owned.values(), *(name for tool, name in TOOLS.items() if tools[tool] not in owned)])
+    for soname, path in shared.items():
+        component = known[owned[path]] if path in owned else {
+            "type": "library", "bom-ref": f"file:{soname}", "name": soname, "properties": [],
+            "hashes": [{"alg": "SHA-256", "content": sha256(path)}]}
         component["scope"] = "required"
-        component.setdefault("properties", []).append({"name": "swerve:shared-library", "value": soname})
+        component["properties"].append({"name": "swerve:shared-library", "value": soname})
+        components[component["bom-ref"]] = component
         linked[component["bom-ref"]] = True
     for tool, name in TOOLS.items():
-        path = pathlib.Path(os.path.realpath(f"/usr/bin/{tool}"))
-        component = package(owner(path) or name)
-        component |= {"type": "application", "scope": "excluded"}
+        component = known[owned.get(tools[tool], name)]
+        if component["bom-ref"] not in linked:
+            component |= {"type": "application", "scope": "excluded"}
         component["properties"].append({"name": "swerve:build-tool", "value": tool})
-        components.setdefault(component["bom-ref"], component)
+        components[component["bom-ref"]] = component
     for path in sorted((ROOT / "engine/models").glob("*.safetensors")):
         components[f"model:{path.stem}"] = {
             "type": "machine-learning-model", "bom-ref": f"model:{path.stem}", "name": path.stem,
