@@ -29,7 +29,7 @@ enum {
     LOG_FRAME_BYTES = 24, /* in front of each page */
     ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
     ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
-    LOOK_MS_MAX = 2000, /* a single answer to those who only look */
+    LOOK_MS_MAX = 2000,   /* a single answer to those who only look */
 };
 
 /* ---- calls in progress ---- */
