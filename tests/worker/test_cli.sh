@@ -215,7 +215,7 @@ exit_3_only_regular_files_are_read() {
 # 22 MB of attributes: expat alone takes seconds for them; the processor time of a refusal is bounded.
 exit_3_a_tag_of_many_attributes_is_refused_early() {
     python3 -c 'print("<commonRoad " + " ".join("a%d=\"\"" % i for i in range(2000000)) + "/>")' >wide.xml
-    code 3 bash -c "ulimit -t 1; exec '$swerve' import commonroad wide.xml -o wide.json"
+    code 3 bash -c "ulimit -t 2; exec '$swerve' import commonroad wide.xml -o wide.json"
     says err "expected a tag or comment of at most 1048576 bytes"
     printf '<commonRoad%s/>' "$(printf ' a%d="1"' {1..40})" >forty.xml
     code 3 "$swerve" import commonroad forty.xml -o wide.json
