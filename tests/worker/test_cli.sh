@@ -279,7 +279,7 @@ a_store_that_fails_every_worker_is_given_up() {
     code 4 timeout 60 "$swerve" run many.json --store full.db --workers 2 --json
     [ -s out ] && fail "on stdout: $(head -c 200 out)"
     tail -1 err >last
-    says last "swerve: 5 workers in a row ended because the store failed them; the last said: full.db.artifacts/"
+    says last "swerve: 5 workers in a row ended because the store failed them; the last said: $work/full.db.artifacts/"
     says last "cannot name the artifact"
     rm -r full.db.artifacts
     code 0 "$swerve" run many.json --store full.db --workers 2 --json
