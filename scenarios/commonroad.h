@@ -276,7 +276,7 @@ const struct cr_lanelet *cr_map_find(const struct cr_map *map, const char *id);
 
 enum status cr_links_read(struct cr_context *context, struct cr_map *map);
 
-/* ---- commonroad_agents.c ---- */
+/* ---- commonroad_obstacles.c, commonroad_agents.c ---- */
 
 /* A static piece, or a dynamic obstacle with its motion in seconds of the file. */
 struct cr_obstacle {

@@ -67,18 +67,55 @@ static void print_results(const struct bench_result *results, uint32_t count)
     }
 }
 
+/* What to measure, and the options of the benchmarks that have any. */
+struct bench_request {
+    const char *what;
+    const char *planner;
+    const struct bench_store_options *store;
+    const struct bench_engine_options *engine;
+};
+
+static enum status measure(const struct bench_request *request, struct bench_result *results,
+                           uint32_t *count, struct error *error)
+{
+    if (strcmp(request->what, "world") == 0) {
+        return bench_world(results, count, error);
+    }
+    if (strcmp(request->what, "kernels") == 0) {
+        return bench_kernels(results, count, error);
+    }
+    if (strcmp(request->what, "hash") == 0) {
+        return bench_hash(results, count, error);
+    }
+    if (strcmp(request->what, "store") == 0) {
+        return bench_store(request->store, results, count, error);
+    }
+    if (strcmp(request->what, "planner") == 0) {
+        return bench_planner(request->planner, results, count, error);
+    }
+    if (strcmp(request->what, "engine") == 0) {
+        return bench_engine(request->engine, results, count, error);
+    }
+    return error_set(error, STATUS_USAGE,
+                     "bench: expected kernels, engine, hash, planner, world or store, found "
+                     "\"%s\"",
+                     request->what);
+}
+
 int command_bench(int argc, char **argv)
 {
     bool json = false;
     bool random_weights = false;
     int64_t threads = 2;
     int64_t ticks = 40;
-    const char *precision = "bf16";
     const char *planner = "exec:/usr/bin/python3 scripts/examples/follow.py";
     struct bench_store_options store = {
         .directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16};
-    struct bench_engine_options engine = {
-        .shape = "128x4", .slots = "1,8,32", .device = "cuda:0", .limit_s = 600};
+    struct bench_engine_options engine = {.shape = "128x4",
+                                          .slots = "1,8,32",
+                                          .device = "cuda:0",
+                                          .limit_s = 600,
+                                          .precision = "bf16"};
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &json},
         {"--directory", "DIR", "store: the disk to measure (.)", .text = &store.directory},
@@ -103,7 +140,7 @@ int command_bench(int argc, char **argv)
         {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
         {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
          .text = &planner},
-        {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)", .text = &precision},
+        {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)", .text = &engine.precision},
     };
     const struct cli_command command = {
         "bench",
@@ -123,31 +160,14 @@ int command_bench(int argc, char **argv)
         return code;
     }
     struct bench_result results[BENCH_RESULTS_MAX];
-    enum status status;
-    if (strcmp(what, "world") == 0) {
-        status = bench_world(results, &count, &error);
-    } else if (strcmp(what, "kernels") == 0) {
-        status = bench_kernels(results, &count, &error);
-    } else if (strcmp(what, "hash") == 0) {
-        status = bench_hash(results, &count, &error);
-    } else if (strcmp(what, "store") == 0) {
-        status = bench_store(&store, results, &count, &error);
-    } else if (strcmp(what, "planner") == 0) {
-        status = bench_planner(planner, results, &count, &error);
-    } else if (strcmp(what, "engine") == 0 && random_weights && engine.model != NULL) {
-        status = error_set(&error, STATUS_USAGE,
-                           "bench: expected --model or --random-weights, found both");
-    } else if (strcmp(what, "engine") == 0) {
-        engine.precision = precision;
-        engine.threads = (uint32_t)threads;
-        engine.ticks = (uint32_t)ticks;
-        status = bench_engine(&engine, results, &count, &error);
-    } else {
-        status = error_set(&error, STATUS_USAGE,
-                           "bench: expected kernels, engine, hash, planner, world or store, found "
-                           "\"%s\"",
-                           what);
+    engine.threads = (uint32_t)threads;
+    engine.ticks = (uint32_t)ticks;
+    if (random_weights && engine.model != NULL) {
+        error_set(&error, STATUS_USAGE, "bench: expected --model or --random-weights, found both");
+        return cli_fail(&error);
     }
+    const struct bench_request request = {what, planner, &store, &engine};
+    enum status status = measure(&request, results, &count, &error);
     if (status != STATUS_OK) {
         return cli_fail(&error);
     }
