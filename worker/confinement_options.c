@@ -3,6 +3,8 @@
  */
 #include "worker/confinement_options.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,23 @@ enum status confinement_options_settle(struct confinement_options *options, cons
     const char *level = options->level != NULL ? options->level
                         : environment != NULL  ? environment
                                                : "auto";
+    const struct {
+        const char *name;
+        int64_t value;
+        int64_t min;
+        int64_t max;
+    } numbers[] = {
+        {"--planner-memory-mib", options->memory_mib, 16, INT64_C(1) << 30},
+        {"--planner-processes", options->processes, 1, 1 << 20},
+        {"--planner-tmp-mib", options->tmp_mib, 1, INT64_C(1) << 30},
+    };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max) {
+            return error_set(error, STATUS_USAGE, "%s: expected %lld to %lld, found %lld",
+                             numbers[i].name, (long long)numbers[i].min, (long long)numbers[i].max,
+                             (long long)numbers[i].value);
+        }
+    }
     bool remote = is_remote(store_url);
     bool sandbox = strcmp(level, "on") == 0;
     if (strcmp(level, "auto") == 0) {
@@ -43,6 +62,9 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .path_count = options->paths.count,
         .environment = options->environment.values,
         .environment_count = options->environment.count,
+        .memory_bytes = options->memory_mib << 20,
+        .processes = (uint32_t)options->processes,
+        .tmp_bytes = options->tmp_mib << 20,
         /* A store in sight would be open to whoever can connect to its socket. */
         .secrets = {getenv("SWERVE_TOKEN_FILE"), remote ? NULL : store_url},
     };

@@ -158,6 +158,9 @@ enum status planner_open(const char *text, const struct planner_config *config,
     struct planner_config filled = *config;
     filled.tick_deadline_ms = filled.tick_deadline_ms > 0 ? filled.tick_deadline_ms : 1000;
     filled.open_deadline_ms = filled.open_deadline_ms > 0 ? filled.open_deadline_ms : 20000;
+    if (filled.memory_limit_bytes <= 0 && filled.confinement != NULL) {
+        filled.memory_limit_bytes = filled.confinement->memory_bytes;
+    }
     filled.memory_limit_bytes =
         filled.memory_limit_bytes > 0 ? filled.memory_limit_bytes : INT64_C(4) << 30;
 

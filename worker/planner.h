@@ -33,13 +33,17 @@ struct planner_confinement {
     const char *const *environment; /* names */
     uint32_t environment_count;
     const char *secrets[2]; /* files that must not be visible; NULL: none */
+    int64_t memory_bytes;   /* where planner_config has none; 0: 4 GiB */
+    uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
+    int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
 };
 
 struct planner_config {
     uint32_t session_count;     /* sessions 0 .. session_count - 1 */
     int64_t tick_deadline_ms;   /* for one act() of an exec planner; 0: 1,000 */
     int64_t open_deadline_ms;   /* for start-up of an exec planner; 0: 20,000 */
-    int64_t memory_limit_bytes; /* of each process of an exec planner; 0: 4 GiB */
+    int64_t memory_limit_bytes; /* of each process of an exec planner, in a sandbox of all together;
+                                   0: as confinement says, or 4 GiB */
     const struct planner_confinement *confinement; /* NULL: none */
     /* Where the pictures of its world are, for plugins that read them there; borrowed during
      * planner_open. NULL: in host memory. */

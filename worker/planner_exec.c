@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "schemas/observation.h"
 #include "worker/planner_process.h"
+#include "worker/planner_sandbox.h"
 #include "worker/planner_wire.h"
 
 #include <errno.h>
@@ -27,8 +28,9 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-enum { EXEC_FILES_MAX = 1024 };
+enum { EXEC_FILES_MAX = 1024, DEATH_BYTES = 800, LIMIT_BYTES = 240 };
 #define EXIT_GRACE_NS (1 * NS_PER_S)
+#define MEMORY_OPTION "--planner-memory-mib"
 
 struct planner_exec {
     struct planner_process process;
@@ -37,8 +39,8 @@ struct planner_exec {
     uint32_t wants;
     bool alive;
     char name[WIRE_NAME_BYTES_MAX + 1];
-    char death[512]; /* why it is dead */
-    uint8_t *shm;    /* session_count * WIRE_SLOT_BYTES, ours to write */
+    char death[DEATH_BYTES]; /* why it is dead */
+    uint8_t *shm;            /* session_count * WIRE_SLOT_BYTES, ours to write */
     size_t shm_bytes;
     uint8_t *frame; /* question under construction */
     size_t frame_capacity;
@@ -74,19 +76,84 @@ static void last_line(struct planner_exec *exec, char *line, size_t bytes)
     wire_error_text((const uint8_t *)exec->tail_text + start, end - start, line, bytes);
 }
 
+/* A sentence about the limit of ours that the last line of stderr complains about; "" for none. */
+static void limit_text(const struct planner_exec *exec, const char *line, char *text, size_t bytes)
+{
+    enum what { MEMORY, PROCESSES, TMP, FILES, SIGHT };
+    static const struct {
+        const char *words;
+        enum what what;
+    } signs[] = {
+        {"MemoryError", MEMORY},
+        {"Cannot allocate memory", MEMORY},
+        {"an't allocate memory", MEMORY},
+        {"Unable to allocate", MEMORY},
+        {"bad_alloc", MEMORY},
+        {"ut of memory", MEMORY},
+        {"can't start new thread", PROCESSES},
+        {"Resource temporarily unavailable", PROCESSES},
+        {"No space left on device", TMP},
+        {"Too many open files", FILES},
+        {"ModuleNotFoundError", SIGHT},
+        {"No such file or directory", SIGHT},
+        {"No module named", SIGHT},
+        {"not found", SIGHT},
+    };
+    const struct planner_confinement *confinement = exec->config.confinement;
+    bool sandbox = confinement != NULL && confinement->sandbox;
+    size_t i = 0;
+    text[0] = '\0';
+    while (i < COUNT_OF(signs) && strstr(line, signs[i].words) == NULL) {
+        i++;
+    }
+    if (i == COUNT_OF(signs)) {
+        return;
+    }
+    if (signs[i].what == MEMORY) {
+        snprintf(text, bytes, " (this worker allows a planner %lld MiB of memory: %s)",
+                 (long long)(exec->config.memory_limit_bytes >> 20), MEMORY_OPTION);
+    } else if (signs[i].what == FILES) {
+        snprintf(text, bytes, " (a planner may have %d files open)", EXEC_FILES_MAX);
+    } else if (sandbox && signs[i].what == PROCESSES) {
+        snprintf(text, bytes,
+                 " (this worker allows a planner %u processes and threads: --planner-processes)",
+                 sandbox_processes(confinement));
+    } else if (sandbox && signs[i].what == TMP) {
+        snprintf(text, bytes,
+                 " (this worker allows a planner %lld MiB in its /tmp: --planner-tmp-mib)",
+                 (long long)(sandbox_tmp_bytes(confinement) >> 20));
+    } else if (sandbox) {
+        snprintf(text, bytes,
+                 " (in its sandbox it sees what worker/FLEET.md lists: --planner-path shows more)");
+    }
+}
+
 /* Ends the process and records why. `wait_ns` > 0 where the process may be about to exit by itself,
  * so that its own status is reported rather than our SIGKILL. */
 static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bool tell_exit)
 {
     char exit_text[96] = "";
     char line[240] = "";
+    char limit[LIMIT_BYTES] = "";
+    char over[LIMIT_BYTES];
     process_end(&exec->process, wait_ns);
     if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
     last_line(exec, line, sizeof line);
-    snprintf(exec->death, sizeof exec->death, "%.159s%s%s%s%s", what, tell_exit ? " " : "",
-             exit_text, line[0] != '\0' ? PLANNER_STDERR_JOINT : "", line);
+    if (exec->process.killed_at_bytes > 0) {
+        snprintf(over, sizeof over,
+                 "its processes used %lld MiB of memory together, of %lld MiB that this worker "
+                 "allows a planner (%s), and were ended",
+                 (long long)(exec->process.killed_at_bytes >> 20),
+                 (long long)(exec->config.memory_limit_bytes >> 20), MEMORY_OPTION);
+        what = over;
+        tell_exit = false;
+    } else {
+        limit_text(exec, line, limit, sizeof limit);
+    }
+    snprintf(exec->death, sizeof exec->death, "%.239s%s%s%s%s%s", what, tell_exit ? " " : "",
+             tell_exit ? exit_text : "", limit, line[0] != '\0' ? PLANNER_STDERR_JOINT : "", line);
     exec->alive = false;
 }
 
@@ -125,7 +192,8 @@ static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_
     case PROCESS_OK:
         break;
     case PROCESS_TIMEOUT:
-        snprintf(text, sizeof text, "no answer within %lld ms", (long long)deadline_ms);
+        snprintf(text, sizeof text, "no answer within %lld ms%s", (long long)deadline_ms,
+                 type == WIRE_ACTIONS ? " (--planner-deadline-ms)" : "");
         die(exec, text, 0, false);
         return report(exec->death, error_text, error_bytes);
     case PROCESS_CLOSED:

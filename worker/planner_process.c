@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "worker/planner_environment.h"
+#include "worker/planner_memory.h"
 #include "worker/planner_sandbox.h"
 
 #include <errno.h>
@@ -64,6 +65,7 @@ static int plumbing_open(struct plumbing *plumbing)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->in) == 0 &&
         pipe2(plumbing->out, O_CLOEXEC) == 0 && pipe2(plumbing->err, O_CLOEXEC) == 0 &&
         pipe2(plumbing->start, O_CLOEXEC) == 0 && pipe2(plumbing->go, O_CLOEXEC) == 0 &&
+        shutdown(plumbing->in[0], SHUT_RD) == 0 && /* nothing comes back, descriptors neither */
         fcntl(plumbing->out[0], F_SETFL, O_NONBLOCK) == 0 &&
         fcntl(plumbing->err[0], F_SETFL, O_NONBLOCK) == 0) {
         return 0;
@@ -288,6 +290,13 @@ enum status process_start(struct planner_process *process, const struct planner_
     process->in_fd = plumbing.in[0];
     process->out_fd = plumbing.out[0];
     process->err_fd = plumbing.err[0];
+    if (sandbox != NULL) {
+        status = memory_watch_start(pid, limits->memory_bytes, &process->watch, error);
+    }
+    if (status != STATUS_OK) {
+        process_end(process, 0);
+        process_finish(process);
+    }
 done:
     free(environment);
     sandbox_free(sandbox);
@@ -428,6 +437,8 @@ void process_end(struct planner_process *process, int64_t wait_ns)
         return;
     }
     wait_for_exit(process, wait_ns);
+    process->killed_at_bytes = memory_watch_end(process->watch);
+    process->watch = NULL;
     kill(-process->pid, SIGKILL);
     while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
     }

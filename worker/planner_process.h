@@ -26,14 +26,17 @@ struct planner_process {
     int in_fd;  /* our end of the child's stdin; -1: closed */
     int out_fd;
     int err_fd;
-    int exit_code;           /* of waitid: CLD_EXITED, CLD_KILLED ..; 0: it had to be killed */
-    int exit_value;          /* status or signal */
-    size_t tail_total_bytes; /* everything it wrote to stderr so far */
+    int exit_code;              /* of waitid: CLD_EXITED, CLD_KILLED ..; 0: it had to be killed */
+    int exit_value;             /* status or signal */
+    struct memory_watch *watch; /* of a sandbox; NULL: none */
+    int64_t killed_at_bytes;    /* memory of all its processes when it was ended for that; else 0 */
+    size_t tail_total_bytes;    /* everything it wrote to stderr so far */
     char tail[PROCESS_TAIL_BYTES]; /* ring */
 };
 
 struct process_limits {
-    int64_t memory_bytes; /* private writable memory (RLIMIT_DATA) of each process */
+    int64_t memory_bytes; /* private writable memory (RLIMIT_DATA) of each process; in a sandbox
+                             also of all together (worker/planner_memory.h) */
     uint32_t files;
     const struct planner_confinement *confinement; /* NULL: none */
 };

@@ -45,11 +45,22 @@ enum {
 
 struct sandbox {
     bool as_root;
+    rlim_t processes;
     char tmp_options[64];
     struct planner_sight *sight;
 };
 
 /* ---- preparing ---- */
+
+uint32_t sandbox_processes(const struct planner_confinement *confinement)
+{
+    return confinement->processes > 0 ? confinement->processes : SANDBOX_PROCESSES_MAX;
+}
+
+int64_t sandbox_tmp_bytes(const struct planner_confinement *confinement)
+{
+    return confinement->tmp_bytes > 0 ? confinement->tmp_bytes : SANDBOX_TMP_BYTES;
+}
 
 enum status sandbox_prepare(const struct planner_confinement *confinement,
                             const struct planner_argv *words, const char *program,
@@ -60,8 +71,9 @@ enum status sandbox_prepare(const struct planner_confinement *confinement,
         return error_set(error, STATUS_NO_MEMORY, "planner sandbox: out of memory");
     }
     sandbox->as_root = geteuid() == 0;
-    snprintf(sandbox->tmp_options, sizeof sandbox->tmp_options, "mode=1777,size=%d,nr_inodes=%d",
-             SANDBOX_TMP_BYTES, SANDBOX_TMP_FILES);
+    snprintf(sandbox->tmp_options, sizeof sandbox->tmp_options, "mode=1777,size=%lld,nr_inodes=%d",
+             (long long)sandbox_tmp_bytes(confinement), SANDBOX_TMP_FILES);
+    sandbox->processes = sandbox_processes(confinement);
     enum status status = planner_sight_make(confinement, words, program, &sandbox->sight, error);
     if (status != STATUS_OK) {
         free(sandbox);
@@ -255,7 +267,7 @@ static void raise_loopback(void)
 
 static int drop_privileges(const struct sandbox *sandbox, struct sandbox_fault *fault)
 {
-    const struct rlimit processes = {SANDBOX_PROCESSES_MAX, SANDBOX_PROCESSES_MAX};
+    const struct rlimit processes = {sandbox->processes, sandbox->processes};
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
     const int id = SANDBOX_UID_OF_ROOT;

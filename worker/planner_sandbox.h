@@ -13,9 +13,9 @@
  *             devices but null, full, random and urandom, privileges, the worker's secrets
  *   is        the worker's user; where that is root, nobody (65534)
  *
- * Not covered: time (the planner's deadlines are), the memory of all its processes together (that
- * of each is limited, and their number; a whole is for the cgroup that the worker runs in), faults
- * of the kernel. Plugins live in the worker's process and cannot be confined.
+ * Not covered: time (the planner's deadlines are), what the kernel keeps for it in pipes and
+ * sockets (that is for the cgroup that the worker runs in), faults of the kernel. Memory is
+ * worker/planner_memory.h's business. Plugins in the worker's process cannot be confined.
  *
  * Prepared before the clone, entered after it with system calls alone, because the worker has
  * threads and their locks are not ours. Private to the planner host.
@@ -64,6 +64,10 @@ enum status sandbox_prepare(const struct planner_confinement *confinement,
                             const struct planner_argv *words, const char *program,
                             struct sandbox **out, struct error *error);
 void sandbox_free(struct sandbox *sandbox); /* accepts NULL */
+
+/* Limits that hold: as the confinement says, or the ordinary ones. */
+uint32_t sandbox_processes(const struct planner_confinement *confinement);
+int64_t sandbox_tmp_bytes(const struct planner_confinement *confinement);
 
 /* fork() into new namespaces; -1 with errno. */
 pid_t sandbox_clone(void);

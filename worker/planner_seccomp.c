@@ -13,9 +13,11 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -33,6 +35,10 @@ enum { X32_BIT = 0x40000000 };
 #define NAMESPACE_FLAGS                                                                        \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
      CLONE_NEWCGROUP)
+
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret 447 /* the same number on every machine */
+#endif
 
 #define DENY(code) (SECCOMP_RET_ERRNO | (code))
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
@@ -90,6 +96,11 @@ int sandbox_filter(struct sandbox_fault *fault)
         REFUSE(delete_module),
         REFUSE(kexec_load),
         REFUSE(kexec_file_load),
+        /* Memory that belongs to no process, which no limit on processes sees. */
+        REFUSE(memfd_create),
+        REFUSE(memfd_secret),
+        REFUSE(shmget),
+        REFUSE(msgget),
         /* The machine. */
         REFUSE(reboot),
         REFUSE(swapon),
@@ -102,6 +113,12 @@ int sandbox_filter(struct sandbox_fault *fault)
         REFUSE(clock_adjtime),
         REFUSE(adjtimex),
         REFUSE_AS(SYS_clone3, ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 5),
+        LOAD(args[3]),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 0, 1), /* and MAP_SHARED_VALIDATE */
+        RETURN(DENY(EPERM)),
+        RETURN(SECCOMP_RET_ALLOW),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
         LOAD(args[0]),
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACE_FLAGS, 0, 1),
@@ -114,7 +131,11 @@ int sandbox_filter(struct sandbox_fault *fault)
         ALLOW_DOMAIN(AF_UNIX),
         ALLOW_DOMAIN(AF_INET),
         ALLOW_DOMAIN(AF_INET6),
-        ALLOW_DOMAIN(AF_NETLINK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0),
+        RETURN(DENY(EAFNOSUPPORT)),
+        /* The list of interfaces, which libraries ask for; no other of its families. */
+        LOAD(args[2]),
+        ALLOW_DOMAIN(NETLINK_ROUTE),
         RETURN(DENY(EAFNOSUPPORT)),
     };
     const struct sock_fprog filter = {COUNT_OF(program), (struct sock_filter *)(uintptr_t)program};

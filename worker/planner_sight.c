@@ -236,7 +236,7 @@ static enum status add_whole(struct planner_sight *sight, const char *path, stru
     if (status == STATUS_OK && !is_own(real) && planner_sight_find_store(real, found)) {
         return error_set(
             error, STATUS_USAGE,
-            "planner path %.400s: a store lies where planners can see it (%.400s): put "
+            "planner path %.400s: a store or socket lies where planners can see it (%.400s): put "
             "planners into a directory of their own",
             path, found);
     }

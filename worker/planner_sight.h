@@ -74,7 +74,8 @@ enum status planner_sight_add_code(struct planner_sight *sight, const char *dire
 enum status planner_sight_add_program(struct planner_sight *sight, const char *program,
                                       struct error *error);
 
-/* Looks for a store in a directory, a few levels down, or at a file; true: `found` names it.
+/* Looks for a store or a socket in a directory, a few levels down, or at a file; true: `found`
+ * names it.
  * (planner_sight_store.c) */
 bool planner_sight_find_store(const char *path, char found[LIMIT_PATH_BYTES]);
 

@@ -1,5 +1,6 @@
 /*
- * Looking for a store in what planners are to be shown. See planner_sight.h.
+ * Looking for a store, or a socket of anybody's, in what planners are to be shown. See
+ * planner_sight.h.
  *
  * A store is known by its database's header: SQLite's, with our application id; and by a socket or
  * a directory of artifacts beside it. The look is bounded, because it is taken at each start of a
@@ -84,10 +85,12 @@ static bool is_skipped(const char *name)
     return false;
 }
 
-static bool judge(struct search *search, const char *path, const char *name, unsigned char type)
+/* `named`: by the worker's owner, who may mean a socket that is no store's. */
+static bool judge(struct search *search, const char *path, const char *name, unsigned char type,
+                  bool named)
 {
     bool store = type == DT_DIR    ? ends_with(name, ".artifacts")
-                 : type == DT_SOCK ? ends_with(name, ".sock")
+                 : type == DT_SOCK ? !named || ends_with(name, ".sock")
                  : type == DT_REG  ? !is_something_else(name) && is_database(search, path)
                                    : false;
     if (store) {
@@ -117,7 +120,7 @@ static bool search_in(struct search *search, const char *directory, int level)
             type = (unsigned char)IFTODT(info.st_mode);
         }
         if (level == search->level) {
-            found = judge(search, path, entry->d_name, type);
+            found = judge(search, path, entry->d_name, type, false);
         } else if (type == DT_DIR) {
             found = search_in(search, path, level + 1);
         }
@@ -144,8 +147,8 @@ bool planner_sight_find_store(const char *path, char found[LIMIT_PATH_BYTES])
         snprintf(found, LIMIT_PATH_BYTES, "%s", path);
         return true;
     }
-    if (judge(&search, path, slash != NULL ? slash + 1 : path,
-              (unsigned char)IFTODT(info.st_mode))) {
+    if (judge(&search, path, slash != NULL ? slash + 1 : path, (unsigned char)IFTODT(info.st_mode),
+              true)) {
         return true;
     }
     for (; S_ISDIR(info.st_mode) && search.level < LEVELS_MAX; search.level++) {

@@ -25,7 +25,7 @@ enum {
     POOL_DEATHS_MAX = 50,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 32 + 4 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 38 + 4 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -48,9 +48,21 @@ static void log_death(const struct pool *pool, const struct pool_worker *worker,
     }
 }
 
-static void add_confinement(const struct planner_confinement *confinement, const char **argv,
-                            size_t *argc)
+/* `numbers` holds the texts of numbers for as long as argv is used. */
+static void add_confinement(const struct planner_confinement *confinement, char numbers[3][24],
+                            const char **argv, size_t *argc)
 {
+    static const char *const limits[] = {"--planner-memory-mib", "--planner-processes",
+                                         "--planner-tmp-mib"};
+    const int64_t values[] = {confinement->memory_bytes >> 20, confinement->processes,
+                              confinement->tmp_bytes >> 20};
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        if (values[i] > 0) {
+            snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)values[i]);
+            argv[(*argc)++] = limits[i];
+            argv[(*argc)++] = numbers[i];
+        }
+    }
     argv[(*argc)++] = "--planner-sandbox";
     argv[(*argc)++] = confinement->sandbox ? "on" : "off";
     for (uint32_t i = 0; i < confinement->path_count; i++) {
@@ -70,6 +82,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     char slots[16];
     char deadline[24];
     char words[16];
+    char limits[3][24];
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
@@ -98,7 +111,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     while (argv[argc] != NULL) {
         argc++;
     }
-    add_confinement(config->confinement, argv, &argc);
+    add_confinement(config->confinement, limits, argv, &argc);
     if (config->verbose) {
         argv[argc++] = "--verbose";
     }

@@ -105,7 +105,7 @@ others_planners_are_confined() {
 what_must_not_be_in_sight_is_refused() {
     [ $confined = yes ] || return
     code 2 "$swerve" worker --store "$url" --drain --planner-path "$work"
-    says err "a store lies where planners can see it ($work/jobs.db"
+    says err "a store or socket lies where planners can see it ($work/jobs.db"
     mkdir -p given
     cp token given/
     code 2 env SWERVE_TOKEN_FILE="$work/given/token" "$swerve" worker --store "$url" --drain --planner-path given

@@ -29,16 +29,17 @@
 
 #define SCRIPTS SWERVE_SOURCE_ROOT "/tests/worker/bad_planners/"
 
-enum { ATTEMPTS = 21 };
+enum { ATTEMPTS = 21, WAYS = 28 };
 
 static struct {
     char directory[64];
     char secret[96];
+    char socket[96];
     char abstract[48];
     int port;
 } outside;
 
-static const char *const roots[] = {SWERVE_SOURCE_ROOT};
+static const char *const roots[] = {SWERVE_SOURCE_ROOT, WAYS_OUT};
 static const char *const names[] = {"A_NAME_THAT_MAY_PASS", "SWERVE_TOKEN_FILE", "ASAN_OPTIONS"};
 
 static struct planner_confinement confinement(void)
@@ -47,7 +48,7 @@ static struct planner_confinement confinement(void)
         .sandbox = true,
         .environment_listed = true,
         .paths = roots,
-        .path_count = 1,
+        .path_count = COUNT_OF(roots),
         .environment = names,
         .environment_count = COUNT_OF(names),
         .secrets = {outside.secret},
@@ -92,6 +93,12 @@ static void make_outside(void)
     memcpy(un.sun_path + 1, outside.abstract, length);
     listen_at(AF_UNIX, (const struct sockaddr *)&un,
               (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length), &fd);
+    un = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(outside.socket, sizeof outside.socket, "/tmp/swerve-%d.sock", (int)getpid());
+    unlink(outside.socket);
+    snprintf(un.sun_path, sizeof un.sun_path, "%s", outside.socket);
+    listen_at(AF_UNIX, (const struct sockaddr *)&un, sizeof un, &fd);
+    CHECK(chmod(outside.socket, 0666) == 0);
     setenv("SWERVE_TOKEN_FILE", outside.secret, 1);
     setenv("A_SECRET_OF_THE_MACHINE", "x", 1);
     setenv("A_NAME_THAT_MAY_PASS", "x", 1);
@@ -114,6 +121,7 @@ static void remove_outside(void)
     snprintf(path, sizeof path, "%s/swerve-escape", outside.directory);
     unlink(path);
     unlink(outside.secret);
+    unlink(outside.socket);
     rmdir(outside.directory);
 }
 
@@ -167,6 +175,55 @@ static void nothing_gets_out(void)
     EXPECT_INT(kept, ATTEMPTS);
     planner_close(planner);
     EXPECT(access("swerve-escape", F_OK) != 0);
+}
+
+static struct planner *open_ways_out(const struct planner_confinement *confined)
+{
+    char spec[700];
+    struct planner *planner = NULL;
+    struct error error = {0};
+    snprintf(spec, sizeof spec,
+             "exec:" WAYS_OUT " %d %s /usr/bin/python3 -S " SWERVE_SOURCE_ROOT
+             "/scripts/examples/follow.py",
+             (int)getpid(), outside.socket);
+    const struct planner_config config = {
+        .session_count = 1, .open_deadline_ms = 100000, .confinement = confined};
+    EXPECT_OK(planner_open(spec, &config, &planner, &error), error);
+    return planner;
+}
+
+/* Goal: ways out that take C, and things that the planner inherits, lead nowhere. */
+static void ways_out_are_closed(void)
+{
+    static const char *const open_outside[] = {"shared-mapping", "memory-file", "others-proc",
+                                               "path-socket",    "signal",      "sysv-memory"};
+    struct planner *planner = open_ways_out(NULL);
+    const char *told = planner_stderr_tail(planner);
+    for (size_t i = 0; i < COUNT_OF(open_outside); i++) {
+        char line[48];
+        snprintf(line, sizeof line, "%s ESCAPED", open_outside[i]);
+        EXPECT_CONTAINS(told, line);
+    }
+    /* These do not need the sandbox. */
+    EXPECT_CONTAINS(told, "descriptors kept");
+    EXPECT_CONTAINS(told, "shared-memory kept");
+    EXPECT_CONTAINS(told, "pass-descriptor kept");
+    planner_close(planner);
+    if (!possible()) {
+        return;
+    }
+    const struct planner_confinement confined = confinement();
+    planner = open_ways_out(&confined);
+    told = planner_stderr_tail(planner);
+    if (strstr(told, "ESCAPED") != NULL) {
+        TEST_FAIL("%s", told);
+    }
+    int kept = 0;
+    for (const char *at = told; (at = strstr(at, " kept\n")) != NULL; at++) {
+        kept++;
+    }
+    EXPECT_INT(kept, WAYS);
+    planner_close(planner);
 }
 
 static void an_ordinary_user_is_confined_too(void)
@@ -230,6 +287,77 @@ static void memory_is_limited_inside(void)
     snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S -c 'bytearray(1 << 30)'");
     EXPECT_INT(planner_open(spec, &config, &planner, &error), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "MemoryError");
+    EXPECT_CONTAINS(error.text, "256 MiB of memory: --planner-memory-mib");
+}
+
+/* Goal: no way around the limit on memory: several processes, memory of no process, files. */
+static void all_memory_counts(void)
+{
+    static const struct {
+        const char *way;
+        int mib;       /* to take */
+        int limit_mib; /* of all */
+    } cases[] = {{"processes", 512, 256}, {"memfd", 600, 512}, {"sysv", 600, 512},
+                 {"mapping", 600, 512},   {"zero", 600, 512},  {"shm", 600, 512},
+                 {"inodes", 0, 512}};
+    const struct planner_confinement confined = confinement();
+    if (!possible()) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char spec[300];
+        char line[48];
+        struct planner *planner = NULL;
+        struct error error = {0};
+        const struct planner_config config = {.session_count = 1,
+                                              .open_deadline_ms = 100000,
+                                              .memory_limit_bytes = (int64_t)cases[i].limit_mib
+                                                                    << 20,
+                                              .confinement = &confined};
+        snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S " SCRIPTS "hoard.py %s %d",
+                 cases[i].way, cases[i].mib);
+        enum status status = planner_open(spec, &config, &planner, &error);
+        if (i == 0) {
+            EXPECT_INT(status, STATUS_PLANNER);
+            EXPECT_CONTAINS(error.text, "of 256 MiB that this worker allows a planner "
+                                        "(--planner-memory-mib), and were ended");
+            continue;
+        }
+        EXPECT_OK(status, error);
+        snprintf(line, sizeof line, "%s kept", cases[i].way);
+        EXPECT_CONTAINS(planner_stderr_tail(planner), line);
+        planner_close(planner);
+    }
+}
+
+/* Goal: who meets a limit of ours reads that it is ours, how large it is and what changes it. */
+static void limits_say_that_they_are_ours(void)
+{
+    static const struct {
+        const char *program;
+        const char *told;
+    } cases[] = {
+        {"open(\"/tmp/x\", \"wb\").write(bytes(3 << 20))", "2 MiB in its /tmp: --planner-tmp-mib"},
+        {"import os, time; [os.fork() or time.sleep(600) for i in range(20)]",
+         "9 processes and threads: --planner-processes"},
+        {"import a_module_of_the_worker", "--planner-path shows more"},
+    };
+    struct planner_confinement confined = confinement();
+    confined.tmp_bytes = 2 << 20;
+    confined.processes = 9;
+    if (!possible()) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char spec[300];
+        struct planner *planner = NULL;
+        struct error error = {0};
+        const struct planner_config config = {
+            .session_count = 1, .open_deadline_ms = 100000, .confinement = &confined};
+        snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S -c '%s'", cases[i].program);
+        EXPECT_INT(planner_open(spec, &config, &planner, &error), STATUS_PLANNER);
+        EXPECT_CONTAINS(error.text, cases[i].told);
+    }
 }
 
 static void what_lies_outside_is_said_to(void)
@@ -261,6 +389,7 @@ static void secrets_must_not_be_in_sight(void)
     const char *const shown[] = {outside.directory};
     const struct planner_config config = {.session_count = 1, .confinement = &confined};
     confined.paths = shown;
+    confined.path_count = 1;
     EXPECT_INT(planner_open("exec:/bin/true", &config, &planner, &error), STATUS_USAGE);
     EXPECT_CONTAINS(error.text, outside.secret);
     const char *const everything[] = {"/"};
@@ -444,12 +573,13 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     make_outside();
-    int failed = TEST_RUN(TEST(nothing_gets_out), TEST(an_ordinary_user_is_confined_too),
-                          TEST(outside_the_attempts_succeed), TEST(memory_is_limited_inside),
-                          TEST(what_lies_outside_is_said_to), TEST(secrets_must_not_be_in_sight),
-                          TEST(plugins_are_refused_where_they_cannot_be_confined),
-                          TEST(a_plugin_apart_equals_one_in_process),
-                          TEST(a_bad_plugin_apart_costs_only_itself));
+    int failed = TEST_RUN(
+        TEST(nothing_gets_out), TEST(an_ordinary_user_is_confined_too),
+        TEST(outside_the_attempts_succeed), TEST(memory_is_limited_inside),
+        TEST(ways_out_are_closed), TEST(all_memory_counts), TEST(limits_say_that_they_are_ours),
+        TEST(what_lies_outside_is_said_to), TEST(secrets_must_not_be_in_sight),
+        TEST(plugins_are_refused_where_they_cannot_be_confined),
+        TEST(a_plugin_apart_equals_one_in_process), TEST(a_bad_plugin_apart_costs_only_itself));
     remove_outside();
     return failed;
 }

@@ -305,7 +305,7 @@ static void what_is_given_is_seen_unless_a_store_is_in_it(void)
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
         given[0] = at(refused[i]);
         EXPECT_INT(make("outside", "/bin/sh", &confinement, &sight, &error), STATUS_USAGE);
-        EXPECT_CONTAINS(error.text, "a store lies where planners can see it");
+        EXPECT_CONTAINS(error.text, "a store or socket lies where planners can see it");
     }
 }
 

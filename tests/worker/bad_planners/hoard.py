@@ -1,0 +1,77 @@
+"""A planner that takes more memory than it may, one way after the other.
+
+    hoard.py WAY MIB
+
+WAY: processes (each below the limit, together above), memfd, sysv, mapping (shared and anonymous),
+zero (shared, of /dev/zero), shm (files in /dev/shm), inodes (empty files). Those that are refused
+say "NAME kept" on stderr and serve; the others go on until they are stopped.
+"""
+
+import ctypes
+import mmap
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../scripts"))
+import swerve_planner  # noqa: E402
+
+WAY, MIB = sys.argv[1], int(sys.argv[2])
+LIBC = ctypes.CDLL(None, use_errno=True)
+BLOCK = bytes(1 << 20)
+
+
+def processes():
+    """Each child holds a quarter of the whole."""
+    for _ in range(8):
+        if os.fork() == 0:
+            held = bytearray(os.urandom(1) * (MIB // 4 << 20))
+            time.sleep(600)
+            sys.exit(len(held) % 2)
+    time.sleep(600)
+
+
+def memfd():
+    fd = os.memfd_create("hoard")
+    for _ in range(MIB):
+        os.write(fd, BLOCK)
+
+
+def sysv():
+    if LIBC.shmget(0, ctypes.c_size_t(MIB << 20), 0o1600) < 0:
+        raise OSError(ctypes.get_errno(), "shmget")
+
+
+def mapping():
+    held = mmap.mmap(-1, MIB << 20)
+    held.write(BLOCK * MIB)
+
+
+def zero():
+    fd = os.open("/dev/zero", os.O_RDWR)
+    held = mmap.mmap(fd, MIB << 20)
+    held.write(BLOCK * MIB)
+
+
+def shm():
+    with open("/dev/shm/hoard", "wb") as file:
+        for _ in range(MIB):
+            file.write(BLOCK)
+
+
+def inodes():
+    for number in range(1 << 20):
+        os.close(os.open(f"/tmp/{number}", os.O_CREAT))
+
+
+class Straight(swerve_planner.Planner):
+    def act(self, observation):
+        return 0.0, 0.0
+
+
+try:
+    globals()[WAY]()
+    print(f"{WAY} ESCAPED", file=sys.stderr, flush=True)
+except (OSError, MemoryError) as error:
+    print(f"{WAY} kept: {error}", file=sys.stderr, flush=True)
+swerve_planner.run(Straight)
