@@ -199,8 +199,11 @@ static void start_result(int fd, struct sandbox_fault *fault)
 
 /* The child's process id once exec has happened; -1 and a fault otherwise, nothing left behind. */
 static pid_t launch(const struct child_plan *plan, struct plumbing *plumbing,
-                    struct sandbox_fault *fault)
+                    struct planner_cgroup *cgroup, struct sandbox_fault *fault)
 {
+    if (plan->sandbox != NULL) {
+        planner_cgroup_prepare(cgroup);
+    }
     pid_t pid = plan->sandbox != NULL ? sandbox_clone() : fork();
     if (pid == 0) {
         child_main(plan);
@@ -210,6 +213,9 @@ static pid_t launch(const struct child_plan *plan, struct plumbing *plumbing,
     if (pid < 0) {
         fault->step = plan->sandbox != NULL ? SANDBOX_USERS : SANDBOX_EXEC;
         return -1;
+    }
+    if (plan->sandbox != NULL) {
+        planner_cgroup_enter(cgroup, pid, plan->limits->memory_bytes);
     }
     bool mapped = plan->sandbox == NULL ||
                   (sandbox_map_users(pid) == 0 && write(plumbing->go[1], "g", 1) == 1);
@@ -225,6 +231,7 @@ static pid_t launch(const struct child_plan *plan, struct plumbing *plumbing,
     kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
     }
+    (void)planner_cgroup_leave(cgroup);
     return -1;
 }
 
@@ -279,13 +286,14 @@ enum status process_start(struct planner_process *process, const struct planner_
         .shm_fd = shm_fd,
         .parent = getpid(),
     };
-    pid_t pid = launch(&plan, &plumbing, &fault);
+    pid_t pid = launch(&plan, &plumbing, &process->cgroup, &fault);
     if (pid < 0) {
         plumbing_close(&plumbing, 0);
         status = tell_fault(&plan, &fault, error);
         goto done;
     }
     process->pid = pid;
+    process->memory_bytes = limits->memory_bytes;
     process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
     process->in_fd = plumbing.in[0];
     process->out_fd = plumbing.out[0];
@@ -441,6 +449,9 @@ void process_end(struct planner_process *process, int64_t wait_ns)
     process->watch = NULL;
     kill(-process->pid, SIGKILL);
     while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    if (planner_cgroup_leave(&process->cgroup) && process->killed_at_bytes == 0) {
+        process->killed_at_bytes = process->memory_bytes;
     }
     process->pid = 0;
     process_drain(process);

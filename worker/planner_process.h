@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "worker/planner.h"
+#include "worker/planner_cgroup.h"
 #include "worker/planner_spec.h"
 
 #include <stdbool.h>
@@ -29,8 +30,10 @@ struct planner_process {
     int exit_code;              /* of waitid: CLD_EXITED, CLD_KILLED ..; 0: it had to be killed */
     int exit_value;             /* status or signal */
     struct memory_watch *watch; /* of a sandbox; NULL: none */
-    int64_t killed_at_bytes;    /* memory of all its processes when it was ended for that; else 0 */
-    size_t tail_total_bytes;    /* everything it wrote to stderr so far */
+    struct planner_cgroup cgroup;
+    int64_t memory_bytes;    /* the limit */
+    int64_t killed_at_bytes; /* memory of all its processes when it was ended for that; else 0 */
+    size_t tail_total_bytes; /* everything it wrote to stderr so far */
     char tail[PROCESS_TAIL_BYTES]; /* ring */
 };
 

@@ -13,9 +13,9 @@
  *             devices but null, full, random and urandom, privileges, the worker's secrets
  *   is        the worker's user; where that is root, nobody (65534)
  *
- * Not covered: time (the planner's deadlines are), what the kernel keeps for it in pipes and
- * sockets (that is for the cgroup that the worker runs in), faults of the kernel. Memory is
- * worker/planner_memory.h's business. Plugins in the worker's process cannot be confined.
+ * Not covered: time (the planner's deadlines are), faults of the kernel. Memory is the business of
+ * worker/planner_memory.h and worker/planner_cgroup.h. Plugins in the worker's process cannot be
+ * confined.
  *
  * Prepared before the clone, entered after it with system calls alone, because the worker has
  * threads and their locks are not ours. Private to the planner host.

@@ -17,6 +17,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -330,6 +331,58 @@ static void all_memory_counts(void)
     }
 }
 
+#define CGROUP "/sys/fs/cgroup/swerve-test"
+
+static bool write_to(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool well = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    close(fd);
+    return well;
+}
+
+static void the_kernels_memory_is_limited(void)
+{
+    const struct planner_confinement confined = confinement();
+    struct planner *planner = NULL;
+    struct error error = {0};
+    const struct planner_config config = {.session_count = 1,
+                                          .open_deadline_ms = 100000,
+                                          .memory_limit_bytes = 64 << 20,
+                                          .confinement = &confined};
+    EXPECT_INT(planner_open("exec:/usr/bin/python3 -S " SCRIPTS "hoard.py sockets 0", &config,
+                            &planner, &error),
+               STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "of 64 MiB that this worker allows a planner "
+                                "(--planner-memory-mib), and were ended");
+    EXPECT(access(CGROUP "/swerve-worker", F_OK) == 0); /* where this process has gone */
+}
+
+/* Goal: where this process has been given a cgroup, planners have one each, which also limits what
+ * the kernel keeps for them. Method: root gives one to a child. */
+static void a_cgroup_limits_all(void)
+{
+    int how = 0;
+    if (geteuid() != 0 || access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) != 0 ||
+        !write_to("/sys/fs/cgroup/cgroup.subtree_control", "+memory") || mkdir(CGROUP, 0755) != 0) {
+        printf("# not tested: there is no cgroup of version 2 with memory to be given here\n");
+        return;
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(!write_to(CGROUP "/cgroup.procs", "0") ? 2
+              : !possible()                          ? 0
+              : setjmp(test_failure) == 0            ? (the_kernels_memory_is_limited(), 0)
+                                                     : 1);
+    }
+    EXPECT(waitpid(child, &how, 0) == child);
+    (void)rmdir(CGROUP "/swerve-worker");
+    EXPECT_INT(rmdir(CGROUP), 0); /* no planner's is left */
+    EXPECT(WIFEXITED(how));
+    EXPECT_INT(WEXITSTATUS(how), 0);
+}
+
 /* Goal: who meets a limit of ours reads that it is ours, how large it is and what changes it. */
 static void limits_say_that_they_are_ours(void)
 {
@@ -576,9 +629,9 @@ int main(void)
     int failed = TEST_RUN(
         TEST(nothing_gets_out), TEST(an_ordinary_user_is_confined_too),
         TEST(outside_the_attempts_succeed), TEST(memory_is_limited_inside),
-        TEST(ways_out_are_closed), TEST(all_memory_counts), TEST(limits_say_that_they_are_ours),
-        TEST(what_lies_outside_is_said_to), TEST(secrets_must_not_be_in_sight),
-        TEST(plugins_are_refused_where_they_cannot_be_confined),
+        TEST(ways_out_are_closed), TEST(all_memory_counts), TEST(a_cgroup_limits_all),
+        TEST(limits_say_that_they_are_ours), TEST(what_lies_outside_is_said_to),
+        TEST(secrets_must_not_be_in_sight), TEST(plugins_are_refused_where_they_cannot_be_confined),
         TEST(a_plugin_apart_equals_one_in_process), TEST(a_bad_plugin_apart_costs_only_itself));
     remove_outside();
     return failed;

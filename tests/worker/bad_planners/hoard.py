@@ -3,13 +3,15 @@
     hoard.py WAY MIB
 
 WAY: processes (each below the limit, together above), memfd, sysv, mapping (shared and anonymous),
-zero (shared, of /dev/zero), shm (files in /dev/shm), inodes (empty files). Those that are refused
+zero (shared, of /dev/zero), shm (files in /dev/shm), inodes (empty files), sockets (the kernel's). Those that are refused
 say "NAME kept" on stderr and serve; the others go on until they are stopped.
 """
 
+import contextlib
 import ctypes
 import mmap
 import os
+import socket
 import sys
 import time
 
@@ -62,6 +64,22 @@ def shm():
 def inodes():
     for number in range(1 << 20):
         os.close(os.open(f"/tmp/{number}", os.O_CREAT))
+
+
+def sockets():
+    """Each pair holds what its buffers take; nobody reads."""
+    held = []
+    for _ in range(4):
+        if os.fork() == 0:
+            for _ in range(400):
+                held.append(socket.socketpair())
+                for end in held[-1]:
+                    end.setblocking(False)
+                    with contextlib.suppress(BlockingIOError):
+                        while True:
+                            end.send(BLOCK[:65536])
+            time.sleep(600)
+    time.sleep(600)
 
 
 class Straight(swerve_planner.Planner):
