@@ -215,7 +215,7 @@ exit_3_only_regular_files_are_read() {
 # 22 MB of attributes: expat alone takes seconds for them; the processor time of a refusal is bounded.
 exit_3_a_tag_of_many_attributes_is_refused_early() {
     python3 -c 'print("<commonRoad " + " ".join("a%d=\"\"" % i for i in range(2000000)) + "/>")' >wide.xml
-    code 3 bash -c "ulimit -t 1; exec '$swerve' import commonroad wide.xml -o wide.json"
+    code 3 bash -c "ulimit -t 2; exec '$swerve' import commonroad wide.xml -o wide.json"
     says err "expected a tag or comment of at most 1048576 bytes"
     printf '<commonRoad%s/>' "$(printf ' a%d="1"' {1..40})" >forty.xml
     code 3 "$swerve" import commonroad forty.xml -o wide.json
@@ -279,7 +279,7 @@ a_store_that_fails_every_worker_is_given_up() {
     code 4 timeout 60 "$swerve" run many.json --store full.db --workers 2 --json
     [ -s out ] && fail "on stdout: $(head -c 200 out)"
     tail -1 err >last
-    says last "swerve: 5 workers in a row ended because the store failed them; the last said: $(pwd -P)/full.db.artifacts/"
+    says last "swerve: 5 workers in a row ended because the store failed them; the last said: $work/full.db.artifacts/"
     says last "cannot name the artifact"
     rm -r full.db.artifacts
     code 0 "$swerve" run many.json --store full.db --workers 2 --json
@@ -337,18 +337,20 @@ exit_6_planner() {
     code 6 "$swerve" run drive.json --store pl.db --planner "plugin:$moody?1"
     says err "config"
     [ -e pl.db ] && fail "a store was made"
-    # Starts once, for the trial, and never again: every attempt at a job fails.
+    # Starts once, for the trial, and never again: this host is at fault, until another says the same.
     printf '#!/bin/sh\n[ -e tried ] && exit 1\ntouch tried\nexec python3 hold.py "%s"\n' "$root" >once.sh
     code 6 "$swerve" run drive.json --store once.db --workers 1 --planner "exec:sh once.sh"
-    says out "1 job has no answer:"
+    says err "no attempt was charged"
     code 6 "$swerve" run drive.json --store once.db --workers 1 --planner "exec:sh once.sh" --gate --json
-    code 0 "$swerve" report --store once.db
-    says out "1 job has no answer:"
     rm -f tried
     code 0 "$swerve" submit drive.json --store loud.db --planner "exec:sh once.sh"
     touch tried
-    code 0 "$swerve" worker --drain --store loud.db
+    code 6 "$swerve" worker --drain --store loud.db
+    says err "takes no more of them"
+    code 0 "$swerve" worker --drain --store loud.db --host another
     says err "job 1: "
+    code 0 "$swerve" report --store loud.db
+    says out "1 job has no answer:"
 }
 a_planner_fault_is_an_outcome() {
     code 6 "$swerve" run drive.json --store fault.db --planner "plugin:$moody?die,30,drive"
@@ -365,6 +367,16 @@ a_planner_fault_is_an_outcome() {
     code 0 "$swerve" show 1 --store fault.db
     holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
     code 0 "$swerve" replay --all --store fault.db
+}
+# It starts when it is tried, and in no worker after that: the run ends, and nothing is charged.
+a_planner_that_stops_starting_ends_the_run() {
+    cp hold.py once.py
+    sed -i '1i import os\ntry:\n    os.rename("once", "used")\nexcept OSError:\n    raise SystemExit("not twice")' once.py
+    touch once
+    code 6 "$swerve" run drive.json --seeds 3 --store stops.db --workers 2 --planner "exec:python3 once.py $root"
+    says err "not twice"
+    says err "no attempt was charged"
+    [ "$(counted stops.db queued)" = 3 ] || fail "$(counted stops.db queued) jobs queued"
 }
 replay_names_another_planner() {
     sed 's/- 0.25,/- 0.5,/' hold.py >other.py
@@ -641,7 +653,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..31 >&3
+echo 1..32 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -662,6 +674,7 @@ t workers_of_one_name_have_ids_of_their_own
 t exit_5_device
 t exit_6_planner
 t a_planner_fault_is_an_outcome
+t a_planner_that_stops_starting_ends_the_run
 t replay_names_another_planner
 t a_crashing_plugin_costs_one_job
 t a_plugin_that_exits_is_seen
