@@ -17,6 +17,8 @@ UNNOTICED = {
     "workers.name": "who did it; no figure depends on it",
     "workers.pool": "likewise",
     "workers.device": "likewise; an attempt has its own, which chose its price",
+    "workers.holder": "which token may speak for a worker; the next claims show it",
+    "workers.host": "which machine; used while planners cannot be started",
     "workers.openings": "how long a worker is waited for",
     "jobs.progress_ns": "used while a job runs, and then replaced by its attempt's",
     "jobs.progress_mm": "likewise",
