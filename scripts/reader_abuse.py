@@ -50,7 +50,7 @@ def fill(path, outcomes):
                 VALUES (1, 'big', 1, %(jobs)d, 4 * %(jobs)d, 4 * %(jobs)d);
             INSERT OR IGNORE INTO pools (id, name) VALUES (1, 'bulk');
             INSERT INTO workers (id, name, pool, device) VALUES (1, 'old', 1, 'cpu');
-            INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r');
+            INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r', 1);
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %(jobs)d)
                 INSERT INTO jobs (id, suite, pool, state, priority, rollouts, epoch, attempts, worker)
                 SELECT i, 1, 1, 2, 0, 4, 1, 1, 1 FROM n;

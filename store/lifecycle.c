@@ -270,8 +270,7 @@ static enum status unstarted_hosts(struct complete_call *call, const struct held
     return query_end(&query, error);
 }
 
-/* Whether any job of the planner has a result. Looks at all jobs when there is none; so it is asked
- * once for each planner and host. */
+/* Whether any job of the planner has a result. */
 static enum status was_driven(struct complete_call *call, const struct held_job *job, bool *driven,
                               struct error *error)
 {
@@ -312,14 +311,19 @@ static enum status note_unstarted(struct complete_call *call, const struct held_
 
 /* The job's worker has driven its planner: nothing is wrong with either. */
 static enum status note_driven(struct complete_call *call, const struct held_job *job,
-                               struct error *error)
+                               const struct job_completion *completion, struct error *error)
 {
     char host[LIMIT_ID_BYTES];
     int64_t count = 0;
     bool known = false;
     bool driven = false;
-    enum status status = unstarted_hosts(call, job, "", &count, &known, &driven, error);
+    struct query mark_context = query_begin(call->tally.db, STATEMENT_CONTEXT_DRIVEN);
+    query_int(&mark_context, completion->job_id);
+    enum status status = query_run(&mark_context, error);
 
+    if (status == STATUS_OK) {
+        status = unstarted_hosts(call, job, "", &count, &known, &driven, error);
+    }
     if (status != STATUS_OK || count == 0) {
         return status; /* as nearly always */
     }
@@ -350,7 +354,7 @@ static enum status accept(struct complete_call *call, const struct held_job *job
                completion->escalate_pool[0] != '\0', job->lost - (before->found ? 1 : 0));
 
     if (status == STATUS_OK && (end.state == JOB_DONE || end.state == JOB_FLAGGED)) {
-        status = note_driven(call, job, error);
+        status = note_driven(call, job, completion, error);
     }
     if (status == STATUS_OK && end.state == JOB_FLAGGED) {
         status = escalate(call, job, completion, &end.escalated_job, error);

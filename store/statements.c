@@ -267,9 +267,10 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_UNSTARTED_CLEAR] =
         "DELETE FROM unstarted WHERE planner = ?1 AND planner_hash = ?2 AND host = ?3",
     [STATEMENT_PLANNER_DRIVEN] =
-        "SELECT 1 FROM contexts c CROSS JOIN job_specs s ON s.context = c.id"
-        " CROSS JOIN jobs j ON j.id = s.job"
-        " WHERE c.planner = ?1 AND c.planner_hash = ?2 AND j.state IN (2, 3) LIMIT 1",
+        "SELECT 1 FROM contexts WHERE planner_hash = ?2 AND planner = ?1 AND driven = 1 LIMIT 1",
+    [STATEMENT_CONTEXT_DRIVEN] =
+        "UPDATE contexts SET driven = 1"
+        " WHERE id = (SELECT context FROM job_specs WHERE job = ?1) AND driven = 0",
     [STATEMENT_UNSTARTED_SUITE] =
         "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
         " WHERE t.suite = ?1",

@@ -2,6 +2,10 @@
 -- their own.
 ALTER TABLE workers ADD COLUMN host TEXT NOT NULL DEFAULT '';
 
+-- 1: a job of this planner had a result.
+ALTER TABLE contexts ADD COLUMN driven INTEGER NOT NULL DEFAULT 0;
+UPDATE contexts SET driven = 1 WHERE id IN (SELECT context FROM outcomes);
+
 -- Planners that could not be started, by host: a row goes when the host has driven the planner.
 -- One host alone is taken to be badly set up; several, for a planner that nobody has driven, show
 -- that it is the planner.

@@ -69,10 +69,12 @@ static void every_statement_has_an_index(void)
             char detail[256];
             char name[32] = "";
             query_column_text(&query, 3, detail, sizeof detail);
+            /* Of `swerve check`, on a connection of its own. */
+            bool alone = i >= STATEMENT_CHECK_SUITES && i <= STATEMENT_CHECK_ARTIFACTS;
             /* At open alone, and of the jobs that are leased now: no others are in that index. */
             bool leased =
                 i == STATEMENT_LEASED_WORKERS && strstr(detail, "INDEX jobs_leased") != NULL;
-            if (sscanf(detail, "SCAN %31s", name) == 1 && is_large(name) && !leased) {
+            if (sscanf(detail, "SCAN %31s", name) == 1 && is_large(name) && !leased && !alone) {
                 TEST_FAIL("%s\n# %s", detail, statement_sql[i]);
             }
         }
@@ -98,10 +100,12 @@ static void fill(void)
         sql, sizeof sql,
         "BEGIN;"
         "INSERT INTO suites (id, name, weight, jobs_done, rollouts_total, rollouts_pass,"
-        " rollouts_fail) VALUES (1, 'big', 1, %1$d, 4 * %1$d, 4 * %1$d - 1, 1);"
+        " rollouts_fail, ticks, metres_mm) VALUES (1, 'big', 1, %1$d, 4 * %1$d, 4 * %1$d - 1, 1, "
+        "36 * %1$d,"
+        " 200 * %1$d);"
         "INSERT INTO pools VALUES (1, 'bulk');"
         "INSERT INTO workers (id, name, pool, device) VALUES (1, 'w', 1, 'cpu');"
-        "INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r');"
+        "INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r', 1);"
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %1$d)"
         " INSERT INTO jobs (id, suite, pool, state, priority, rollouts, epoch, attempts, worker)"
         " SELECT i, 1, 1, 2, 0, 4, 1, 1, 1 FROM n;"
@@ -111,6 +115,7 @@ static void fill(void)
         "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
         " metres_mm, price_uusd_per_hour, cost_uusd)"
         " SELECT id, 1, 1, 1, 'cpu', 1, 0, 0, 0, 40000, 0 FROM jobs;"
+        "INSERT INTO accounts VALUES (1, 'cpu', 40000, 0);"
         "INSERT INTO ledger VALUES (1, 1, 'cpu', 1, 0, 0, %1$d, 0, 0, 0, 0);"
         "INSERT INTO ledger_totals VALUES (1, 'cpu', 1, 0, 0, %1$d, 0, 0, 0, 0);"
         "INSERT INTO outcomes (job, epoch, suite, context, branch_id, verdict, reasons, ticks,"

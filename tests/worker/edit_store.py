@@ -17,6 +17,7 @@ UNNOTICED = {
     "workers.name": "who did it; no figure depends on it",
     "workers.pool": "likewise",
     "workers.device": "likewise; an attempt has its own, which chose its price",
+    "contexts.driven": "spares a planner that works the blame of a host; the next completion sets it",
     "workers.holder": "which token may speak for a worker; the next claims show it",
     "workers.host": "which machine; used while planners cannot be started",
     "workers.openings": "how long a worker is waited for",
