@@ -1,6 +1,6 @@
 /*
  * Device: what a compute device offers the engine, as a table of functions that a shared module
- * fills (kernels/cuda/module.cu is one). Plain C, no header of any device library: the engine opens
+ * fills (kernels/cuda/module/module.cu is one). Plain C, no header of any device library: the engine opens
  * the module with dlopen and runs without it.
  *
  * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
@@ -13,7 +13,7 @@
  * Pages are numbers below page_count; the caller decides which slot writes which and which table
  * names which, so a fork costs nothing here. A page holds the frame's bytes and the model's memory
  * of it, K and V of every layer: bf16 [layers][2][216][width], as the CPU lays it out
- * (engine/forward.h). A slot's bits depend on its own record, layout and pages, not on other slots,
+ * (engine/learned/forward.h). A slot's bits depend on its own record, layout and pages, not on other slots,
  * on its number or on how many there are.
  *
  * One thread at a time may use a session. Functions that can fail return 0 or a device_fault and
@@ -121,7 +121,7 @@ struct device_slot {
     uint32_t active;   /* 0: the slot's other members are not read, its frame not written */
     uint32_t tick;     /* of the frame to generate */
     int32_t window[2]; /* i, j of the frame to generate */
-    uint32_t degree;   /* enum layout_degree of engine/world.h */
+    uint32_t degree;   /* enum layout_degree of engine/worlds/world.h */
     uint32_t page_count;
     uint32_t page[DEVICE_PAGES_MAX]; /* newest first */
     int32_t page_window[DEVICE_PAGES_MAX][2];
@@ -183,7 +183,7 @@ struct device_info {
 enum { DEVICE_SCALE_KINDS_MAX = 16, DEVICE_RANKS_MAX = 8 };
 
 /* One of several processes of a machine that run a configuration together, on a device each; see
- * kernels/cuda/exchange.h. Who started them ends them all when one of them fails or is gone. */
+ * kernels/cuda/scale/exchange.h. Who started them ends them all when one of them fails or is gone. */
 struct device_ranks {
     uint32_t rank, ranks;
     void *shared; /* of all ranks, zeroed before the first began; aligned to 64 */
@@ -193,7 +193,7 @@ struct device_ranks {
     void *context;
 };
 
-/* A world step at full scale with random weights (kernels/cuda/scale.h), measured; of one rank's
+/* A world step at full scale with random weights (kernels/cuda/scale/scale.h), measured; of one rank's
  * share where there are several. */
 struct device_scale {
     double step_ms, host_us;                /* by graph; the host's time to start it */
@@ -304,7 +304,7 @@ struct device_ops {
     struct device_view *(*views)(struct device_session *session);
     uint8_t *(*view_map)(struct device_session *session, uint32_t index);
     /* Draws the first `count` records, at most slot_count, and waits: then any stream may read the
-     * views. digests[i] is of all bytes of record i's view (worker/trace.h trace_digest: of the
+     * views. digests[i] is of all bytes of record i's view (worker/trace/trace.h trace_digest: of the
      * grid from 1, then of the images from that, or from 0). Not during a tick. */
     int (*views_draw)(struct device_session *session, uint32_t count, uint64_t *digests,
                       struct device_text *why);
@@ -318,7 +318,7 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration of kernels/cuda/scale.h: "student-3b", ..;
+    /* Opens, runs, times and closes a configuration of kernels/cuda/scale/scale.h: "student-3b", ..;
      * `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and copy_rate
      * are rank 0's, of others 0. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,

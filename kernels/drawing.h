@@ -3,7 +3,7 @@
  * agents that a lidar may see, prepared with the host's trigonometry, and where the map is sampled.
  * One per slot lies in pinned memory, the head, then its agents, then what the cameras need; only
  * the bytes in use cross the bus. The layout that comes of it (kernels/cuda/drawing*.cu) has the
- * bytes of engine/layout.c.
+ * bytes of engine/sensors/layout.c.
  *
  * What does not fit (more agents, say) the host draws: device_slot.given says so.
  */

@@ -1,6 +1,6 @@
 /*
  * What a camera's picture is drawn from, as plain structs: the host prepares them once per picture,
- * the CPU (engine/raster_camera.c) or a GPU (kernels/cuda/draw_camera.cu) draws them, byte for byte
+ * the CPU (engine/sensors/raster_camera.c) or a GPU (kernels/cuda/draw_camera.cu) draws them, byte for byte
  * the same, for both run the functions of kernels/camera_*.h.
  *
  * A picture has a backdrop, sky over ground, at its own resolution. Over it lie agents: a list of

@@ -1,8 +1,8 @@
 /*
- * Sums: what the signs of a frame (engine/signs.h) are made of, whole numbers over the bytes of the
+ * Sums: what the signs of a frame (engine/learned/signs.h) are made of, whole numbers over the bytes of the
  * frame, of the frame one tick earlier and of the layout that was given. No order of adding changes
- * them, so they are the same wherever they are made: engine/signs.c makes them on the host,
- * kernels/cuda/signs.cu where the frame lies.
+ * them, so they are the same wherever they are made: engine/learned/signs.c makes them on the host,
+ * kernels/cuda/student/signs.cu where the frame lies.
  *
  * A BEV position has four occupancy bytes and four of vulnerable road users, a camera position
  * twelve; 255 stands for 1. All fit 32 bits, side_xy with a sign.

@@ -93,7 +93,7 @@ struct outcome {
     char model_hash[SHA256_HEX_BYTES]; /* "" for worlds without a model */
     char sampler[LIMIT_ID_BYTES];      /* "" likewise */
     char backend[LIMIT_ID_BYTES];      /* "cpu", "cuda:sm_90" */
-    char revision[SHA256_HEX_BYTES];   /* of the simulation sources, see worker/revision.h */
+    char revision[SHA256_HEX_BYTES];   /* of the simulation sources, see worker/run/revision.h */
     uint64_t seed;
     enum verdict verdict;
     uint32_t reasons; /* enum reason bits */

@@ -27,7 +27,7 @@ from model import CAM_COLS, CAM_ROWS, CAMERAS, BEV, CAM, COND, SIDE, Config, Tic
 
 
 def config_of(shape: str) -> Config:
-    """The same shape as the engine's random weights (engine/bench_model.h)."""
+    """The same shape as the engine's random weights (engine/bench/bench_model.h)."""
     width, layers = (int(x) for x in shape.split("x"))
     wide = 64 if width >= 192 else 32
     joint = [1 - i % 2 for i in range(layers)]

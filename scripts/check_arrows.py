@@ -24,14 +24,14 @@ FORBIDDEN = {("worker", "kernels")}
 HOST_CUDA = {"tests/cuda/occupancy.cpp"}  # asks a header of CUDA on the host, no kernel
 
 GUARDED = {
-    "sqlite3.h": ["store/sqlite_db.c"],
+    "sqlite3.h": ["store/sqlite/sqlite_db.c"],
     "libpq-fe.h": ["store/postgres_db.c"],
-    "expat.h": ["scenarios/commonroad_xml.c"],
-    "microhttpd.h": ["store/http_server.c"],
-    "gnutls/abstract.h": ["store/tls.h"],
-    "gnutls/gnutls.h": ["store/tls.c"],
-    "gnutls/x509.h": ["store/tls.c"],
-    "curl/curl.h": ["store/http_transport.c"],
+    "expat.h": ["scenarios/import/commonroad_xml.c"],
+    "microhttpd.h": ["store/server/http_server.c"],
+    "gnutls/abstract.h": ["store/server/tls.h"],
+    "gnutls/gnutls.h": ["store/server/tls.c"],
+    "gnutls/x509.h": ["store/server/tls.c"],
+    "curl/curl.h": ["store/client/http_transport.c"],
 }
 # The engine builds with libc alone: of schemas it may use data records, not the JSON codecs.
 ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome|trace|job|planner)\.h")

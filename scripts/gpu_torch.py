@@ -2,7 +2,7 @@
 """The same world models in PyTorch on a GPU, as a baseline for scripts/gpu_check.
 
 The shipped student's shape (scripts/train/model.py, random weights) over batches of slots, and a world step
-at full scale (the configuration student-3b of kernels/cuda/scale.h), in bfloat16 with flash attention (SDPA),
+at full scale (the configuration student-3b of kernels/cuda/scale/scale.h), in bfloat16 with flash attention (SDPA),
 eager and compiled, each replayed as a CUDA graph; the fastest counts. The 3B student is compiled layer by layer:
 its 112 layers of a world step share two programs, and what lies between layers is a few launches. K/V of earlier
 pages and the noise are ready before the clock starts. Flags are PyTorch's own. Prints one JSON object per figure,

@@ -5,7 +5,7 @@
 -- (delay_ns) and get a new due_ns when the store is opened; leases live in memory alone.
 --
 -- State and verdict numbers are those of enum job_state, enum verdict and enum tier; an attempt's
--- end is numbered by enum attempt_end of store/ledger.h.
+-- end is numbered by enum attempt_end of store/sqlite/ledger.h.
 
 CREATE TABLE suites (
     id INTEGER PRIMARY KEY,

@@ -6,7 +6,7 @@
 #ifndef SWERVE_TESTS_CUDA_COMPARE_H
 #define SWERVE_TESTS_CUDA_COMPARE_H
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/common/kernels.h"
 #include "tests/cuda/rig.h"
 #include "tests/kernels/nn_compare.h"
 

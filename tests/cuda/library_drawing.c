@@ -7,11 +7,11 @@
  * the directory, given by the build.
  */
 #include "base/check.h"
-#include "engine/drive.h"
-#include "engine/layout.h"
-#include "engine/raster_layers.h"
-#include "engine/stage_internal.h"
-#include "kernels/cuda/drawing.h"
+#include "engine/worlds/drive.h"
+#include "engine/sensors/layout.h"
+#include "engine/sensors/raster_layers.h"
+#include "engine/sensors/stage_internal.h"
+#include "kernels/cuda/student/drawing.h"
 #include "scenarios/scenarios.h"
 #include "tests/cuda/rig.h"
 #include "tests/harness.h"

@@ -4,7 +4,7 @@
  */
 #include "tests/cuda/rig.h"
 
-#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/common/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * schedules; NaN stays in its row and range; and a token's bits do not depend on other ranges,
  * items, its place in the batch, or on the order of a grid's tokens in memory.
  */
-#include "kernels/cuda/matrix.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/common/order.h"
 #include "tests/cuda/compare.h"
 
 enum { NUMBERS_MAX = 80000, TOKENS_MAX = 400, PAGES_MAX = 4, PAGE_BYTES_MAX = 65536 };

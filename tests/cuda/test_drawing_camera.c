@@ -1,5 +1,5 @@
 /*
- * Cameras drawn on the device: byte for byte what engine/layout.c draws, layout_cameras, over
+ * Cameras drawn on the device: byte for byte what engine/sensors/layout.c draws, layout_cameras, over
  * crowds of every kind of agent all around and right before the lens, in towns and in the country,
  * on a map with every material and beside it, far from the origin, in every degree; and in every
  * light, which layouts do not have but the functions of a pixel do. Slots that are not active
@@ -8,10 +8,10 @@
  */
 #include "base/check.h"
 #include "base/rng.h"
-#include "engine/layout.h"
-#include "engine/raster_camera.h"
-#include "engine/stage_internal.h"
-#include "kernels/cuda/drawing.h"
+#include "engine/sensors/layout.h"
+#include "engine/sensors/raster_camera.h"
+#include "engine/sensors/stage_internal.h"
+#include "kernels/cuda/student/drawing.h"
 #include "kernels/drawing_camera.h"
 #include "tests/cuda/rig.h"
 #include "tests/engine/maps.h"

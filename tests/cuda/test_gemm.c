@@ -3,8 +3,8 @@
  * both tiles, all epilogues and schedules; NaN and infinities where the sum has them; an inactive
  * item is left alone; and a row's bits do not depend on its neighbours, its place or the tile.
  */
-#include "kernels/cuda/capability.h"
-#include "kernels/cuda/matrix.h"
+#include "kernels/cuda/common/capability.h"
+#include "kernels/cuda/common/matrix.h"
 #include "tests/cuda/compare.h"
 
 enum { A_MAX = 16384, B_MAX = 40960, OUT_MAX = 20000, ITEMS_MAX = 4, N_MAX = 256 };

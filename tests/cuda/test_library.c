@@ -5,7 +5,7 @@
  * and made-up times. Outputs are compared with double precision; choices are looked for in what
  * ran, again after the file was read by another library, and with too little memory.
  */
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/scale/library.h"
 #include "tests/cuda/compare.h"
 
 #include <stdlib.h>

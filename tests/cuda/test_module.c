@@ -8,13 +8,13 @@
  * checks every access: a tick of the plain kernels, ticks of a GPU's.
  */
 #include "base/check.h"
-#include "engine/backend.h"
-#include "engine/model_internal.h"
-#include "engine/raster_layers.h"
-#include "engine/signs.h"
-#include "engine/stage_internal.h"
+#include "engine/learned/backend.h"
+#include "engine/learned/model_internal.h"
+#include "engine/sensors/raster_layers.h"
+#include "engine/learned/signs.h"
+#include "engine/sensors/stage_internal.h"
 #include "kernels/cpu.h"
-#include "kernels/cuda/capability.h"
+#include "kernels/cuda/common/capability.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 

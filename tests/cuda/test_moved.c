@@ -1,11 +1,11 @@
 /*
- * The moved frame on the device: the bytes of engine/moved.c for every degree, in pages that are
+ * The moved frame on the device: the bytes of engine/learned/moved.c for every degree, in pages that are
  * not in order, in windows that overlap the page's in part and not at all; layouts of `agents` and
  * of slots that are not active are left alone.
  */
 #include "base/check.h"
-#include "engine/moved.h"
-#include "kernels/cuda/context.h"
+#include "engine/learned/moved.h"
+#include "kernels/cuda/student/context.h"
 #include "tests/cuda/rig.h"
 #include "tests/engine/moved_inputs.h"
 #include "tests/harness.h"

@@ -3,7 +3,7 @@
  * are opened, used and closed, one that cannot be opened says why, and the library is there for its
  * threads afterwards. Were it unloaded, they would run in memory that is gone, and the process die.
  */
-#include "kernels/cuda/exchange.h"
+#include "kernels/cuda/scale/exchange.h"
 #include "tests/harness.h"
 
 #include <dlfcn.h>

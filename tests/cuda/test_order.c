@@ -3,7 +3,7 @@
  * is one place and every place one index, a tile is one run in reading order, squares of tiles are
  * runs, whole powers of two have the bits of Morton's code, and a place's neighbours are near.
  */
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/common/order.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

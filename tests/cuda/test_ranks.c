@@ -4,8 +4,8 @@
  * Method: the module under the emulator, in a process per rank, which exchange through the host's
  * memory; `swerve bench engine` where argv[2] names the program. argv[1]: the module.
  */
-#include "engine/ranks.h"
-#include "engine/scale_ranks.h"
+#include "engine/bench/ranks.h"
+#include "engine/bench/scale_ranks.h"
 #include "tests/harness.h"
 
 #include <jansson.h>

@@ -3,7 +3,7 @@
  * stored in pages; each against its formula in double precision, over odd sizes and all schedules,
  * with NaN and huge numbers where they are defined; a row's bits do not depend on its neighbours.
  */
-#include "kernels/cuda/matrix.h"
+#include "kernels/cuda/common/matrix.h"
 #include "tests/cuda/compare.h"
 
 enum { WIDTH_MAX = 4100, ROWS_MAX = 7 };

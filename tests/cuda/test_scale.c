@@ -1,5 +1,5 @@
 /*
- * The full-scale model at toy size. Its world steps against the formulas of kernels/cuda/scale.h in
+ * The full-scale model at toy size. Its world steps against the formulas of kernels/cuda/scale/scale.h in
  * plain C, double precision, with numbers rounded where the device rounds them; sequence-parallel
  * ranks against one rank, bit for bit, and tokens in tiles against tokens in reading order; what
  * does not fit is refused with a sentence; and the cost of student-3b, jointly and with windows, by
@@ -8,7 +8,7 @@
  * An activation that lies between two fp8 numbers may go either way, so single numbers differ by an
  * fp8 step; what is compared is the root of the mean square error, in units of the mean square.
  */
-#include "kernels/cuda/scale.h"
+#include "kernels/cuda/scale/scale.h"
 #include "tests/cuda/compare.h"
 
 enum { TOKENS_MAX = 160, WIDTH_MAX = 384, PAGES = 4 };
@@ -942,7 +942,7 @@ static void tiles_give_the_bits_of_reading_order(void)
     EXPECT(memcmp(tiled_keys, reading_keys, sizeof tiled_keys) == 0);
 }
 
-/* By hand: 12,848 tokens, 28 layers, four steps; kernels/cuda/scale.h says what is in a layer. */
+/* By hand: 12,848 tokens, 28 layers, four steps; kernels/cuda/scale/scale.h says what is in a layer. */
 static void the_cost_of_student_3b_is_that_of_its_shapes(void)
 {
     const struct scale_config *config = scale_config_find("student-3b");

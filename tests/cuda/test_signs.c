@@ -1,13 +1,13 @@
 /*
- * The sums of frames on the device: exactly those of engine/signs.c, in pages that are not in
+ * The sums of frames on the device: exactly those of engine/learned/signs.c, in pages that are not in
  * order, for every degree, for windows that overlap the newest page's in part and not at all, for
  * slots without a page; added to what is there. Slots that are not active keep theirs, and nothing
  * else of a slot's counts is written.
  */
 #include "base/check.h"
 #include "base/rng.h"
-#include "engine/signs.h"
-#include "kernels/cuda/context.h"
+#include "engine/learned/signs.h"
+#include "kernels/cuda/student/context.h"
 #include "tests/cuda/rig.h"
 #include "tests/harness.h"
 

@@ -3,7 +3,7 @@
  * version has its own; a file cut short, changed in any one byte or of another format is ignored
  * with a warning and replaced; a folder that cannot be written is no fault.
  */
-#include "kernels/cuda/library_store.h"
+#include "kernels/cuda/scale/library_store.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

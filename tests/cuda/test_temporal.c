@@ -4,7 +4,7 @@
  * pages out of order, missing pages and rows, no past at all; forks are copies of a table; a
  * token's bits do not depend on other items or on how many entries the table has.
  */
-#include "kernels/cuda/matrix.h"
+#include "kernels/cuda/common/matrix.h"
 #include "tests/cuda/compare.h"
 
 enum { TOKENS = 9, PAGES = 7, WIDTH_MAX = 6 * 128, ITEMS = 3, ROWS = 11 };

@@ -1,10 +1,10 @@
 /*
- * Compares kernels/cuda/wgmma_layout.h with CUTLASS's headers (cute), on the host: where each
+ * Compares kernels/cuda/common/wgmma_layout.h with CUTLASS's headers (cute), on the host: where each
  * number of a tile of keys, values and fp8 operands lies, the descriptors, the steps along k, and
  * what registers hold. scripts/check_cuda compiles it by g++ against the headers of the PyPI
  * package nvidia-cutlass. Exits 1 with the number of places that differ.
  */
-#include "kernels/cuda/wgmma_layout.h"
+#include "kernels/cuda/common/wgmma_layout.h"
 
 #include <cute/atom/mma_traits_sm90_gmma.hpp>
 #include <cute/tensor.hpp>
@@ -26,7 +26,7 @@ void same(const char *what, uint64_t theirs, uint64_t ours)
 {
     compared++;
     if (theirs != ours && different++ < 10) {
-        printf("%s: CUTLASS %llx, kernels/cuda/wgmma_layout.h %llx\n", what,
+        printf("%s: CUTLASS %llx, kernels/cuda/common/wgmma_layout.h %llx\n", what,
                (unsigned long long)theirs, (unsigned long long)ours);
     }
 }

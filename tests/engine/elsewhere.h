@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "engine/pages.h"
+#include "engine/learned/pages.h"
 
 #include <stdlib.h>
 #include <string.h>

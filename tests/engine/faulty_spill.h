@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "engine/pages.h"
+#include "engine/learned/pages.h"
 #include "tests/engine/elsewhere.h"
 
 #include <pthread.h>

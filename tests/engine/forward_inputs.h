@@ -6,7 +6,7 @@
 #ifndef SWERVE_TESTS_ENGINE_FORWARD_INPUTS_H
 #define SWERVE_TESTS_ENGINE_FORWARD_INPUTS_H
 
-#include "engine/forward.h"
+#include "engine/learned/forward.h"
 
 #include <stdlib.h>
 #include <string.h>

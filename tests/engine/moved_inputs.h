@@ -6,7 +6,7 @@
 #define SWERVE_TESTS_ENGINE_MOVED_INPUTS_H
 
 #include "base/rng.h"
-#include "engine/layout.h"
+#include "engine/sensors/layout.h"
 
 #include <stddef.h>
 

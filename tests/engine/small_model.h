@@ -5,7 +5,7 @@
 #define SWERVE_TESTS_ENGINE_SMALL_MODEL_H
 
 #include "base/check.h"
-#include "engine/model.h"
+#include "engine/learned/model.h"
 #include "kernels/cpu.h"
 
 /* The caller closes it. */

@@ -1,5 +1,5 @@
 /*
- * Goal: the contract of engine/world.h, which every world must keep; the program's arguments name
+ * Goal: the contract of engine/worlds/world.h, which every world must keep; the program's arguments name
  * the world, and for a learned one the precision and layout degree, so that one suite
  * serves all of them. A learned world's ticks cost much more, so its rollouts are shorter.
  * Method: rollouts under random actions, each named by a key; everything that a rollout shows
@@ -8,8 +8,8 @@
  */
 #include "base/rng.h"
 #include "base/sha256.h"
-#include "engine/model.h"
-#include "engine/world.h"
+#include "engine/learned/model.h"
+#include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"

@@ -7,7 +7,7 @@
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "engine/ego_model.h"
+#include "engine/traffic/ego_model.h"
 #include "tests/harness.h"
 
 #define WHEELBASE_M 2.8

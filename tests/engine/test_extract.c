@@ -5,9 +5,9 @@
  * scene is compared with the true one. Faults are planted in the frames.
  */
 #include "base/check.h"
-#include "engine/extract.h"
-#include "engine/signs.h"
-#include "engine/world.h"
+#include "engine/sensors/extract.h"
+#include "engine/learned/signs.h"
+#include "engine/worlds/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 

@@ -5,7 +5,7 @@
  * scripts/train/fixture.py got from PyTorch in double precision, probe by probe; then thread
  * counts, a used workspace and a second workspace must give the same bytes.
  */
-#include "engine/forward_internal.h"
+#include "engine/learned/forward_internal.h"
 #include "kernels/cpu.h"
 #include "tests/engine/forward_inputs.h"
 #include "tests/harness.h"

@@ -4,12 +4,12 @@
  * not: the same areas in the same places), the degrees, the conditions vector, the way back to the
  * observation, and the statistics and reproducibility of the sensor noise.
  */
-#include "engine/layout.h"
+#include "engine/sensors/layout.h"
 
 #include "base/dmath.h"
 #include "base/rng.h"
-#include "engine/raster.h"
-#include "engine/stage_internal.h"
+#include "engine/sensors/raster.h"
+#include "engine/sensors/stage_internal.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 

@@ -7,8 +7,8 @@
  */
 #include "base/rng.h"
 #include "base/sha256.h"
-#include "engine/model.h"
-#include "engine/world.h"
+#include "engine/learned/model.h"
+#include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"

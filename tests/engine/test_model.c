@@ -4,7 +4,7 @@
  * Method: tests/engine/data/tiny.safetensors opens and says what it is; then copies of it with one
  * fault each in the header's text or in a value must be refused with the right words.
  */
-#include "engine/model_internal.h"
+#include "engine/learned/model_internal.h"
 #include "kernels/cpu.h"
 #include "tests/harness.h"
 

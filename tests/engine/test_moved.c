@@ -5,7 +5,7 @@
  * the largest sums; properties of single agents; and the engine's own pictures of a car that drives
  * on, whose second must lie where the first one was moved to.
  */
-#include "engine/moved.h"
+#include "engine/learned/moved.h"
 
 #include "base/dmath.h"
 #include "tests/engine/maps.h"

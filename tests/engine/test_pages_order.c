@@ -8,7 +8,7 @@
  */
 #include "base/check.h"
 #include "base/rng.h"
-#include "engine/pages.h"
+#include "engine/learned/pages.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

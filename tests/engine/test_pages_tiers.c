@@ -6,7 +6,7 @@
  * all of it are in test_pages.c.
  */
 #include "base/check.h"
-#include "engine/pages.h"
+#include "engine/learned/pages.h"
 #include "tests/engine/elsewhere.h"
 #include "tests/harness.h"
 

@@ -6,7 +6,7 @@
  * Nth. After every test the program has no child and as many open files as before.
  */
 #include "base/clock.h"
-#include "engine/ranks.h"
+#include "engine/bench/ranks.h"
 #include "tests/harness.h"
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/rng.h"
-#include "engine/raster.h"
+#include "engine/sensors/raster.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

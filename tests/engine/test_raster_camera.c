@@ -5,8 +5,8 @@
  */
 #include "base/check.h"
 #include "base/dmath.h"
-#include "engine/raster.h"
-#include "engine/raster_camera.h"
+#include "engine/sensors/raster.h"
+#include "engine/sensors/raster_camera.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

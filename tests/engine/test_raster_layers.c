@@ -5,8 +5,8 @@
  */
 #include "base/check.h"
 #include "base/dmath.h"
-#include "engine/picture.h"
-#include "engine/raster.h"
+#include "engine/sensors/picture.h"
+#include "engine/sensors/raster.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "base/dmath.h"
 #include "base/rng.h"
-#include "engine/roadmap.h"
+#include "engine/traffic/roadmap.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 

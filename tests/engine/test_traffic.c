@@ -5,8 +5,8 @@
  */
 #include "base/dmath.h"
 #include "base/rng.h"
-#include "engine/roadmap.h"
-#include "engine/world.h"
+#include "engine/traffic/roadmap.h"
+#include "engine/worlds/world.h"
 #include "tests/engine/traffic_run.h"
 
 static const struct manoeuvre brake = {.kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 5};

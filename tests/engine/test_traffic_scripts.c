@@ -4,7 +4,7 @@
  * any (stopping distance), properties elsewhere.
  */
 #include "base/dmath.h"
-#include "engine/world.h"
+#include "engine/worlds/world.h"
 #include "tests/engine/traffic_run.h"
 
 static const struct manoeuvre brake = {.kind = MANOEUVRE_SPEED, .speed_mps = 0, .rate_mps2 = 5};

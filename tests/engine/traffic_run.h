@@ -4,7 +4,7 @@
 #ifndef SWERVE_TESTS_ENGINE_TRAFFIC_RUN_H
 #define SWERVE_TESTS_ENGINE_TRAFFIC_RUN_H
 
-#include "engine/world.h"
+#include "engine/worlds/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 

@@ -10,8 +10,8 @@
  * [scenes][TICKS][steps][values]. The noise key of a scene is its clip's seed, the tick its place.
  */
 #include "base/check.h"
-#include "engine/forward.h"
-#include "engine/safetensors.h"
+#include "engine/learned/forward.h"
+#include "engine/learned/safetensors.h"
 #include "kernels/cpu.h"
 
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * Works in a scratch directory below /dev/shm, which is removed at the end.
  */
 #include "base/check.h"
-#include "store/artifacts.h"
-#include "store/zstd_frame.h"
+#include "store/artifacts/artifacts.h"
+#include "store/artifacts/zstd_frame.h"
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -8,10 +8,10 @@
  * an SQLite store instead, and what one leaves behind the next one finds.
  */
 #include "base/check.h"
-#include "store/http_routes.h"
-#include "store/http_wire.h"
+#include "store/server/http_routes.h"
+#include "store/wire/http_wire.h"
 #include "tests/fuzz/json_mutator.h"
-#include "tests/store/fake_store.h"
+#include "tests/store/http/fake_store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * in reach. Decoders must refuse or accept, never read beyond the bytes, and write only on success.
  */
 #include "base/check.h"
-#include "worker/planner_wire.h"
+#include "worker/planner/planner_wire.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
-#include "store/http_wire.h"
+#include "store/wire/http_wire.h"
 #include "tests/fuzz/json_mutator.h"
 
 #include <stdlib.h>

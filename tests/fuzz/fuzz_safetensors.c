@@ -7,7 +7,7 @@
  * changed bytes get past it otherwise.
  */
 #include "base/check.h"
-#include "engine/model_internal.h"
+#include "engine/learned/model_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

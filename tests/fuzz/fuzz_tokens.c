@@ -4,7 +4,7 @@
  * file's contents.
  */
 #include "base/check.h"
-#include "store/tokens.h"
+#include "store/server/tokens.h"
 #include "tests/fuzz/json_mutator.h"
 
 #include <fcntl.h>

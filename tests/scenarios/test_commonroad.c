@@ -7,8 +7,8 @@
  * hand-made files in data/ remain.
  */
 #include "base/units.h"
-#include "engine/roadmap.h"
-#include "engine/world.h"
+#include "engine/traffic/roadmap.h"
+#include "engine/worlds/world.h"
 #include "tests/scenarios/imported.h"
 
 #include <dirent.h>

@@ -6,7 +6,7 @@
 #include "tests/sim/fleet.h"
 
 #include "base/check.h"
-#include "store/sqlite_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

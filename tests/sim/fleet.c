@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "tests/store/invariants.h"
+#include "tests/store/faults/invariants.h"
 
 #include <inttypes.h>
 #include <stdio.h>

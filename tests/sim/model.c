@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/claim.h"
-#include "store/lease.h"
+#include "store/sqlite/claim.h"
+#include "store/sqlite/lease.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -310,7 +310,7 @@ static void renew(struct model *model, struct model_worker *worker)
 
 /* ---- submitting ---- */
 
-/* By the rule of store/claim.h, written down again. */
+/* By the rule of store/sqlite/claim.h, written down again. */
 static int64_t model_cost(const struct model_job *job)
 {
     switch (job->tier) {

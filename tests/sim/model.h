@@ -4,13 +4,13 @@
  * must be; and it can be compared with everything that the store shows. It keeps a list of jobs and
  * a list of attempts, and adds up anew whenever a sum is asked for.
  *
- * It knows nothing of the store's code but store/store.h, schemas/job.h and the numbers in
- * store/lease.h (how often a job may be lost).
+ * It knows nothing of the store's code but store/api/store.h, schemas/job.h and the numbers in
+ * store/sqlite/lease.h (how often a job may be lost).
  */
 #ifndef SWERVE_TESTS_SIM_MODEL_H
 #define SWERVE_TESTS_SIM_MODEL_H
 
-#include "store/store.h"
+#include "store/api/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "store/http_client.h"
-#include "store/http_wire.h"
+#include "store/client/http_client.h"
+#include "store/wire/http_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

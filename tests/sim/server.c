@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

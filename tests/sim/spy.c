@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

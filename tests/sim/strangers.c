@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "store/sqlite_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 #include <stdio.h>
 #include <string.h>

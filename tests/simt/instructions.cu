@@ -4,7 +4,7 @@
  */
 #include "tests/simt/instructions.h"
 
-#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/common/gpu.h"
 
 __global__ void mma_bf16_kernel(const uint16_t *a, const uint16_t *b, float *c, int b_transposed)
 {

@@ -4,7 +4,7 @@
  */
 #include "tests/simt/planted.h"
 
-#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/common/gpu.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * Stand-ins for the CUDA toolkit's vector types and number formats, so that the emulator needs no
  * toolkit. Conversions give the hardware's bits: round to nearest even, saturation where the
- * intrinsic saturates. Kernels see these through kernels/cuda/gpu.h alone.
+ * intrinsic saturates. Kernels see these through kernels/cuda/common/gpu.h alone.
  */
 #ifndef SWERVE_TESTS_SIMT_TYPES_H
 #define SWERVE_TESTS_SIMT_TYPES_H

@@ -15,7 +15,7 @@
  * dynamic shared memory, base offset 0. A thread's registers are arrays that live until the wait;
  * who moves them is not followed.
  */
-#include "kernels/cuda/wgmma_layout.h"
+#include "kernels/cuda/common/wgmma_layout.h"
 #include "tests/simt/simt_internal.h"
 
 #include <cstring>

@@ -9,11 +9,11 @@
  */
 #include "base/check.h"
 #include "base/rng.h"
-#include "store/log_scan.h"
-#include "store/sqlite_db.h"
-#include "store/store.h"
+#include "store/sqlite/log_scan.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/api/store.h"
 #include "tests/harness.h"
-#include "tests/store/http_support.h"
+#include "tests/store/http/http_support.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

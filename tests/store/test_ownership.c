@@ -8,11 +8,11 @@
  * again in other roles, which are killed or play another program.
  */
 #include "base/check.h"
-#include "store/sqlite_db.h"
-#include "store/store.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/api/store.h"
 #include "tests/harness.h"
-#include "tests/store/http_support.h"
-#include "tests/store/invariants.h"
+#include "tests/store/http/http_support.h"
+#include "tests/store/faults/invariants.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,8 +8,8 @@
  * planner's sandbox has it; a child that is another user; a child that connects, hands the
  * connection over and ends. Where the machine forbids namespaces that part says so.
  */
-#include "store/unix_peer.h"
-#include "tests/store/http_stack.h"
+#include "store/server/unix_peer.h"
+#include "tests/store/http/http_stack.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,12 +10,12 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
-#include "engine/raster.h"
+#include "engine/sensors/raster.h"
 #include "schemas/observation.h"
 #include "schemas/planner.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
-#include "worker/planner.h"
+#include "worker/planner/planner.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,10 +7,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/world.h"
+#include "engine/worlds/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
-#include "worker/runner.h"
+#include "worker/run/runner.h"
 
 #include <stdlib.h>
 

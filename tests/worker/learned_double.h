@@ -9,11 +9,11 @@
 #define SWERVE_TESTS_WORKER_LEARNED_DOUBLE_H
 
 #include "base/check.h"
-#include "engine/layout.h"
-#include "engine/signs.h"
-#include "engine/world.h"
+#include "engine/sensors/layout.h"
+#include "engine/learned/signs.h"
+#include "engine/worlds/world.h"
 #include "tests/harness.h"
-#include "worker/models.h"
+#include "worker/models/models.h"
 
 #include <math.h>
 #include <stdio.h>

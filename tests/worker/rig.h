@@ -9,10 +9,10 @@
 #include "base/arena.h"
 #include "base/dmath.h"
 #include "base/units.h"
-#include "engine/world.h"
+#include "engine/worlds/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
-#include "worker/score.h"
+#include "worker/score/score.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #define SWERVE_TESTS_WORKER_SHOP_H
 
 #include "tests/harness.h"
-#include "worker/submission.h"
+#include "worker/run/submission.h"
 
 #include <stdio.h>
 #include <stdlib.h>

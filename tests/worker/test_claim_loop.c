@@ -6,11 +6,11 @@
  * job away, cancels, shortens the lease, raises the stop flag) and counts completions by kind.
  */
 #include "tests/worker/shop.h"
-#include "worker/claim_loop.h"
-#include "worker/trace.h"
+#include "worker/run/claim_loop.h"
+#include "worker/trace/trace.h"
 
 #include "base/check.h"
-#include "engine/world.h"
+#include "engine/worlds/world.h"
 
 #include <sys/wait.h>
 #include <time.h>

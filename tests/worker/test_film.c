@@ -6,10 +6,10 @@
  * can be redrawn, are compared with the film. Damaged sections are read.
  */
 #include "base/rng.h"
-#include "engine/raster.h"
-#include "engine/world.h"
+#include "engine/sensors/raster.h"
+#include "engine/worlds/world.h"
 #include "tests/worker/jobs.h"
-#include "worker/outcome_build.h"
+#include "worker/run/outcome_build.h"
 
 enum { HORIZON = 60, FORK_TICK = 22 };
 

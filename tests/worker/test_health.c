@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "tests/harness.h"
-#include "worker/health.h"
+#include "worker/models/health.h"
 
 enum { AGENTS = 6, TICKS = 40 };
 

@@ -8,7 +8,7 @@
 #include "tests/worker/learned_double.h"
 
 #include "base/rng.h"
-#include "worker/health_world.h"
+#include "worker/models/health_world.h"
 
 #include <unistd.h>
 

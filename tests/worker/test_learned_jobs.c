@@ -6,8 +6,8 @@
 #include "tests/worker/learned_double.h"
 #include "tests/worker/shop.h"
 
-#include "worker/calibrate.h"
-#include "worker/claim_loop.h"
+#include "worker/run/calibrate.h"
+#include "worker/run/claim_loop.h"
 
 enum { OUTCOMES_MAX = 64 };
 

@@ -5,7 +5,7 @@
  */
 #include "base/rng.h"
 #include "tests/harness.h"
-#include "worker/spill.h"
+#include "worker/run/spill.h"
 
 #include <dirent.h>
 #include <pthread.h>

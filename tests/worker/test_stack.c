@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "tests/worker/jobs.h"
-#include "worker/stack.h"
+#include "worker/run/stack.h"
 
 enum { TICKS = 300 };
 

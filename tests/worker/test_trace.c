@@ -7,7 +7,7 @@
  */
 #include "base/rng.h"
 #include "tests/harness.h"
-#include "worker/trace.h"
+#include "worker/trace/trace.h"
 
 #include <stdlib.h>
 

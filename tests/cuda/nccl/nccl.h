@@ -1,6 +1,6 @@
 /*
- * Declarations of NCCL that kernels/cuda/exchange_nccl.cu uses, as its manual has them ("NCCL
- * API"), for the test with a made-up library (nccl.c). Behind kernels/cuda/gpu.h, which has
+ * Declarations of NCCL that kernels/cuda/scale/exchange_nccl.cu uses, as its manual has them ("NCCL
+ * API"), for the test with a made-up library (nccl.c). Behind kernels/cuda/common/gpu.h, which has
  * cudaStream_t.
  */
 #ifndef SWERVE_TESTS_CUDA_NCCL_H

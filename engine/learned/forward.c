@@ -1,0 +1,421 @@
+/*
+ * One tick of a world model, see forward.h: conditions, context, then the sampler's steps. This
+ * file owns the workspace and says in which order things happen.
+ */
+#include "engine/learned/forward_internal.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void forward_tick(const struct model *model, struct workspace *w, const struct forward_input *input,
+                  struct forward_output *output)
+{
+    CHECK(w->model == model);
+    CHECK(input->page_count <= model->config.window);
+    w->input = input;
+    w->output = output;
+    w->step = 0;
+    memset(w->counts, 0, sizeof w->counts);
+    forward_conditions(w);
+    forward_geometry(w);
+    forward_mark_phase(w, "conditions");
+    forward_context(w);
+    for (w->step = 0; w->step < model->config.steps; w->step++) {
+        forward_step(w);
+    }
+    output->counts = (struct nn_counts){0, 0};
+    for (uint32_t i = 0; i < IMAGE_ROWS; i++) {
+        output->counts.not_finite += w->counts[i].not_finite;
+        output->counts.saturated += w->counts[i].saturated;
+    }
+}
+
+/* ---- products ---- */
+
+/* Puts whole numbers in the place of the activations, for a product whose weights are. */
+static void take_activations(struct workspace *w, const struct model_product *product,
+                             struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end)
+{
+    if (product->int8) {
+        int8_t *q = w->int8 + token * w->int8_stride;
+        struct nn_int8_row *rows = w->int8_rows + token;
+        w->kernels->to_int8(g->a, g->k, q, w->int8_stride, rows, first, end);
+        g->a = q;
+        g->lda = w->int8_stride;
+        g->rows = rows;
+    }
+}
+
+static void multiply(const struct workspace *w, const struct model_product *product,
+                     const struct nn_gemm *g, uint32_t first, uint32_t end)
+{
+    (product->int8 ? w->kernels->gemm_int8 : w->kernels->gemm)(g, first, end);
+}
+
+/* ---- the memory of a committed frame ---- */
+
+size_t forward_memory_bytes(const struct model *model)
+{
+    return (size_t)model->config.layers * 2 * TOKENS * model->config.width *
+           nn_act_bytes(model->kernels.precision);
+}
+
+/* A patch of the frame's bytes, padded to LATENT_CHANNELS, as row `token` of patches. */
+static void gather_frame(struct workspace *w, struct part_space *p, const uint8_t *frame,
+                         uint32_t token)
+{
+    uint32_t image = token / p->image_tokens;
+    uint32_t row = token % p->image_tokens / p->token_cols * WINDOW_PATCH;
+    uint32_t col = token % p->token_cols * WINDOW_PATCH;
+    size_t at = (size_t)token * PATCH_POSITIONS * LATENT_CHANNELS;
+    memset((uint8_t *)p->patches + at * w->act_bytes, 0,
+           PATCH_POSITIONS * LATENT_CHANNELS * w->act_bytes);
+    for (uint32_t i = 0; i < PATCH_POSITIONS; i++, at += LATENT_CHANNELS) {
+        size_t position =
+            ((size_t)image * p->rows + row + i / WINDOW_PATCH) * p->cols + col + i % WINDOW_PATCH;
+        forward_bytes(w, frame + position * p->channels, p->channels, p->patches, at);
+    }
+}
+
+static void memory_part(struct workspace *w, struct part_space *p, uint32_t first, uint32_t end)
+{
+    const uint8_t *frame = w->frame + p->first_element;
+    for (uint32_t token = first; token < end; token++) {
+        gather_frame(w, p, frame, token);
+    }
+    struct nn_gemm g = forward_gemm(&p->model->memory, p->tokens, p->patches);
+    g.c = w->query + (size_t)p->first_token * g.n;
+    forward_product(w, &p->model->memory, &g, p->first_token, first, end);
+}
+
+static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
+{
+    const struct model *model = w->model;
+    uint32_t d = model->config.width;
+    for (uint32_t i = 0; i < PART_COUNT; i++) {
+        struct part_space *p = &w->part[i];
+        uint32_t low = first > p->first_token ? first : p->first_token;
+        uint32_t high = end < p->first_token + p->tokens ? end : p->first_token + p->tokens;
+        if (low < high) {
+            memory_part(w, p, low - p->first_token, high - p->first_token);
+        }
+    }
+    w->kernels->norm(w->query, d, 1.0f, NULL, NULL, w->normed, first, end);
+    size_t page_bytes = (size_t)TOKENS * d * w->act_bytes;
+    /* All layers' products have one shape and take the same activations. */
+    struct nn_gemm g = forward_gemm(&model->blocks[0].tk, TOKENS, w->normed);
+    g.epilogue = NN_STORE_ACT;
+    take_activations(w, &model->blocks[0].tk, &g, 0, first, end);
+    for (uint32_t layer = 0; layer < model->config.layers; layer++) {
+        const struct model_product *products[2] = {&model->blocks[layer].tk,
+                                                   &model->blocks[layer].tv};
+        for (uint32_t i = 0; i < 2; i++) {
+            g.b = products[i]->packed;
+            g.bias = products[i]->bias;
+            g.out = w->memory + (2 * layer + i) * page_bytes;
+            multiply(w, products[i], &g, first, end);
+        }
+    }
+}
+
+void forward_memory(const struct model *model, struct workspace *w, const uint8_t *frame,
+                    void *memory)
+{
+    CHECK(w->model == model);
+    w->frame = frame;
+    w->memory = memory;
+    forward_tokens(w, memory_tokens);
+}
+
+/* ---- sharing the work ---- */
+
+static void rows_entry(void *context, uint32_t first, uint32_t end)
+{
+    struct workspace *w = context;
+    for (uint32_t row = first; row < end;) {
+        struct part_space *p = &w->part[row < WINDOW_SIDE ? PART_BEV : PART_CAMERA];
+        uint32_t local = p == &w->part[PART_BEV] ? row : row - WINDOW_SIDE;
+        uint32_t start = local % p->rows;
+        uint32_t count = p->rows - start < end - row ? p->rows - start : end - row;
+        w->row_work(w, p, local / p->rows, start, start + count);
+        row += count;
+    }
+}
+
+void forward_rows(struct workspace *w, void (*work)(struct workspace *w, struct part_space *p,
+                                                    uint32_t image, uint32_t first, uint32_t end))
+{
+    w->row_work = work;
+    threads_run(w->threads, IMAGE_ROWS, 8, rows_entry, w);
+}
+
+static void tokens_entry(void *context, uint32_t first, uint32_t end)
+{
+    struct workspace *w = context;
+    w->token_work(w, first, end);
+}
+
+void forward_tokens(struct workspace *w,
+                    void (*work)(struct workspace *w, uint32_t first, uint32_t end))
+{
+    /* One chunk per thread, so that each passes over the weights once; 16 rows are a tile. */
+    uint32_t share = (TOKENS - 1) / threads_count(w->threads) + 1;
+    w->token_work = work;
+    threads_run(w->threads, TOKENS, (share + 15) / 16 * 16, tokens_entry, w);
+}
+
+struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, const void *a)
+{
+    return (struct nn_gemm){
+        .m = rows,
+        .n = product->n,
+        .k = product->k,
+        .a = a,
+        .lda = product->k,
+        .b = product->packed,
+        .bias = product->bias,
+        .epilogue = NN_STORE,
+        .ldc = product->n,
+    };
+}
+
+void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
+                     uint32_t token, uint32_t first, uint32_t end)
+{
+    take_activations(w, product, g, token, first, end);
+    multiply(w, product, g, first, end);
+}
+
+void forward_conv(const struct workspace *w, const struct model_product *product,
+                  const struct nn_conv *c, uint32_t first, uint32_t end)
+{
+    (product->int8 ? w->kernels->conv3x3_int8 : w->kernels->conv3x3)(c, first, end);
+}
+
+/* Element of the map where line `line` of a patch begins. */
+static size_t patch_line(const struct part_space *p, uint32_t channels, uint32_t token,
+                         uint32_t line)
+{
+    uint32_t within = token % p->image_tokens;
+    return map_at(p, token / p->image_tokens, within / p->token_cols * WINDOW_PATCH + line,
+                  within % p->token_cols * WINDOW_PATCH, channels);
+}
+
+void forward_gather(struct workspace *w, struct part_space *p, const void *map, uint32_t channels,
+                    uint32_t token)
+{
+    size_t bytes = (size_t)WINDOW_PATCH * channels * w->act_bytes;
+    uint8_t *patch = (uint8_t *)p->patches + (size_t)token * WINDOW_PATCH * bytes;
+    for (uint32_t line = 0; line < WINDOW_PATCH; line++) {
+        size_t from = patch_line(p, channels, token, line) * w->act_bytes;
+        memcpy(patch + line * bytes, (const uint8_t *)map + from, bytes);
+    }
+}
+
+void forward_scatter(struct workspace *w, struct part_space *p, void *map, uint32_t channels,
+                     uint32_t token)
+{
+    size_t bytes = (size_t)WINDOW_PATCH * channels * w->act_bytes;
+    const uint8_t *patch = (const uint8_t *)p->patches + (size_t)token * WINDOW_PATCH * bytes;
+    for (uint32_t line = 0; line < WINDOW_PATCH; line++) {
+        size_t to = patch_line(p, channels, token, line) * w->act_bytes;
+        memcpy((uint8_t *)map + to, patch + line * bytes, bytes);
+    }
+}
+
+/* ---- probes and marks ---- */
+
+void forward_mark_phase(struct workspace *w, const char *name)
+{
+    if (w->output->mark != NULL) {
+        w->output->mark(w->output->probe_context, name);
+    }
+}
+
+void forward_probe_floats(struct workspace *w, const char *name, const float *values, size_t count)
+{
+    if (w->output->probe != NULL) {
+        w->output->probe(w->output->probe_context, w->step, name, values, count);
+    }
+}
+
+static void act_to_floats(const struct workspace *w, const void *act, size_t first, size_t count,
+                          float *out)
+{
+    if (w->act_bytes == sizeof(float)) {
+        memcpy(out, (const float *)act + first, count * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)((const uint16_t *)act)[first + i] << 16;
+        memcpy(&out[i], &bits, sizeof bits);
+    }
+}
+
+void forward_probe_act(struct workspace *w, const char *name, const void *values, size_t count)
+{
+    if (w->output->probe != NULL) {
+        act_to_floats(w, values, 0, count, w->probe);
+        forward_probe_floats(w, name, w->probe, count);
+    }
+}
+
+void forward_probe_map(struct workspace *w, const char *name, const struct part_space *p,
+                       const void *map, uint32_t channels)
+{
+    if (w->output->probe == NULL) {
+        return;
+    }
+    size_t line = (size_t)p->cols * channels;
+    size_t done = 0;
+    for (uint32_t image = 0; image < p->images; image++) {
+        for (uint32_t row = 0; row < p->rows; row++, done += line) {
+            act_to_floats(w, map, map_at(p, image, row, 0, channels), line, w->probe + done);
+        }
+    }
+    forward_probe_floats(w, name, w->probe, done);
+}
+
+/* ---- the workspace ---- */
+
+/* The next `bytes` of base, NULL while base is NULL and only the sum is wanted. */
+static void *carve(struct workspace *w, size_t *used, size_t bytes)
+{
+    void *at = w->base != NULL ? (uint8_t *)w->base + *used : NULL;
+    *used += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+static void carve_part(struct workspace *w, struct part_space *p, size_t *used)
+{
+    uint32_t c = p->model->channels;
+    uint32_t widest = c > LATENT_CHANNELS ? c : LATENT_CHANNELS;
+    size_t act = w->act_bytes;
+    size_t positions = (size_t)p->images * p->rows * p->cols;
+    p->context = carve(w, used, p->images * map_elements(p, p->model->context_channels) * act);
+    p->latent = carve(w, used, p->images * map_elements(p, LATENT_CHANNELS) * act);
+    void **maps[] = {&p->a, &p->h, &p->u, &p->g};
+    for (size_t i = 0; i < COUNT_OF(maps); i++) {
+        *maps[i] = carve(w, used, p->images * map_elements(p, c) * act);
+    }
+    p->add = carve(w, used, positions * c * sizeof *p->add);
+    p->out = carve(w, used, positions * LATENT_CHANNELS * sizeof *p->out);
+    p->x = carve(w, used, positions * p->channels * sizeof *p->x);
+    p->base = carve(w, used, positions * p->channels * sizeof *p->base);
+    p->patches = carve(w, used, (size_t)p->tokens * PATCH_POSITIONS * widest * act);
+    p->mod = carve(w, used, (size_t)w->model->config.steps * 4 * c * sizeof *p->mod);
+}
+
+/* Terms of the widest product over tokens. The rows lie a line further apart, so that they do not
+ * all fall into the same places of a cache. */
+static size_t widest_row(const struct workspace *w)
+{
+    size_t most = 4 * (size_t)w->model->config.width;
+    for (uint32_t i = 0; i < PART_COUNT; i++) {
+        size_t channels = w->part[i].model->channels;
+        size_t terms = PATCH_POSITIONS * (channels > LATENT_CHANNELS ? channels : LATENT_CHANNELS);
+        most = terms > most ? terms : most;
+    }
+    return most + 64;
+}
+
+static size_t carve_all(struct workspace *w)
+{
+    const struct model_config *config = &w->model->config;
+    size_t d = config->width;
+    size_t steps = config->steps;
+    size_t used = 0;
+    carve_part(w, &w->part[PART_BEV], &used);
+    carve_part(w, &w->part[PART_CAMERA], &used);
+    w->cond = carve(w, &used, steps * (COND_COUNT + MODEL_FEATURES) * w->act_bytes);
+    w->hidden = carve(w, &used, steps * d * w->act_bytes);
+    w->e = carve(w, &used, steps * d * w->act_bytes);
+    w->ada = carve(w, &used, steps * 6 * d * sizeof(float));
+    w->final = carve(w, &used, steps * 2 * d * sizeof(float));
+    w->table = carve(w, &used, config->layers * 6 * d * sizeof(float));
+    w->moved_sums = carve(w, &used, sizeof *w->moved_sums);
+    w->moved = carve(w, &used, FRAME_BEV_BYTES);
+    w->cosine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
+    w->sine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
+    w->tokens = carve(w, &used, TOKENS * d * sizeof(float));
+    w->normed = carve(w, &used, TOKENS * d * w->act_bytes);
+    w->qkv = carve(w, &used, TOKENS * 3 * d * sizeof(float));
+    w->mixed = carve(w, &used, TOKENS * d * w->act_bytes);
+    w->query = carve(w, &used, TOKENS * d * sizeof(float));
+    w->wide = carve(w, &used, TOKENS * 4 * d * w->act_bytes);
+    if (w->kernels->precision == NN_INT8) {
+        w->int8_stride = widest_row(w);
+        w->int8 = carve(w, &used, TOKENS * w->int8_stride);
+        w->int8_rows = carve(w, &used, TOKENS * sizeof *w->int8_rows);
+    }
+    size_t bev = (size_t)WINDOW_POSITIONS * config->bev_channels;
+    size_t cameras = (size_t)CAMERA_COUNT * FRAME_CAMERA_POSITIONS * config->camera_channels;
+    w->probe = carve(w, &used, (bev > cameras ? bev : cameras) * sizeof(float));
+    return used;
+}
+
+static void place_parts(struct workspace *w)
+{
+    w->part[PART_BEV] = (struct part_space){
+        .model = &w->model->part[PART_BEV],
+        .images = 1,
+        .rows = WINDOW_SIDE,
+        .cols = WINDOW_SIDE,
+        .token_cols = WINDOW_PATCHES,
+        .image_tokens = TOKENS_BEV,
+        .tokens = TOKENS_BEV,
+        .channels = FRAME_BEV_CHANNELS,
+    };
+    w->part[PART_CAMERA] = (struct part_space){
+        .model = &w->model->part[PART_CAMERA],
+        .images = CAMERA_COUNT,
+        .rows = FRAME_CAMERA_ROWS,
+        .cols = FRAME_CAMERA_COLS,
+        .token_cols = CAMERA_TOKEN_COLS,
+        .image_tokens = TOKENS_CAMERA,
+        .first_token = TOKENS_BEV,
+        .tokens = CAMERA_COUNT * TOKENS_CAMERA,
+        .channels = FRAME_CAMERA_CHANNELS,
+        .first_element = FRAME_BEV_BYTES,
+    };
+}
+
+enum status workspace_create(const struct model *model, uint32_t thread_count,
+                             struct workspace **out, struct error *error)
+{
+    struct workspace *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no memory for a workspace");
+    }
+    w->model = model;
+    w->kernels = &model->kernels;
+    w->act_bytes = nn_act_bytes(model->kernels.precision);
+    place_parts(w);
+    size_t bytes = carve_all(w);
+    w->base = aligned_alloc(64, bytes);
+    if (w->base == NULL) {
+        workspace_destroy(w);
+        return error_set(error, STATUS_NO_MEMORY, "no memory for a workspace of %zu bytes", bytes);
+    }
+    memset(w->base, 0, bytes); /* the borders of maps stay zero from here on */
+    carve_all(w);
+    enum status status = threads_create(thread_count, &w->threads, error);
+    if (status != STATUS_OK) {
+        workspace_destroy(w);
+        return status;
+    }
+    forward_tables(w);
+    *out = w;
+    return STATUS_OK;
+}
+
+void workspace_destroy(struct workspace *w)
+{
+    if (w != NULL) {
+        threads_destroy(w->threads);
+        free(w->base);
+        free(w);
+    }
+}

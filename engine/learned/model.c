@@ -1,0 +1,232 @@
+/*
+ * Opening a model: the file is read once into private memory, so that the hash, the checks and the
+ * weights are of the same bytes, then packed for the kernels and let go.
+ */
+#include "engine/learned/model_internal.h"
+
+#include "base/dmath.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "swerve-world-model/1"
+
+/* sin and cos of t w_i, w_i = 0.628 * 1000^(i / 31). */
+static void fill_features(struct model *model)
+{
+    enum { HALF = MODEL_FEATURES / 2 };
+    for (uint32_t step = 0; step < model->config.steps; step++) {
+        for (int i = 0; i < HALF; i++) {
+            double w = 0.628 * dmath_exp(dmath_log(1000.0) * i / (HALF - 1));
+            double sine;
+            double cosine;
+            dmath_sincos(model->config.schedule[step] * w, &sine, &cosine);
+            model->features[step][i] = (float)sine;
+            model->features[step][HALF + i] = (float)cosine;
+        }
+    }
+}
+
+static enum status require(const char *path, const struct safetensors *file, const char *key,
+                           const char **out, struct error *error)
+{
+    *out = safetensors_metadata(file, key);
+    return *out != NULL ? STATUS_OK
+                        : error_set(error, STATUS_BAD_INPUT,
+                                    "%s: __metadata__: expected \"%s\", found none", path, key);
+}
+
+/* Metadata and configuration. */
+static enum status open_config(struct model *model, const char *path,
+                               const struct safetensors *file, struct error *error)
+{
+    const char *format;
+    const char *config;
+    const char *note;
+    enum status status;
+    if ((status = require(path, file, "format", &format, error)) != STATUS_OK ||
+        (status = require(path, file, "config", &config, error)) != STATUS_OK ||
+        (status = require(path, file, "note", &note, error)) != STATUS_OK) {
+        return status;
+    }
+    if (strcmp(format, FORMAT) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: __metadata__: format: expected \"%s\", found \"%.64s\"", path, FORMAT,
+                         format);
+    }
+    model->note = strdup(note);
+    if (model->note == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: no memory for its note", path);
+    }
+    return model_config_parse(path, config, strlen(config), &model->config, error);
+}
+
+/* The tensors' bytes, all behind the header, are those that were written: a damaged weight is
+ * seldom NaN, and a rollout on it need not look sick. */
+static enum status check_data(const char *path, const struct safetensors *file, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    const char *expected;
+    size_t bytes;
+    const void *data = safetensors_data(file, &bytes);
+    enum status status = require(path, file, "data_sha256", &expected, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    sha256_hex(data, bytes, found);
+    return strcmp(found, expected) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "%s: %zu bytes of tensors: expected SHA-256 %.64s, found %s; the file "
+                           "is damaged",
+                           path, bytes, expected, found);
+}
+
+static enum status model_new(const struct model_open_options *options, struct model **out,
+                             struct error *error)
+{
+    struct model *model = calloc(1, sizeof *model);
+    if (model == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no memory for a model");
+    }
+    nn_kernels_init(&model->kernels, options->precision, options->cpu_flags);
+    model->device = options->device && options->precision == NN_BF16;
+    *out = model;
+    return STATUS_OK;
+}
+
+enum status model_open(const char *path, const struct model_open_options *options,
+                       struct model **out, struct error *error)
+{
+    struct safetensors *file = NULL;
+    struct model *model = NULL;
+    enum status status = safetensors_open(path, SAFETENSORS_COPY, &file, error);
+    if (status == STATUS_OK) {
+        status = model_new(options, &model, error);
+    }
+    if (status == STATUS_OK) {
+        status = open_config(model, path, file, error);
+    }
+    if (status == STATUS_OK) {
+        status = model_load_weights(model, path, file, 0, error);
+    }
+    if (status == STATUS_OK) {
+        status = check_data(path, file, error);
+    }
+    if (status != STATUS_OK) {
+        safetensors_close(file);
+        model_close(model);
+        return status;
+    }
+    size_t bytes;
+    const void *data = safetensors_bytes(file, &bytes);
+    sha256_hex(data, bytes, model->hash);
+    safetensors_close(file);
+    fill_features(model);
+    *out = model;
+    return STATUS_OK;
+}
+
+enum status model_random(const struct model_config *config,
+                         const struct model_open_options *options, uint64_t seed,
+                         struct model **out, struct error *error)
+{
+    struct model *model = NULL;
+    enum status status = model_config_check("random weights", config, error);
+    if (status == STATUS_OK) {
+        status = model_new(options, &model, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    model->config = *config;
+    model->note = strdup("random weights");
+    status = model->note != NULL ? model_load_weights(model, "random weights", NULL, seed, error)
+                                 : error_set(error, STATUS_NO_MEMORY, "no memory for a model");
+    if (status != STATUS_OK) {
+        model_close(model);
+        return status;
+    }
+    sha256_hex(&seed, sizeof seed, model->hash);
+    fill_features(model);
+    *out = model;
+    return STATUS_OK;
+}
+
+void model_close(struct model *model)
+{
+    if (model != NULL) {
+        free(model->note);
+        free(model->weights);
+        free(model);
+    }
+}
+
+const struct model_config *model_config(const struct model *model)
+{
+    return &model->config;
+}
+
+const char *model_hash(const struct model *model)
+{
+    return model->hash;
+}
+
+const char *model_note(const struct model *model)
+{
+    return model->note;
+}
+
+const char *model_kernels_name(const struct model *model)
+{
+    return model->kernels.name;
+}
+
+void model_sampler(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES])
+{
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", layout_degree_names[degree], model->config.steps,
+             nn_precision_names[model->kernels.precision]);
+}
+
+static double product_flop(const struct model_product *product, double rows)
+{
+    return 2.0 * rows * product->n * product->k;
+}
+
+static void part_flop(const struct model_part *part, double positions, double tokens,
+                      double *per_tick, double *per_step)
+{
+    *per_tick += product_flop(&part->ctx, positions) + product_flop(&part->memory, tokens);
+    *per_step += product_flop(&part->mod, 1) + product_flop(&part->in, positions) +
+                 product_flop(&part->mid, positions) + product_flop(&part->head, positions) +
+                 product_flop(&part->out, positions) + product_flop(&part->embed, tokens) +
+                 product_flop(&part->unembed, tokens);
+}
+
+double model_tick_flop(const struct model *model)
+{
+    const struct model_config *config = &model->config;
+    double tick = 0.0;
+    double step = product_flop(&model->time1, 1) + product_flop(&model->time2, 1) +
+                  product_flop(&model->ada, 1) + product_flop(&model->final, 1);
+    part_flop(&model->part[PART_BEV], WINDOW_POSITIONS, TOKENS_BEV, &tick, &step);
+    part_flop(&model->part[PART_CAMERA], CAMERA_COUNT * FRAME_CAMERA_POSITIONS,
+              CAMERA_COUNT * TOKENS_CAMERA, &tick, &step);
+    for (uint32_t layer = 0; layer < config->layers; layer++) {
+        const struct model_block *block = &model->blocks[layer];
+        const struct model_product *const products[] = {&block->qkv, &block->o,   &block->tq,
+                                                        &block->to,  &block->fc1, &block->fc2};
+        for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
+            step += product_flop(products[i], TOKENS);
+        }
+        double pairs = config->joint[layer]
+                           ? (double)TOKENS * TOKENS
+                           : (double)TOKENS_BEV * TOKENS_BEV +
+                                 (double)CAMERA_COUNT * TOKENS_CAMERA * TOKENS_CAMERA;
+        /* logits and weighted sum, two operations each */
+        step += 4.0 * config->width * (pairs + (double)TOKENS * (config->window + 1));
+        tick += product_flop(&block->tk, TOKENS) + product_flop(&block->tv, TOKENS);
+    }
+    return tick + step * config->steps;
+}

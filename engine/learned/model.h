@@ -1,0 +1,61 @@
+/*
+ * Model: a world model's weights, mapped from a safetensors file, checked, and packed for the
+ * kernels of this machine. Immutable once open; shared by all worlds and threads of a process.
+ */
+#ifndef SWERVE_ENGINE_LEARNED_MODEL_H
+#define SWERVE_ENGINE_LEARNED_MODEL_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "engine/sensors/conditioning.h"
+#include "kernels/nn.h"
+#include "schemas/limits.h"
+#include "schemas/outcome.h"
+
+struct model;
+
+enum { MODEL_LAYERS_MAX = 32, MODEL_STEPS_MAX = 64 };
+
+struct model_config {
+    char name[LIMIT_ID_BYTES];
+    enum tier tier; /* TIER_STUDENT or TIER_TEACHER */
+    uint32_t width;
+    uint32_t layers;
+    uint32_t bev_channels;
+    uint32_t camera_channels;
+    uint32_t window; /* memory frames, 1..NN_PAGES_MAX */
+    uint32_t steps;
+    double schedule[MODEL_STEPS_MAX + 1];
+    bool joint[MODEL_LAYERS_MAX];
+    uint32_t horizon_ticks[LAYOUT_DEGREE_COUNT];
+};
+
+struct model_open_options {
+    enum nn_precision precision;
+    uint32_t cpu_flags; /* enum cpu_flag; callers pass cpu_flags_detect() */
+    bool device;        /* keep the weights for devices too; NN_BF16 alone */
+};
+
+/* Maps and checks the file: header, dtypes, shapes, finite values, hash. STATUS_BAD_INPUT names the
+ * file, the tensor or byte offset, what was expected and what was found; STATUS_IO when it cannot
+ * be read. The model owns everything it needs, the file may be replaced afterwards. */
+enum status model_open(const char *path, const struct model_open_options *options,
+                       struct model **out, struct error *error);
+
+/* A model of that shape with weights drawn from a seed: for benchmarks and tests. */
+enum status model_random(const struct model_config *config,
+                         const struct model_open_options *options, uint64_t seed,
+                         struct model **out, struct error *error);
+
+void model_close(struct model *model); /* accepts NULL */
+
+const struct model_config *model_config(const struct model *model);
+const char *model_hash(const struct model *model); /* SHA-256 of the file, hex */
+const char *model_note(const struct model *model);
+const char *model_kernels_name(const struct model *model); /* "name" of struct nn_kernels */
+/* "<degree>/euler<steps>/<fp32|bf16|int8>": with the hash, all that decides the model's bits. */
+void model_sampler(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES]);
+/* Multiplications and additions of one tick of one slot, from the shapes. */
+double model_tick_flop(const struct model *model);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * A model as devices take it (kernels/device.h): the same weights under the same names, unpacked.
+ */
+#include "engine/learned/model_internal.h"
+
+static struct device_product product_of(const struct model_product *product)
+{
+    return (struct device_product){product->n, product->k, product->plain, product->bias};
+}
+
+static struct device_part part_of(const struct model_part *part)
+{
+    return (struct device_part){
+        .channels = part->channels,
+        .context_channels = part->context_channels,
+        .mod = product_of(&part->mod),
+        .ctx = product_of(&part->ctx),
+        .in = product_of(&part->in),
+        .mid = product_of(&part->mid),
+        .embed = product_of(&part->embed),
+        .unembed = product_of(&part->unembed),
+        .head = product_of(&part->head),
+        .out = product_of(&part->out),
+        .memory = product_of(&part->memory),
+    };
+}
+
+static struct device_block block_of(const struct model_block *block, bool joint)
+{
+    return (struct device_block){
+        .joint = joint,
+        .table = block->table,
+        .qkv = product_of(&block->qkv),
+        .o = product_of(&block->o),
+        .tq = product_of(&block->tq),
+        .tk = product_of(&block->tk),
+        .tv = product_of(&block->tv),
+        .to = product_of(&block->to),
+        .fc1 = product_of(&block->fc1),
+        .fc2 = product_of(&block->fc2),
+        .norm_weight = block->norm_weight,
+        .norm_bias = block->norm_bias,
+        .tbias = block->tbias,
+        .null_k = block->null_k,
+        .null_v = block->null_v,
+    };
+}
+
+float model_step_weight(const struct model_config *config, uint32_t step)
+{
+    const double *t = &config->schedule[step];
+    return step + 1 == config->steps ? 1.0f : (float)((t[1] - t[0]) / (1.0 - t[0]));
+}
+
+enum status model_describe(const struct model *model, struct model_device *out, struct error *error)
+{
+    const struct model_config *config = &model->config;
+    if (!model->device) {
+        return error_set(error, STATUS_DEVICE,
+                         "model %s: opened in %s for the CPU alone; devices take bf16",
+                         config->name, nn_precision_names[model->kernels.precision]);
+    }
+    for (uint32_t step = 0; step < config->steps; step++) {
+        out->weight[step] = model_step_weight(config, step);
+    }
+    struct device_model *to = &out->description;
+    *to = (struct device_model){
+        .width = config->width,
+        .layers = config->layers,
+        .window = config->window,
+        .steps = config->steps,
+        .features = model->features[0],
+        .weight = out->weight,
+        .time1 = product_of(&model->time1),
+        .time2 = product_of(&model->time2),
+        .ada = product_of(&model->ada),
+        .final = product_of(&model->final),
+        .pos = model->pos,
+    };
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        to->camera_yaw_rad[i] = camera_calibrations[i].yaw_rad;
+    }
+    for (int i = 0; i < PART_COUNT; i++) {
+        to->part[i] = part_of(&model->part[i]);
+    }
+    for (uint32_t layer = 0; layer < config->layers; layer++) {
+        to->blocks[layer] = block_of(&model->blocks[layer], config->joint[layer]);
+    }
+    return STATUS_OK;
+}

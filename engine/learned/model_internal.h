@@ -1,0 +1,94 @@
+/*
+ * Model internals: a world model's packed weights as the forward pass reads them. Private to
+ * model*.c and forward*.c; the names are those of engine/model.md.
+ */
+#ifndef SWERVE_ENGINE_LEARNED_MODEL_INTERNAL_H
+#define SWERVE_ENGINE_LEARNED_MODEL_INTERNAL_H
+
+#include "engine/sensors/layout.h"
+#include "engine/learned/model.h"
+#include "engine/learned/safetensors.h"
+#include "base/scan.h"
+#include "kernels/device.h"
+
+enum {
+    MODEL_WIDTH_MAX = 1024,
+    MODEL_CHANNELS_MAX = 256,
+    MODEL_FEATURES = 64, /* of a time */
+    TOKENS_BEV = WINDOW_PATCHES * WINDOW_PATCHES,
+    CAMERA_TOKEN_ROWS = FRAME_CAMERA_ROWS / WINDOW_PATCH,
+    CAMERA_TOKEN_COLS = FRAME_CAMERA_COLS / WINDOW_PATCH,
+    TOKENS_CAMERA = CAMERA_TOKEN_ROWS * CAMERA_TOKEN_COLS, /* of one camera */
+    TOKENS = TOKENS_BEV + CAMERA_COUNT * TOKENS_CAMERA,
+    LATENT_CHANNELS = 32, /* of x and of a frame, padded */
+    PATCH_POSITIONS = WINDOW_PATCH * WINDOW_PATCH,
+    CONTEXT_BEV_CHANNELS = 64,
+    CONTEXT_CAMERA_CHANNELS = 32,
+};
+
+/* A linear layer or a convolution (k = 9 in): y = w x + bias. */
+struct model_product {
+    uint32_t n, k;
+    const void *packed;
+    bool int8; /* packed for whole numbers; the rule is in engine/model.md, "Precision" */
+    const uint16_t *plain; /* bf16 [n][k], NULL unless opened for devices */
+    const float *bias;     /* [n] */
+};
+
+/* What BEV and cameras each have. */
+enum { PART_BEV = 0, PART_CAMERA, PART_COUNT };
+struct model_part {
+    uint32_t channels;         /* C */
+    uint32_t context_channels; /* 64, 32 */
+    struct model_product mod, ctx, in, mid, embed, unembed, head, out, memory;
+};
+
+struct model_block {
+    const float *table; /* [6][d] */
+    struct model_product qkv, o, tq, tk, tv, to, fc1, fc2;
+    const float *norm_weight; /* [d], of tnorm */
+    const float *norm_bias;
+    const float *tbias;  /* [heads][window] */
+    const float *null_k; /* [d] */
+    const float *null_v;
+};
+
+struct model {
+    struct model_config config;
+    struct nn_kernels kernels;
+    bool device; /* plain weights are there */
+    char hash[SHA256_HEX_BYTES];
+    char *note;
+    struct model_product time1, time2, ada, final;
+    const float *pos; /* [216][d] */
+    struct model_part part[PART_COUNT];
+    struct model_block blocks[MODEL_LAYERS_MAX];
+    float features[MODEL_STEPS_MAX][MODEL_FEATURES]; /* of every step's time */
+    void *weights;                                   /* holds all of the above */
+};
+
+/* Parses and checks the text of `config`; errors name `source`, offset, expected, found. */
+enum status model_config_parse(const char *source, const char *text, size_t bytes,
+                               struct model_config *out, struct error *error);
+/* What the text above cannot say: multiples, limits, a schedule that rises from 0 to 1. */
+enum status model_config_check(const char *source, const struct model_config *config,
+                               struct error *error);
+
+/* Checks and packs every tensor into model->weights; config and kernels are set. file NULL: values
+ * are drawn from `seed` instead. */
+enum status model_load_weights(struct model *model, const char *source,
+                               const struct safetensors *file, uint64_t seed, struct error *error);
+
+/* The sampler's weight of x0 - x in a step: 1 in the last. */
+float model_step_weight(const struct model_config *config, uint32_t step);
+
+/* The model as a device takes it; refers to the model's own memory and to `weight`. */
+struct model_device {
+    struct device_model description;
+    float weight[MODEL_STEPS_MAX];
+};
+/* STATUS_DEVICE when it was not opened for devices. */
+enum status model_describe(const struct model *model, struct model_device *out,
+                           struct error *error);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * Extract: where the scenario's agents are in a generated world. In the degrees `map` and `none`
+ * nobody but the model moves agents; scoring still needs boxes. Each agent of the scenario is
+ * tracked from its true start through the generated frames, by their returns and velocity channels.
+ *
+ * Only agents of the scenario are followed; what the model invents beside them is not in the scene.
+ * Static agents stay where the scenario put them.
+ */
+#ifndef SWERVE_ENGINE_SENSORS_EXTRACT_H
+#define SWERVE_ENGINE_SENSORS_EXTRACT_H
+
+#include "engine/sensors/layout_internal.h"
+
+#define EXTRACT_LOST_TICKS 5  /* without a return though it should be seen: it vanished */
+#define EXTRACT_GONE_TICKS 15 /* then it is not present any more */
+
+struct extract_track {
+    double vx_mps; /* world axes */
+    double vy_mps;
+    uint32_t missed_ticks;
+};
+
+struct extract_signs {
+    double jump_m;     /* largest distance between where returns are and where they should be */
+    uint32_t vanished; /* agents that reached EXTRACT_LOST_TICKS in this tick */
+};
+
+/* Tracks of the agents as they are in `scene`. */
+void extract_start(const struct scene *scene, struct extract_track *tracks);
+
+/* Moves the agents of `scene` (ego already at the new tick) to where the new frame shows them.
+ * `expected` is overwritten with the returns that the predicted scene would give. */
+struct extract_signs extract_step(const struct stage *stage, const struct anchor *anchor,
+                                  struct window window, const uint8_t *frame_bev,
+                                  struct window_planes *expected, struct scene *scene,
+                                  struct extract_track *tracks);
+
+#endif

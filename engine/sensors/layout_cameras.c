@@ -1,0 +1,60 @@
+/*
+ * Camera layouts, described for a device that draws them (kernels/drawing_camera.h): what sky and
+ * ground are drawn from, and the agents as commands. layout.c draws the same on the CPU.
+ */
+#include "engine/sensors/layout_internal.h"
+#include "engine/sensors/raster_camera.h"
+#include "engine/sensors/stage_internal.h"
+#include "kernels/drawing.h"
+#include "kernels/drawing_camera.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(struct drawing_cameras) % sizeof(double) == 0 &&
+                   sizeof(struct screen_command) % sizeof(double) == 0,
+               "commands and points are aligned behind the head");
+
+bool layout_describe_cameras(const struct stage *stage, const struct scene *scene,
+                             enum layout_degree degree, struct drawing *drawing)
+{
+    struct scene canonical;
+    struct drawing_cameras head;
+    struct screen_command commands[SCREEN_COMMANDS];
+    struct screen_point points[SCREEN_POINTS];
+    struct screen screen = {
+        .commands = commands,
+        .points = points,
+        .commands_max = SCREEN_COMMANDS,
+        .points_max = SCREEN_POINTS,
+        .rows = {0, CANVAS_ROWS},
+    };
+    if (degree == LAYOUT_NONE) {
+        return true;
+    }
+    memset(&head, 0, sizeof head);
+    layout_canonical(scene, degree, &canonical);
+    for (int camera = 0; camera < CAMERA_COUNT; camera++) {
+        if (!raster_camera_prepare(stage->layers, stage->scenario, &canonical,
+                                   (enum camera_index)camera, &head.pictures[camera], &screen)) {
+            return false;
+        }
+        head.commands[camera + 1] = screen.command_count;
+    }
+    head.command_count = screen.command_count;
+    head.point_count = screen.point_count;
+    uint32_t bytes = (uint32_t)drawing_cameras_bytes(head.command_count, head.point_count);
+    uint32_t whole = (bytes + DRAWING_ALIGN - 1) / DRAWING_ALIGN * DRAWING_ALIGN;
+    if (whole > DRAWING_CAMERA_BYTES_MAX) {
+        return false;
+    }
+    uint8_t *at = (uint8_t *)drawing + drawing->bytes;
+    size_t command_bytes = head.command_count * sizeof commands[0];
+    memcpy(at, &head, sizeof head);
+    memcpy(at + sizeof head, commands, command_bytes);
+    memcpy(at + sizeof head + command_bytes, points, head.point_count * sizeof points[0]);
+    memset(at + bytes, 0, whole - bytes);
+    drawing->camera_at = drawing->bytes;
+    drawing->camera_bytes = whole;
+    drawing->bytes += whole;
+    return true;
+}

@@ -1,0 +1,91 @@
+/*
+ * BEV picture: layers blended from the ground up (terrain, road, paint, shadow, returns, ego),
+ * each sampled bilinearly so that an enlarged picture has smooth edges.
+ */
+#include "engine/sensors/picture.h"
+
+#include "base/check.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SCALE_MAX = 16 };
+
+struct colour {
+    double r, g, b;
+};
+
+static struct colour mix(struct colour a, struct colour b, double t)
+{
+    return (struct colour){a.r + (b.r - a.r) * t, a.g + (b.g - a.g) * t, a.b + (b.b - a.b) * t};
+}
+
+static int32_t clamp(int32_t value, int32_t high)
+{
+    return value < 0 ? 0 : value > high ? high : value;
+}
+
+/* Value 0..1 of a channel at a position in cells, (0.5, 0.5) being the centre of cell (0, 0). */
+static double sample(const uint8_t *channel, double row, double col)
+{
+    double r = row - 0.5 + 1.0;
+    double c = col - 0.5 + 1.0;
+    int32_t r0 = (int32_t)r;
+    int32_t c0 = (int32_t)c;
+    double fr = r - r0;
+    double fc = c - c0;
+    const uint8_t *low = channel + clamp(r0 - 1, BEV_ROWS - 1) * BEV_COLS;
+    const uint8_t *high = channel + clamp(r0, BEV_ROWS - 1) * BEV_COLS;
+    int32_t left = clamp(c0 - 1, BEV_COLS - 1);
+    int32_t right = clamp(c0, BEV_COLS - 1);
+    double a = low[left] + (low[right] - low[left]) * fc;
+    double b = high[left] + (high[right] - high[left]) * fc;
+    return (a + (b - a) * fr) / 255.0;
+}
+
+static bool in_ego(double row, double col)
+{
+    double x = BEV_X_MIN_M + row * BEV_CELL_M;
+    double y = BEV_Y_MIN_M + col * BEV_CELL_M;
+    double corner = x > 1.9 ? x - 1.9 : 0.0; /* a slightly pointed bonnet shows the way ahead */
+    return x > -2.3 && x < 2.3 && y > -0.95 + corner && y < 0.95 - corner;
+}
+
+static struct colour colour_at(const uint8_t *bev, double row, double col)
+{
+    const struct colour terrain = {0.235, 0.275, 0.235};
+    const struct colour road = {0.47, 0.48, 0.50};
+    const struct colour paint = {0.96, 0.96, 0.94};
+    const struct colour shade = {0.05, 0.06, 0.10};
+    const struct colour faint = {0.92, 0.30, 0.16};
+    const struct colour strong = {1.00, 0.62, 0.18};
+    const struct colour ego = {0.20, 0.56, 1.00};
+    if (in_ego(row, col)) {
+        return ego;
+    }
+    struct colour out = mix(terrain, road, sample(bev + BEV_DRIVABLE * BEV_CELLS, row, col));
+    double marking = 2.0 * sample(bev + BEV_MARKING * BEV_CELLS, row, col);
+    out = mix(out, paint, marking < 1.0 ? marking * 0.9 : 0.9);
+    out = mix(out, shade, 0.55 * sample(bev + BEV_UNSEEN * BEV_CELLS, row, col));
+    double occupied = sample(bev + BEV_OCCUPANCY * BEV_CELLS, row, col);
+    double opacity = 1.6 * occupied;
+    return mix(out, mix(faint, strong, occupied), opacity < 1.0 ? opacity : 1.0);
+}
+
+void picture_bev(const uint8_t *bev, uint32_t scale, uint8_t *rgb)
+{
+    CHECK(scale >= 1 && scale <= SCALE_MAX);
+    uint32_t height = BEV_ROWS * scale;
+    uint32_t width = BEV_COLS * scale;
+    for (uint32_t v = 0; v < height; v++) {
+        for (uint32_t u = 0; u < width; u++) {
+            double row = BEV_ROWS - (v + 0.5) / scale;
+            double col = BEV_COLS - (u + 0.5) / scale;
+            struct colour colour = colour_at(bev, row, col);
+            uint8_t *pixel = rgb + ((size_t)v * width + u) * 3;
+            pixel[0] = (uint8_t)(colour.r * 255.0 + 0.5);
+            pixel[1] = (uint8_t)(colour.g * 255.0 + 0.5);
+            pixel[2] = (uint8_t)(colour.b * 255.0 + 0.5);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+/*
+ * Camera rasteriser internals: the canvas that a band of image rows is drawn on, the mood that
+ * light and weather give it, and the solids that agents are made of. Private to the rasteriser.
+ *
+ * Sky and ground make a backdrop at image resolution. Agents become a list of commands, once per
+ * picture (kernels/drawing_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows, on
+ * a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels they touch
+ * and is averaged down, so edges are antialiased, memory stays small and empty road costs nothing
+ * twice.
+ */
+#ifndef SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
+#define SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
+
+#include "engine/sensors/raster_layers.h"
+#include "kernels/camera_tone.h"
+#include "kernels/drawing_camera.h"
+#include "schemas/observation.h"
+#include "schemas/scene.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CAMERA_SCALE = PICTURE_SCALE,
+    CAMERA_BAND_ROWS = 8,
+    CANVAS_BAND = CAMERA_BAND_ROWS * CAMERA_SCALE,
+    SCREEN_COMMANDS = 1024, /* of a list on the stack: three times a crowded street */
+    SCREEN_POINTS = 5 * SCREEN_COMMANDS,
+};
+
+_Static_assert((int)PICTURE_ROWS == (int)CAMERA_ROWS && (int)PICTURE_COLS == (int)CAMERA_COLS &&
+                   (int)PICTURE_CAMERAS == (int)CAMERA_COUNT,
+               "pictures are what cameras take");
+
+/* Sky and ground. */
+struct backdrop {
+    struct rgb colour[CAMERA_ROWS][CAMERA_COLS];
+};
+
+struct canvas {
+    int32_t first_row; /* of the band, canvas rows */
+    const struct backdrop *backdrop;
+    /* Image pixels that solids changed; only there the samples below hold anything. */
+    bool any_touched;
+    bool touched[CAMERA_BAND_ROWS][CAMERA_COLS];
+    struct rgb colour[CANVAS_BAND][CANVAS_COLS];
+    float inverse_depth[CANVAS_BAND][CANVAS_COLS]; /* 1/m, 0: infinitely far */
+};
+
+/* Canvas rows first <= row < end. */
+struct screen_rows {
+    int32_t first, end;
+};
+
+/* A list of commands that grows. */
+struct screen {
+    struct screen_command *commands; /* [commands_max] */
+    struct screen_point *points;     /* [points_max] */
+    uint32_t commands_max, points_max;
+    uint32_t command_count, point_count;
+    struct screen_rows rows; /* the only ones wanted */
+    /* Where the list is drawn and begun anew when it is full; NULL: the rest is left out. */
+    struct canvas *canvas;
+    bool full; /* something was left out */
+};
+
+struct painter {
+    struct picture picture;
+    struct screen *screen;
+};
+
+/* A scene as one camera looks at it: fills *picture and adds the agents to the screen. False when
+ * something was left out there. `layers`: those of the scenario's map. */
+bool raster_camera_prepare(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, enum camera_index camera,
+                           struct picture *picture, struct screen *screen);
+
+/* raster_camera with lists of at most so many commands and points, which change no byte.
+ * commands_max >= 1, points_max >= SCREEN_POINTS_MAX. */
+void raster_camera_bounded(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, enum camera_index camera,
+                           uint32_t commands_max, uint32_t points_max, uint8_t *out);
+
+/* Ego frame -> camera axes. */
+struct vec3 camera_transform(const struct camera_view *view, struct vec3 point);
+
+/* A town has street lamps at night. */
+struct mood mood_make(const struct conditions *conditions, bool town);
+
+/* Light that ego's headlamps throw on a point of ego's frame, 0..1. */
+double mood_headlight(const struct mood *mood, double x_m, double y_m);
+
+/* Fades a lit colour with distance. */
+struct rgb mood_fade(const struct mood *mood, struct rgb colour, double distance_m);
+
+/* ---- the backdrop, raster_sky.c and raster_ground.c ---- */
+
+/* The painter's view and mood must be there. */
+struct sky_place sky_place_make(const struct painter *painter, double ego_heading_rad, bool town);
+
+/* `ego`: its place in the map's anchor's frame, `terrain`: the colour of open land. */
+struct ground_place ground_place_make(const struct mood *mood, struct vec2 ego, struct rgb terrain,
+                                      bool town);
+
+/* Fills the upper half. */
+void sky_draw(const struct painter *painter, struct backdrop *out);
+
+/* Fills the lower half. */
+void ground_draw(const struct painter *painter, const struct raster_map *map, struct backdrop *out);
+
+/* ---- agents, raster_solids.c ---- */
+
+/* An agent that may be in the image, in ego's frame. */
+struct body {
+    const struct painter *painter;
+    const struct agent *agent;
+    const struct agent_state *state;
+    uint32_t index;
+    uint32_t tick;
+    double x, y, c, s;       /* centre and heading */
+    struct screen_rows rows; /* that it may touch, whole bands */
+};
+
+/* Picks the agents of a scene that the camera may see; the records point to the arguments. Returns
+ * their number. */
+uint32_t solids_pick(const struct painter *painter, const struct scenario *scenario,
+                     const struct scene *scene, struct body out[LIMIT_AGENTS]);
+
+/* Adds them to the painter's screen, shadows first; nearer surfaces win. */
+void solids_draw(const struct body *bodies, uint32_t count);
+
+/* ---- commands, raster_screen.c ---- */
+
+/* A convex planar face in ego's frame, counter-clockwise seen from outside. */
+struct face {
+    uint32_t count; /* 3..FACE_POINTS_MAX */
+    struct vec3 points[FACE_POINTS_MAX];
+    struct rgb colour;
+    bool glows; /* a lamp: not lit, not darkened */
+};
+
+/* Each adds to the painter's screen what shows on the rows. */
+
+/* A face, lit and faded, where it is nearest; faces that look away are left out. */
+void screen_add_fill(const struct painter *painter, struct screen_rows rows,
+                     const struct face *face);
+
+/* Darkens what lies under a horizontal face; nothing is hidden by it. */
+void screen_add_shadow(const struct painter *painter, struct screen_rows rows,
+                       const struct face *face, float strength);
+
+/* A round glow of the given radius around a lamp that is not hidden. */
+void screen_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
+                     double radius_m, struct rgb colour);
+
+/* What the screen holds; borrowed from it. */
+struct screen_list screen_list_of(const struct screen *screen);
+
+/* ---- drawing, raster_canvas.c ---- */
+
+/* Begins a band; its backdrop is set by the caller. */
+void canvas_begin(struct canvas *canvas, int32_t band);
+void canvas_draw(struct canvas *canvas, const struct screen_list *list);
+/* Writes the pixels that were touched to the picture, out[CAMERA_BYTES]. */
+void canvas_resolve(const struct canvas *canvas, uint8_t *out);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * Canvas: draws a list of commands (engine/sensors/raster_screen.c makes them, kernels/camera_screen.h says
+ * what each does) on a band of rows of a picture, against a depth buffer. Image pixels are taken
+ * over from the backdrop when a command first reaches them.
+ */
+#include "engine/sensors/raster_camera.h"
+#include "kernels/camera_screen.h"
+
+#include <string.h>
+
+/* Spreads one image pixel of the backdrop over its samples. */
+static void take_over(struct canvas *canvas, int32_t row, int32_t col)
+{
+    struct rgb colour = canvas->backdrop->colour[canvas->first_row / CAMERA_SCALE + row][col];
+    for (int32_t r = row * CAMERA_SCALE; r < (row + 1) * CAMERA_SCALE; r++) {
+        for (int32_t c = col * CAMERA_SCALE; c < (col + 1) * CAMERA_SCALE; c++) {
+            canvas->colour[r][c] = colour;
+            canvas->inverse_depth[r][c] = 0.0f;
+        }
+    }
+    canvas->touched[row][col] = true;
+    canvas->any_touched = true;
+}
+
+/* To be called before samples first..end - 1 of a canvas row are read or written. */
+static void touch(struct canvas *canvas, int32_t r, int32_t first, int32_t end)
+{
+    int32_t row = r / CAMERA_SCALE;
+    int32_t end_col = (end + CAMERA_SCALE - 1) / CAMERA_SCALE;
+    for (int32_t col = first / CAMERA_SCALE; col < end_col; col++) {
+        if (!canvas->touched[row][col]) {
+            take_over(canvas, row, col);
+        }
+    }
+}
+
+static void draw_row(struct canvas *canvas, const struct screen_command *command,
+                     const struct screen_point *points, int32_t row)
+{
+    int32_t first;
+    int32_t end;
+    if (!screen_span(command, points, row, &first, &end)) {
+        return;
+    }
+    int32_t r = row - canvas->first_row;
+    touch(canvas, r, first, end);
+    struct rgb *colour = canvas->colour[r];
+    float *inverse_depth = canvas->inverse_depth[r];
+    switch (command->kind) {
+    case SCREEN_FILL: {
+        double start = screen_fill_start(command, row);
+        for (int32_t c = first; c < end; c++) {
+            screen_fill(command, start, c, &colour[c], &inverse_depth[c]);
+        }
+        break;
+    }
+    case SCREEN_SHADOW:
+        for (int32_t c = first; c < end; c++) {
+            screen_shadow(command, &colour[c]);
+        }
+        break;
+    default:
+        for (int32_t c = first; c < end; c++) {
+            screen_glow(command, &points[command->first_point], row, c, &colour[c],
+                        inverse_depth[c]);
+        }
+        break;
+    }
+}
+
+void canvas_begin(struct canvas *canvas, int32_t band)
+{
+    canvas->first_row = band * CANVAS_BAND;
+    canvas->any_touched = false;
+    memset(canvas->touched, 0, sizeof canvas->touched);
+}
+
+void canvas_draw(struct canvas *canvas, const struct screen_list *list)
+{
+    int32_t band_end = canvas->first_row + CANVAS_BAND;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct screen_command *command = &list->commands[i];
+        int32_t first =
+            command->first_row > canvas->first_row ? command->first_row : canvas->first_row;
+        int32_t end = command->end_row < band_end ? command->end_row : band_end;
+        for (int32_t row = first; row < end; row++) {
+            draw_row(canvas, command, list->points, row);
+        }
+    }
+}
+
+void canvas_resolve(const struct canvas *canvas, uint8_t *out)
+{
+    for (int32_t i = 0; canvas->any_touched && i < CAMERA_BAND_ROWS * CAMERA_COLS; i++) {
+        int32_t row = i / CAMERA_COLS;
+        int32_t col = i % CAMERA_COLS;
+        if (!canvas->touched[row][col]) {
+            continue;
+        }
+        struct rgb sum = {0, 0, 0};
+        for (int32_t k = 0; k < CAMERA_SCALE * CAMERA_SCALE; k++) {
+            sum = screen_sum(sum, canvas->colour[row * CAMERA_SCALE + k / CAMERA_SCALE]
+                                                [col * CAMERA_SCALE + k % CAMERA_SCALE]);
+        }
+        screen_average(sum, out + (canvas->first_row / CAMERA_SCALE * CAMERA_COLS + i) * 3);
+    }
+}

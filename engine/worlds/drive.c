@@ -1,0 +1,62 @@
+/*
+ * Drive: ego and the traffic around it. See drive.h.
+ */
+#include "engine/worlds/drive.h"
+
+#include "engine/traffic/ego_model.h"
+
+#include <stddef.h>
+#include <string.h>
+
+void drive_reset(struct drive *drive, struct stage *stage, uint64_t seed, bool follow_logs)
+{
+    const struct scenario *scenario = stage->scenario;
+    drive->stage = stage_ref(stage);
+    drive->seed = seed;
+    drive->scene.conditions = scenario->conditions;
+    drive->scene.ego = (struct ego_state){
+        .pose = scenario->ego.pose,
+        .speed_mps = scenario->ego.speed_mps,
+    };
+    traffic_reset(stage->traffic, seed, follow_logs, &drive->scene, drive->motion);
+}
+
+void drive_step(struct drive *drive, const struct action *action, bool traffic)
+{
+    const struct stage *stage = drive->stage;
+    struct ego_state *ego = &drive->scene.ego;
+    struct vec2 place = {ego->pose.x_m, ego->pose.y_m};
+    double friction = roadmap_friction(stage->roadmap, place, drive->scene.conditions.friction);
+    if (traffic) {
+        traffic_step(stage->traffic, drive->seed, &drive->scene, drive->motion);
+    }
+    ego_model_step(ego, &drive->actuator_mps2, action, stage->scenario->ego.wheelbase_m, friction);
+    drive->scene.tick++;
+}
+
+enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
+                            struct error *error)
+{
+    if (intervention->kind == INTERVENE_CONDITIONS) {
+        drive->scene.conditions = intervention->conditions;
+        return STATUS_OK;
+    }
+    return traffic_intervene(drive->stage->traffic, intervention, &drive->scene, drive->motion,
+                             error);
+}
+
+void drive_copy(struct drive *to, const struct drive *from)
+{
+    uint32_t agents = from->scene.agent_count;
+    memcpy(to, from,
+           offsetof(struct drive, scene) + offsetof(struct scene, agents) +
+               agents * sizeof from->scene.agents[0]);
+    memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
+    stage_ref(to->stage);
+}
+
+void drive_release(struct drive *drive)
+{
+    stage_unref(drive->stage);
+    drive->stage = NULL;
+}

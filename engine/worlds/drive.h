@@ -1,0 +1,40 @@
+/*
+ * Drive: the part of a rollout that no model generates: ego under the bicycle model among agents
+ * whom the object world's traffic moves. What a slot of every world but the dummy begins with.
+ *
+ * Bits depend on (scenario, seed, actions, interventions) alone. Private to the engine's worlds.
+ */
+#ifndef SWERVE_ENGINE_WORLDS_DRIVE_H
+#define SWERVE_ENGINE_WORLDS_DRIVE_H
+
+#include "engine/sensors/stage_internal.h"
+#include "engine/traffic/traffic.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct drive {
+    struct stage *stage; /* a reference of its own; NULL: the slot is free */
+    uint64_t seed;
+    double actuator_mps2; /* what ego's drivetrain and brakes give */
+    struct scene scene;
+    struct agent_motion motion[LIMIT_AGENTS]; /* [scene.agent_count] in use */
+};
+
+/* The scenario's start, on a zeroed drive: what lies beyond agent_count is never read, but a saved
+ * slot is compared as bytes. Takes a reference on the stage. follow_logs: see traffic_reset. */
+void drive_reset(struct drive *drive, struct stage *stage, uint64_t seed, bool follow_logs);
+
+/* One tick: agents (if `traffic`) act on what was, then ego moves. */
+void drive_step(struct drive *drive, const struct action *action, bool traffic);
+
+enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
+                            struct error *error);
+
+/* Copies what is in use onto a zeroed drive, and takes a reference on the stage. */
+void drive_copy(struct drive *to, const struct drive *from);
+
+/* Gives the reference back; the slot is free. */
+void drive_release(struct drive *drive);
+
+#endif

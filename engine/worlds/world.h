@@ -1,0 +1,185 @@
+/*
+ * World: anything that, given a batch of slots and one action per slot, yields the next state per
+ * slot and can fork a slot. Every tier implements this one table; tests/engine/test_conformance.c
+ * is the contract that each of them must pass, the dummy included.
+ *
+ * Slots are static: their number is fixed at open, a rollout occupies one from reset to release.
+ * Slots are independent: the bits of one never depend on the others, on its index or on their
+ * number. Nothing is allocated between open and close except by reset, which prepares a scenario.
+ */
+#ifndef SWERVE_ENGINE_WORLDS_WORLD_H
+#define SWERVE_ENGINE_WORLDS_WORLD_H
+
+#include "base/status.h"
+#include "engine/sensors/conditioning.h"
+#include "engine/learned/frame_signs.h"
+#include "engine/learned/spill_ops.h"
+#include "engine/sensors/stage.h"
+#include "schemas/observation.h"
+#include "schemas/outcome.h"
+#include "schemas/scenario.h"
+#include "schemas/scene.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct world;
+
+/* A loaded model (engine/learned/model.h); NULL for worlds without one. */
+struct model;
+struct device;
+
+#define WORLD_HOST_DEFAULT SIZE_MAX
+
+struct world_config {
+    uint32_t slot_count; /* 1..LIMIT_SLOTS */
+    /* Learned worlds only. */
+    const struct model *model; /* borrowed, outlives the world; its precision and sampler hold */
+    enum layout_degree degree;
+    const struct device *device; /* engine/learned/device.h; borrowed during open; NULL: the CPU */
+    uint32_t thread_count;       /* 0 counts as 1 */
+    /* Of the page pool; 0: what slot_count slots need, and half more. Less than they need is
+     * refused. Pages of parked rollouts that find no room go to the spill, or without one (or when
+     * it refuses) to the heap. */
+    size_t page_bytes_max;
+    /* Of the host tier (engine/learned/pages.h), on a device in pinned memory, and less where that is
+     * short; 0: none. WORLD_HOST_DEFAULT: half of page_bytes_max, at most 4 GiB. */
+    size_t host_bytes_max;
+    const struct spill_ops *spill; /* borrowed; NULL: none */
+};
+
+/* What running cost so far; all slots together. */
+struct world_cost {
+    double flop;             /* counted from the model's shapes */
+    uint64_t ticks;          /* slot-ticks */
+    uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
+    uint64_t page_bytes;     /* of one page */
+    uint64_t pages_peak;     /* in use at once */
+    uint64_t spills;         /* moves of a page out of the pool's memory and back */
+    uint64_t pages_host;     /* in the host tier now */
+    uint64_t pages_host_max; /* that have room there */
+    uint64_t pages_spill;    /* in the spill now */
+    uint64_t pages_ahead;    /* that were announced while they lay in the spill */
+    uint64_t ahead_used;     /* of these, came back without a wait for the spill */
+    /* Of a device; 0 on the CPU. */
+    uint64_t captures; /* of a tick's graph: one, unless the model or the number of slots changed */
+    uint64_t batches;  /* ticks of all slots at once */
+    uint64_t up_bytes, down_bytes; /* over the bus */
+};
+
+/* What an observation call should fill; NULL members are not drawn. */
+struct observation_buffers {
+    uint8_t *bev;                  /* [BEV_BYTES] */
+    uint8_t *camera[CAMERA_COUNT]; /* [CAMERA_BYTES] each */
+};
+
+/* What becomes of a part of a view; see world_view. */
+enum view_look {
+    VIEW_KEEP = 0, /* it stays as it is */
+    VIEW_DRAW,     /* what the sensors see now */
+    VIEW_CLEAR,    /* zeros */
+};
+
+/* An observation that stays on the world's device, for a planner that reads it there
+ * (schemas/planner.h): the same bytes as in observation_buffers, in memory that outlasts ticks. */
+struct world_view {
+    uint32_t slot;      /* that is looked at */
+    uint32_t view;      /* below the count of views_open */
+    enum view_look bev; /* a part that views do not have is ignored */
+    enum view_look cameras[CAMERA_COUNT];
+    uint64_t digest; /* out: of all of the view's bytes afterwards, as worker/trace/trace.h trace_digest:
+                        of the grid from 1, then of the cameras from that, or from 0 */
+};
+
+struct world_ops {
+    const char *name; /* "object", "replay", "dummy" */
+    enum tier tier;
+    /* slot_scene gives true agents. Of learned worlds this holds in the degree `agents`; in the
+     * others the scene's agents are those found in the generated frames. */
+    bool has_truth;
+
+    enum status (*open)(const struct world_config *config, struct world **out, struct error *error);
+    void (*close)(struct world *world); /* accepts NULL; releases occupied slots */
+
+    /* Whether this world can run the scenario; a sentence says what is missing. Pure. */
+    enum status (*accepts)(const struct scenario *scenario, struct error *error);
+
+    /* Occupies a free slot at tick 0. Takes its own reference on the stage. */
+    enum status (*slot_reset)(struct world *world, uint32_t slot, struct stage *stage,
+                              uint64_t seed, struct error *error);
+    void (*slot_release)(struct world *world, uint32_t slot);
+
+    /* Advances every slot whose active[slot] != 0 by one tick under actions[slot]; both arrays have
+     * slot_count elements. A non-finite action is the caller's bug for the loop, but worlds clamp
+     * finite nonsense to the vehicle's limits. Inactive slots keep their bits. */
+    void (*step)(struct world *world, const struct action *actions, const uint8_t *active);
+
+    /* Draws what the sensors see now. Pure: state is not changed, any number of calls agree. (Where
+     * a device that holds the picture fails in it, the rollouts are lost as in a step that fails:
+     * nothing is seen, and signs say so.) */
+    void (*slot_observe)(const struct world *world, uint32_t slot,
+                         const struct observation_buffers *buffers);
+
+    /* Views on the device of this world, numbered below `count`, with a grid, cameras or both; once
+     * per world. STATUS_DEVICE: it is on none. STATUS_NO_MEMORY. This member and the next three are
+     * NULL in a world that never is on one. */
+    enum status (*views_open)(struct world *world, uint32_t count, bool bev, bool cameras,
+                              struct error *error);
+    /* Addresses on the device, of the parts that views have; valid until close. */
+    void (*view_address)(const struct world *world, uint32_t view, struct observation_buffers *out);
+    /* As slot_observe, of at most slot_count slots, each into a view of its own; nothing comes to
+     * the host but the digests. When it returns the device has finished. STATUS_DEVICE: it failed;
+     * all rollouts are lost as in a step that fails. */
+    enum status (*views_draw)(struct world *world, struct world_view *views, uint32_t count,
+                              struct error *error);
+    /* View `to` becomes a copy of another one. A device that fails in it has lost all rollouts. */
+    void (*view_copy)(struct world *world, uint32_t from, uint32_t to);
+
+    /* The state now, true where has_truth; borrowed, valid until the next step, reset, restore or
+     * release. */
+    const struct scene *(*slot_scene)(const struct world *world, uint32_t slot);
+
+    /* Applies a world intervention (agent_brake, agent_cut_in, agent_appear, conditions) before the
+     * next step. STATUS_BAD_INPUT when this world cannot (an agent that is not there). */
+    enum status (*slot_intervene)(struct world *world, uint32_t slot,
+                                  const struct intervention *intervention, struct error *error);
+
+    /* Makes free slot `to` an exact copy of occupied slot `from`. */
+    void (*slot_fork)(struct world *world, uint32_t from, uint32_t to);
+
+    /* A slot's state as bytes, to park a branch until a slot is free. Size is constant per world.
+     * Restore occupies a free slot; a restored rollout continues bit for bit. The blob is only
+     * valid within this process (it may hold references; drop releases one that is not restored).
+     */
+    size_t (*slot_state_bytes)(const struct world *world);
+    void (*slot_save)(const struct world *world, uint32_t slot, void *state);
+    void (*slot_restore)(struct world *world, uint32_t slot, void *state); /* consumes state */
+    void (*slot_state_drop)(struct world *world, void *state);
+    /* A saved state is going to be restored soon, those that are told first in a tick before the
+     * others: what lies far away may begin to come nearer. Changes no bit. False: telling of more
+     * before the next step is of no use. NULL member: a world that keeps nothing far away. */
+    bool (*slot_state_prefetch)(struct world *world, const void *state);
+
+    /* Signs of the newest frame; borrowed until the next step, reset, restore or release. NULL
+     * member: a world with nothing to tell (object, replay). */
+    const struct world_signs *(*slot_signs)(const struct world *world, uint32_t slot);
+    /* NULL member: a world that keeps no such account. */
+    void (*cost)(const struct world *world, struct world_cost *out);
+};
+
+/* First member of every world's own struct. */
+struct world {
+    const struct world_ops *ops;
+    uint32_t slot_count;
+};
+
+extern const struct world_ops world_object_ops;
+extern const struct world_ops world_replay_ops;
+extern const struct world_ops world_student_ops; /* both need config.model of their tier */
+extern const struct world_ops world_teacher_ops;
+extern const struct world_ops world_dummy_ops; /* conformance and scheduling tests */
+
+/* The ops table of a tier, or NULL if this build has none for it. */
+const struct world_ops *world_ops_for_tier(enum tier tier);
+
+#endif

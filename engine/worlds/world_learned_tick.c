@@ -1,0 +1,178 @@
+/*
+ * One tick of a learned world: everybody is moved, a page taken for each slot, layouts and
+ * conditions drawn by threads, the batch computed by the backend, and what came of it told in the
+ * slots' signs.
+ */
+#include "engine/learned/signs.h"
+#include "engine/worlds/world_learned.h"
+
+#include <math.h>
+
+void learned_lose(struct learned_slot *slot)
+{
+    slot->lost = true;
+    slot->signs.not_finite = FRAME_BYTES;
+}
+
+void learned_lose_all(const struct learned_world *self)
+{
+    for (uint32_t i = 0; i < self->base.slot_count; i++) {
+        if (self->slots[i].drive.stage != NULL) {
+            learned_lose(&self->slots[i]);
+        }
+    }
+}
+
+/* A new page for the next frame, and all that the frame depends on but the layout. */
+static void begin(struct learned_world *self, struct learned_step *step)
+{
+    const struct learned_slot *slot = step->slot;
+    struct pose ego = anchor_local(&slot->anchor, slot->drive.scene.ego.pose);
+    struct window window = window_of(ego);
+    step->page = page_take(self->pool, slot->drive.scene.tick);
+    struct page_header *header = page_write(self->pool, step->page);
+    *header = (struct page_header){.window = window, .tick = slot->drive.scene.tick};
+    uint8_t *frame = (uint8_t *)(header + 1);
+    *step->tick = (struct backend_slot){
+        .input = {.seed = slot->drive.seed,
+                  .tick = slot->drive.scene.tick,
+                  .degree = self->degree,
+                  .window = window,
+                  .ego = ego,
+                  .cond = step->cond,
+                  .page_count = slot->pages.count},
+        .write_frame = page_frame(self->pool, step->page),
+        .deliver = slot->watched || self->degree != LAYOUT_AGENTS, /* or agents are sought in it */
+        .frame = frame,
+        .memory = frame + FRAME_BYTES,
+    };
+    for (uint32_t i = 0; i < slot->pages.count; i++) {
+        uint32_t page = slot->pages.page[i];
+        const struct page_header *past = page_read(self->pool, page);
+        step->tick->input.pages[i] = (struct forward_page){
+            learned_frame(past), learned_frame(past) + FRAME_BYTES, past->window};
+        step->tick->page_frames[i] = page_frame(self->pool, page);
+    }
+}
+
+/* The layout of the batch's slot number `index`: described where a device draws it. */
+static void draw_layout(const struct learned_world *self, uint32_t index)
+{
+    const struct learned_slot *slot = self->steps[index].slot;
+    struct backend_slot *tick = self->steps[index].tick;
+    struct window window = tick->input.window;
+    struct drawing *drawing = backend_drawing(self->backend, index);
+    uint8_t *layout = backend_layout(self->backend, index);
+    bool mapped = slot->map != BACKEND_NO_MAP || self->degree == LAYOUT_NONE;
+    const struct stage *stage = slot->drive.stage;
+    const struct scene *scene = &slot->drive.scene;
+    bool described = drawing != NULL && mapped;
+    tick->given = 0;
+    if (!described ||
+        !layout_describe(stage, scene, &slot->anchor, window, self->degree, slot->map, drawing)) {
+        layout_bev(stage, scene, &slot->anchor, window, self->degree, layout);
+        tick->given |= DEVICE_GIVEN_BEV;
+    }
+    if (!described || !layout_describe_cameras(stage, scene, self->degree, drawing)) {
+        layout_cameras(stage, scene, self->degree, layout + FRAME_BEV_BYTES);
+        tick->given |= DEVICE_GIVEN_CAMERAS;
+    }
+}
+
+/* Layouts and conditions of some slots of the batch; any thread. */
+static void draw(void *context, uint32_t first, uint32_t end)
+{
+    struct learned_world *self = context;
+    for (uint32_t i = first; i < end; i++) {
+        struct learned_step *step = &self->steps[i];
+        const struct learned_slot *slot = step->slot;
+        draw_layout(self, i);
+        layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
+                          step->tick->input.window, self->degree, step->cond);
+    }
+}
+
+/* Everything that is told of the tick. */
+static void measure(const struct learned_world *self, const struct learned_step *step,
+                    const struct extract_signs *extracted)
+{
+    struct learned_slot *slot = step->slot;
+    struct world_signs *signs = &slot->signs;
+    double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
+    double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
+    signs->tick = slot->drive.scene.tick;
+    signs->not_finite = step->tick->counts.not_finite;
+    signs->saturated_share = (double)step->tick->counts.saturated / FRAME_BYTES;
+    signs->ego_step_m = sqrt(dx * dx + dy * dy);
+    signs->jump_m = extracted->jump_m;
+    signs->lost_agents += extracted->vanished;
+    signs_conclude(&step->tick->sums, self->degree, signs);
+}
+
+static void finish(struct learned_world *self, const struct learned_step *step)
+{
+    struct learned_slot *slot = step->slot;
+    struct extract_signs extracted = {0};
+    page_commit(self->pool, step->page);
+    if (self->degree != LAYOUT_AGENTS) {
+        const struct page_header *header = page_read(self->pool, step->page);
+        extracted =
+            extract_step(slot->drive.stage, &slot->anchor, header->window, learned_frame(header),
+                         self->expected, &slot->drive.scene, slot->tracks);
+    }
+    measure(self, step, &extracted);
+    learned_push(self, slot, step->page);
+    self->ticks++;
+}
+
+static void fail_batch(struct learned_world *self, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        page_release(self->pool, self->steps[i].page);
+        self->steps[i].slot->signs.tick = self->steps[i].slot->drive.scene.tick;
+    }
+    learned_lose_all(self);
+}
+
+/* Steps active slots from `first` on, as many as the backend takes at once; returns the first slot
+ * that was not looked at. */
+static uint32_t step_batch(struct learned_world *self, uint32_t first, const struct action *actions,
+                           const uint8_t *active)
+{
+    uint32_t count = 0;
+    uint32_t index = first;
+    for (; index < self->base.slot_count && count < backend_batch(self->backend); index++) {
+        if (!active[index]) {
+            continue;
+        }
+        struct learned_step *step = &self->steps[count];
+        step->tick = &self->batch[count];
+        step->slot = learned_occupied(&self->base, index);
+        step->before = step->slot->drive.scene.ego;
+        drive_step(&step->slot->drive, &actions[index], self->degree == LAYOUT_AGENTS);
+        if (step->slot->lost) {
+            step->slot->signs.tick = step->slot->drive.scene.tick;
+            continue;
+        }
+        begin(self, step);
+        count++;
+    }
+    page_pool_start(self->pool); /* pages that make room leave while this is drawn */
+    threads_run(self->threads, count, 1, draw, self);
+    if (backend_tick(self->backend, self->batch, count, &self->fault) != STATUS_OK) {
+        fail_batch(self, count);
+        return index;
+    }
+    page_pool_settle(self->pool); /* pages that made room had the tick's time to leave */
+    for (uint32_t i = 0; i < count; i++) {
+        finish(self, &self->steps[i]);
+    }
+    return index;
+}
+
+void learned_step(struct world *world, const struct action *actions, const uint8_t *active)
+{
+    for (uint32_t next = 0; next < world->slot_count;) {
+        next = step_batch((struct learned_world *)world, next, actions, active);
+    }
+}

@@ -1,0 +1,237 @@
+/*
+ * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
+ * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
+ * (the model to the device), module_drawing.cu (maps and what layouts are made of), module_plan.cu
+ * (the launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
+ *
+ * Every pointer here is fixed from open to close, because a captured graph holds them by value.
+ */
+#ifndef SWERVE_KERNELS_CUDA_MODULE_MODULE_CUH
+#define SWERVE_KERNELS_CUDA_MODULE_MODULE_CUH
+
+#include "kernels/cuda/common/gpu.h"
+
+#include "kernels/cuda/student/context.h"
+#include "kernels/cuda/student/drawing.h"
+#include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/student/shape.h"
+#include "kernels/device.h"
+
+/* A product on the device. */
+struct module_product {
+    uint32_t n, k;
+    const uint16_t *w; /* [n][k] */
+    const float *bias;
+};
+
+struct module_part {
+    struct shape_part shape;
+    uint32_t channels; /* C */
+    struct module_product ctx, in, mid, embed, unembed, head, out, memory;
+};
+
+struct module_block {
+    uint32_t joint;
+    struct module_product qkv, o, tq, to, fc1, fc2;
+    const float *norm_weight, *norm_bias;
+    const float *tbias;
+    const float *null_k, *null_v;
+};
+
+struct module_weights {
+    uint32_t width, layers, window, steps;
+    float weight[DEVICE_STEPS_MAX]; /* of the sampler's steps */
+    double camera_yaw_rad[SHAPE_CAMERAS];
+    const float *features;
+    const uint16_t *bytes; /* [256]: a byte as the network sees it */
+    struct module_product time1, time2;
+    /* All that follows from e, one product: ada [6 d], final [2 d], bev.mod [4 C], cam.mod [4 C].
+     */
+    struct module_product mod;
+    /* K and V of all layers, one product: [layers][2][d]. */
+    struct module_product kv;
+    const float *pos;
+    const float *table; /* [layers][6][d]: own */
+    struct module_part part[SHAPE_PARTS];
+    struct module_block blocks[DEVICE_LAYERS_MAX];
+};
+
+/* The operations that have several variants. */
+struct module_kernels {
+    void (*gemm)(const struct gpu_gemm *g, void *stream);
+    void (*conv)(const struct gpu_conv *c, void *stream);
+    void (*norm)(const struct gpu_norm *n, void *stream);
+    void (*attention)(const struct gpu_attention *a, void *stream);
+    void (*temporal)(const struct gpu_temporal *t, void *stream);
+};
+
+/* Arrays of one part, [slots] first; maps are bordered and their borders stay zero. */
+struct module_images {
+    uint16_t *context, *latent; /* maps */
+    uint16_t *a, *h, *u, *g;    /* maps of C */
+    float *add;                 /* [positions][C] */
+    float *out;                 /* [positions][SHAPE_LATENT] */
+    float *x, *base;            /* [positions][channels] */
+    uint16_t *patches;          /* [tokens][64 max(C, SHAPE_LATENT)] */
+};
+
+struct module_buffers {
+    struct context_slots slots; /* of ticks */
+    struct context_slots maker; /* of page_make: one slot */
+    struct device_slot *slot_records, *maker_record;
+    struct device_counts *counts;
+    uint8_t *layouts;
+    uint8_t *drawings; /* [slots][DRAWING_BYTES_MAX] */
+    struct lidar_box *boxes;
+    struct raster_map *maps; /* [DEVICE_MAPS_MAX], with pointers to device memory */
+    uint8_t *frames;         /* to be delivered */
+    struct module_images part[SHAPE_PARTS];
+    uint16_t *cond, *hidden, *e;
+    float *mod;   /* [steps][mod.n] */
+    float *table; /* [layers][6 d] of the present step */
+    float *cosine, *sine;
+    int16_t *index;
+    float *tokens;    /* [216][d] */
+    uint16_t *normed; /* [216][d] */
+    float *qkv;       /* [216][3 d] */
+    uint16_t *mixed;  /* [216][d] */
+    float *query;     /* [216][d] */
+    uint16_t *wide;   /* [216][4 d] */
+    uint16_t *kv;     /* [216][layers][2][d] */
+};
+
+/* A page to the host or back; frame NULL: its memory alone. */
+struct module_move {
+    uint32_t page;
+    uint8_t *frame, *memory; /* pinned */
+};
+
+struct module_moves {
+    uint32_t count;
+    struct module_move item[GPU_MOVE_MAX];
+};
+
+/* What planners on the device are shown; all zero before module_views_open. */
+struct module_views {
+    uint32_t count;
+    bool bev, cameras;
+    size_t bytes;    /* of a view */
+    uint8_t *memory; /* [count][bytes] */
+    struct device_view *records;
+    uint64_t *digests;
+    /* pinned, on the host */
+    struct device_view *host_records; /* [slot_count] */
+    uint8_t *host_maps;               /* [slot_count][2][DEVICE_VIEW_CELLS]; NULL without grids */
+    uint64_t *host_digests;           /* [slot_count] */
+};
+
+struct device_session {
+    struct device_options options;
+    struct module_kernels kernels;
+    struct module_weights weights;
+    void *weight_memory;
+    struct module_buffers buffers;
+    void *buffer_memory;
+    uint8_t *arena; /* [page_count][page_bytes] */
+    size_t page_bytes;
+    uint8_t *staging;                 /* [GPU_MOVE_MAX][page_bytes]: pages on their way */
+    size_t pitch_max;                 /* bytes from row to row of a two-dimensional copy */
+    struct module_moves saves, loads; /* not started yet */
+    /* pinned, on the host */
+    struct device_slot *host_slots; /* [slot_count + 1]: the last is the maker's */
+    struct device_counts *host_counts;
+    uint8_t *host_layouts, *host_frames, *host_drawings;
+    struct raster_map *host_maps;      /* as the device has them */
+    void *map_memory[DEVICE_MAPS_MAX]; /* the device's; NULL: no such map */
+    cudaStream_t stream, copies;       /* ticks; spills */
+    cudaEvent_t copied;                /* the last of the moves that were started */
+    bool copy_pending, running;
+    cudaGraphExec_t graph; /* NULL: eager */
+    bool lost;             /* a device call failed: nothing but close may follow */
+    struct module_views views;
+    struct device_stats stats;
+};
+
+/* Fills *out and one device allocation *memory that holds it. */
+int module_weights_load(const struct device_model *model, struct module_weights *out, void **memory,
+                        uint64_t *bytes, struct device_text *why);
+
+/* Bytes of all buffers; places them from `memory` where that is not NULL. The arena's place is set
+ * by the caller. */
+size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
+                            struct module_buffers *out);
+
+/* The fastest variants, or the plain ones. */
+void module_kernels_init(struct module_kernels *kernels, bool plain);
+
+/* Launches a tick of all slots, copies included, on the session's stream. Returns how many kernels
+ * were launched. */
+uint32_t module_plan_tick(struct device_session *session);
+
+/* Launches what makes the memory of the page that the maker's record names, the record's copy
+ * included. */
+uint32_t module_plan_maker(struct device_session *session);
+
+/* Maps (struct device_ops): a number that is free, and one that is not. */
+int module_map_make(struct device_session *session, uint32_t map, const struct raster_map *source,
+                    struct device_text *why);
+void module_map_drop(struct device_session *session, uint32_t map);
+
+/* Whether the drawings of active slots fit and name maps that are there; their bytes in use. */
+int module_drawings_check(const struct device_session *session, struct device_text *why);
+uint64_t module_drawings_bytes(const struct device_session *session);
+
+/* Queues the copies of what is given of layouts before a tick, and counts their bytes. */
+cudaError_t module_given_copy(struct device_session *session);
+
+/* Bytes per second of a large copy over the bus (struct device_ops). */
+int module_bus_rate(struct device_session *session, int up, double *out, struct device_text *why);
+
+int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why);
+
+static inline uint8_t *module_page_at(const struct device_session *session, uint32_t page)
+{
+    return session->arena + page * session->page_bytes;
+}
+
+/* K and V of a page. */
+static inline size_t module_memory_bytes(const struct device_session *session)
+{
+    const struct module_weights *w = &session->weights;
+    return (size_t)2 * w->layers * DEVICE_TOKENS * w->width * sizeof(uint16_t);
+}
+
+/* A move to be started with the next ones (module_moves.cu); `back`: to the device. An error is one
+ * of those that were started to make room. */
+cudaError_t module_move_add(struct device_session *session, const struct module_move *move,
+                            bool back);
+/* Starts all that wait, on the copies' stream; what follows copy_pending waits for them. */
+cudaError_t module_moves_start(struct device_session *session);
+
+/* Of struct device_ops; and an end that accepts views that were not opened. */
+int module_views_open(struct device_session *session, uint32_t count, int bev, int cameras,
+                      struct device_text *why);
+void module_views_close(struct device_session *session);
+uint8_t *module_view_address(const struct device_session *session, uint32_t view, int cameras);
+struct device_view *module_view_records(struct device_session *session);
+uint8_t *module_view_map(struct device_session *session, uint32_t index);
+int module_views_draw(struct device_session *session, uint32_t count, uint64_t *digests,
+                      struct device_text *why);
+int module_view_copy(struct device_session *session, uint32_t from, uint32_t to,
+                     struct device_text *why);
+
+/* The device is a thread's, and the caller may come on another one than opened the session. */
+cudaError_t module_enter(const struct device_session *session);
+/* What is queued on the ticks' stream from now on comes after the copies of pages so far: it may
+ * read a page that is being loaded, or write over one that is being saved. */
+cudaError_t module_follow_copies(struct device_session *session);
+/* For calls after which the session cannot go on: an error is a fault that loses it. */
+int module_check(struct device_session *session, cudaError_t error, const char *what,
+                 struct device_text *why);
+int module_refuse(struct device_text *why, const char *sentence); /* DEVICE_FAULT_INPUT */
+
+/* Fills the text with what was tried and what the runtime said; returns the fault. */
+int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error);
+
+#endif

@@ -1,0 +1,526 @@
+/*
+ * A world step at full scale (scale.h), opened, run and timed: products on the vendor's library
+ * where it has an algorithm, the whole step captured as a graph. Beside it, in the same run, what
+ * one large product reaches and what a large copy within the device does, as ceilings.
+ *
+ * Several processes may share the step, a rank each. They run the same steps in the same order, and
+ * begin those that are timed together.
+ */
+#include "kernels/cuda/scale/library.h"
+#include "kernels/cuda/module/module.cuh"
+#include "kernels/cuda/scale/scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    REPEATS = 5,
+    PEAK_SIDE = GPU_EMULATED ? 64 : 8192,          /* of the product that shows the ceiling */
+    COPY_BYTES = GPU_EMULATED ? 1 << 16 : 1 << 30, /* of the copy: well beyond any cache */
+};
+
+struct scale_run {
+    const struct device_ranks *ranks; /* NULL: alone */
+    struct exchange exchange;
+    struct scale *scale;
+    struct library *library;
+    cudaStream_t stream;
+    cudaEvent_t start, end;
+    cudaGraphExec_t graph;
+    float *latents[2]; /* host: of the same step by launches and by graph */
+    size_t latent_count;
+    uint32_t wgmma; /* whether the device is to use it */
+    struct device_text *why;
+};
+
+static bool good(struct scale_run *run, cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess) {
+        snprintf(run->why->text, sizeof run->why->text, "%s: %s", what, cudaGetErrorString(error));
+    }
+    return error == cudaSuccess;
+}
+
+static void finish(struct scale_run *run)
+{
+    if (run->stream != NULL) {
+        cudaStreamSynchronize(run->stream);
+    }
+    if (run->graph != NULL) {
+        cudaGraphExecDestroy(run->graph);
+    }
+    scale_close(run->scale);
+    exchange_close(&run->exchange);
+    library_destroy(run->library);
+    if (run->start != NULL) {
+        cudaEventDestroy(run->start);
+    }
+    if (run->end != NULL) {
+        cudaEventDestroy(run->end);
+    }
+    if (run->stream != NULL) {
+        cudaStreamDestroy(run->stream);
+    }
+    free(run->latents[0]);
+    free(run->latents[1]);
+}
+
+/* Waits, and says how long the stream took since `start` was recorded. */
+static bool elapsed(struct scale_run *run, double *ms)
+{
+    float taken = 0.0f;
+    bool done = good(run, cudaEventRecord(run->end, run->stream), "timing") &&
+                good(run, cudaEventSynchronize(run->end), "a world step") &&
+                good(run, cudaEventElapsedTime(&taken, run->start, run->end), "timing");
+    *ms = (double)taken;
+    return done;
+}
+
+static bool begin(struct scale_run *run, const struct scale_config *config, uint32_t tick)
+{
+    struct scale_inputs inputs = {};
+    uint32_t pages = config->window + 1;
+    inputs.seed = 1;
+    inputs.tick = tick;
+    inputs.write_page = (int32_t)(tick % pages);
+    for (uint32_t i = 0; i < GPU_PAGES_MAX; i++) {
+        bool there = i < config->window && i < tick;
+        inputs.table[i] = there ? (int32_t)((tick - 1 - i) % pages) : -1;
+    }
+    /* Behind the last step in the stream, so what that reads is still there; nobody waits. */
+    return scale_begin(run->scale, &inputs, (void *)run->stream, run->why) == DEVICE_OK;
+}
+
+static bool step(struct scale_run *run)
+{
+    if (run->graph != NULL) {
+        return good(run, cudaGraphLaunch(run->graph, run->stream), "replaying a world step");
+    }
+    return scale_step(run->scale, (void *)run->stream, run->why) == DEVICE_OK;
+}
+
+/* Whether this process measures what does not depend on the ranks. */
+static bool first(const struct scale_run *run)
+{
+    return run->ranks == NULL || run->ranks->rank == 0;
+}
+
+static bool capture(struct scale_run *run)
+{
+    cudaGraph_t graph = NULL;
+    if (!good(run, cudaStreamBeginCapture(run->stream, cudaStreamCaptureModeThreadLocal),
+              "beginning to capture a world step")) {
+        return false;
+    }
+    bool queued = step(run);
+    cudaError_t error = cudaStreamEndCapture(run->stream, &graph);
+    if (queued && error == cudaSuccess) {
+        error = cudaGraphInstantiate(&run->graph, graph, 0);
+    }
+    if (graph != NULL) {
+        cudaGraphDestroy(graph);
+    }
+    return queued && good(run, error, "capturing a world step");
+}
+
+/* An exchange may be what cannot be captured: then the step goes on launch by launch. */
+static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
+{
+    const bool possible = run->ranks == NULL || run->exchange.capturable;
+    out->captured = possible && capture(run) ? 1 : 0;
+    if (run->ranks == NULL || out->captured != 0) {
+        return out->captured != 0;
+    }
+    if (possible) {
+        size_t used = strlen(out->exchange);
+        snprintf(out->exchange + used, sizeof out->exchange - used, "; %.60s", run->why->text);
+        cudaGetLastError(); /* what a capture broke off with is no fault of what follows */
+    }
+    return true;
+}
+
+/* Median of a few steps, and the host's time to start one. */
+static bool time_steps(struct scale_run *run, const struct scale_config *config, double *step_ms,
+                       double *host_us)
+{
+    double times[REPEATS];
+    *host_us = 0.0;
+    for (int i = 0; i < REPEATS; i++) {
+        struct timespec from;
+        struct timespec to;
+        if (!begin(run, config, config->window) ||
+            !good(run, cudaStreamSynchronize(run->stream), "a world step")) {
+            return false;
+        }
+        if (run->ranks != NULL) { /* who is early would be timed waiting for the others */
+            run->ranks->wait(run->ranks->context);
+        }
+        if (!good(run, cudaEventRecord(run->start, run->stream), "timing")) {
+            return false;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        if (!step(run)) {
+            return false;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        *host_us +=
+            ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) * 1e-3) /
+            REPEATS;
+        if (!elapsed(run, &times[i])) {
+            return false;
+        }
+    }
+    for (int i = 1; i < REPEATS; i++) { /* insertion: five numbers */
+        for (int j = i; j > 0 && times[j] < times[j - 1]; j--) {
+            double swap = times[j];
+            times[j] = times[j - 1];
+            times[j - 1] = swap;
+        }
+    }
+    *step_ms = times[REPEATS / 2];
+    return true;
+}
+
+/* The frame's latents to the host: what two runs of the same step must agree in. */
+static bool keep_latents(struct scale_run *run, int which)
+{
+    return good(run, cudaStreamSynchronize(run->stream), "a world step") &&
+           good(run,
+                cudaMemcpy(run->latents[which], scale_latents(run->scale),
+                           run->latent_count * sizeof(float), cudaMemcpyDeviceToHost),
+                "reading a frame");
+}
+
+/* One step by kinds of launches: synchronised after each, so the sum is more than a step takes. */
+static bool time_kinds(struct scale_run *run, const struct scale_config *config,
+                       struct device_scale *out)
+{
+    if (!begin(run, config, config->window)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
+        enum scale_kind kind = scale_op_at(run->scale, i)->kind;
+        double ms = 0.0;
+        if (!good(run, cudaEventRecord(run->start, run->stream), "timing") ||
+            scale_op_run(run->scale, i, (void *)run->stream, run->why) != DEVICE_OK ||
+            !elapsed(run, &ms)) {
+            return false;
+        }
+        if ((uint32_t)kind < DEVICE_SCALE_KINDS_MAX) {
+            snprintf(out->kind[kind].name, sizeof out->kind[kind].name, "%s",
+                     scale_kind_name(kind));
+            out->kind[kind].ms += ms;
+            out->kind[kind].launches++;
+        }
+    }
+    return true;
+}
+
+/* What computes a product that is timed. */
+enum product_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
+
+/* Operations per second of one large product, on the library or on our kernels. Its numbers are
+ * random: products of equal ones draw less power and run faster. */
+static bool time_peak(struct scale_run *run, enum gpu_type type, enum product_way way, double *out)
+{
+    const size_t side = PEAK_SIDE;
+    const size_t element = type == GPU_E4M3 ? 1 : 2;
+    uint8_t *operands = NULL;
+    float *scales = NULL;
+    void *result = NULL;
+    bool done = good(run, cudaMalloc(&operands, 2 * side * side * element), "a large product") &&
+                good(run, cudaMalloc(&scales, side * sizeof(float)), "a large product") &&
+                good(run, cudaMalloc(&result, side * side * 2), "a large product");
+    if (done) {
+        scale_fill(type, operands, 2 * side * side, 3);
+        scale_fill(GPU_F32, scales, side, 4);
+        done = good(run, cudaDeviceSynchronize(), "a large product");
+    }
+    struct gpu_gemm g = {};
+    g.type = type;
+    g.epilogue = NN_STORE_ACT;
+    g.items = 1;
+    g.rows = g.n = g.k = PEAK_SIDE;
+    g.a = operands;
+    g.lda = side;
+    g.b = operands + side * side * element;
+    g.a_scale = g.b_scale = scales;
+    g.out = result;
+    g.ldc = side;
+    g.wgmma = way == ON_WGMMA;
+    double least_ms = 0.0;
+    for (int i = 0; done && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
+        if (way == ON_LIBRARY) {
+            done = done &&
+                   library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK;
+        } else {
+            gpu_gemm_launch(&g, (void *)run->stream);
+            done = done && good(run, cudaPeekAtLastError(), "a large product");
+        }
+        done = done && elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    cudaFree(operands);
+    cudaFree(scales);
+    cudaFree(result);
+    *out =
+        least_ms > 0.0 ? 2.0 * (double)side * (double)side * (double)side / (least_ms * 1e-3) : 0.0;
+    return done;
+}
+
+/* Bytes per second, read and written, of a large copy within the device. */
+static bool time_copy(struct scale_run *run, double *out)
+{
+    uint8_t *memory = NULL;
+    double least_ms = 0.0;
+    bool done = good(run, cudaMalloc(&memory, 2 * (size_t)COPY_BYTES), "a large copy") &&
+                good(run, cudaMemset(memory, 1, 2 * (size_t)COPY_BYTES), "a large copy") &&
+                good(run, cudaDeviceSynchronize(), "a large copy");
+    for (int i = 0; done && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing") &&
+               good(run,
+                    cudaMemcpyAsync(memory + COPY_BYTES, memory, COPY_BYTES,
+                                    cudaMemcpyDeviceToDevice, run->stream),
+                    "a large copy") &&
+               elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    cudaFree(memory);
+    *out = least_ms > 0.0 ? 2.0 * COPY_BYTES / (least_ms * 1e-3) : 0.0;
+    return done;
+}
+
+/* Whether so many ranks can share the configuration, before anything of it is opened. */
+static bool shareable(struct scale_run *run, const struct scale_config *config)
+{
+    struct scale_cost cost;
+    return run->ranks == NULL ||
+           scale_cost_of(config, run->ranks->ranks, &cost, run->why) == DEVICE_OK;
+}
+
+/* Operations per second of the largest attention of a step, as planned or by the other kernel. */
+static bool time_attention(struct scale_run *run, uint32_t wgmma, double *out)
+{
+    struct gpu_attention a = {};
+    double flop = 0.0;
+    double least_ms = 0.0;
+    bool done = true;
+    for (uint32_t i = 0; i < scale_op_count(run->scale); i++) {
+        const struct scale_op *op = scale_op_at(run->scale, i);
+        double own = op->kind == SCALE_ATTENTION ? gpu_attention_flop(&op->attention) : 0.0;
+        if (own > flop) {
+            flop = own;
+            a = op->attention;
+        }
+    }
+    a.wgmma = wgmma;
+    for (int i = 0; done && flop > 0.0 && i < REPEATS; i++) {
+        double ms = 0.0;
+        done = good(run, cudaEventRecord(run->start, run->stream), "timing");
+        gpu_attention_launch(&a, (void *)run->stream);
+        done = done && good(run, cudaPeekAtLastError(), "attention") && elapsed(run, &ms);
+        least_ms = i == 0 || ms < least_ms ? ms : least_ms;
+    }
+    *out = least_ms > 0.0 ? flop / (least_ms * 1e-3) : 0.0;
+    return done;
+}
+
+/* fp8 needs tensor cores that know it, and machine code that asks them: a module may have been
+ * built by a toolkit that knows neither. */
+static bool capable(struct scale_run *run, uint32_t device, const struct scale_config *config)
+{
+    cudaDeviceProp properties;
+    if (!good(run, cudaGetDeviceProperties(&properties, (int)device), "asking about the device")) {
+        return false;
+    }
+    int found = 10 * properties.major + properties.minor;
+    if (config->type != GPU_E4M3) {
+        return true;
+    }
+    if (found < GPU_CAPABILITY_E4M3) {
+        snprintf(run->why->text, sizeof run->why->text,
+                 "%.32s is fp8: expected compute capability %d.%d or newer, found %d.%d",
+                 config->name, GPU_CAPABILITY_E4M3 / 10, GPU_CAPABILITY_E4M3 % 10, properties.major,
+                 properties.minor);
+        return false;
+    }
+    uint32_t there = 0;
+    if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
+        !good(run, (cudaError_t)gpu_e4m3_there(&there), "asking for fp8 products")) {
+        return false;
+    }
+    if (there == 0) {
+        snprintf(run->why->text, sizeof run->why->text,
+                 "%.32s is fp8: the module was compiled without such products for compute "
+                 "capability %d.%d; build it with a toolkit that knows sm_%d",
+                 config->name, properties.major, properties.minor, found);
+    }
+    return there != 0;
+}
+
+/* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
+ * have the same shapes, and would else be timed beside each other. */
+static bool prepare_products(struct scale_run *run)
+{
+    static_assert(sizeof(struct library_store) <= EXCHANGE_NOTE_BYTES, "told in one note");
+    const uint32_t ops = scale_op_count(run->scale);
+    auto *choices = (struct library_store *)calloc(1, sizeof(struct library_store));
+    auto *products = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
+    uint32_t count = 0;
+    bool done = choices != NULL && products != NULL;
+    if (!done) {
+        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
+    }
+    for (uint32_t i = 0; done && i < ops; i++) {
+        const struct scale_op *op = scale_op_at(run->scale, i);
+        if (op->kind == SCALE_PRODUCT) {
+            products[count++] = &op->product;
+        }
+    }
+    if (done && !first(run)) {
+        exchange_tell(run->ranks, choices, sizeof *choices);
+        library_adopt(run->library, choices);
+    }
+    done = done && library_prepare(run->library, products, count, (void *)run->stream, run->why) ==
+                       DEVICE_OK;
+    if (done && first(run) && run->ranks != NULL) {
+        *choices = *library_choices(run->library);
+        exchange_tell(run->ranks, choices, sizeof *choices);
+    }
+    free(choices);
+    free(products);
+    return done;
+}
+
+static bool open_run(struct scale_run *run, uint32_t device, const struct scale_config *config,
+                     struct device_scale *out)
+{
+    struct scale_options options = {};
+    if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
+        library_create(&run->library, run->why) != DEVICE_OK ||
+        !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
+        !good(run, cudaEventCreate(&run->start), "an event") ||
+        !good(run, cudaEventCreate(&run->end), "an event") ||
+        (run->ranks != NULL && exchange_open(run->ranks, &run->exchange, run->why) != DEVICE_OK)) {
+        return false;
+    }
+    options.exchange = run->exchange;
+    options.seed = 1;
+    options.page_count = config->window + 1;
+    options.product = library_product;
+    options.product_context = run->library;
+    struct device_text chosen = {};
+    options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen);
+    run->wgmma = options.wgmma;
+    snprintf(out->wgmma, sizeof out->wgmma, "%s", chosen.text);
+    if (scale_open(config, &options, &run->scale, run->why) != DEVICE_OK) {
+        return false;
+    }
+    run->latent_count = (size_t)scale_tokens(run->scale) * config->latent;
+    run->latents[0] = (float *)calloc(run->latent_count, sizeof(float));
+    run->latents[1] = (float *)calloc(run->latent_count, sizeof(float));
+    if (run->latents[0] == NULL || run->latents[1] == NULL) {
+        snprintf(run->why->text, sizeof run->why->text, "out of host memory");
+        return false;
+    }
+    /* Weights were drawn on the default stream, which ours ignores. */
+    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_products(run);
+}
+
+/* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
+static uint64_t sum_latents(const struct scale_run *run)
+{
+    const uint64_t before = run->ranks == NULL ? 0 : run->ranks->rank * run->latent_count;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < run->latent_count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &run->latents[1][i], sizeof bits);
+        uint64_t z = (before + i + 1) * 0x9E3779B97F4A7C15u ^ bits;
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+        sum += z ^ z >> 31;
+    }
+    return sum;
+}
+
+static bool measure(struct scale_run *run, const struct scale_config *config,
+                    struct device_scale *out)
+{
+    for (uint32_t tick = 0; tick < config->window; tick++) { /* fills the memory; warms up */
+        if (!begin(run, config, tick) || !step(run)) {
+            return false;
+        }
+    }
+    if (!time_steps(run, config, &out->eager_ms, &out->eager_host_us) || !keep_latents(run, 0) ||
+        !time_kinds(run, config, out) || !capture_if_possible(run, out) ||
+        !time_steps(run, config, &out->step_ms, &out->host_us) || !keep_latents(run, 1)) {
+        return false;
+    }
+    out->same_bits =
+        memcmp(run->latents[0], run->latents[1], run->latent_count * sizeof(float)) == 0;
+    out->finite = 1;
+    for (size_t i = 0; i < run->latent_count; i++) {
+        out->finite &= isfinite(run->latents[1][i]) ? 1 : 0;
+    }
+    out->latents_sum = sum_latents(run);
+    if (!first(run)) {
+        return true;
+    }
+    if (!time_attention(run, 0, &out->mma_flops) ||
+        (scale_uses_wgmma(run->scale) && !time_attention(run, 1, &out->wgmma_flops)) ||
+        !time_copy(run, &out->copy_rate) ||
+        !time_peak(run, GPU_BF16, ON_LIBRARY, &out->peak_bf16_flops)) {
+        return false;
+    }
+    return config->type != GPU_E4M3 ||
+           (time_peak(run, GPU_E4M3, ON_LIBRARY, &out->peak_fp8_flops) &&
+            time_peak(run, GPU_E4M3, ON_MMA, &out->mma_fp8_flops) &&
+            (run->wgmma == 0 || time_peak(run, GPU_E4M3, ON_WGMMA, &out->wgmma_fp8_flops)));
+}
+
+int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
+                     struct device_scale *out, struct device_text *why)
+{
+    const struct scale_config *config = scale_config_find(name);
+    struct scale_run run = {};
+    struct scale_cost cost;
+    if (config == NULL) {
+        snprintf(why->text, sizeof why->text, "no configuration \"%.64s\"", name);
+        return DEVICE_FAULT_INPUT;
+    }
+    run.why = why;
+    run.ranks = ranks;
+    *out = {};
+    bool done = shareable(&run, config) && capable(&run, device, config) &&
+                open_run(&run, device, config, out);
+    if (done) {
+        snprintf(out->exchange, sizeof out->exchange, "%s", run.exchange.text);
+        done = measure(&run, config, out);
+    }
+    if (done) {
+        scale_count(run.scale, &cost);
+        out->exchange_bytes = cost.exchange_bytes;
+        out->product_flop = cost.product_flop;
+        out->product_fp8_flop = cost.product_fp8_flop;
+        out->attention_flop = cost.attention_flop + cost.temporal_flop;
+        out->moved_bytes = cost.moved_bytes;
+        out->parameters = cost.parameters;
+        out->weight_bytes = cost.weight_bytes;
+        out->workspace_bytes = cost.workspace_bytes;
+        out->page_bytes = cost.page_bytes;
+        out->launches = cost.launches;
+        struct library_counts counts;
+        library_count(run.library, &counts);
+        out->library_products = counts.way[LIBRARY_SAME];
+        out->own_products = counts.way[LIBRARY_OWN];
+        out->expanded_products = counts.way[LIBRARY_BF16];
+        snprintf(out->library, sizeof out->library, "%s", library_describe(run.library));
+    }
+    finish(&run);
+    return done ? DEVICE_OK : DEVICE_FAULT_LOST;
+}

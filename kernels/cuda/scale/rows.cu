@@ -1,0 +1,367 @@
+/*
+ * What happens to rows of tokens between the large products of a full-scale model, fused so that
+ * each number passes through memory once: a residual with the norm that follows, activations
+ * quantised for the next product, keys turned, keys and values of a frame written to its page.
+ *
+ * A row belongs to one block (or a warp) and is held in registers; sums and maxima run in a fixed
+ * order, so a row's bits depend on that row alone.
+ */
+#include "kernels/cuda/common/gpu.h"
+#include "kernels/cuda/common/matrix.h"
+
+#define NORM_EPSILON 1e-6f
+#define E4M3_MAX 448.0f
+
+enum { THREADS = 256, WARPS = THREADS / 32, VECTOR = 4, ROUND = THREADS * VECTOR };
+
+GPU_FN void load4_bf16(const uint16_t *from, float x[VECTOR])
+{
+    uint2 pairs = *reinterpret_cast<const uint2 *>(from);
+    x[0] = __uint_as_float(pairs.x << 16);
+    x[1] = __uint_as_float(pairs.x & 0xFFFF0000u);
+    x[2] = __uint_as_float(pairs.y << 16);
+    x[3] = __uint_as_float(pairs.y & 0xFFFF0000u);
+}
+
+GPU_FN void load4(const float *from, float x[VECTOR])
+{
+    float4 four = *reinterpret_cast<const float4 *>(from);
+    x[0] = four.x;
+    x[1] = four.y;
+    x[2] = four.z;
+    x[3] = four.w;
+}
+
+/* Sum or maximum over the block, the same in all threads. `room` is reused from call to call. */
+template <bool maximum> GPU_FN float block_reduce(float x, float *room)
+{
+    x = maximum ? gpu_warp_max(x) : gpu_warp_sum(x);
+    __syncthreads(); /* nobody reads the previous values any more */
+    if (threadIdx.x % 32 == 0) {
+        room[threadIdx.x / 32] = x;
+    }
+    __syncthreads();
+    x = room[0];
+    for (int i = 1; i < WARPS; i++) {
+        x = maximum ? fmaxf(x, room[i]) : x + room[i];
+    }
+    return x;
+}
+
+/* The step of a row or head whose largest magnitude this is: 1 where there is nothing to scale. */
+GPU_FN float e4m3_step(float largest)
+{
+    return largest > 0.0f && largest <= 3.402823466e+38f ? largest / E4M3_MAX : 1.0f;
+}
+
+GPU_FN void store4_bf16(uint16_t *to, const float y[VECTOR])
+{
+    *reinterpret_cast<uint2 *>(to) =
+        make_uint2(gpu_pack_bf16(y[0], y[1]), gpu_pack_bf16(y[2], y[3]));
+}
+
+GPU_FN void store4_e4m3(uint8_t *to, const float y[VECTOR], float factor)
+{
+    uint32_t bytes = 0;
+#pragma unroll
+    for (int i = 0; i < VECTOR; i++) {
+        bytes |= (uint32_t)gpu_e4m3_from_float(y[i] * factor) << 8 * i;
+    }
+    *reinterpret_cast<uint32_t *>(to) = bytes;
+}
+
+/* A row held by the block to `out`, quantised with its own scale where that is e4m3. */
+template <int chunks>
+GPU_FN void store_row(enum gpu_type type, void *out, float *row_scale, uint32_t row, uint32_t width,
+                      const float y[chunks][VECTOR], float *room)
+{
+    float factor = 1.0f;
+    if (type == GPU_E4M3) {
+        float largest = 0.0f;
+#pragma unroll
+        for (int c = 0; c < chunks; c++) {
+#pragma unroll
+            for (int i = 0; i < VECTOR; i++) {
+                largest = fmaxf(largest, fabsf(y[c][i])); /* what is past the width is 0 */
+            }
+        }
+        float step = e4m3_step(block_reduce<true>(largest, room));
+        factor = 1.0f / step;
+        if (threadIdx.x == 0) {
+            row_scale[row] = step;
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < chunks; c++) {
+        uint32_t column = c * ROUND + threadIdx.x * VECTOR;
+        size_t at = (size_t)row * width + column;
+        if (column < width) {
+            if (type == GPU_E4M3) {
+                store4_e4m3(static_cast<uint8_t *>(out) + at, y[c], factor);
+            } else {
+                store4_bf16(static_cast<uint16_t *>(out) + at, y[c]);
+            }
+        }
+    }
+}
+
+/* ---- residual and norm ---- */
+
+/* x_in + gate * y of this thread's columns; what is past the width is 0. */
+template <int chunks>
+GPU_FN void add_residual(const struct gpu_residual &r, uint32_t row, float x[chunks][VECTOR])
+{
+#pragma unroll
+    for (int c = 0; c < chunks; c++) {
+        uint32_t column = c * ROUND + threadIdx.x * VECTOR;
+        size_t at = (size_t)row * r.width + column;
+#pragma unroll
+        for (int i = 0; i < VECTOR; i++) {
+            x[c][i] = 0.0f;
+        }
+        if (column < r.width) {
+            float y[VECTOR];
+            float gate[VECTOR] = {1.0f, 1.0f, 1.0f, 1.0f};
+            load4(r.x_in + at, x[c]);
+            load4_bf16(static_cast<const uint16_t *>(r.y) + at, y);
+            if (r.gate != NULL) {
+                load4(r.gate + row / r.group_rows * r.group_stride + column, gate);
+            }
+#pragma unroll
+            for (int i = 0; i < VECTOR; i++) {
+                x[c][i] = fmaf(gate[i], y[i], x[c][i]);
+            }
+            *reinterpret_cast<float4 *>(r.x + at) = make_float4(x[c][0], x[c][1], x[c][2], x[c][3]);
+        }
+    }
+}
+
+/* LN(x) * (one + scale) + shift in place. */
+template <int chunks>
+GPU_FN void normalise(const struct gpu_residual &r, uint32_t row, float x[chunks][VECTOR],
+                      float *room)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int c = 0; c < chunks; c++) {
+        sum += (x[c][0] + x[c][1]) + (x[c][2] + x[c][3]);
+    }
+    const float mean = block_reduce<false>(sum, room) / (float)r.width;
+    float square = 0.0f;
+#pragma unroll
+    for (int c = 0; c < chunks; c++) {
+        bool inside = c * ROUND + threadIdx.x * VECTOR < r.width;
+#pragma unroll
+        for (int i = 0; i < VECTOR; i++) {
+            x[c][i] = inside ? x[c][i] - mean : 0.0f;
+            square = fmaf(x[c][i], x[c][i], square);
+        }
+    }
+    const float variance = block_reduce<false>(square, room) / (float)r.width;
+    const float inverse = 1.0f / sqrtf(variance + NORM_EPSILON);
+    const size_t group = row / r.group_rows * r.group_stride;
+#pragma unroll
+    for (int c = 0; c < chunks; c++) {
+        uint32_t column = c * ROUND + threadIdx.x * VECTOR;
+        if (column < r.width) {
+            float scale[VECTOR];
+            float shift[VECTOR];
+            load4(r.scale + group + column, scale);
+            load4(r.shift + group + column, shift);
+#pragma unroll
+            for (int i = 0; i < VECTOR; i++) {
+                x[c][i] = fmaf(x[c][i] * inverse, r.one + scale[i], shift[i]);
+            }
+        }
+    }
+}
+
+template <int chunks>
+static __global__ void __launch_bounds__(THREADS) residual_kernel(const struct gpu_residual r)
+{
+    SHARED(float[WARPS], room);
+    const uint32_t row = blockIdx.x;
+    float x[chunks][VECTOR];
+    add_residual<chunks>(r, row, x);
+    if (r.out != NULL) {
+        normalise<chunks>(r, row, x, room);
+        store_row<chunks>(r.out_type, r.out, r.row_scale, row, r.width, x, room);
+    }
+}
+
+extern "C" void gpu_residual_launch(const struct gpu_residual *r, void *stream)
+{
+    if (r->rows == 0) {
+        return;
+    }
+    if (r->width <= ROUND) {
+        LAUNCH((residual_kernel<1>), r->rows, THREADS, 0, stream, *r);
+    } else if (r->width <= 3 * ROUND) {
+        LAUNCH((residual_kernel<3>), r->rows, THREADS, 0, stream, *r);
+    } else {
+        LAUNCH((residual_kernel<6>), r->rows, THREADS, 0, stream, *r);
+    }
+}
+
+/* ---- activations for the next product ---- */
+
+template <int chunks>
+static __global__ void __launch_bounds__(THREADS, 2) activate_kernel(const struct gpu_activate a)
+{
+    SHARED(float[WARPS], room);
+    const uint32_t row = blockIdx.x;
+    float x[chunks][VECTOR];
+#pragma unroll
+    for (int c = 0; c < chunks; c++) {
+        uint32_t column = c * ROUND + threadIdx.x * VECTOR;
+#pragma unroll
+        for (int i = 0; i < VECTOR; i++) {
+            x[c][i] = 0.0f;
+        }
+        if (column < a.width) {
+            load4_bf16(static_cast<const uint16_t *>(a.x) + (size_t)row * a.width + column, x[c]);
+        }
+#pragma unroll
+        for (int i = 0; i < VECTOR; i++) {
+            x[c][i] = a.silu != 0 ? x[c][i] / (1.0f + expf(-x[c][i])) : x[c][i];
+        }
+    }
+    store_row<chunks>(a.out_type, a.out, a.row_scale, row, a.width, x, room);
+}
+
+extern "C" void gpu_activate_launch(const struct gpu_activate *a, void *stream)
+{
+    if (a->rows == 0) {
+        return;
+    }
+    if (a->width <= ROUND) {
+        LAUNCH((activate_kernel<1>), a->rows, THREADS, 0, stream, *a);
+    } else if (a->width <= 3 * ROUND) {
+        LAUNCH((activate_kernel<3>), a->rows, THREADS, 0, stream, *a);
+    } else if (a->width <= 9 * ROUND) {
+        LAUNCH((activate_kernel<9>), a->rows, THREADS, 0, stream, *a);
+    } else {
+        LAUNCH((activate_kernel<12>), a->rows, THREADS, 0, stream, *a);
+    }
+}
+
+/* ---- fp8 as bf16 ---- */
+
+/* A thread takes 16 numbers. */
+static __global__ void __launch_bounds__(THREADS) expand_kernel(const struct gpu_expand e)
+{
+    const uint32_t pieces = e.width / 16;
+    const uint64_t number = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (number >= (uint64_t)e.rows * pieces) {
+        return;
+    }
+    const uint64_t row = number / pieces;
+    const uint8_t *from = static_cast<const uint8_t *>(e.x) + row * e.row + number % pieces * 16;
+    const uint4 bytes = *reinterpret_cast<const uint4 *>(from);
+    const uint32_t word[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+    const float scale = e.scale[row];
+    uint32_t out[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const uint32_t pair = word[i / 2] >> i % 2 * 16;
+        out[i] = gpu_pack_bf16(gpu_e4m3_to_float((uint8_t)pair) * scale,
+                               gpu_e4m3_to_float((uint8_t)(pair >> 8)) * scale);
+    }
+    uint4 *to = reinterpret_cast<uint4 *>(e.out + number * 16);
+    to[0] = make_uint4(out[0], out[1], out[2], out[3]);
+    to[1] = make_uint4(out[4], out[5], out[6], out[7]);
+}
+
+extern "C" void gpu_expand_launch(const struct gpu_expand *e, void *stream)
+{
+    const uint64_t pieces = (uint64_t)e->rows * e->width / 16;
+    if (pieces != 0) {
+        LAUNCH(expand_kernel, (unsigned)((pieces + THREADS - 1) / THREADS), THREADS, 0, stream, *e);
+    }
+}
+
+/* ---- keys turned in place ---- */
+
+/* A thread takes eight numbers, four pairs, of one head. */
+static __global__ void __launch_bounds__(THREADS) rotate_kernel(const struct gpu_rotate r)
+{
+    const uint32_t pieces = r.heads * r.head_dim / 8;
+    const uint64_t number = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (number >= (uint64_t)r.rows * pieces) {
+        return;
+    }
+    const uint32_t row = (uint32_t)(number / pieces);
+    const uint32_t column = (uint32_t)(number % pieces) * 8;
+    uint4 *at = reinterpret_cast<uint4 *>(static_cast<uint16_t *>(r.x) + row * r.row + column);
+    const size_t angle = ((size_t)row * r.head_dim + column % r.head_dim) / 2;
+    float cosine[4];
+    float sine[4];
+    load4(r.cosine + angle, cosine);
+    load4(r.sine + angle, sine);
+    const uint4 bits = *at;
+    uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+    for (int p = 0; p < 4; p++) {
+        float first = __uint_as_float(word[p] << 16);
+        float second = __uint_as_float(word[p] & 0xFFFF0000u);
+        word[p] = gpu_pack_bf16(fmaf(first, cosine[p], -(second * sine[p])),
+                                fmaf(second, cosine[p], first * sine[p]));
+    }
+    *at = make_uint4(word[0], word[1], word[2], word[3]);
+}
+
+extern "C" void gpu_rotate_launch(const struct gpu_rotate *r, void *stream)
+{
+    const uint64_t pieces = (uint64_t)r->rows * r->heads * r->head_dim / 8;
+    if (pieces != 0) {
+        LAUNCH(rotate_kernel, (unsigned)((pieces + THREADS - 1) / THREADS), THREADS, 0, stream, *r);
+    }
+}
+
+/* ---- a frame's keys and values to its page ---- */
+
+/* A warp takes one head of one token, of keys (blockIdx.y 0) or values (1). */
+static __global__ void __launch_bounds__(THREADS) page_store_kernel(const struct gpu_page_store p)
+{
+    const uint32_t number = blockIdx.x * WARPS + threadIdx.x / 32;
+    const uint32_t lane = threadIdx.x % 32;
+    if (number >= p.rows * p.heads || *p.page < 0) {
+        return;
+    }
+    const uint32_t row = number / p.heads;
+    const uint32_t head = number % p.heads;
+    const bool value = blockIdx.y != 0;
+    uint8_t *base = p.arena + (size_t)*p.page * p.page_bytes;
+    const uint16_t *from = static_cast<const uint16_t *>(p.kv) + row * p.kv_row +
+                           (value ? p.heads * p.head_dim : 0) + head * p.head_dim;
+    const size_t to = (size_t)number * p.head_dim;
+    const uint32_t column = lane * VECTOR; /* head_dim is at most 128 */
+    float x[VECTOR] = {};
+    if (column < p.head_dim) {
+        load4_bf16(from + column, x);
+    }
+    if (p.type == GPU_BF16) {
+        uint16_t *out = reinterpret_cast<uint16_t *>(base + (value ? p.v_offset : p.k_offset));
+        if (column < p.head_dim) {
+            store4_bf16(out + to + column, x);
+        }
+        return;
+    }
+    float largest = fmaxf(fmaxf(fabsf(x[0]), fabsf(x[1])), fmaxf(fabsf(x[2]), fabsf(x[3])));
+    float step = e4m3_step(gpu_warp_max(largest));
+    if (column < p.head_dim) {
+        store4_e4m3(base + (value ? p.v_offset : p.k_offset) + to + column, x, 1.0f / step);
+    }
+    if (lane == 0) {
+        reinterpret_cast<float *>(base + (value ? p.v_scale_offset : p.k_scale_offset))[number] =
+            step;
+    }
+}
+
+extern "C" void gpu_page_store_launch(const struct gpu_page_store *p, void *stream)
+{
+    const uint32_t warps = p->rows * p->heads;
+    if (warps != 0) {
+        LAUNCH(page_store_kernel, dim3((warps + WARPS - 1) / WARPS, 2), THREADS, 0, stream, *p);
+    }
+}

@@ -1,0 +1,337 @@
+/*
+ * What a tick knows before its first step, see context.h and engine/model.md. One thread per
+ * position, token or four noise values; nothing is shared between threads, so no order exists that
+ * bits could depend on. The formulas are those of engine/learned/forward_context.c.
+ */
+#include "kernels/cuda/common/gpu.h"
+
+#include "kernels/cuda/student/context.h"
+
+enum { THREADS = 128 };
+
+static dim3 grid_of(uint32_t items, uint32_t slots)
+{
+    return dim3((items + THREADS - 1) / THREADS, slots);
+}
+
+/* A byte as the network sees it. */
+GPU_FN float byte_value(uint8_t byte)
+{
+    return (float)(byte / 127.5 - 1.0);
+}
+
+GPU_FN uint16_t byte_act(uint8_t byte)
+{
+    return gpu_act_bf16(byte_value(byte));
+}
+
+/* ---- what the records say ---- */
+
+__global__ void __launch_bounds__(THREADS) k_unpack(struct context_slots s)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= s.count) {
+        return;
+    }
+    const struct device_slot *slot = &s.slots[i];
+    s.active[i] = slot->active;
+    s.keys[i] = slot->active ? slot->seed : 0;
+    s.ticks[i] = slot->active ? slot->tick : 0;
+    s.write[i] = slot->active ? (int32_t)slot->write_page : -1;
+    for (uint32_t page = 0; page < s.window; page++) {
+        bool there = slot->active && page < slot->page_count;
+        s.table[(size_t)i * s.window + page] = there ? (int32_t)slot->page[page] : -1;
+    }
+}
+
+void context_unpack(const struct context_slots *s, void *stream)
+{
+    LAUNCH(k_unpack, grid_of(s->count, 1), dim3(THREADS), 0, (cudaStream_t)stream, *s);
+}
+
+/* ---- conditions ---- */
+
+__global__ void __launch_bounds__(THREADS)
+    k_conditions(struct context_slots s, const float *features, uint32_t steps, uint16_t *rows)
+{
+    enum { COLS = DEVICE_COND + DEVICE_FEATURES };
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t slot = blockIdx.y;
+    if (i >= steps * COLS || !s.slots[slot].active) {
+        return;
+    }
+    uint32_t step = i / COLS;
+    uint32_t col = i % COLS;
+    float x = col < DEVICE_COND ? s.slots[slot].cond[col]
+                                : features[step * DEVICE_FEATURES + col - DEVICE_COND];
+    rows[(size_t)slot * steps * COLS + i] = gpu_act_bf16(x);
+}
+
+void context_conditions(const struct context_slots *s, const float *features, uint32_t steps,
+                        uint16_t *rows, void *stream)
+{
+    LAUNCH(k_conditions, grid_of(steps * (DEVICE_COND + DEVICE_FEATURES), s->count), dim3(THREADS),
+           0, (cudaStream_t)stream, *s, features, steps, rows);
+}
+
+/* ---- places ---- */
+
+/* Pairs 0..7 turn with pu, 8..15 with pv; 2 * 0.6^p. */
+GPU_FN void turn_pair(const struct context_places *p, size_t token, uint32_t pair, double pu,
+                      double pv)
+{
+    double frequency = 2.0;
+    for (uint32_t i = 0; i < pair % 8; i++) {
+        frequency *= 0.6;
+    }
+    double sine;
+    double cosine;
+    sincos((pair < 8 ? pu : pv) * frequency, &sine, &cosine);
+    p->cosine[token * SHAPE_ROTARY + pair] = (float)cosine;
+    p->sine[token * SHAPE_ROTARY + pair] = (float)sine;
+}
+
+/* Where a token lies, in patches of the window. */
+GPU_FN void token_place(const struct device_slot *slot, const struct context_places *p,
+                        uint32_t token, double *pu, double *pv)
+{
+    if (token < SHAPE_TOKENS_BEV) {
+        *pu = token / SHAPE_PATCHES + 0.5;
+        *pv = token % SHAPE_PATCHES + 0.5;
+        return;
+    }
+    const double reach[4] = {8.0, 5.0, 2.5, 1.0};
+    uint32_t camera = (token - SHAPE_TOKENS_BEV) / SHAPE_TOKENS_CAMERA;
+    uint32_t within = (token - SHAPE_TOKENS_BEV) % SHAPE_TOKENS_CAMERA;
+    uint32_t col = within % SHAPE_TOKEN_COLS;
+    double bearing =
+        slot->ego[2] + p->camera_yaw_rad[camera] - atan((16.0 * col + 8.0 - 48.0) / 62.55);
+    double sine;
+    double cosine;
+    sincos(bearing, &sine, &cosine);
+    *pu = slot->ego[0] / SHAPE_PATCH - slot->window[0] + reach[within / SHAPE_TOKEN_COLS] * cosine;
+    *pv = slot->ego[1] / SHAPE_PATCH - slot->window[1] + reach[within / SHAPE_TOKEN_COLS] * sine;
+}
+
+GPU_FN int16_t token_row(const struct device_slot *slot, uint32_t page, uint32_t token)
+{
+    if (token >= SHAPE_TOKENS_BEV) {
+        return (int16_t)token;
+    }
+    int64_t row = (int64_t)(token / SHAPE_PATCHES) + slot->window[0] - slot->page_window[page][0];
+    int64_t col = (int64_t)(token % SHAPE_PATCHES) + slot->window[1] - slot->page_window[page][1];
+    bool there = row >= 0 && row < SHAPE_PATCHES && col >= 0 && col < SHAPE_PATCHES;
+    return there ? (int16_t)(row * SHAPE_PATCHES + col) : (int16_t)-1;
+}
+
+__global__ void __launch_bounds__(THREADS) k_places(struct context_slots s, struct context_places p)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    if (i >= DEVICE_TOKENS * SHAPE_ROTARY || !slot->active) {
+        return;
+    }
+    uint32_t token = i / SHAPE_ROTARY;
+    uint32_t pair = i % SHAPE_ROTARY;
+    double pu;
+    double pv;
+    token_place(slot, &p, token, &pu, &pv);
+    turn_pair(&p, (size_t)blockIdx.y * DEVICE_TOKENS + token, pair, pu, pv);
+    /* The thread's pair number serves as a page number: there are as many. */
+    if (pair < s.window) {
+        p.index[((size_t)blockIdx.y * s.window + pair) * DEVICE_TOKENS + token] =
+            pair < slot->page_count ? token_row(slot, pair, token) : (int16_t)-1;
+    }
+}
+
+static_assert((int)DEVICE_PAGES_MAX == (int)SHAPE_ROTARY, "k_places uses one for the other");
+
+void context_places_fill(const struct context_slots *s, const struct context_places *p,
+                         void *stream)
+{
+    LAUNCH(k_places, grid_of(DEVICE_TOKENS * SHAPE_ROTARY, s->count), dim3(THREADS), 0,
+           (cudaStream_t)stream, *s, *p);
+}
+
+/* ---- context maps and base ---- */
+
+/* The frame of a slot's page `page` at a position of the present window; NULL: not there. */
+GPU_FN const uint8_t *past_bev(const struct context_slots *s, const struct device_slot *slot,
+                               uint32_t page, int32_t row, int32_t col)
+{
+    if (page >= slot->page_count) {
+        return NULL;
+    }
+    int64_t r = row + ((int64_t)slot->window[0] - slot->page_window[page][0]) * SHAPE_PATCH;
+    int64_t c = col + ((int64_t)slot->window[1] - slot->page_window[page][1]) * SHAPE_PATCH;
+    if (r < 0 || r >= SHAPE_BEV_SIDE || c < 0 || c >= SHAPE_BEV_SIDE) {
+        return NULL;
+    }
+    return s->arena + slot->page[page] * s->page_bytes +
+           (r * SHAPE_BEV_SIDE + c) * SHAPE_BEV_CHANNELS;
+}
+
+GPU_FN void put_bytes(const uint8_t *bytes, uint32_t count, uint16_t *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = bytes != NULL ? byte_act(bytes[i]) : (uint16_t)0;
+    }
+}
+
+GPU_FN void put_geometry(const struct device_slot *slot, int32_t row, int32_t col, bool valid0,
+                         bool valid1, uint16_t *out)
+{
+    float du = (float)((double)slot->window[0] * SHAPE_PATCH + row + 0.5 - slot->ego[0]);
+    float dv = (float)((double)slot->window[1] * SHAPE_PATCH + 0.5 - slot->ego[1] + col);
+    float r = sqrtf(du * du + dv * dv);
+    r = r > 1e-3f ? r : 1e-3f;
+    const float values[8] = {du / 64.0f, dv / 64.0f,    r / 64.0f,     du / r,
+                             dv / r,     (float)valid0, (float)valid1, 0.0f};
+    for (uint32_t i = 0; i < 8; i++) {
+        out[i] = gpu_act_bf16(values[i]);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    k_context_bev(struct context_slots s, struct shape_part part, uint16_t *map, float *base)
+{
+    uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    if (position >= SHAPE_BEV_POSITIONS || !slot->active) {
+        return;
+    }
+    int32_t row = (int32_t)(position / SHAPE_BEV_SIDE);
+    int32_t col = (int32_t)(position % SHAPE_BEV_SIDE);
+    const uint8_t *layout =
+        s.layouts + (size_t)blockIdx.y * DEVICE_FRAME_BYTES + (size_t)position * SHAPE_BEV_CHANNELS;
+    const uint8_t *past[2] = {past_bev(&s, slot, 0, row, col), past_bev(&s, slot, 1, row, col)};
+    uint16_t *out =
+        map + (((size_t)blockIdx.y * (part.rows + 2) + row + 1) * (part.cols + 2) + col + 1) *
+                  part.context_channels;
+    put_bytes(past[0], SHAPE_BEV_CHANNELS, out);
+    put_bytes(past[1], 8, out + 22);
+    put_bytes(past[1] != NULL ? past[1] + 20 : NULL, 2, out + 30);
+    put_bytes(layout, SHAPE_BEV_CHANNELS, out + 32);
+    put_geometry(slot, row, col, past[0] != NULL, past[1] != NULL, out + 54);
+    out[62] = 0;
+    out[63] = 0;
+    float *to = base + ((size_t)blockIdx.y * SHAPE_BEV_POSITIONS + position) * SHAPE_BEV_CHANNELS;
+    for (uint32_t i = 0; i < SHAPE_BEV_CHANNELS; i++) {
+        to[i] = byte_value(layout[i]);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    k_context_camera(struct context_slots s, struct shape_part part, uint16_t *map, float *base)
+{
+    uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    if (position >= SHAPE_CAMERAS * SHAPE_CAMERA_POSITIONS || !slot->active) {
+        return;
+    }
+    uint32_t image = position / SHAPE_CAMERA_POSITIONS;
+    uint32_t row = position % SHAPE_CAMERA_POSITIONS / SHAPE_CAMERA_COLS;
+    uint32_t col = position % SHAPE_CAMERA_COLS;
+    size_t byte = SHAPE_BEV_BYTES + (size_t)position * SHAPE_CAMERA_CHANNELS;
+    const uint8_t *layout = s.layouts + (size_t)blockIdx.y * DEVICE_FRAME_BYTES + byte;
+    const uint8_t *past =
+        slot->page_count > 0 ? s.arena + slot->page[0] * s.page_bytes + byte : NULL;
+    size_t at =
+        (((size_t)blockIdx.y * part.images + image) * (part.rows + 2) + row + 1) * (part.cols + 2) +
+        col + 1;
+    uint16_t *out = map + at * part.context_channels;
+    put_bytes(past, SHAPE_CAMERA_CHANNELS, out);
+    put_bytes(layout, SHAPE_CAMERA_CHANNELS, out + 12);
+    out[24] = gpu_act_bf16(((float)row + 0.5f) / 16.0f - 1.0f);
+    out[25] = gpu_act_bf16(((float)col + 0.5f) / 24.0f - 1.0f);
+    out[26] = gpu_act_bf16(past != NULL ? 1.0f : 0.0f);
+    for (uint32_t i = 27; i < 32; i++) {
+        out[i] = 0;
+    }
+    float *to = base + ((size_t)blockIdx.y * SHAPE_CAMERAS * SHAPE_CAMERA_POSITIONS + position) *
+                           SHAPE_CAMERA_CHANNELS;
+    for (uint32_t i = 0; i < SHAPE_CAMERA_CHANNELS; i++) {
+        to[i] = byte_value(slot->degree == 0 ? layout[i] : past != NULL ? past[i] : (uint8_t)128);
+    }
+}
+
+void context_fill(const struct context_slots *s, const struct shape_part *part, uint16_t *map,
+                  float *base, void *stream)
+{
+    dim3 grid = grid_of(shape_positions(part), s->count);
+    if (part->images == 1) {
+        LAUNCH(k_context_bev, grid, dim3(THREADS), 0, (cudaStream_t)stream, *s, *part, map, base);
+    } else {
+        LAUNCH(k_context_camera, grid, dim3(THREADS), 0, (cudaStream_t)stream, *s, *part, map,
+               base);
+    }
+}
+
+/* ---- tokens ---- */
+
+__global__ void __launch_bounds__(THREADS)
+    k_spread(struct context_slots s, const float *values, uint32_t count, float *x)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count && s.slots[blockIdx.y].active) {
+        x[(size_t)blockIdx.y * count + i] = values[i];
+    }
+}
+
+void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
+                    float *x, void *stream)
+{
+    LAUNCH(k_spread, grid_of(values_count, s->count), dim3(THREADS), 0, (cudaStream_t)stream, *s,
+           values, values_count, x);
+}
+
+/* ---- pages ---- */
+
+/* Eight numbers (16 bytes) per thread; width is a multiple of 32. */
+__global__ void __launch_bounds__(THREADS)
+    k_store_memory(struct context_slots s, const uint16_t *kv, uint32_t layers, uint32_t width)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    uint32_t eighths = width / 8;
+    if (i >= 2 * layers * DEVICE_TOKENS * eighths || !slot->active) {
+        return;
+    }
+    uint32_t matrix = i / (DEVICE_TOKENS * eighths); /* 2 layer, + 1 for V */
+    uint32_t token = i / eighths % DEVICE_TOKENS;
+    uint32_t col = i % eighths * 8;
+    const uint4 *from =
+        (const uint4 *)(kv +
+                        (((size_t)blockIdx.y * DEVICE_TOKENS + token) * 2 * layers + matrix) *
+                            width +
+                        col);
+    uint4 *to =
+        (uint4 *)(s.arena + slot->write_page * s.page_bytes + DEVICE_FRAME_BYTES + (size_t)i * 16);
+    *to = *from;
+}
+
+void context_store_memory(const struct context_slots *s, const uint16_t *kv, uint32_t layers,
+                          uint32_t width, void *stream)
+{
+    LAUNCH(k_store_memory, grid_of(2 * layers * DEVICE_TOKENS * (width / 8), s->count),
+           dim3(THREADS), 0, (cudaStream_t)stream, *s, kv, layers, width);
+}
+
+__global__ void __launch_bounds__(THREADS) k_copy_frames(struct context_slots s, uint8_t *frames)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    const struct device_slot *slot = &s.slots[blockIdx.y];
+    if (i >= DEVICE_FRAME_BYTES / 16 || !slot->active || !slot->deliver) {
+        return;
+    }
+    ((uint4 *)(frames + (size_t)blockIdx.y * DEVICE_FRAME_BYTES))[i] =
+        ((const uint4 *)(s.arena + slot->write_page * s.page_bytes))[i];
+}
+
+static_assert((int)DEVICE_FRAME_BYTES % 16 == 0, "frames are copied in 16-byte pieces");
+
+void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream)
+{
+    LAUNCH(k_copy_frames, grid_of(DEVICE_FRAME_BYTES / 16, s->count), dim3(THREADS), 0,
+           (cudaStream_t)stream, *s, frames);
+}

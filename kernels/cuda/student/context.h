@@ -1,0 +1,76 @@
+/*
+ * Launchers of what a tick knows before its first step: conditions, the tokens' places, context
+ * maps, residual base; and of what surrounds a page: its frame to the host, its memory.
+ * Host side of context.cu. All pointers are to device memory; launches are asynchronous on `stream`
+ * and return what gpu_launch_error() says.
+ *
+ * Slots that are not active in `slots` are left alone. `arena` is the pages one after the other,
+ * each `page_bytes`: the frame, then K and V of every layer.
+ */
+#ifndef SWERVE_KERNELS_CUDA_STUDENT_CONTEXT_H
+#define SWERVE_KERNELS_CUDA_STUDENT_CONTEXT_H
+
+#include "kernels/cuda/student/shape.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct context_slots {
+    const struct device_slot *slots; /* [count] */
+    uint32_t count, window;          /* pages that a slot may name */
+    /* What kernels that know nothing of slots want to read, filled by context_unpack. */
+    uint32_t *active; /* [count] */
+    int32_t *table;   /* [count][window]: pages, newest first, -1: none */
+    uint64_t *keys;   /* [count] of the noise */
+    uint32_t *ticks;  /* [count] */
+    int32_t *write;   /* [count]: the page that is written */
+    uint8_t *arena;
+    size_t page_bytes;
+    uint8_t *layouts; /* [count][DEVICE_FRAME_BYTES] */
+};
+
+void context_unpack(const struct context_slots *s, void *stream);
+
+/* Rows [count][steps][128] bf16 of the time MLP: conditions, then the step's features. */
+void context_conditions(const struct context_slots *s, const float *features, uint32_t steps,
+                        uint16_t *rows, void *stream);
+
+/* Rotary cosine and sine [count][216][16], and the place of each token in each page
+ * index[count][window][216] (row in the page, -1: not there). */
+struct context_places {
+    double camera_yaw_rad[SHAPE_CAMERAS];
+    float *cosine;
+    float *sine;
+    int16_t *index;
+};
+void context_places_fill(const struct context_slots *s, const struct context_places *p,
+                         void *stream);
+
+/* Where the degree is map or none: the moved frame in place of the layout's BEV (moved.cu). */
+void context_move(const struct context_slots *s, void *stream);
+
+/* Context map (bordered, bf16) and base [count][positions][channels] of one part. */
+void context_fill(const struct context_slots *s, const struct shape_part *part, uint16_t *map,
+                  float *base, void *stream);
+
+/* x[slot][i] = values[i], i < values_count */
+void context_spread(const struct context_slots *s, const float *values, uint32_t values_count,
+                    float *x, void *stream);
+
+/* K and V [count][216][2 * layers * width] into the write pages, [layers][2][216][width]. */
+void context_store_memory(const struct context_slots *s, const uint16_t *kv, uint32_t layers,
+                          uint32_t width, void *stream);
+
+/* The sums of the frames in the write pages, added to what counts[count] have. The layouts' BEV is
+ * read in the degree `agents` alone, where context_move leaves it (signs.cu). */
+void context_sums(const struct context_slots *s, struct device_counts *counts, void *stream);
+
+/* The frames to be delivered from the write pages to frames[count][DEVICE_FRAME_BYTES]. */
+void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

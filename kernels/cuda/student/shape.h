@@ -1,0 +1,79 @@
+/*
+ * Shapes of engine/model.md for device code: the frame, its patches, the tokens; and where things
+ * lie in a slot's arrays. Every array of a tick is [slots][..], so that a slot's part of it is the
+ * same whatever the number of slots.
+ */
+#ifndef SWERVE_KERNELS_CUDA_STUDENT_SHAPE_H
+#define SWERVE_KERNELS_CUDA_STUDENT_SHAPE_H
+
+#include "kernels/device.h"
+
+enum {
+    SHAPE_PATCH = 8,            /* positions per side of a patch */
+    SHAPE_PATCH_POSITIONS = 64, /* of one patch */
+    SHAPE_PATCHES = 12,         /* of the BEV, per side */
+    SHAPE_BEV_SIDE = 96,
+    SHAPE_BEV_POSITIONS = SHAPE_BEV_SIDE * SHAPE_BEV_SIDE,
+    SHAPE_BEV_CHANNELS = 22,
+    SHAPE_BEV_BYTES = SHAPE_BEV_POSITIONS * SHAPE_BEV_CHANNELS,
+    SHAPE_CAMERAS = 3,
+    SHAPE_CAMERA_ROWS = 32,
+    SHAPE_CAMERA_COLS = 48,
+    SHAPE_CAMERA_POSITIONS = SHAPE_CAMERA_ROWS * SHAPE_CAMERA_COLS, /* of one */
+    SHAPE_CAMERA_CHANNELS = 12,
+    SHAPE_TOKENS_BEV = 144,
+    SHAPE_TOKEN_COLS = 6, /* of a camera */
+    SHAPE_TOKENS_CAMERA = 24,
+    SHAPE_LATENT = 32, /* channels of x and of a frame, padded */
+    SHAPE_CONTEXT_BEV = 64,
+    SHAPE_CONTEXT_CAMERA = 32,
+    SHAPE_HEAD = 32,
+    SHAPE_ROTARY = SHAPE_HEAD / 2,
+    SHAPE_PARTS = 2, /* BEV, cameras */
+};
+
+/* struct device_slot.degree, as in enum layout_degree. */
+enum { DEGREE_AGENTS = 0, DEGREE_MAP, DEGREE_NONE };
+
+/* What a part (the BEV, or the three cameras) is made of. */
+struct shape_part {
+    uint32_t images, rows, cols; /* of positions */
+    uint32_t token_cols, image_tokens, tokens;
+    uint32_t first_token;
+    uint32_t channels;      /* of a latent: 22 or 12 */
+    uint32_t first_element; /* of the noise, and of the frame's bytes */
+    uint32_t context_channels;
+};
+
+static inline struct shape_part shape_part_of(int part)
+{
+    struct shape_part bev = {1,
+                             SHAPE_BEV_SIDE,
+                             SHAPE_BEV_SIDE,
+                             SHAPE_PATCHES,
+                             SHAPE_TOKENS_BEV,
+                             SHAPE_TOKENS_BEV,
+                             0,
+                             SHAPE_BEV_CHANNELS,
+                             0,
+                             SHAPE_CONTEXT_BEV};
+    struct shape_part cameras = {SHAPE_CAMERAS,       SHAPE_CAMERA_ROWS,
+                                 SHAPE_CAMERA_COLS,   SHAPE_TOKEN_COLS,
+                                 SHAPE_TOKENS_CAMERA, SHAPE_CAMERAS * SHAPE_TOKENS_CAMERA,
+                                 SHAPE_TOKENS_BEV,    SHAPE_CAMERA_CHANNELS,
+                                 SHAPE_BEV_BYTES,     SHAPE_CONTEXT_CAMERA};
+    return part == 0 ? bev : cameras;
+}
+
+/* Positions of all images of a part, and of its maps with their borders. */
+static inline uint32_t shape_positions(const struct shape_part *p)
+{
+    return p->images * p->rows * p->cols;
+}
+
+static inline uint32_t shape_map_positions(const struct shape_part *p)
+{
+    return p->images * (p->rows + 2) * (p->cols + 2);
+}
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * Store: the job store's API. One table of functions, several faces: embedded SQLite, the HTTP
+ * client, PostgreSQL later; one conformance suite that every face passes. Nothing here is
+ * particular to SQL.
+ *
+ * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
+ * belong to workers (one heartbeat row each) and only decide when a job may be claimed again.
+ * Every mutating call is atomic and durable (synchronous=FULL) when it returns OK, and may be
+ * repeated: submit by key, complete by (job, epoch). After a failure the contents of result arrays
+ * are undefined.
+ *
+ * Thread-safe: any thread may call any function of one store.
+ */
+#ifndef SWERVE_STORE_API_STORE_H
+#define SWERVE_STORE_API_STORE_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "schemas/job.h"
+#include "schemas/outcome.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store;
+
+struct store_submit_result {
+    int64_t job_id;
+    bool existed;  /* this suite already had the key */
+    bool lost;     /* existed, is done, but its artifact is no longer in the store */
+    bool memoised; /* another suite's finished result was taken over; the job is already done */
+};
+
+struct store_planner {
+    char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES];
+};
+
+enum { STORE_WITHOUT_MAX = 64 }; /* planners that a claim leaves alone */
+
+struct store_worker {
+    char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
+    char pool[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES]; /* price table key: "cpu", "cuda" */
+    /* Set by a server, never by its clients: name of the worker's token that the call came with;
+     * "": whoever calls may speak for every worker. */
+    char holder[LIMIT_ID_BYTES];
+    char host[LIMIT_ID_BYTES]; /* the machine; "": one of its own. Looked at by the first claim */
+    /* Planners whose jobs a claim does not take, borrowed: those that do not start here. */
+    const struct store_planner *without;
+    uint32_t without_count;
+};
+
+/* Whose a worker is. */
+struct store_worker_owner {
+    char pool[LIMIT_ID_BYTES]; /* "": it never claimed a job */
+    bool held;                 /* its holder is known */
+    char holder[LIMIT_ID_BYTES];
+};
+
+/* Cost so far of a job that is still running, sent with a heartbeat, so that an attempt that
+ * vanishes is still charged. */
+struct store_progress {
+    int64_t job_id;
+    int64_t epoch;
+    int64_t device_ns;
+    int64_t metres_mm;
+    int64_t mflop; /* of world models, in millions */
+};
+
+struct store_completion_result {
+    enum status status;       /* OK, or STALE: fenced off, only its cost was kept */
+    int64_t escalated_job_id; /* teacher job queued for a flagged one; 0: none */
+    bool excused;             /* UNSTARTED: the attempt is not counted; this host is at fault */
+};
+
+enum { STORE_UNSTARTED_BYTES = 512 };
+
+struct store_suite_status {
+    int64_t jobs[JOB_STATE_COUNT];
+    int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
+    int64_t rollouts[VERDICT_COUNT];
+    int64_t rollouts_audit; /* of twins, whatever their verdict: in none of the other counts */
+    int64_t audits_dead;    /* twins among the dead jobs: no question is left open by them */
+    int64_t ticks;          /* simulated for results that count; the shared prefix once */
+    int64_t prefix_ticks_saved;
+    int64_t metres_mm;       /* of results that count */
+    int64_t device_ns;       /* of every attempt, whatever came of it */
+    int64_t mflop;           /* likewise */
+    int64_t cost_uusd;       /* likewise */
+    int64_t memoised_jobs;   /* results taken over from other suites, at no cost */
+    int64_t unstarted_hosts; /* that could not start a planner of the suite, until they can */
+    char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
+};
+
+/* Empty or zero members do not filter. */
+struct store_outcome_filter {
+    char suite_id[LIMIT_ID_BYTES];
+    char scenario_id[LIMIT_ID_BYTES];
+    int64_t job_id;
+    int64_t outcome_id;
+    bool by_verdict;
+    enum verdict verdict;
+    int64_t after_id; /* paging: ids greater than this */
+    uint32_t limit;   /* 1..1000 */
+};
+
+struct store_ledger_row {
+    char pool[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    enum tier tier;
+    bool audit;               /* attempts at twins */
+    char end[LIMIT_ID_BYTES]; /* how the attempt ended: done, flagged, failed, released, lost, stale
+                               */
+    struct ledger_totals totals;
+};
+
+struct store_job {
+    int64_t id;
+    enum job_state state;
+    int64_t epoch;
+    uint32_t attempts;
+    char worker_id[LIMIT_ID_BYTES];
+    char error[OUTCOME_ERROR_BYTES];
+    struct job_spec spec;
+};
+
+/* ---- what a server asks of the store that it serves ---- */
+
+enum {
+    STORE_STATS_POOLS_MAX = 64, /* further pools are counted together, under "other" */
+    STORE_STATS_BUCKETS = 10,
+};
+
+/* Upper bounds of the buckets below, the last one open. */
+extern const uint32_t store_stats_group_bounds[STORE_STATS_BUCKETS - 1];    /* operations */
+extern const int64_t store_stats_commit_bounds_ns[STORE_STATS_BUCKETS - 1]; /* of COMMIT */
+
+struct store_pool_jobs {
+    char pool[LIMIT_ID_BYTES];
+    int64_t jobs[JOB_STATE_COUNT];
+};
+
+/* Since the store was opened, but for the jobs. */
+struct store_stats {
+    uint32_t pool_count;
+    struct store_pool_jobs pools[STORE_STATS_POOLS_MAX];
+    int64_t workers_alive; /* with a live lease */
+    int64_t groups;        /* transactions that carried operations */
+    int64_t operations;
+    int64_t group_buckets[STORE_STATS_BUCKETS];  /* groups by number of operations */
+    int64_t commit_buckets[STORE_STATS_BUCKETS]; /* commits by how long they took, fsync and all */
+    int64_t commits;
+    int64_t commit_ns;
+};
+
+struct artifact_writer;
+struct artifact_reader;
+
+struct store_ops {
+    const char *name;                   /* "sqlite", "shared" (behind store_open) */
+    void (*close)(struct store *store); /* accepts NULL; waits for acknowledged work only */
+
+    /* ---- submitting ---- */
+    /* Content-addressed scenario body (canonical JSON); repeating is free. */
+    enum status (*scenario_put)(struct store *store, const char *hash, const char *body,
+                                size_t bytes, struct error *error);
+    /* *body is malloc'ed and terminated, owned by the caller. NOT_FOUND. */
+    enum status (*scenario_get)(struct store *store, const char *hash, char **body, size_t *bytes,
+                                struct error *error);
+    /* All or nothing, idempotent by (suite, key). results[count]. A twin (audit_key) comes after
+     * the job that it repeats, in this call or an earlier one. Two suites are fair to each other;
+     * `weight` 1..100 is the suite's share. */
+    enum status (*submit)(struct store *store, const char *suite_id, uint32_t weight,
+                          const struct job_spec *specs, uint32_t count,
+                          struct store_submit_result *results, struct error *error);
+
+    /* ---- working ---- */
+    /* Heartbeats and claims of a worker that another token holds are MISMATCH. */
+    /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
+     * sent; never a timestamp. progress[count] may be NULL. Jobs among those in progress whose
+     * result cannot count any more (cancelled, or claimed again by another worker) are listed in
+     * cancelled[] (capacity `count`). */
+    enum status (*heartbeat)(struct store *store, const struct store_worker *worker,
+                             const struct store_progress *progress, uint32_t count,
+                             int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                             struct error *error);
+    /* Up to `max` jobs for the worker's pool, which must have a live lease (a claim renews it).
+     * Waits up to wait_ms for the first; 0 found is OK. Order: prefix affinity, deficit round-robin
+     * over suites, priority, age. */
+    enum status (*claim)(struct store *store, const struct store_worker *worker, uint32_t max,
+                         int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                         int64_t *ttl_ms, struct error *error);
+    /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
+     * accepted completion answers OK again and changes nothing. A completion counts as long as
+     * nobody has claimed or cancelled the job since, even when the lease has ended meanwhile,
+     * unless the job has died of too many losses. DONE brings one outcome per rollout. UNSTARTED
+     * counts as failed when so many hosts (store_config) have said it of a planner that nobody has
+     * driven, as handed back before that: results[i].excused says which. An artifact
+     * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
+     * is changed. */
+    enum status (*complete)(struct store *store, const struct job_completion *completions,
+                            uint32_t count, struct store_completion_result *results,
+                            struct error *error);
+    /* The worker is known to be gone: its leases end now (spawned children that died). */
+    enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
+    /* Jobs now leased to the worker, ascending id after `after_id`; leases[max]. For a caller whose
+     * claim was answered but whose answer was lost: what it does not know of is what it missed. */
+    enum status (*worker_leases)(struct store *store, const char *worker_id, int64_t after_id,
+                                 struct job_lease *leases, uint32_t max, uint32_t *count,
+                                 struct error *error);
+
+    /* ---- looking ---- */
+    enum status (*suite_status)(struct store *store, const char *suite_id,
+                                struct store_suite_status *out, struct error *error);
+    /* Ids of known suites, newest first; ids[max]. */
+    enum status (*suites)(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                          uint32_t *count, struct error *error);
+    /* Ascending id; *count <= filter->limit. A suite's outcomes include those that it took over
+     * from another, with their own id and epoch, but under the asking suite and its job. */
+    enum status (*outcomes)(struct store *store, const struct store_outcome_filter *filter,
+                            struct outcome *out, uint32_t *count, struct error *error);
+    enum status (*job)(struct store *store, int64_t job_id, struct store_job *out,
+                       struct error *error);
+    /* Dead jobs of a suite, ascending id after `after_id`. */
+    enum status (*dead_jobs)(struct store *store, const char *suite_id, int64_t after_id,
+                             struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error);
+    /* suite_id NULL: all. rows[max]. */
+    enum status (*ledger)(struct store *store, const char *suite_id, struct store_ledger_row *rows,
+                          uint32_t max, uint32_t *count, struct error *error);
+    /* Price in micro-dollars per device-hour for (pool, device), for attempts that end from now on;
+     * pool "" is the price of every pool without one of its own. */
+    enum status (*price_set)(struct store *store, const char *pool, const char *device,
+                             int64_t price_uusd_per_hour, struct error *error);
+    enum status (*price_get)(struct store *store, const char *pool, const char *device,
+                             int64_t *price_uusd_per_hour, struct error *error);
+
+    /* Queued and leased jobs of the suite become cancelled; *count of them. A large suite in steps,
+     * so that others are served in between: one that is not answered may have gone a part of the
+     * way, and is repeated. */
+    enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
+                          struct error *error);
+
+    /* ---- artifacts ---- */
+    /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */
+    enum status (*artifact_put)(struct store *store, const void *data, size_t bytes,
+                                char hash[SHA256_HEX_BYTES], struct error *error);
+    /* *data is malloc'ed, owned by the caller; the hash is verified (a damaged file is STATUS_IO).
+     */
+    enum status (*artifact_get)(struct store *store, const char *hash, void **data, size_t *bytes,
+                                struct error *error);
+
+    /* ---- for a server in the same process; NULL but in the embedded face ---- */
+    /* Waits up to wait_ms until jobs may have become claimable since *generation, which is renewed;
+     * 0: only that. Costs the writer nothing. */
+    void (*claimable_wait)(struct store *store, uint64_t *generation, int64_t wait_ms);
+    /* Whose a worker is that ever claimed a job, or was heard of since the store was opened. */
+    enum status (*worker_owner)(struct store *store, const char *worker_id,
+                                struct store_worker_owner *out, struct error *error);
+    /* As outcomes, but looks at no more rows than take a moment. *next > 0: it stopped short of
+     * both the limit and the end, and goes on from there as the next call's after_id; else 0. */
+    enum status (*outcomes_page)(struct store *store, const struct store_outcome_filter *filter,
+                                 struct outcome *out, uint32_t *count, int64_t *next,
+                                 struct error *error);
+    /* The same store for those who only look: on connections of their own, so that nobody else
+     * waits for them, and with a time limit (TIMEOUT) on every answer. Not to be closed. */
+    struct store *(*looking)(struct store *store);
+    /* Ends what those are asking at this moment (BUSY); any thread. */
+    void (*looking_end)(struct store *store);
+    enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
+    /* Artifacts piece by piece (store/artifacts/artifacts.h); to be finished before the store is closed. */
+    enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,
+                                  struct artifact_writer **out, struct error *error);
+    enum status (*artifact_read)(struct store *store, const char *hash, bool *packed,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error);
+};
+
+/* First member of every face's own struct. */
+struct store {
+    const struct store_ops *ops;
+};
+
+struct store_config {
+    const struct clock *clock;   /* NULL: the system's */
+    const struct logger *logger; /* NULL: silent; borrowed */
+    int64_t lease_ttl_ms;        /* 0: 15,000 */
+    int64_t backoff_ms;          /* first retry delay, doubled each time; 0: 1,000 */
+    /* Clients of http(s)://; NULL: the environment's SWERVE_TOKEN_FILE, SWERVE_CA_FILE. Borrowed
+     * while opening. The token file is read again when it changes. */
+    const char *token_file;
+    const char *ca_file; /* PEM, authorities that may vouch for the server; else the system's */
+    int64_t call_deadline_ms; /* how long a call goes on unanswered; 0: 30,000 */
+    /* Clients: a claim that waits at a server comes back soon after this is set, with what it has;
+     * NULL: never. Borrowed. */
+    const atomic_bool *stop;
+    uint32_t planner_hosts; /* that a planner must fail to start on to be at fault itself; 0: 2 */
+    int checkpoint_pages;   /* of the log, before it is copied into the database; 0: 1,000 */
+};
+
+/* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a
+ * client of the process that has it; when that one dies, calls elect a new owner and go on (DESIGN:
+ * one writer). `http(s)://..`: a client. */
+enum status store_open(const char *url, const struct store_config *config, struct store **out,
+                       struct error *error);
+
+/* The embedded face alone, without server: tests and benchmarks. CONFLICT when somebody else owns
+ * the file (store/sqlite/ownership.h). */
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error);
+
+/* The client face alone: "unix:PATH.sock" or "http://host:port". */
+enum status store_http_open(const char *url, const struct store_config *config, struct store **out,
+                            struct error *error);
+
+/* The HTTP server over any store. listen_fd is a bound, listening socket, owned by the server from
+ * here on; the store is borrowed and must outlive it. */
+struct store_server;
+enum status store_server_start(struct store *store, int listen_fd,
+                               const struct store_config *config, struct store_server **out,
+                               struct error *error);
+void store_server_stop(struct store_server *server); /* accepts NULL; drains */
+
+#endif

@@ -1,0 +1,401 @@
+/*
+ * Artifact files. See artifacts.h.
+ */
+#include "store/artifacts/artifacts_internal.h"
+#include "store/artifacts/zstd_frame.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+enum status artifacts_io_error(struct error *error, const char *what, const char *path)
+{
+    int cause = errno;
+    return error_set(error, cause == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "%s: cannot %s: %s",
+                     path, what, strerror(cause));
+}
+
+static enum status sync_directory(const char *path, struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum status status = STATUS_OK;
+
+    if (fd < 0) {
+        return artifacts_io_error(error, "open the directory", path);
+    }
+    if (fsync(fd) != 0) {
+        status = artifacts_io_error(error, "sync the directory", path);
+    }
+    close(fd);
+    return status;
+}
+
+/* The directory exists afterwards, and its entry in `parent` is on the disk. One that is there
+ * already may be there for us alone: an earlier sync failed, or whoever made it died before it. */
+static enum status make_directory(const char *path, const char *parent, struct error *error)
+{
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return artifacts_io_error(error, "create the directory", path);
+    }
+    return sync_directory(parent, error);
+}
+
+static void unfinished_path(const struct artifacts *artifacts, char out[ARTIFACT_NAME_BYTES])
+{
+    snprintf(out, ARTIFACT_NAME_BYTES, "%s/unfinished", artifacts->path);
+}
+
+static void directory_path(const struct artifacts *artifacts, const char *hash,
+                           char out[ARTIFACT_NAME_BYTES])
+{
+    snprintf(out, ARTIFACT_NAME_BYTES, "%s/%.2s", artifacts->path, hash);
+}
+
+void artifacts_file_path(const struct artifacts *artifacts, const char *hash,
+                         char out[ARTIFACT_NAME_BYTES])
+{
+    snprintf(out, ARTIFACT_NAME_BYTES, "%s/%.2s/%.64s.zst", artifacts->path, hash, hash);
+}
+
+enum status artifacts_check_hash(const char *hash, struct error *error)
+{
+    size_t digits = strnlen(hash, SHA256_HEX_BYTES);
+
+    if (digits != SHA256_HEX_BYTES - 1 || strspn(hash, "0123456789abcdef") != digits) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "\"%.64s\" is not an artifact's name (64 lower-case hexadecimal digits)",
+                         hash);
+    }
+    return STATUS_OK;
+}
+
+enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error)
+{
+    char parent[LIMIT_PATH_BYTES];
+    char unfinished[ARTIFACT_NAME_BYTES];
+    int bytes = snprintf(out->path, sizeof out->path, "%s.artifacts", store_path);
+
+    if (bytes < 0 || (size_t)bytes >= sizeof out->path) {
+        return error_set(error, STATUS_LIMIT, "%s: the path is too long", store_path);
+    }
+    memcpy(parent, out->path, (size_t)bytes + 1);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL) {
+        memcpy(parent, ".", 2);
+    } else {
+        slash[slash == parent ? 1 : 0] = '\0';
+    }
+    enum status status = make_directory(out->path, parent, error);
+    if (status == STATUS_OK) {
+        unfinished_path(out, unfinished);
+        status = make_directory(unfinished, out->path, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    DIR *directory = opendir(unfinished);
+    if (directory == NULL) {
+        return artifacts_io_error(error, "read the directory", unfinished);
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        if (entry->d_name[0] != '.' && unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
+            status = artifacts_io_error(error, "remove an unfinished artifact", unfinished);
+        }
+    }
+    closedir(directory);
+    return status;
+}
+
+enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
+                             struct error *error)
+{
+    char path[ARTIFACT_NAME_BYTES];
+    enum status status = artifacts_check_hash(hash, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    artifacts_file_path(artifacts, hash, path);
+    struct stat info;
+    if (stat(path, &info) == 0) {
+        *exists = info.st_size > 0; /* an empty one was cut off: it may be written again */
+        return STATUS_OK;
+    }
+    if (errno != ENOENT && errno != ENOTDIR) {
+        return artifacts_io_error(error, "look for the artifact", path);
+    }
+    *exists = false;
+    return STATUS_OK;
+}
+
+/* ---- writing ---- */
+
+enum status artifacts_write_all(int fd, const char *path, const uint8_t *data, size_t bytes,
+                                struct error *error)
+{
+    while (bytes > 0) {
+        ssize_t written = write(fd, data, bytes);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return artifacts_io_error(error, "write the artifact", path);
+        }
+        data += written;
+        bytes -= (size_t)written;
+    }
+    return STATUS_OK;
+}
+
+/* make_directory for directory ab, without the sync when nothing is new. */
+static enum status keep_directory(struct artifacts *artifacts, const char *hash,
+                                  char path[ARTIFACT_NAME_BYTES], struct error *error)
+{
+    char digits[3] = {hash[0], hash[1], '\0'};
+    atomic_bool *synced = &artifacts->synced[strtoul(digits, NULL, 16)];
+    struct stat info;
+
+    directory_path(artifacts, hash, path);
+    if (atomic_load(synced) && stat(path, &info) == 0) {
+        return STATUS_OK;
+    }
+    enum status status = make_directory(path, artifacts->path, error);
+    if (status == STATUS_OK) {
+        atomic_store(synced, true);
+    }
+    return status;
+}
+
+enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *fd,
+                                        char temporary[ARTIFACT_TEMPORARY_BYTES],
+                                        struct error *error)
+{
+    static atomic_uint_fast64_t serial; /* only to keep two threads' names apart */
+    char unfinished[ARTIFACT_NAME_BYTES];
+
+    unfinished_path(artifacts, unfinished);
+    snprintf(temporary, ARTIFACT_TEMPORARY_BYTES, "%s/%ld.%" PRIuFAST64, unfinished, (long)getpid(),
+             atomic_fetch_add(&serial, 1));
+    int created = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (created < 0) {
+        return artifacts_io_error(error, "create the artifact", temporary);
+    }
+    *fd = created;
+    return STATUS_OK;
+}
+
+enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *temporary,
+                             const char *hash, struct error *error)
+{
+    char directory[ARTIFACT_NAME_BYTES];
+    char path[ARTIFACT_NAME_BYTES];
+    enum status status = STATUS_OK;
+
+    artifacts_file_path(artifacts, hash, path);
+    if (fsync(fd) != 0) {
+        status = artifacts_io_error(error, "sync the artifact", temporary);
+    }
+    if (close(fd) != 0 && status == STATUS_OK) {
+        status = artifacts_io_error(error, "close the artifact", temporary);
+    }
+    if (status == STATUS_OK) {
+        status = keep_directory(artifacts, hash, directory, error);
+    }
+    if (status == STATUS_OK && rename(temporary, path) != 0) {
+        status = artifacts_io_error(error, "name the artifact", path);
+    }
+    if (status == STATUS_OK) {
+        return sync_directory(directory, error);
+    }
+    unlink(temporary); /* a failure to do so is cleaned up at the next open */
+    return status;
+}
+
+/* Writes a whole file under a name of its own and moves it to where it belongs. */
+static enum status write_file(struct artifacts *artifacts, const char *hash, const uint8_t *data,
+                              size_t bytes, struct error *error)
+{
+    char temporary[ARTIFACT_TEMPORARY_BYTES];
+    int fd = -1;
+    enum status status = artifacts_create_unfinished(artifacts, &fd, temporary, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = artifacts_write_all(fd, temporary, data, bytes, error);
+    if (status != STATUS_OK) {
+        close(fd);
+        unlink(temporary);
+        return status;
+    }
+    return artifacts_finish(artifacts, fd, temporary, hash, error);
+}
+
+enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,
+                          char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    char name[SHA256_HEX_BYTES];
+    char directory[ARTIFACT_NAME_BYTES];
+    bool exists = false;
+
+    if (bytes > LIMIT_ARTIFACT_BYTES) {
+        return error_set(error, STATUS_LIMIT, "an artifact has at most %d bytes, this one has %zu",
+                         LIMIT_ARTIFACT_BYTES, bytes);
+    }
+    sha256_hex(data, bytes, name);
+    enum status status = artifacts_exists(artifacts, name, &exists, error);
+    if (status == STATUS_OK) {
+        status = keep_directory(artifacts, name, directory, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (exists) {
+        /* Another thread may have named it a moment ago and not yet synced the directory. */
+        status = sync_directory(directory, error);
+    } else {
+        size_t capacity = ZSTD_compressBound(bytes);
+        uint8_t *packed = malloc(capacity);
+        if (packed == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
+                             bytes);
+        }
+        size_t packed_bytes =
+            ZSTD_compress(packed, capacity, data, bytes, ZSTD_FRAME_COMPRESSION_LEVEL);
+        if (ZSTD_isError(packed_bytes)) {
+            status = error_set(error, STATUS_NO_MEMORY, "cannot compress an artifact: %s",
+                               ZSTD_getErrorName(packed_bytes));
+        } else {
+            status = write_file(artifacts, name, packed, packed_bytes, error);
+        }
+        free(packed);
+    }
+    if (status == STATUS_OK) {
+        memcpy(hash, name, sizeof name);
+    }
+    return status;
+}
+
+/* ---- reading ---- */
+
+enum status artifacts_damaged(struct error *error, const char *path, const char *how)
+{
+    return error_set(
+        error, STATUS_IO,
+        "%s: the artifact is damaged (%s); delete this file and run the suite again (the "
+        "same command), or restore it",
+        path, how);
+}
+
+/* The whole file; *data is malloc'ed. */
+static enum status read_file(const char *path, uint8_t **data, size_t *bytes, struct error *error)
+{
+    struct stat info;
+    size_t used = 0;
+    enum status status = STATUS_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        if (errno == ENOENT || errno == ENOTDIR) {
+            return error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", path);
+        }
+        return artifacts_io_error(error, "open the artifact", path);
+    }
+    if (fstat(fd, &info) != 0 || info.st_size < 0 ||
+        (size_t)info.st_size > ZSTD_compressBound(LIMIT_ARTIFACT_BYTES)) {
+        close(fd);
+        return artifacts_damaged(error, path, "its size is impossible");
+    }
+    size_t capacity = (size_t)info.st_size;
+    uint8_t *buffer = malloc(capacity + 1);
+    if (buffer == NULL) {
+        close(fd);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    while (used < capacity) {
+        ssize_t got = read(fd, buffer + used, capacity - used);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            status = got < 0 ? artifacts_io_error(error, "read the artifact", path)
+                             : artifacts_damaged(error, path, "it ends early");
+            break;
+        }
+        used += (size_t)got;
+    }
+    close(fd);
+    if (status != STATUS_OK) {
+        free(buffer);
+        return status;
+    }
+    *data = buffer;
+    *bytes = used;
+    return STATUS_OK;
+}
+
+static enum status unpack(const char *path, const char *hash, const uint8_t *packed,
+                          size_t packed_bytes, void **data, size_t *bytes, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    unsigned long long size = ZSTD_getFrameContentSize(packed, packed_bytes);
+
+    if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) {
+        return artifacts_damaged(error, path, "not a zstd file");
+    }
+    if (size > LIMIT_ARTIFACT_BYTES) {
+        return artifacts_damaged(error, path, "it claims to expand beyond the limit");
+    }
+    char *buffer = malloc((size_t)size + 1);
+    if (buffer == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    size_t got = ZSTD_decompress(buffer, (size_t)size, packed, packed_bytes);
+    if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) {
+        free(buffer);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    if (ZSTD_isError(got) || got != size) {
+        free(buffer);
+        return artifacts_damaged(error, path, "its contents do not unpack");
+    }
+    sha256_hex(buffer, got, found);
+    if (strcmp(found, hash) != 0) {
+        free(buffer);
+        return artifacts_damaged(error, path, "its contents are not those of its name");
+    }
+    buffer[got] = '\0';
+    *data = buffer;
+    *bytes = got;
+    return STATUS_OK;
+}
+
+enum status artifacts_get(const struct artifacts *artifacts, const char *hash, void **data,
+                          size_t *bytes, struct error *error)
+{
+    char path[ARTIFACT_NAME_BYTES];
+    uint8_t *packed = NULL;
+    size_t packed_bytes = 0;
+    enum status status = artifacts_check_hash(hash, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    artifacts_file_path(artifacts, hash, path);
+    status = read_file(path, &packed, &packed_bytes, error);
+    if (status == STATUS_OK) {
+        status = unpack(path, hash, packed, packed_bytes, data, bytes, error);
+        free(packed);
+    }
+    return status;
+}

@@ -1,0 +1,404 @@
+/*
+ * Store benchmark. See bench.h.
+ */
+#include "store/bench/bench.h"
+
+#include "base/units.h"
+#include "store/bench/bench_parts.h"
+#include "store/sqlite/ledger.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/api/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOG_PAGES = 1000 }; /* as the store's writer: checkpoint beyond that */
+
+static const char worker_name[] = "bench-worker";
+static const char suite_name[] = "bench";
+
+struct bench {
+    char store_path[LIMIT_PATH_BYTES + 32];
+    char bare_path[LIMIT_PATH_BYTES + 32];
+    uint32_t jobs; /* per round */
+    uint32_t batch;
+    struct store *store;
+    struct sqlite_db *bare;
+    struct job_lease *leases;
+    struct job_completion *completions;
+    struct store_completion_result *results;
+    struct outcome *outcome;
+};
+
+/* ---- one side: the store ---- */
+
+static enum status store_round(struct bench *bench, struct error *error)
+{
+    struct store_worker worker = {.pool = "bulk", .device = "cpu"};
+    enum status status = STATUS_OK;
+    int64_t ttl_ms = 0;
+
+    strcpy(worker.worker_id, worker_name);
+    for (uint32_t done = 0; done < bench->jobs && status == STATUS_OK;) {
+        uint32_t count = 0;
+        status = bench->store->ops->claim(bench->store, &worker, bench->batch, 0, bench->leases,
+                                          &count, &ttl_ms, error);
+        if (status == STATUS_OK && count == 0) {
+            return error_set(error, STATUS_STORE, "the benchmark ran out of jobs");
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            bench_make_completion(&bench->completions[i], &bench->leases[i], worker_name,
+                                  bench->outcome);
+        }
+        if (status == STATUS_OK) {
+            status = bench->store->ops->complete(bench->store, bench->completions, count,
+                                                 bench->results, error);
+        }
+        done += count;
+    }
+    return status;
+}
+
+/* ---- the other side: the same statements ---- */
+
+/* As store/sqlite/statements.c has them: a suite and what is added to its counters; columns. */
+enum { SUITE_COUNTS = 18, READY_COLUMNS = 24, HELD_COLUMNS = 34 };
+
+static void bind_ints(struct query *query, const int64_t *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        query_int(query, values[i]);
+    }
+}
+
+static enum status bare_find(struct sqlite_db *db, enum statement statement, const char *text,
+                             int64_t *id, struct error *error)
+{
+    struct query query = query_begin(db, statement);
+
+    query_text(&query, text);
+    if (query_row(&query)) {
+        *id = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+static enum status bare_count(struct sqlite_db *db, const int64_t values[SUITE_COUNTS],
+                              struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_SUITE_COUNT);
+    bind_ints(&query, values, SUITE_COUNTS);
+    return query_run(&query, error);
+}
+
+static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids, int64_t *epochs,
+                              uint32_t *count, struct error *error)
+{
+    int64_t pool = 0;
+    int64_t worker = 0;
+    uint32_t found = 0;
+    enum status status = query_simple(db, STATEMENT_BEGIN, error);
+
+    if (status == STATUS_OK) {
+        status = bare_find(db, STATEMENT_POOL_FIND, "bulk", &pool, error);
+    }
+    if (status == STATUS_OK) {
+        status = bare_find(db, STATEMENT_WORKER_FIND, worker_name, &worker, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query run = query_begin(db, STATEMENT_READY_RUN);
+    bind_ints(&run, (const int64_t[]){pool, 1, batch}, 3);
+    while (found < batch && query_row(&run)) {
+        for (int column = 4; column < READY_COLUMNS; column++) {
+            query_column_blob(&run, column, &(size_t){0});
+        }
+        ids[found] = query_column_int(&run, 0);
+        epochs[found++] = query_column_int(&run, 1) + 1;
+    }
+    status = query_end(&run, error);
+    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+        struct query lease = query_begin(db, STATEMENT_JOB_LEASE);
+        bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker}, 4);
+        status = query_run(&lease, error);
+    }
+    if (status == STATUS_OK) {
+        status = bare_count(db, (const int64_t[SUITE_COUNTS]){1, -(int64_t)found, found}, error);
+    }
+    *count = found;
+    return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;
+}
+
+static enum status bare_outcome(struct sqlite_db *db, int64_t job_id, const struct outcome *outcome,
+                                struct error *error)
+{
+    static const double reals[17] = {0,    0,   0, 0,     0,       0,    0, 0, 0.93,
+                                     1.75, 4.2, 0, 123.4, 123.456, 13.9, 0, 0};
+    struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
+
+    bind_ints(&query, (const int64_t[]){job_id, 1, 1, 1}, 4);
+    query_null(&query);
+    query_null(&query);
+    query_null(&query);
+    query_text(&query, "");
+    bind_ints(&query, (const int64_t[]){0, 0, 150, 0, 123456, 15 * NS_PER_MS}, 6);
+    query_text(&query, outcome->trace_hash);
+    query_text(&query, outcome->artifact_hash);
+    for (int i = 0; i < 6; i++) {
+        query_text(&query, outcome->slice[i]);
+    }
+    query_int(&query, 0);
+    query_text(&query, "");
+    for (int i = 0; i < 17; i++) {
+        query_real(&query, reals[i]);
+    }
+    bind_ints(&query, (const int64_t[]){0, 0}, 2);
+    query_null(&query);
+    bind_ints(&query, (const int64_t[]){-1, 0, 0, 0, 0}, 5);
+    for (int i = 0; i < 5; i++) { /* of health */
+        query_null(&query);
+    }
+    query_blob(&query, outcome->trace_hash, sizeof(struct digest));
+    return query_run(&query, error);
+}
+
+static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64_t epoch,
+                                     const struct outcome *outcome, struct error *error)
+{
+    struct query held = query_begin(db, STATEMENT_JOB_HELD);
+
+    query_int(&held, job_id);
+    if (query_row(&held)) {
+        for (int column = 0; column < HELD_COLUMNS; column++) {
+            query_column_blob(&held, column, &(size_t){0});
+        }
+    }
+    enum status status = query_end(&held, error);
+    if (status == STATUS_OK) {
+        struct query end = query_begin(db, STATEMENT_JOB_END);
+        bind_ints(&end, (const int64_t[]){job_id, JOB_DONE, 1, 0, 0, 0}, 6);
+        status = query_run(&end, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query attempt = query_begin(db, STATEMENT_ATTEMPT_INSERT);
+    bind_ints(&attempt, (const int64_t[]){job_id, epoch, 1, 1}, 4);
+    query_text(&attempt, "cpu");
+    bind_ints(&attempt, (const int64_t[]){TIER_OBJECT, ATTEMPT_DONE, 15 * NS_PER_MS, 123456}, 4);
+    bind_ints(&attempt, (const int64_t[]){0, 40000, 0}, 3);
+    query_null(&attempt);
+    query_null(&attempt);
+    query_null(&attempt);
+    status = query_run(&attempt, error);
+    return status == STATUS_OK ? bare_outcome(db, job_id, outcome, error) : status;
+}
+
+static enum status bare_money(struct sqlite_db *db, int64_t count, struct error *error)
+{
+    struct query price = query_begin(db, STATEMENT_PRICE_GET);
+    query_text(&price, "bulk");
+    query_text(&price, "cpu");
+    enum status status = query_run(&price, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query entry = query_begin(db, STATEMENT_LEDGER_ADD);
+    bind_ints(&entry, (const int64_t[]){1, 1}, 2);
+    query_text(&entry, "cpu");
+    bind_ints(&entry,
+              (const int64_t[]){TIER_OBJECT, 0, ATTEMPT_DONE, count, count, count, 0, count}, 8);
+    status = query_run(&entry, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query get = query_begin(db, STATEMENT_ACCOUNT_GET);
+    query_int(&get, 1);
+    query_text(&get, "cpu");
+    query_int(&get, 40000);
+    status = query_run(&get, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query set = query_begin(db, STATEMENT_ACCOUNT_SET);
+    query_int(&set, 1);
+    query_text(&set, "cpu");
+    bind_ints(&set, (const int64_t[]){40000, count}, 2);
+    return query_run(&set, error);
+}
+
+static enum status bare_complete(struct sqlite_db *db, const int64_t *ids, const int64_t *epochs,
+                                 uint32_t count, const struct outcome *outcome, struct error *error)
+{
+    int64_t done = count;
+    enum status status = query_simple(db, STATEMENT_BEGIN, error);
+
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = bare_complete_job(db, ids[i], epochs[i], outcome, error);
+    }
+    if (status == STATUS_OK) {
+        status = bare_money(db, done, error);
+    }
+    if (status == STATUS_OK) {
+        const int64_t changes[SUITE_COUNTS] = {1, 0, -done, done, 0, 0, 0, 0, 0, done};
+        status = bare_count(db, changes, error);
+    }
+    return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;
+}
+
+static enum status bare_round(struct bench *bench, struct error *error)
+{
+    int64_t ids[LIMIT_CLAIM_JOBS];
+    int64_t epochs[LIMIT_CLAIM_JOBS];
+    enum status status = STATUS_OK;
+    int checkpoint_pages = LOG_PAGES;
+
+    for (uint32_t done = 0; done < bench->jobs && status == STATUS_OK;) {
+        uint32_t count = 0;
+        status = bare_claim(bench->bare, bench->batch, ids, epochs, &count, error);
+        if (status == STATUS_OK && count == 0) {
+            return error_set(error, STATUS_STORE, "the benchmark ran out of jobs");
+        }
+        if (status == STATUS_OK) {
+            status = bare_complete(bench->bare, ids, epochs, count, bench->outcome, error);
+        }
+        int pages = sqlite_db_wal_pages(bench->bare);
+        if (status == STATUS_OK && pages >= checkpoint_pages) {
+            status = sqlite_db_checkpoint(bench->bare, error);
+        }
+        done += count;
+    }
+    return status;
+}
+
+/* ---- both ---- */
+
+static void finish(struct bench *bench)
+{
+    if (bench->store != NULL) {
+        bench->store->ops->close(bench->store);
+    }
+    sqlite_db_close(bench->bare);
+    bench_remove_store(bench->store_path);
+    bench_remove_store(bench->bare_path);
+    free(bench->leases);
+    free(bench->completions);
+    free(bench->results);
+    free(bench->outcome);
+    free(bench);
+}
+
+/* The bare side's database is made by the store: jobs, and one job done, so that the suite, the
+ * pool, the worker and the ledger's rows are there. */
+static enum status prepare(struct bench *bench, struct error *error)
+{
+    struct store *other = NULL;
+    uint32_t total = bench->jobs * (STORE_BENCH_ROUNDS + 1) + LIMIT_CLAIM_JOBS;
+    uint32_t jobs = bench->jobs;
+    uint32_t batch = bench->batch;
+    enum status status = store_sqlite_open(bench->store_path, NULL, &bench->store, error);
+
+    if (status == STATUS_OK) {
+        status = store_sqlite_open(bench->bare_path, NULL, &other, error);
+    }
+    if (status == STATUS_OK) {
+        status = bench_submit(bench->store, suite_name, 0, total, error);
+    }
+    if (status == STATUS_OK) {
+        status = bench_submit(other, suite_name, 0, total, error);
+    }
+    struct job_spec spec;
+    bench_make_spec(&spec, suite_name, 0);
+    bench_make_outcome(bench->outcome, &spec);
+    bench->jobs = 1;
+    bench->batch = 1;
+    for (int side = 0; side < 2 && status == STATUS_OK; side++) {
+        struct store *mine = bench->store;
+        bench->store = side == 0 ? mine : other;
+        status = store_round(bench, error);
+        bench->store = mine;
+    }
+    bench->jobs = jobs;
+    bench->batch = batch;
+    if (other != NULL) {
+        other->ops->close(other);
+    }
+    if (status == STATUS_OK) {
+        status = sqlite_db_open(bench->bare_path, SQLITE_DB_WRITER, &bench->bare, error);
+    }
+    return status == STATUS_OK ? sqlite_db_use_wal(bench->bare, error) : status;
+}
+
+static enum status run_rounds(struct bench *bench, struct store_bench_result *result,
+                              struct error *error)
+{
+    double store_rates[STORE_BENCH_ROUNDS];
+    double bare_rates[STORE_BENCH_ROUNDS];
+    double ratios[STORE_BENCH_ROUNDS];
+    enum status status = STATUS_OK;
+
+    for (int round = -1; round < STORE_BENCH_ROUNDS && status == STATUS_OK; round++) {
+        int64_t start_ns = bench_now_ns();
+        status = store_round(bench, error);
+        int64_t middle_ns = bench_now_ns();
+        if (status == STATUS_OK) {
+            status = bare_round(bench, error);
+        }
+        int64_t end_ns = bench_now_ns();
+        if (round >= 0) { /* the first one warms up */
+            store_rates[round] = bench->jobs / ((double)(middle_ns - start_ns) / NS_PER_S);
+            bare_rates[round] = bench->jobs / ((double)(end_ns - middle_ns) / NS_PER_S);
+            ratios[round] = store_rates[round] / bare_rates[round];
+        }
+    }
+    if (status == STATUS_OK) {
+        result->store_jobs_per_s = bench_median(store_rates, STORE_BENCH_ROUNDS);
+        result->bare_jobs_per_s = bench_median(bare_rates, STORE_BENCH_ROUNDS);
+        result->ratio = bench_median(ratios, STORE_BENCH_ROUNDS);
+    }
+    return status;
+}
+
+enum status store_bench(const char *directory, uint32_t jobs, uint32_t batch,
+                        struct store_bench_result *out, struct error *error)
+{
+    struct store_bench_result result = {.batch = batch};
+    struct bench *bench = calloc(1, sizeof *bench);
+
+    if (bench == NULL || jobs < 1 || batch < 1 || batch > LIMIT_CLAIM_JOBS) {
+        free(bench);
+        return error_set(error, STATUS_LIMIT, "a store benchmark has batches of 1 to %d",
+                         LIMIT_CLAIM_JOBS);
+    }
+    bench->jobs = (jobs + batch - 1) / batch * batch;
+    bench->batch = batch;
+    snprintf(bench->store_path, sizeof bench->store_path, "%s/bench-store.db", directory);
+    snprintf(bench->bare_path, sizeof bench->bare_path, "%s/bench-bare.db", directory);
+    bench->leases = calloc(batch, sizeof *bench->leases);
+    bench->completions = calloc(batch, sizeof *bench->completions);
+    bench->results = calloc(batch, sizeof *bench->results);
+    bench->outcome = calloc(1, sizeof *bench->outcome);
+    bench_remove_store(bench->store_path);
+    bench_remove_store(bench->bare_path);
+    enum status status = STATUS_OK;
+    if (bench->leases == NULL || bench->completions == NULL || bench->results == NULL ||
+        bench->outcome == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "out of memory for the store benchmark");
+    }
+    if (status == STATUS_OK) {
+        status = prepare(bench, error);
+    }
+    if (status == STATUS_OK) {
+        status = bench_fsync_p50(directory, &result.fsync_p50_ns, error);
+    }
+    if (status == STATUS_OK) {
+        status = run_rounds(bench, &result, error);
+    }
+    finish(bench);
+    if (status == STATUS_OK) {
+        *out = result;
+    }
+    return status;
+}

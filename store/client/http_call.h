@@ -1,0 +1,61 @@
+/*
+ * One exchange of the HTTP client: building the path, sending JSON or bytes, and taking the reply
+ * apart. Statuses are those of http_client.h. Private to the store room.
+ */
+#ifndef SWERVE_STORE_CLIENT_HTTP_CALL_H
+#define SWERVE_STORE_CLIENT_HTTP_CALL_H
+
+#include "store/client/http_transport.h"
+#include "store/wire/http_wire.h"
+
+struct http_path {
+    char text[1536]; /* fits every path of this file: identifiers are bounded */
+    bool has_query;
+};
+
+void http_path_begin(struct http_path *path, const char *text);
+void http_path_add(struct http_path *path, const char *text);
+/* Percent-coded. The identifier has been checked. */
+void http_path_add_id(struct http_path *path, const char *id);
+void http_path_add_query(struct http_path *path, const char *key, const char *value);
+void http_path_add_query_i64(struct http_path *path, const char *key, int64_t value);
+
+/* Identifiers come from callers, and may be longer than any identifier that the store knows. */
+enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error);
+
+/* JSON both ways. `body` is taken over; NULL with has_body: memory ran out. *root is the caller's.
+ */
+enum status http_exchange_json(struct http_transport *transport, struct http_call *call,
+                               json_t *body, bool has_body, json_t **root, struct error *error);
+enum status http_get_json(struct http_transport *transport, const struct http_path *path,
+                          json_t **root, struct error *error);
+enum status http_send_json(struct http_transport *transport, const char *method,
+                           const struct http_path *path, json_t *body, json_t **root,
+                           struct error *error);
+enum status http_put_bytes(struct http_transport *transport, const struct http_path *path,
+                           const void *data, size_t bytes, struct error *error);
+/* The same as a zstd frame, where that is shorter. */
+enum status http_put_packed(struct http_transport *transport, const struct http_path *path,
+                            const void *data, size_t bytes, struct error *error);
+/* *data is malloc'ed, terminated, the caller's. */
+enum status http_get_bytes(struct http_transport *transport, const struct http_path *path,
+                           size_t max, char **data, size_t *bytes, struct error *error);
+/* The same from a server that may answer with a zstd frame. */
+enum status http_get_packed(struct http_transport *transport, const struct http_path *path,
+                            size_t max, void **data, size_t *bytes, struct error *error);
+/* The one list of a reply {"name": [..]}. */
+enum status http_get_list(struct http_transport *transport, const struct http_path *path,
+                          const char *name, const struct wire_codec *codec, void *records,
+                          size_t max, uint32_t *count, struct error *error);
+
+/* The one list, or the one integer, of a reply; consumes root. `path` is for messages. */
+enum status http_take_list(const char *path, json_t *root, const char *name,
+                           const struct wire_codec *codec, void *records, size_t max,
+                           uint32_t *count, struct error *error);
+enum status http_take_integer(const char *path, json_t *root, const char *name, int64_t *out,
+                              struct error *error);
+
+/* A new object {name: value}, taking over value; NULL when memory runs out or value is NULL. */
+json_t *http_object_of(const char *name, json_t *value);
+
+#endif

@@ -1,0 +1,794 @@
+/*
+ * The raw HTTP face. See http_client.h; the API is described in schemas/openapi.yaml.
+ *
+ * Batches beyond what one request may carry are sent as several requests, each atomic: a submit of
+ * more than HTTP_SUBMIT_JOBS_MAX jobs that fails half-way has stored its first part, and completes
+ * when it is repeated.
+ */
+#include "store/client/http_client.h"
+
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "store/client/http_call.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEARTBEAT_MS_MAX = 5000 };
+
+/* Numbers of claims are doubled no further: what is left above is never used up. */
+#define CLAIM_SEQUENCE_FAR (INT64_MAX / 4)
+
+struct http_client {
+    struct store store;
+    struct http_transport *transport;
+    /* Numbers the claims of this client. Starts at the machine's running time, so that a later
+     * client of the same worker goes on above it. */
+    atomic_int_least64_t claim_sequence;
+    atomic_bool claim_refused; /* the last claim's number */
+    const atomic_bool *stop;   /* NULL: never */
+};
+
+static struct http_client *client_of(struct store *store)
+{
+    return (struct http_client *)store;
+}
+
+/* ---- submitting ---- */
+
+static enum status client_scenario_put(struct store *store, const char *hash, const char *body,
+                                       size_t bytes, struct error *error)
+{
+    struct http_path path;
+    enum status status = http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    http_path_begin(&path, "/v1/scenarios/");
+    http_path_add_id(&path, hash);
+    return http_put_bytes(client_of(store)->transport, &path, body, bytes, error);
+}
+
+static enum status client_scenario_get(struct store *store, const char *hash, char **body,
+                                       size_t *bytes, struct error *error)
+{
+    struct http_path path;
+    enum status status = http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    http_path_begin(&path, "/v1/scenarios/");
+    http_path_add_id(&path, hash);
+    return http_get_bytes(client_of(store)->transport, &path, LIMIT_DOCUMENT_BYTES, body, bytes,
+                          error);
+}
+
+static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32_t count)
+{
+    json_t *body = http_object_of("weight", json_integer(weight));
+    json_t *jobs = json_array();
+    bool good = body != NULL && jobs != NULL &&
+                (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = json_array_append_new(jobs, job_spec_encode(&specs[i], &specs[0])) == 0;
+    }
+    if (good) {
+        good = json_put(body, "jobs", json_incref(jobs));
+    }
+    json_decref(jobs);
+    if (!good) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+static enum status client_submit(struct store *store, const char *suite_id, uint32_t weight,
+                                 const struct job_spec *specs, uint32_t count,
+                                 struct store_submit_result *results, struct error *error)
+{
+    struct http_path path;
+    enum status status = http_id_check("suite", suite_id, LIMIT_ID_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    http_path_begin(&path, "/v1/suites/");
+    http_path_add_id(&path, suite_id);
+    http_path_add(&path, "/jobs");
+    for (uint32_t done = 0; done < count || (done == 0 && count == 0);) {
+        uint32_t part = count - done;
+        if (part > HTTP_SUBMIT_JOBS_MAX) {
+            part = HTTP_SUBMIT_JOBS_MAX;
+        }
+        json_t *root = NULL;
+        uint32_t found = 0;
+        status = http_send_json(client_of(store)->transport, "POST", &path,
+                                submit_body(weight, specs + done, part), &root, error);
+        if (status == STATUS_OK) {
+            status = http_take_list(path.text, root, "results", &wire_submit_result, results + done,
+                                    part, &found, error);
+        }
+        if (status == STATUS_OK && found != part) {
+            status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
+                               part, found);
+        }
+        if (status != STATUS_OK || count == 0) {
+            return status;
+        }
+        done += part;
+    }
+    return STATUS_OK;
+}
+
+/* ---- working ---- */
+
+static enum status worker_check(const struct store_worker *worker, struct error *error)
+{
+    enum status status = http_id_check("pool", worker->pool, sizeof worker->pool, error);
+    return status == STATUS_OK
+               ? http_id_check("device", worker->device, sizeof worker->device, error)
+               : status;
+}
+
+static enum status worker_path(struct http_path *path, const char *worker_id, const char *verb,
+                               struct error *error)
+{
+    enum status status = http_id_check("worker", worker_id, LIMIT_ID_BYTES, error);
+    http_path_begin(path, "/v1/workers/");
+    if (status == STATUS_OK) {
+        http_path_add_id(path, worker_id);
+        http_path_add(path, verb);
+    }
+    return status;
+}
+
+static json_t *worker_body(const struct store_worker *worker)
+{
+    json_t *body = json_object();
+    if (body == NULL || !json_put(body, "pool", json_text_new(worker->pool, sizeof worker->pool)) ||
+        !json_put(body, "device", json_text_new(worker->device, sizeof worker->device))) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+/* The answers to a heartbeat and to a claim: a time to live and a list of at most `max` records.
+ * Consumes `root`; writes *ttl_ms on success only. */
+static enum status decode_beat(const struct http_path *path, json_t *root, const char *list_key,
+                               const struct wire_codec *codec, void *out, uint32_t max,
+                               uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    const char *const keys[] = {list_key, "ttl_ms", NULL};
+    int64_t ttl = 0;
+    struct json_cursor cursor = json_cursor_root(path->text, root);
+    struct json_cursor list = json_cursor_member(&cursor, list_key);
+    enum status status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
+    }
+    if (status == STATUS_OK) {
+        status = wire_list_decode(codec, &list, out, max, count, error);
+    }
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *ttl_ms = ttl;
+    }
+    return status;
+}
+
+static enum status client_heartbeat(struct store *store, const struct store_worker *worker,
+                                    const struct store_progress *progress, uint32_t count,
+                                    int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                    struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    uint32_t found = 0;
+    uint32_t listed = progress != NULL ? count : 0;
+    enum status status = worker_path(&path, worker->worker_id, "/heartbeat", error);
+    if (status == STATUS_OK) {
+        status = worker_check(worker, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    json_t *body = worker_body(worker);
+    if (body != NULL &&
+        !json_put(body, "progress", wire_list_encode(&wire_progress, progress, listed))) {
+        json_decref(body);
+        body = NULL;
+    }
+    /* Better repeated than waited for: the lease runs meanwhile. */
+    struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
+    status = http_exchange_json(client_of(store)->transport, &call, body, true, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status =
+        decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, error);
+    if (status == STATUS_OK && cancelled_count != NULL) {
+        *cancelled_count = found;
+    }
+    return status;
+}
+
+/* What a worker has to say only now and then: servers of earlier versions know neither. */
+static bool put_host(json_t *body, const struct store_worker *worker)
+{
+    if (worker->host[0] != '\0' &&
+        !json_put(body, "host", json_text_new(worker->host, sizeof worker->host))) {
+        return false;
+    }
+    json_t *list = worker->without_count > 0 ? json_array() : NULL;
+    bool good = worker->without_count == 0 || list != NULL;
+    for (uint32_t i = 0; good && i < worker->without_count; i++) {
+        good = json_array_append_new(list, json_pack("{s:s,s:s}", "planner",
+                                                     worker->without[i].planner, "planner_hash",
+                                                     worker->without[i].planner_hash)) == 0;
+    }
+    if (good && list != NULL) {
+        return json_put(body, "without", list);
+    }
+    json_decref(list);
+    return good;
+}
+
+static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64_t wait_ms,
+                          int64_t sequence)
+{
+    json_t *body = worker_body(worker);
+    if (body == NULL || !put_host(body, worker) || !json_put(body, "max", json_integer(max)) ||
+        !json_put(body, "wait_ms", json_integer(wait_ms)) ||
+        !json_put(body, "sequence", json_integer(sequence))) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+/* A stale claim may have had a number that the server will not take. Where something on the way
+ * delivered the claim twice, the next number is good. Where a predecessor of our worker's name had
+ * higher numbers, from before the machine booted, it takes a much higher one. */
+static void number_claims(struct http_client *client, enum status answer)
+{
+    bool refused = answer == STATUS_STALE;
+    bool again = atomic_exchange(&client->claim_refused, refused) && refused;
+    int64_t used = atomic_load(&client->claim_sequence);
+    if (again && used < CLAIM_SEQUENCE_FAR) {
+        (void)atomic_compare_exchange_strong(&client->claim_sequence, &used, 2 * used);
+    }
+}
+
+static enum status client_claim(struct store *store, const struct store_worker *worker,
+                                uint32_t max, int64_t wait_ms, struct job_lease *leases,
+                                uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    struct http_client *client = client_of(store);
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = worker_path(&path, worker->worker_id, "/claim", error);
+    if (status == STATUS_OK) {
+        status = worker_check(worker, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (wait_ms > HTTP_WAIT_MS_MAX) {
+        wait_ms = HTTP_WAIT_MS_MAX; /* a caller that finds nothing asks again */
+    }
+    if (max > LIMIT_CLAIM_JOBS) {
+        return error_set(error, STATUS_LIMIT, "a claim takes at most %d jobs, not %u",
+                         LIMIT_CLAIM_JOBS, max);
+    }
+    struct http_call call = {
+        .method = "POST",
+        .path = path.text,
+        .once = true,
+        .stop = wait_ms > 0 ? client->stop : NULL,
+        .wait_ms = wait_ms > 0 ? wait_ms : 0,
+    };
+    json_t *body =
+        claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
+    status = http_exchange_json(client->transport, &call, body, true, &root, error);
+    number_claims(client, status);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return decode_beat(&path, root, "leases", &wire_lease, leases, max, count, ttl_ms, error);
+}
+
+static json_t *completions_body(const struct job_completion *completions, uint32_t count)
+{
+    json_t *list = json_array();
+    bool good = list != NULL;
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = json_array_append_new(list, job_completion_encode(&completions[i])) == 0;
+    }
+    if (!good) {
+        json_decref(list);
+        return NULL;
+    }
+    return http_object_of("completions", list);
+}
+
+/* How many of the completions fit into one request; at least one. */
+static uint32_t completions_part(const struct job_completion *completions, uint32_t count)
+{
+    uint64_t outcomes = 0;
+    uint32_t part = 0;
+    while (part < count && part < HTTP_COMPLETIONS_MAX) {
+        outcomes += completions[part].outcome_count;
+        if (part > 0 && outcomes > HTTP_COMPLETION_OUTCOMES_MAX) {
+            break;
+        }
+        part++;
+    }
+    return part;
+}
+
+static enum status client_complete(struct store *store, const struct job_completion *completions,
+                                   uint32_t count, struct store_completion_result *results,
+                                   struct error *error)
+{
+    struct http_path path;
+    http_path_begin(&path, "/v1/completions");
+    for (uint32_t done = 0; done < count;) {
+        uint32_t part = completions_part(completions + done, count - done);
+        json_t *root = NULL;
+        uint32_t found = 0;
+        enum status status =
+            http_send_json(client_of(store)->transport, "POST", &path,
+                           completions_body(completions + done, part), &root, error);
+        if (status == STATUS_OK) {
+            status = http_take_list(path.text, root, "results", &wire_completion_result,
+                                    results + done, part, &found, error);
+        }
+        if (status == STATUS_OK && found != part) {
+            status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
+                               part, found);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        done += part;
+    }
+    return STATUS_OK;
+}
+
+static enum status client_worker_gone(struct store *store, const char *worker_id,
+                                      struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = worker_path(&path, worker_id, "/gone", error);
+    if (status == STATUS_OK) {
+        status =
+            http_send_json(client_of(store)->transport, "POST", &path, json_object(), &root, error);
+        json_decref(root);
+    }
+    return status;
+}
+
+static enum status client_worker_leases(struct store *store, const char *worker_id,
+                                        int64_t after_id, struct job_lease *leases, uint32_t max,
+                                        uint32_t *count, struct error *error)
+{
+    struct http_client *client = client_of(store);
+    struct http_path path;
+    enum status status = worker_path(&path, worker_id, "/leases", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_PAGE_MAX) {
+        max = HTTP_PAGE_MAX;
+    }
+    http_path_add_query_i64(&path, "after", after_id);
+    http_path_add_query_i64(&path, "max", max);
+    /* No claim sent so far may take effect after this listing. */
+    http_path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
+    return http_get_list(client->transport, &path, "leases", &wire_lease, leases, max, count,
+                         error);
+}
+
+/* ---- looking ---- */
+
+static enum status suite_path(struct http_path *path, const char *suite_id, const char *verb,
+                              struct error *error)
+{
+    enum status status = http_id_check("suite", suite_id, LIMIT_ID_BYTES, error);
+    http_path_begin(path, "/v1/suites/");
+    if (status == STATUS_OK) {
+        http_path_add_id(path, suite_id);
+        http_path_add(path, verb);
+    }
+    return status;
+}
+
+static enum status client_suite_status(struct store *store, const char *suite_id,
+                                       struct store_suite_status *out, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    struct store_suite_status scratch = {0};
+    enum status status = suite_path(&path, suite_id, "", error);
+    if (status == STATUS_OK) {
+        status = http_get_json(client_of(store)->transport, &path, &root, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = wire_suite_status.decode(&cursor, &scratch, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                                 uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    if (max > HTTP_LIST_MAX) {
+        max = HTTP_LIST_MAX;
+    }
+    http_path_begin(&path, "/v1/suites");
+    http_path_add_query_i64(&path, "max", max);
+    return http_get_list(client_of(store)->transport, &path, "suites", &wire_text_id, ids, max,
+                         count, error);
+}
+
+static void outcomes_path(const struct store_outcome_filter *filter, int64_t after_id,
+                          uint32_t limit, struct http_path *path)
+{
+    http_path_begin(path, "/v1/outcomes");
+    http_path_add_query_i64(path, "limit", limit);
+    if (filter->suite_id[0] != '\0') {
+        http_path_add_query(path, "suite", filter->suite_id);
+    }
+    if (filter->scenario_id[0] != '\0') {
+        http_path_add_query(path, "scenario", filter->scenario_id);
+    }
+    if (filter->job_id != 0) {
+        http_path_add_query_i64(path, "job", filter->job_id);
+    }
+    if (filter->outcome_id != 0) {
+        http_path_add_query_i64(path, "outcome", filter->outcome_id);
+    }
+    if (filter->by_verdict) {
+        http_path_add_query(path, "verdict", verdict_names[filter->verdict]);
+    }
+    if (after_id != 0) {
+        http_path_add_query_i64(path, "after", after_id);
+    }
+}
+
+/* One answer; *next > 0: the server had looked at enough, and goes on from there. */
+static enum status take_outcomes(const char *path, json_t *root, struct outcome *out, uint32_t max,
+                                 uint32_t *count, int64_t *next, struct error *error)
+{
+    static const char *const keys[] = {"outcomes", "next", NULL};
+    struct json_cursor cursor = json_cursor_root(path, root);
+    enum status status = json_object_begin(&cursor, keys, error);
+    *next = 0;
+    if (status == STATUS_OK) {
+        struct json_cursor list = json_cursor_member(&cursor, "outcomes");
+        status = wire_list_decode(&wire_outcome, &list, out, max, count, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "next", false, 1, INT64_MAX, next, error);
+    }
+    json_decref(root);
+    return status;
+}
+
+static enum status client_outcomes(struct store *store, const struct store_outcome_filter *filter,
+                                   struct outcome *out, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    uint32_t found = 0;
+    int64_t after_id = filter->after_id;
+    int64_t next = 0;
+    enum status status = STATUS_OK;
+    if (filter->by_verdict && (unsigned)filter->verdict >= VERDICT_COUNT) {
+        return error_set(error, STATUS_BAD_INPUT, "outcomes: unknown verdict %d",
+                         (int)filter->verdict);
+    }
+    do {
+        json_t *root = NULL;
+        uint32_t part = 0;
+        outcomes_path(filter, after_id, filter->limit - found, &path);
+        status = http_get_json(client_of(store)->transport, &path, &root, error);
+        if (status == STATUS_OK) {
+            status = take_outcomes(path.text, root, out + found, filter->limit - found, &part,
+                                   &next, error);
+        }
+        if (status == STATUS_OK && next > 0 && next <= after_id) {
+            status = error_set(error, STATUS_STORE, "%s: expected to go on after %lld, found %lld",
+                               path.text, (long long)after_id, (long long)next);
+        }
+        found += status == STATUS_OK ? part : 0;
+        after_id = next;
+    } while (status == STATUS_OK && next > 0 && found < filter->limit);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+static enum status client_job(struct store *store, int64_t job_id, struct store_job *out,
+                              struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)job_id);
+    http_path_begin(&path, "/v1/jobs/");
+    http_path_add_id(&path, digits);
+    enum status status = http_get_json(client_of(store)->transport, &path, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct store_job scratch;
+    memset(&scratch, 0, sizeof scratch);
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = wire_job.decode(&cursor, &scratch, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *out = scratch;
+    }
+    return status;
+}
+
+static enum status client_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
+                                    struct store_job *out, uint32_t max, uint32_t *count,
+                                    struct error *error)
+{
+    struct http_path path;
+    enum status status = suite_path(&path, suite_id, "/dead", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_PAGE_MAX) {
+        max = HTTP_PAGE_MAX;
+    }
+    http_path_add_query_i64(&path, "after", after_id);
+    http_path_add_query_i64(&path, "max", max);
+    return http_get_list(client_of(store)->transport, &path, "jobs", &wire_job, out, max, count,
+                         error);
+}
+
+static enum status client_ledger(struct store *store, const char *suite_id,
+                                 struct store_ledger_row *rows, uint32_t max, uint32_t *count,
+                                 struct error *error)
+{
+    struct http_path path;
+    enum status status =
+        suite_id != NULL ? http_id_check("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_LIST_MAX) {
+        max = HTTP_LIST_MAX;
+    }
+    http_path_begin(&path, "/v1/ledger");
+    http_path_add_query_i64(&path, "max", max);
+    if (suite_id != NULL) {
+        http_path_add_query(&path, "suite", suite_id);
+    }
+    return http_get_list(client_of(store)->transport, &path, "rows", &wire_ledger_row, rows, max,
+                         count, error);
+}
+
+static enum status price_path(struct http_path *path, const char *pool, const char *device,
+                              struct error *error)
+{
+    enum status status = http_id_check("pool", pool, LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_id_check("device", device, LIMIT_ID_BYTES, error);
+    }
+    http_path_begin(path, "/v1/prices/");
+    if (status == STATUS_OK) {
+        http_path_add_id(path, pool);
+        http_path_add(path, "/");
+        http_path_add_id(path, device);
+    }
+    return status;
+}
+
+static enum status client_price_set(struct store *store, const char *pool, const char *device,
+                                    int64_t price_uusd_per_hour, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = price_path(&path, pool, device, error);
+    if (status == STATUS_OK) {
+        status = http_send_json(
+            client_of(store)->transport, "PUT", &path,
+            http_object_of("price_uusd_per_hour", json_integer(price_uusd_per_hour)), &root, error);
+        json_decref(root);
+    }
+    return status;
+}
+
+static enum status client_price_get(struct store *store, const char *pool, const char *device,
+                                    int64_t *price_uusd_per_hour, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = price_path(&path, pool, device, error);
+    if (status == STATUS_OK) {
+        status = http_get_json(client_of(store)->transport, &path, &root, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return http_take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
+}
+
+static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,
+                                 struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = suite_path(&path, suite_id, "/cancel", error);
+    if (status == STATUS_OK) {
+        status =
+            http_send_json(client_of(store)->transport, "POST", &path, json_object(), &root, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return http_take_integer(path.text, root, "cancelled", count, error);
+}
+
+/* ---- artifacts ---- */
+
+static enum status client_artifact_put(struct store *store, const void *data, size_t bytes,
+                                       char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct http_path path;
+    char name[SHA256_HEX_BYTES];
+    if (bytes > LIMIT_ARTIFACT_BYTES) {
+        return error_set(error, STATUS_LIMIT, "artifact: expected at most %d bytes, found %zu",
+                         LIMIT_ARTIFACT_BYTES, bytes);
+    }
+    sha256_hex(data, bytes, name);
+    http_path_begin(&path, "/v1/artifacts/");
+    http_path_add_id(&path, name);
+    enum status status = http_put_packed(client_of(store)->transport, &path, data, bytes, error);
+    if (status == STATUS_OK) {
+        memcpy(hash, name, sizeof name);
+    }
+    return status;
+}
+
+static enum status client_artifact_get(struct store *store, const char *hash, void **data,
+                                       size_t *bytes, struct error *error)
+{
+    struct http_path path;
+    char found[SHA256_HEX_BYTES];
+    void *body = NULL;
+    size_t body_bytes = 0;
+    enum status status = http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    http_path_begin(&path, "/v1/artifacts/");
+    http_path_add_id(&path, hash);
+    status = http_get_packed(client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
+                             &body_bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    sha256_hex(body, body_bytes, found);
+    if (strcmp(found, hash) != 0) {
+        free(body);
+        return error_set(error, STATUS_IO, "artifact %s: expected these bytes' hash, found %s",
+                         hash, found);
+    }
+    *data = body;
+    *bytes = body_bytes;
+    return STATUS_OK;
+}
+
+/* ---- opening ---- */
+
+static void client_close(struct store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    struct http_client *client = client_of(store);
+    http_transport_destroy(client->transport);
+    free(client);
+}
+
+static const struct store_ops client_ops = {
+    .name = "http",
+    .close = client_close,
+    .scenario_put = client_scenario_put,
+    .scenario_get = client_scenario_get,
+    .submit = client_submit,
+    .heartbeat = client_heartbeat,
+    .claim = client_claim,
+    .complete = client_complete,
+    .worker_gone = client_worker_gone,
+    .worker_leases = client_worker_leases,
+    .suite_status = client_suite_status,
+    .suites = client_suites,
+    .outcomes = client_outcomes,
+    .job = client_job,
+    .dead_jobs = client_dead_jobs,
+    .ledger = client_ledger,
+    .price_set = client_price_set,
+    .price_get = client_price_get,
+    .cancel = client_cancel,
+    .artifact_put = client_artifact_put,
+    .artifact_get = client_artifact_get,
+};
+
+/* Takes over the transport, on failure too. */
+static enum status open_on(struct http_transport *transport, const struct store_config *config,
+                           struct store **out, struct error *error)
+{
+    const struct clock *clock =
+        config != NULL && config->clock != NULL ? config->clock : clock_system();
+    struct http_client *client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        http_transport_destroy(transport);
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a store's client");
+    }
+    client->transport = transport;
+    client->store.ops = &client_ops;
+    client->stop = config != NULL ? config->stop : NULL;
+    atomic_init(&client->claim_sequence, clock_now_ns(clock));
+    atomic_init(&client->claim_refused, false);
+    *out = &client->store;
+    return STATUS_OK;
+}
+
+enum status http_client_open(const char *url, const struct store_config *config, struct store **out,
+                             struct error *error)
+{
+    struct http_transport *transport;
+    enum status status =
+        http_transport_create(url, config != NULL ? config->token_file : NULL,
+                              config != NULL ? config->ca_file : NULL, &transport, error);
+    return status == STATUS_OK ? open_on(transport, config, out, error) : status;
+}
+
+enum status http_client_open_over(const struct http_carrier *carrier,
+                                  const struct store_config *config, struct store **out,
+                                  struct error *error)
+{
+    struct http_transport *transport;
+    enum status status = http_transport_create_over(carrier, &transport, error);
+    return status == STATUS_OK ? open_on(transport, config, out, error) : status;
+}
+
+enum status http_client_ping(struct store *store, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    int64_t api = 0;
+    http_path_begin(&path, "/v1/health");
+    enum status status = http_get_json(client_of(store)->transport, &path, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
+    json_decref(root);
+    if (status == STATUS_OK && api != HTTP_API_VERSION) {
+        return error_set(error, STATUS_STORE,
+                         "the store speaks version %lld of the API, this program version %d: use "
+                         "the same release on both sides",
+                         (long long)api, HTTP_API_VERSION);
+    }
+    return status;
+}

@@ -1,0 +1,443 @@
+/*
+ * The election behind a path.
+ *
+ * One process owns a database at a time: the one that holds the lock on PATH.lock and then the one
+ * on the database file (store/sqlite/ownership.h, taken by the embedded face). It serves it on PATH.sock;
+ * every other process is its client. PATH is the file's real path, however it was called. The
+ * kernel drops both locks when their holder dies, however it dies; a client whose call is not
+ * answered tries them and becomes the owner, or finds the new one. flock() belongs to the open file
+ * description, so two handles of one process exclude each other as well; a child that was forked
+ * without exec would keep the lock alive, so processes must exec (descriptors are close-on-exec).
+ *
+ * Invariant: only who holds both locks opens the database or touches the socket file. The lock file
+ * keeps those who take turns from trying the database, says who the owner is, and excludes programs
+ * that know no other lock; should somebody remove it, the lock on the database still holds, and
+ * whoever meets that one becomes a client.
+ */
+#include "store/ownership/election.h"
+
+#include "base/sha256.h"
+#include "base/units.h"
+#include "schemas/limits.h"
+#include "store/client/http_client.h"
+#include "store/wire/http_wire.h"
+#include "store/client/link.h"
+#include "store/server/server.h"
+#include "store/sqlite/store_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 4096,
+    ELSEWHERE_MS = 3000, /* how long an owner that uses another name is waited for */
+};
+
+struct election {
+    char path[LIMIT_PATH_BYTES];
+    char lock_path[LIMIT_PATH_BYTES + 8];
+    char socket_path[LIMIT_PATH_BYTES + 8];
+    struct store_config config;
+    store_embedded_open embedded;
+    struct store *client; /* raw HTTP face to whoever owns the path */
+    pthread_mutex_t mutex;
+    int lock_fd;                 /* -1: not the owner */
+    struct store *owned;         /* the embedded face, once owner */
+    struct store_server *server; /* on owned */
+    ino_t socket_inode;          /* of the socket file, while owner */
+    struct error elsewhere;      /* CONFLICT: the last try met an owner that has no PATH.lock */
+};
+
+/* ---- the lock ---- */
+
+/* The owner's process id as it wrote it, 0 when unknown. */
+static long owner_pid(const struct election *election)
+{
+    char text[32] = "";
+    int fd = open(election->lock_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t bytes = read(fd, text, sizeof text - 1);
+    close(fd);
+    return bytes > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static void write_pid(int fd)
+{
+    char text[32];
+    int bytes = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    /* Only for messages, so a failure is one message less. */
+    if (ftruncate(fd, 0) == 0) {
+        ssize_t written = pwrite(fd, text, (size_t)bytes, 0);
+        (void)written;
+    }
+}
+
+/* Why a store that may only be read cannot be opened, and what to do. `what` of `path` is refused.
+ */
+static enum status say_read_only(const struct election *election, const char *what,
+                                 const char *path, int reason, struct error *error)
+{
+    const char *slash = strrchr(election->path, '/');
+    return error_set(error, STATUS_STORE,
+                     "%.300s: cannot open the store's %s for writing (%s). Even reading a store "
+                     "needs to write to it and in its directory (%.*s): get the right to, or copy "
+                     "the store's files (%.300s, -wal and .artifacts beside it) to a directory of "
+                     "your own and open the copy",
+                     path, what, strerror(reason),
+                     slash != NULL ? (int)(slash - election->path) + 1 : 1,
+                     slash != NULL ? election->path : ".", election->path);
+}
+
+/* *fd: the lock, held; -1: somebody else holds it. */
+static enum status try_lock(const struct election *election, int *fd, struct error *error)
+{
+    int lock = open(election->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0 && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+        return say_read_only(election, "lock file", election->lock_path, errno, error);
+    }
+    if (lock < 0) {
+        return error_set(error, STATUS_STORE, "%s: cannot open the store's lock file: %s",
+                         election->lock_path, strerror(errno));
+    }
+    while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) {
+            continue;
+        }
+        int reason = errno;
+        close(lock);
+        if (reason == EWOULDBLOCK) {
+            *fd = -1;
+            return STATUS_OK;
+        }
+        return error_set(error, STATUS_STORE, "%s: cannot lock: %s", election->lock_path,
+                         strerror(reason));
+    }
+    struct stat mine;
+    struct stat named;
+    if (fstat(lock, &mine) != 0 || stat(election->lock_path, &named) != 0 ||
+        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev) {
+        close(lock); /* somebody removed the file meanwhile: as if the lock were taken */
+        *fd = -1;
+        return STATUS_OK;
+    }
+    *fd = lock;
+    return STATUS_OK;
+}
+
+/* ---- the socket ---- */
+
+/* A listening socket at the path, whatever its length; replaces a stale one in one step. */
+static enum status listen_at(const char *path, int *out, struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES + 8];
+    char digest[SHA256_HEX_BYTES];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = -1;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    snprintf(directory, sizeof directory, "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
+             slash != NULL ? path : ".");
+    int place = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place < 0) {
+        return error_set(error, STATUS_STORE, "%s: cannot open the directory: %s", directory,
+                         strerror(errno));
+    }
+    /* The directory's descriptor stands for its path, and a short name for the socket's until it is
+     * ready, because sun_path holds 107 bytes. */
+    int bytes = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/", place);
+    char *temporary = address.sun_path + bytes;
+    sha256_hex(name, strlen(name), digest);
+    snprintf(temporary, sizeof address.sun_path - (size_t)bytes, ".swerve-%.16s.sock", digest);
+    unlinkat(place, temporary, 0); /* left by an owner that was killed here */
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        goto fail;
+    }
+    /* Whoever may connect may do everything: the user alone. */
+    if (fchmodat(place, temporary, 0600, 0) != 0 || listen(fd, BACKLOG) != 0 ||
+        renameat(place, temporary, place, name) != 0) {
+        int reason = errno;
+        unlinkat(place, temporary, 0);
+        errno = reason;
+        goto fail;
+    }
+    close(place);
+    *out = fd;
+    return STATUS_OK;
+fail:
+    error_set(error, STATUS_STORE, "%s: cannot listen: %s", path, strerror(errno));
+    if (fd >= 0) {
+        close(fd);
+    }
+    close(place);
+    return STATUS_STORE;
+}
+
+/* ---- owning ---- */
+
+/* 0: there is no such file. */
+static ino_t inode_of(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+/* Holding the lock: opens the database and serves it. On failure nothing is left open. */
+static enum status become_owner(struct election *election, int lock_fd, struct error *error)
+{
+    struct store *owned = NULL;
+    int listen_fd = -1;
+    if (faccessat(AT_FDCWD, election->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        return say_read_only(election, "database", election->path, errno, error);
+    }
+    enum status status = election->embedded(election->path, &election->config, &owned, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    write_pid(lock_fd);
+    status = listen_at(election->socket_path, &listen_fd, error);
+    if (status == STATUS_OK) {
+        election->socket_inode = inode_of(election->socket_path);
+    }
+    if (status == STATUS_OK) {
+        status = store_server_start(owned, listen_fd, &election->config, &election->server, error);
+    }
+    if (status != STATUS_OK) {
+        owned->ops->close(owned);
+        return status;
+    }
+    election->owned = owned;
+    election->lock_fd = lock_fd;
+    log_event(election->config.logger, LOG_INFO, "%s: this process owns the store", election->path);
+    return STATUS_OK;
+}
+
+static enum status election_locate(void *context, bool lost, struct store **inner,
+                                   struct error *error)
+{
+    struct election *election = context;
+    enum status status = STATUS_OK;
+    int lock_fd = -1;
+    pthread_mutex_lock(&election->mutex);
+    if (election->owned == NULL && lost) {
+        status = try_lock(election, &lock_fd, error);
+        if (status == STATUS_OK && lock_fd >= 0) {
+            status = become_owner(election, lock_fd, error);
+            if (status != STATUS_OK) {
+                close(lock_fd);
+            }
+            election->elsewhere.status = status == STATUS_CONFLICT ? status : STATUS_OK;
+            if (status == STATUS_CONFLICT) {
+                election->elsewhere = *error;
+                status = STATUS_OK; /* a client, if that owner serves this path */
+            }
+        } else {
+            election->elsewhere.status = STATUS_OK;
+        }
+    }
+    if (status == STATUS_OK) {
+        *inner = election->owned != NULL ? election->owned : election->client;
+    }
+    pthread_mutex_unlock(&election->mutex);
+    return status;
+}
+
+static void election_describe(void *context, char *text, size_t capacity)
+{
+    const struct election *election = context;
+    snprintf(text, capacity, "%s: the process that owns the store (process id %ld)", election->path,
+             owner_pid(election));
+}
+
+/* Hands over: new clients find no socket, requests in progress are answered, then the database is
+ * closed, and only then the lock is free. */
+static void election_close(void *context)
+{
+    struct election *election = context;
+    if (election->owned != NULL) {
+        /* Not that of somebody who took over a path that was emptied. */
+        if (inode_of(election->socket_path) == election->socket_inode) {
+            unlink(election->socket_path);
+        }
+        store_server_stop(election->server);
+        election->owned->ops->close(election->owned);
+        close(election->lock_fd);
+    }
+    if (election->client != NULL) {
+        election->client->ops->close(election->client);
+    }
+    pthread_mutex_destroy(&election->mutex);
+    free(election);
+}
+
+/* Becomes the owner or hears from one, within the deadline. */
+static enum status settle(struct election *election, int64_t deadline_ms, struct error *error)
+{
+    struct error last = {.status = STATUS_OK, .text = ""};
+    int64_t start_ns = clock_now_ns(clock_system());
+    int64_t end_ns = start_ns + deadline_ms * NS_PER_MS;
+    struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
+    for (;;) {
+        struct store *inner = NULL;
+        enum status status = election_locate(election, true, &inner, error);
+        if (status != STATUS_OK || inner != election->client) {
+            return status;
+        }
+        status = http_client_ping(inner, &last);
+        if (status != HTTP_UNREACHED && status != HTTP_LOST) {
+            return status == STATUS_OK ? status : error_set(error, status, "%s", last.text);
+        }
+        bool elsewhere = election->elsewhere.status != STATUS_OK;
+        int64_t until_ns = elsewhere && inode_of(election->socket_path) == 0
+                               ? start_ns + ELSEWHERE_MS * NS_PER_MS
+                               : end_ns;
+        if (elsewhere && clock_now_ns(clock_system()) >= until_ns) {
+            return error_set(error, STATUS_CONFLICT, "%s", election->elsewhere.text);
+        }
+        if (clock_now_ns(clock_system()) >= end_ns) {
+            return error_set(error, STATUS_TIMEOUT,
+                             "%.400s: process %ld owns the store and did not answer for %lld s: "
+                             "%.400s",
+                             election->path, owner_pid(election), (long long)(deadline_ms / 1000),
+                             last.text);
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+static enum status check_path(const char *path, struct error *error)
+{
+    struct stat info;
+    size_t bytes = strlen(path);
+    if (bytes == 0) {
+        return error_set(error, STATUS_USAGE, "store: expected a path or URL, found nothing");
+    }
+    if (bytes >= LIMIT_PATH_BYTES) {
+        return error_set(error, STATUS_LIMIT, "store path: expected at most %d bytes, found %zu",
+                         LIMIT_PATH_BYTES - 1, bytes);
+    }
+    if (stat(path, &info) != 0 ? path[bytes - 1] == '/' : S_ISDIR(info.st_mode)) {
+        return error_set(error, STATUS_STORE,
+                         "%s: expected a database file (it may not exist yet), found a directory",
+                         path);
+    }
+    return STATUS_OK;
+}
+
+/* Neither owner nor client yet. */
+static enum status election_create(const char *path, const struct store_config *config,
+                                   store_embedded_open embedded, struct election **out,
+                                   struct error *error)
+{
+    enum status status = check_path(path, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct election *election = calloc(1, sizeof *election);
+    if (election == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    status = store_path_resolve(path, election->path, error);
+    if (status != STATUS_OK) {
+        free(election);
+        return status;
+    }
+    snprintf(election->lock_path, sizeof election->lock_path, "%s.lock", election->path);
+    snprintf(election->socket_path, sizeof election->socket_path, "%s.sock", election->path);
+    if (config != NULL) {
+        election->config = *config;
+    }
+    election->embedded = embedded;
+    election->lock_fd = -1;
+    pthread_mutex_init(&election->mutex, NULL);
+    *out = election;
+    return STATUS_OK;
+}
+
+enum status store_election_open(const char *path, const struct store_config *config,
+                                store_embedded_open embedded, int64_t deadline_ms,
+                                struct store **out, struct error *error)
+{
+    char url[LIMIT_PATH_BYTES + 16];
+    struct election *election = NULL;
+    enum status status = election_create(path, config, embedded, &election, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    snprintf(url, sizeof url, "unix:%s", election->socket_path);
+    status = http_client_open(url, &election->config, &election->client, error);
+    if (status == STATUS_OK) {
+        status = settle(election, deadline_ms, error);
+    }
+    if (status != STATUS_OK) {
+        election_close(election);
+        return status;
+    }
+    struct link_source source = {
+        .locate = election_locate,
+        .describe = election_describe,
+        .close = election_close,
+        .context = election,
+        .stop = election->config.stop,
+    };
+    return link_create(&source, deadline_ms, out, error);
+}
+
+/* ---- owning for good ---- */
+
+struct store_owner {
+    struct election *election; /* the owner from the first to the last moment */
+};
+
+enum status store_owner_open(const char *path, const struct store_config *config,
+                             struct store_owner **out, struct error *error)
+{
+    struct store *embedded = NULL;
+    struct store_owner *owner = calloc(1, sizeof *owner);
+    if (owner == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    enum status status = election_create(path, config, store_sqlite_open, &owner->election, error);
+    if (status == STATUS_OK) {
+        status = election_locate(owner->election, true, &embedded, error);
+    }
+    if (status == STATUS_OK && embedded == NULL && owner->election->elsewhere.status != STATUS_OK) {
+        status = error_set(error, STATUS_CONFLICT, "%s", owner->election->elsewhere.text);
+    } else if (status == STATUS_OK && embedded == NULL) {
+        status = error_set(error, STATUS_CONFLICT,
+                           "%.600s: process %ld owns the store (it holds %.200s.lock); stop it, or "
+                           "name another store",
+                           path, owner_pid(owner->election), path);
+    }
+    if (status != STATUS_OK) {
+        store_owner_close(owner);
+        return status;
+    }
+    *out = owner;
+    return STATUS_OK;
+}
+
+struct store *store_owner_store(struct store_owner *owner)
+{
+    return owner->election->owned;
+}
+
+void store_owner_close(struct store_owner *owner)
+{
+    if (owner != NULL && owner->election != NULL) {
+        election_close(owner->election);
+    }
+    free(owner);
+}

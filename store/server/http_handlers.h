@@ -1,0 +1,108 @@
+/*
+ * The endpoints' handlers, between http_routes.c, which finds the one that a request means, and the
+ * store. A handler fills the exchange's reply; whatever it returns other than OK becomes an error
+ * body. Decoders check form and bounds; meaning is the store's business. Private to the store room.
+ */
+#ifndef SWERVE_STORE_SERVER_HTTP_HANDLERS_H
+#define SWERVE_STORE_SERVER_HTTP_HANDLERS_H
+
+#include "schemas/json_read.h"
+#include "schemas/json_scan.h"
+#include "store/server/http_routes.h"
+#include "store/wire/http_wire.h"
+
+enum { HTTP_CAPTURES_MAX = 2, HTTP_QUERY_MAX = 8, HTTP_CAPTURE_BYTES = 128 };
+
+struct http_query_entry {
+    char key[LIMIT_ID_BYTES];
+    char value[HTTP_CAPTURE_BYTES];
+};
+
+struct http_exchange {
+    const struct http_context *context;
+    struct store *store;
+    const struct http_request *request;
+    char ids[HTTP_CAPTURES_MAX][HTTP_CAPTURE_BYTES];
+    struct http_query_entry query[HTTP_QUERY_MAX];
+    size_t query_count;
+    json_t *body_root;     /* once it is parsed; owned by http_route */
+    size_t document_bytes; /* what it takes of the server's budget */
+    struct json_cursor body;
+    json_t *reply; /* a JSON reply; NULL with `data` set: that instead */
+    char *data;
+    size_t data_bytes;
+    enum http_content content;      /* of `data` */
+    struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
+    bool packed;                    /* what is given is a zstd frame */
+    struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
+    bool looks;                     /* on behalf of one who only looks */
+    int code; /* of an error, where the status does not decide it; 0: it does */
+};
+
+/* ---- helpers ---- */
+
+enum status http_no_memory(struct error *error);
+
+/* Reads the body of the request into `body`. */
+enum status http_body_parse(struct http_exchange *exchange, struct error *error);
+void http_body_finish(struct http_exchange *exchange);
+
+/* The body is an object without members. */
+enum status http_body_empty(const struct http_exchange *exchange, struct error *error);
+
+/* The reply is this text of JSON, which is taken over. */
+enum status http_reply_text(struct http_exchange *exchange, struct json_text *text,
+                            struct error *error);
+/* Adds a member to the reply; false when memory runs out. Takes the value over. */
+bool http_reply_put(struct http_exchange *exchange, const char *key, json_t *value);
+enum status http_reply_list(struct http_exchange *exchange, const char *key,
+                            const struct wire_codec *codec, const void *records, size_t count,
+                            struct error *error);
+enum status http_reply_integer(struct http_exchange *exchange, const char *key, int64_t value,
+                               struct error *error);
+/* An empty object: the call succeeded and has nothing to say. */
+enum status http_reply_nothing(struct http_exchange *exchange, struct error *error);
+
+/* Values of the query; *out keeps its default when the key is absent. */
+const char *http_query_find(const struct http_exchange *exchange, const char *key);
+enum status http_query_integer(const struct http_exchange *exchange, const char *key, int64_t min,
+                               int64_t max, int64_t *out, struct error *error);
+enum status http_query_text(const struct http_exchange *exchange, const char *key, char *out,
+                            size_t capacity, struct error *error);
+
+enum status http_parse_integer(const char *what, const char *text, int64_t min, int64_t max,
+                               int64_t *out, struct error *error);
+enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error);
+
+/* A worker's token acts for its own workers alone, which are of its pool. pool: what the request
+ * says, NULL when it says nothing. Others than workers' tokens pass. 403 through the exchange's
+ * code. */
+enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
+                            struct error *error);
+
+/* ---- handlers ---- */
+
+enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
+enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);
+enum status http_handle_health(struct http_exchange *exchange, struct error *error);
+enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error);
+enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error);
+enum status http_handle_submit(struct http_exchange *exchange, struct error *error);
+enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *error);
+enum status http_handle_claim(struct http_exchange *exchange, struct error *error);
+enum status http_handle_complete(struct http_exchange *exchange, struct error *error);
+enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error);
+enum status http_handle_worker_leases(struct http_exchange *exchange, struct error *error);
+enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error);
+enum status http_handle_suites(struct http_exchange *exchange, struct error *error);
+enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
+enum status http_handle_job(struct http_exchange *exchange, struct error *error);
+enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error);
+enum status http_handle_ledger(struct http_exchange *exchange, struct error *error);
+enum status http_handle_price_set(struct http_exchange *exchange, struct error *error);
+enum status http_handle_price_get(struct http_exchange *exchange, struct error *error);
+enum status http_handle_cancel(struct http_exchange *exchange, struct error *error);
+enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);
+enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error);
+
+#endif

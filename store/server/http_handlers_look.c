@@ -1,0 +1,318 @@
+/*
+ * Handlers of the endpoints that look, cancel, set prices and move artifacts. See http_handlers.h.
+ */
+#include "store/server/http_handlers.h"
+#include "store/artifacts/zstd_frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- looking ---- */
+
+enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct store_suite_status suite;
+    memset(&suite, 0, sizeof suite);
+    enum status status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = store->ops->suite_status(store, exchange->ids[0], &suite, error);
+    }
+    if (status == STATUS_OK) {
+        exchange->reply = wire_suite_status.encode(&suite);
+        status = exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+    }
+    return status;
+}
+
+enum status http_handle_suites(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t max = HTTP_LIST_MAX;
+    uint32_t count = 0;
+    enum status status = http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    char(*ids)[LIMIT_ID_BYTES] = calloc((size_t)max + 1, sizeof *ids);
+    if (ids == NULL) {
+        return http_no_memory(error);
+    }
+    status = store->ops->suites(store, ids, (uint32_t)max, &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "suites", &wire_text_id, ids, count, error);
+    }
+    free(ids);
+    return status;
+}
+
+static enum status decode_filter(const struct http_exchange *exchange,
+                                 struct store_outcome_filter *filter, struct error *error)
+{
+    int64_t limit = 100;
+    memset(filter, 0, sizeof *filter);
+    enum status status = http_query_integer(exchange, "limit", 0, UINT32_MAX, &limit, error);
+    if (status == STATUS_OK) {
+        status =
+            http_query_text(exchange, "suite", filter->suite_id, sizeof filter->suite_id, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_query_text(exchange, "scenario", filter->scenario_id,
+                                 sizeof filter->scenario_id, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "job", INT64_MIN, INT64_MAX, &filter->job_id, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "outcome", INT64_MIN, INT64_MAX, &filter->outcome_id,
+                                    error);
+    }
+    if (status == STATUS_OK) {
+        status =
+            http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &filter->after_id, error);
+    }
+    const char *verdict = http_query_find(exchange, "verdict");
+    if (status == STATUS_OK && verdict != NULL) {
+        int index = 0;
+        while (index < VERDICT_COUNT && strcmp(verdict, verdict_names[index]) != 0) {
+            index++;
+        }
+        if (index == VERDICT_COUNT) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "verdict: expected a verdict, found \"%.40s\"", verdict);
+        }
+        filter->by_verdict = true;
+        filter->verdict = (enum verdict)index;
+    }
+    if (status == STATUS_OK && (limit < 1 || limit > HTTP_PAGE_MAX)) {
+        return error_set(error, STATUS_LIMIT, "limit: expected 1 to %d, found %lld", HTTP_PAGE_MAX,
+                         (long long)limit);
+    }
+    filter->limit = (uint32_t)limit;
+    return status;
+}
+
+enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct store_outcome_filter filter;
+    uint32_t count = 0;
+    enum status status = decode_filter(exchange, &filter, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    /* Megabytes of which a short page touches little: not calloc. */
+    struct outcome *outcomes = malloc(filter.limit * sizeof *outcomes);
+    if (outcomes == NULL) {
+        return http_no_memory(error);
+    }
+    int64_t next = 0;
+    status = store->ops->outcomes_page != NULL
+                 ? store->ops->outcomes_page(store, &filter, outcomes, &count, &next, error)
+                 : store->ops->outcomes(store, &filter, outcomes, &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
+    }
+    if (status == STATUS_OK && next > 0) {
+        status = http_reply_integer(exchange, "next", next, error);
+    }
+    free(outcomes);
+    return status;
+}
+
+enum status http_handle_job(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct store_job job;
+    int64_t job_id = 0;
+    memset(&job, 0, sizeof job);
+    enum status status =
+        http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error);
+    if (status == STATUS_OK) {
+        status = store->ops->job(store, job_id, &job, error);
+    }
+    if (status == STATUS_OK) {
+        exchange->reply = wire_job.encode(&job);
+        status = exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+    }
+    return status;
+}
+
+enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t after = 0;
+    int64_t max = HTTP_PAGE_MAX;
+    uint32_t count = 0;
+    enum status status = http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error);
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct store_job *jobs = malloc(((size_t)max + 1) * sizeof *jobs);
+    if (jobs == NULL) {
+        return http_no_memory(error);
+    }
+    status =
+        store->ops->dead_jobs(store, exchange->ids[0], after, jobs, (uint32_t)max, &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "jobs", &wire_job, jobs, count, error);
+    }
+    free(jobs);
+    return status;
+}
+
+enum status http_handle_ledger(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    char suite_id[LIMIT_ID_BYTES] = "";
+    int64_t max = HTTP_LIST_MAX;
+    uint32_t count = 0;
+    enum status status = http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error);
+    if (status == STATUS_OK) {
+        status = http_query_text(exchange, "suite", suite_id, sizeof suite_id, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct store_ledger_row *rows = calloc((size_t)max + 1, sizeof *rows);
+    if (rows == NULL) {
+        return http_no_memory(error);
+    }
+    const char *suite = http_query_find(exchange, "suite") != NULL ? suite_id : NULL;
+    status = store->ops->ledger(store, suite, rows, (uint32_t)max, &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "rows", &wire_ledger_row, rows, count, error);
+    }
+    free(rows);
+    return status;
+}
+
+enum status http_handle_price_set(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"price_uusd_per_hour", NULL};
+    struct store *store = exchange->store;
+    int64_t price = 0;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, keys[0], true, INT64_MIN, INT64_MAX, &price,
+                                     error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error);
+    }
+    if (status == STATUS_OK) {
+        status = store->ops->price_set(store, exchange->ids[0], exchange->ids[1], price, error);
+    }
+    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+}
+
+enum status http_handle_price_get(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t price = 0;
+    enum status status = http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error);
+    }
+    if (status == STATUS_OK) {
+        status = store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error);
+    }
+    return status == STATUS_OK ? http_reply_integer(exchange, "price_uusd_per_hour", price, error)
+                               : status;
+}
+
+enum status http_handle_cancel(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t count = 0;
+    enum status status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_body_empty(exchange, error);
+    }
+    if (status == STATUS_OK) {
+        status = store->ops->cancel(store, exchange->ids[0], &count, error);
+    }
+    return status == STATUS_OK ? http_reply_integer(exchange, "cancelled", count, error) : status;
+}
+
+/* ---- artifacts ---- */
+
+enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    const struct http_request *request = exchange->request;
+    char hash[SHA256_HEX_BYTES];
+    if (exchange->upload != NULL) {
+        struct artifact_writer *upload = exchange->upload;
+        exchange->upload = NULL;
+        enum status finished = artifact_writer_finish(upload, exchange->ids[0], error);
+        return finished == STATUS_OK ? http_reply_nothing(exchange, error) : finished;
+    }
+    const void *data = request->body != NULL ? request->body : "";
+    size_t bytes = request->body_bytes;
+    void *unpacked = NULL;
+    enum status status = STATUS_OK;
+    if (request->packed) {
+        status = zstd_frame_unpack("artifact", data, bytes, LIMIT_ARTIFACT_BYTES, &unpacked, &bytes,
+                                   error);
+        data = unpacked;
+    }
+    if (status == STATUS_OK) {
+        sha256_hex(data, bytes, hash);
+        status =
+            strcmp(hash, exchange->ids[0]) == 0
+                ? store->ops->artifact_put(store, data, bytes, hash, error)
+                : error_set(error, STATUS_BAD_INPUT,
+                            "artifact: expected bytes with the hash in the path, found %s", hash);
+    }
+    free(unpacked);
+    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+}
+
+/* Opening reads the file through once; on success the server counts the download out again. */
+static enum status stream_artifact(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct http_budget *budget = exchange->context->budget;
+    if (!http_download_take(budget, exchange->looks)) {
+        return error_set(error, STATUS_BUSY, "artifact: %d downloads are in progress, try again",
+                         exchange->looks ? HTTP_LOOK_DOWNLOADS_MAX : HTTP_DOWNLOADS_MAX);
+    }
+    bool packed = exchange->request->accepts_packed;
+    enum status status = store->ops->artifact_read(store, exchange->ids[0], &packed,
+                                                   &exchange->stream, &exchange->data_bytes, error);
+    if (status != STATUS_OK) {
+        http_download_give(budget, exchange->looks);
+        return status;
+    }
+    exchange->packed = packed;
+    return status;
+}
+
+enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    void *data = NULL;
+    enum status status = http_check_id("artifact hash", exchange->ids[0], SHA256_HEX_BYTES, error);
+    if (status == STATUS_OK && exchange->context->budget != NULL &&
+        store->ops->artifact_read != NULL) {
+        return stream_artifact(exchange, error);
+    }
+    if (status == STATUS_OK) {
+        status =
+            store->ops->artifact_get(store, exchange->ids[0], &data, &exchange->data_bytes, error);
+    }
+    if (status == STATUS_OK) {
+        exchange->data = data;
+    }
+    return status;
+}

@@ -1,0 +1,602 @@
+/*
+ * Handlers of the endpoints that submit and do work. See http_handlers.h.
+ */
+#include "base/units.h"
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "store/server/http_handlers.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- submitting ---- */
+
+enum status http_handle_health(struct http_exchange *exchange, struct error *error)
+{
+    if (!http_reply_put(exchange, "ok", json_true()) ||
+        !http_reply_put(exchange, "store", json_string(exchange->store->ops->name)) ||
+        !http_reply_put(exchange, "api", json_integer(HTTP_API_VERSION))) {
+        return http_no_memory(error);
+    }
+    return STATUS_OK;
+}
+
+enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    enum status status = http_check_id("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error);
+    if (status == STATUS_OK) {
+        const char *body = exchange->request->body;
+        status = store->ops->scenario_put(store, exchange->ids[0], body != NULL ? body : "",
+                                          exchange->request->body_bytes, error);
+    }
+    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+}
+
+enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    return store->ops->scenario_get(store, exchange->ids[0], &exchange->data, &exchange->data_bytes,
+                                    error);
+}
+
+static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *specs, size_t count,
+                               struct error *error)
+{
+    struct job_spec common;
+    struct json_cursor common_cursor = json_cursor_member(&exchange->body, "common");
+    struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
+    bool has_common = json_cursor_present(&common_cursor);
+    enum status status = STATUS_OK;
+    if (has_common && count == 0) {
+        return json_fail(&jobs, error, "expected jobs that have something in common, found none");
+    }
+    if (has_common) {
+        status = job_spec_decode(&common_cursor, NULL, &common, error);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor job = json_cursor_element(&jobs, i);
+        status = job_spec_decode(&job, has_common ? &common : NULL, &specs[i], error);
+    }
+    return status;
+}
+
+enum status http_handle_submit(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"weight", "common", "jobs", NULL};
+    struct store *store = exchange->store;
+    struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
+    int64_t weight = 1;
+    size_t count = 0;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status =
+            json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct job_spec *specs = malloc((count + 1) * sizeof *specs);
+    struct store_submit_result *results = calloc(count + 1, sizeof *results);
+    status = specs != NULL && results != NULL ? decode_jobs(exchange, specs, count, error)
+                                              : http_no_memory(error);
+    if (status == STATUS_OK) {
+        status = store->ops->submit(store, exchange->ids[0], (uint32_t)weight, specs,
+                                    (uint32_t)count, results, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "results", &wire_submit_result, results, count, error);
+    }
+    free(specs);
+    free(results);
+    return status;
+}
+
+/* ---- working ---- */
+
+static enum status decode_worker(struct http_exchange *exchange, struct store_worker *worker,
+                                 struct error *error)
+{
+    memset(worker, 0, sizeof *worker);
+    enum status status = http_check_id("worker", exchange->ids[0], sizeof worker->worker_id, error);
+    if (status == STATUS_OK) {
+        strcpy(worker->worker_id, exchange->ids[0]);
+        status = json_member_text(&exchange->body, "pool", true, worker->pool, sizeof worker->pool,
+                                  error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_text(&exchange->body, "device", true, worker->device,
+                                  sizeof worker->device, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, worker->worker_id, worker->pool, error);
+    }
+    const struct token_grant *grant = exchange->request->grant;
+    if (status == STATUS_OK && grant != NULL && grant->role == TOKEN_ROLE_WORKER) {
+        memcpy(worker->holder, grant->name, sizeof worker->holder);
+    }
+    return status;
+}
+
+enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"pool", "device", "progress", NULL};
+    struct store *store = exchange->store;
+    struct store_worker worker;
+    struct json_cursor list = json_cursor_member(&exchange->body, "progress");
+    size_t size = 0;
+    uint32_t count = 0;
+    uint32_t cancelled_count = 0;
+    int64_t ttl_ms = 0;
+    struct store_progress *progress = NULL;
+    int64_t *cancelled = NULL;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status = decode_worker(exchange, &worker, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_array_begin(&list, 0, HTTP_PROGRESS_MAX, &size, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    progress = calloc(size + 1, sizeof *progress);
+    cancelled = calloc(size + 1, sizeof *cancelled);
+    status = progress != NULL && cancelled != NULL
+                 ? wire_list_decode(&wire_progress, &list, progress, size, &count, error)
+                 : http_no_memory(error);
+    if (status == STATUS_OK) {
+        status = store->ops->heartbeat(store, &worker, progress, count, cancelled, &cancelled_count,
+                                       &ttl_ms, error);
+        exchange->code = status == STATUS_MISMATCH ? 403 : 0;
+    }
+    if (status == STATUS_OK) {
+        status =
+            http_reply_list(exchange, "cancelled", &wire_i64, cancelled, cancelled_count, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_integer(exchange, "ttl_ms", ttl_ms, error);
+    }
+    free(progress);
+    free(cancelled);
+    return status;
+}
+
+static bool peer_gone(const struct http_request *request)
+{
+    struct pollfd peer = {.fd = request->peer_fd, .events = POLLRDHUP};
+    return request->peer_fd >= 0 && poll(&peer, 1, 0) > 0 &&
+           (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* A claim that waits: what it asks for, and until when. */
+struct patience {
+    struct http_exchange *exchange;
+    const struct store_worker *worker;
+    struct http_gate_claim claim;
+    int64_t end_ns;
+    uint64_t generation; /* of what is claimable, when it was last looked for */
+};
+
+static int64_t left_ms(const struct patience *patience)
+{
+    int64_t left_ns = patience->end_ns - clock_now_ns(patience->exchange->context->clock);
+    return left_ns > 0 ? left_ns / NS_PER_MS : 0;
+}
+
+static int64_t slice_ms(const struct patience *patience)
+{
+    int64_t left = left_ms(patience);
+    if (http_gate_stopping(patience->exchange->context->gate)) {
+        return 0;
+    }
+    return left < HTTP_WAIT_SLICE_MS ? left : HTTP_WAIT_SLICE_MS;
+}
+
+/* Not OK: nobody waits for the answer any more. */
+static enum status check_wanted(const struct patience *patience, struct error *error)
+{
+    if (http_gate_cancelled(patience->exchange->context->gate, &patience->claim)) {
+        return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
+                         patience->worker->worker_id);
+    }
+    if (peer_gone(patience->exchange->request)) {
+        return error_set(error, STATUS_STALE, "worker %s: the client went away",
+                         patience->worker->worker_id);
+    }
+    return STATUS_OK;
+}
+
+/* Until there may be something to claim, the lease wants renewing (*again), or nothing is left to
+ * wait for. In slices, so that a stop, a fence or a client that went away is noticed. The claim is
+ * not inside the store meanwhile and costs its writer nothing; of a store that cannot wait by
+ * itself, the claim has waited for one slice. */
+static enum status wait_for_work(struct patience *patience, int64_t ttl_ms, bool *again,
+                                 struct error *error)
+{
+    struct store *store = patience->exchange->store;
+    const struct clock *clock = patience->exchange->context->clock;
+    int64_t renew_ns = clock_now_ns(clock) + ttl_ms / 3 * NS_PER_MS;
+    uint64_t seen = patience->generation;
+    enum status status = check_wanted(patience, error);
+    *again = store->ops->claimable_wait == NULL && slice_ms(patience) > 0;
+    while (status == STATUS_OK && !*again && slice_ms(patience) > 0) {
+        store->ops->claimable_wait(store, &patience->generation, slice_ms(patience));
+        *again = patience->generation != seen || clock_now_ns(clock) >= renew_ns;
+        status = check_wanted(patience, error);
+    }
+    return status;
+}
+
+static enum status claim_with_patience(struct patience *patience, uint32_t max,
+                                       struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                                       struct error *error)
+{
+    struct http_gate *gate = patience->exchange->context->gate;
+    struct store *store = patience->exchange->store;
+    bool again = true;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && again) {
+        int64_t wait_ms = slice_ms(patience);
+        if (store->ops->claimable_wait != NULL) {
+            store->ops->claimable_wait(store, &patience->generation, 0);
+            wait_ms = 0;
+        }
+        if (!http_gate_enter(gate, &patience->claim)) {
+            return check_wanted(patience, error);
+        }
+        status =
+            store->ops->claim(store, patience->worker, max, wait_ms, leases, count, ttl_ms, error);
+        http_gate_leave(gate, &patience->claim);
+        again = false;
+        if (status == STATUS_OK && *count == 0 && slice_ms(patience) > 0) {
+            status = wait_for_work(patience, *ttl_ms, &again, error);
+        }
+    }
+    return status;
+}
+
+/* Jobs claimed for a client that went away while it waited go back unharmed; should that fail, the
+ * lease runs out. */
+static void release_leases(struct store *store, const struct store_worker *worker,
+                           const struct job_lease *leases, uint32_t count)
+{
+    struct job_completion *releases = calloc(count, sizeof *releases);
+    struct store_completion_result *results = calloc(count, sizeof *results);
+    if (releases != NULL && results != NULL) {
+        for (uint32_t i = 0; i < count; i++) {
+            releases[i].job_id = leases[i].job_id;
+            releases[i].epoch = leases[i].epoch;
+            releases[i].kind = COMPLETION_RELEASED;
+            memcpy(releases[i].worker_id, worker->worker_id, sizeof releases[i].worker_id);
+        }
+        (void)store->ops->complete(store, releases, count, results, NULL);
+    }
+    free(releases);
+    free(results);
+}
+
+static enum status claim_for(struct http_exchange *exchange, const struct store_worker *worker,
+                             uint32_t max, int64_t wait_ms, int64_t sequence, struct error *error)
+{
+    struct http_gate *gate = exchange->context->gate;
+    struct patience patience = {
+        .exchange = exchange,
+        .worker = worker,
+        .claim = {.worker_id = worker->worker_id, .sequence = sequence},
+        .end_ns = clock_now_ns(exchange->context->clock) + wait_ms * NS_PER_MS,
+    };
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
+    if (leases == NULL) {
+        return http_no_memory(error);
+    }
+    if (!http_gate_begin(gate, &patience.claim)) {
+        free(leases);
+        return error_set(error, STATUS_STALE,
+                         "worker %s: claim %lld was received before or was given up; expected a "
+                         "higher sequence",
+                         worker->worker_id, (long long)sequence);
+    }
+    enum status status = claim_with_patience(&patience, max, leases, &count, &ttl_ms, error);
+    if (status == STATUS_OK && count > 0 && peer_gone(exchange->request)) {
+        release_leases(exchange->store, worker, leases, count);
+        count = 0;
+    }
+    http_gate_end(gate, &patience.claim);
+    exchange->code = status == STATUS_MISMATCH ? 403 : 0;
+    if (status == STATUS_OK) {
+        struct json_text text = {0};
+        json_write_literal(&text, "{\"leases\":[");
+        for (uint32_t i = 0; i < count; i++) {
+            json_write_literal(&text, i == 0 ? "" : ",");
+            job_lease_write(&text, &leases[i]);
+        }
+        json_write_literal(&text, "],\"ttl_ms\":");
+        json_write_integer(&text, ttl_ms);
+        json_write_literal(&text, "}");
+        status = http_reply_text(exchange, &text, error);
+    }
+    free(leases);
+    return status;
+}
+
+/* The planners that the worker leaves alone; *out is malloc'ed, NULL when there are none. */
+static enum status decode_without(struct http_exchange *exchange, struct store_worker *worker,
+                                  struct store_planner **out, struct error *error)
+{
+    static const char *const keys[] = {"planner", "planner_hash", NULL};
+    struct json_cursor list = json_cursor_member(&exchange->body, "without");
+    size_t count = 0;
+    *out = NULL;
+    if (!json_cursor_present(&list)) {
+        return STATUS_OK;
+    }
+    enum status status = json_array_begin(&list, 0, STORE_WITHOUT_MAX, &count, error);
+    if (status != STATUS_OK || count == 0) {
+        return status;
+    }
+    struct store_planner *planners = calloc(count, sizeof *planners);
+    if (planners == NULL) {
+        return http_no_memory(error);
+    }
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct json_cursor entry = json_cursor_element(&list, i);
+        status = json_object_begin(&entry, keys, error);
+        if (status == STATUS_OK) {
+            status = json_member_text(&entry, "planner", true, planners[i].planner,
+                                      sizeof planners[i].planner, error);
+        }
+        if (status == STATUS_OK) {
+            status = json_member_text(&entry, "planner_hash", true, planners[i].planner_hash,
+                                      sizeof planners[i].planner_hash, error);
+        }
+    }
+    if (status != STATUS_OK) {
+        free(planners);
+        return status;
+    }
+    *out = planners;
+    worker->without = planners;
+    worker->without_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+enum status http_handle_claim(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"pool", "device",  "host",     "without",
+                                       "max",  "wait_ms", "sequence", NULL};
+    struct store_worker worker;
+    struct store_planner *without = NULL;
+    int64_t max = 1;
+    int64_t wait_ms = 0;
+    int64_t sequence = 0;
+    enum status status = json_object_begin(&exchange->body, keys, error);
+    if (status == STATUS_OK) {
+        status = decode_worker(exchange, &worker, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, "max", true, 0, UINT32_MAX, &max, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, "wait_ms", false, 0, HTTP_WAIT_MS_MAX,
+                                     &wait_ms, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(&exchange->body, "sequence", true, 1, INT64_MAX - 1, &sequence,
+                                     error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_text(&exchange->body, "host", false, worker.host, sizeof worker.host,
+                                  error);
+    }
+    if (status == STATUS_OK && max > LIMIT_CLAIM_JOBS) {
+        status = error_set(error, STATUS_LIMIT, "$.max: a claim takes at most %d jobs, not %lld",
+                           LIMIT_CLAIM_JOBS, (long long)max);
+    }
+    if (status == STATUS_OK) {
+        status = decode_without(exchange, &worker, &without, error);
+    }
+    if (status == STATUS_OK) {
+        status = claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error);
+    }
+    free(without);
+    return status;
+}
+
+/* The completions of one request; each array has room for `capacity` elements. */
+struct completions {
+    struct job_completion *list;
+    struct outcome **outcomes; /* of each */
+    size_t count;
+    size_t capacity;
+    uint64_t outcome_count;
+};
+
+static void completions_finish(struct completions *completions)
+{
+    for (size_t i = 0; i < completions->count; i++) {
+        free(completions->outcomes[i]);
+    }
+    free(completions->list);
+    free(completions->outcomes);
+    memset(completions, 0, sizeof *completions);
+}
+
+static bool completions_reserve(struct completions *completions, size_t capacity)
+{
+    struct job_completion *list =
+        realloc(completions->list, (capacity + 1) * sizeof *completions->list);
+    if (list == NULL) {
+        return false;
+    }
+    completions->list = list;
+    struct outcome **outcomes =
+        realloc(completions->outcomes, (capacity + 1) * sizeof(struct outcome *));
+    if (outcomes == NULL) {
+        return false;
+    }
+    completions->outcomes = outcomes;
+    completions->capacity = capacity;
+    return true;
+}
+
+/* One completion may bring as many as a job has rollouts. */
+static bool too_many_outcomes(const struct completions *completions)
+{
+    return completions->count > 1 && completions->outcome_count > HTTP_COMPLETION_OUTCOMES_MAX;
+}
+
+/* Without a document, as workers write it. False: not understood, nothing is held. */
+static bool scan_completions(const struct http_request *request, struct completions *completions)
+{
+    struct json_scan scan = json_scan_begin(request->body, request->body_bytes);
+    bool good = json_scan_literal(&scan, "{\"completions\":[");
+    while (good && !json_scan_literal(&scan, "]")) {
+        size_t i = completions->count;
+        good = i < HTTP_COMPLETIONS_MAX && !too_many_outcomes(completions) &&
+               (i == 0 || json_scan_literal(&scan, ",")) &&
+               (i < completions->capacity || completions_reserve(completions, 2 * i + 16)) &&
+               job_completion_scan(&scan, &completions->list[i], &completions->outcomes[i]);
+        if (good) {
+            completions->outcome_count += completions->list[i].outcome_count;
+            completions->count++;
+        }
+    }
+    good = good && json_scan_literal(&scan, "}") && scan.at == scan.end &&
+           !too_many_outcomes(completions);
+    if (!good) {
+        completions_finish(completions);
+    }
+    return good;
+}
+
+static enum status decode_completions(struct http_exchange *exchange,
+                                      struct completions *completions, struct error *error)
+{
+    static const char *const keys[] = {"completions", NULL};
+    size_t count = 0;
+    enum status status = http_body_parse(exchange, error);
+    struct json_cursor list = json_cursor_member(&exchange->body, "completions");
+    if (status == STATUS_OK) {
+        status = json_object_begin(&exchange->body, keys, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_array_begin(&list, 0, HTTP_COMPLETIONS_MAX, &count, error);
+    }
+    if (status == STATUS_OK && !completions_reserve(completions, count)) {
+        status = http_no_memory(error);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct json_cursor element = json_cursor_element(&list, i);
+        status = job_completion_decode(&element, &completions->list[i], &completions->outcomes[i],
+                                       error);
+        if (status == STATUS_OK) {
+            completions->outcome_count += completions->list[i].outcome_count;
+            completions->count++;
+        }
+        if (status == STATUS_OK && too_many_outcomes(completions)) {
+            status = error_set(error, STATUS_LIMIT,
+                               "completions: expected at most %d outcomes in one request",
+                               HTTP_COMPLETION_OUTCOMES_MAX);
+        }
+    }
+    return status;
+}
+
+enum status http_handle_complete(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct completions completions = {0};
+    struct store_completion_result *results = NULL;
+    enum status status = STATUS_OK;
+    if (!scan_completions(exchange->request, &completions)) {
+        status = decode_completions(exchange, &completions, error);
+    }
+    if (status == STATUS_OK) {
+        results = calloc(completions.count + 1, sizeof *results);
+        status = results != NULL ? STATUS_OK : http_no_memory(error);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < completions.count; i++) {
+        const char *worker_id = completions.list[i].worker_id;
+        if (i == 0 || strcmp(worker_id, completions.list[i - 1].worker_id) != 0) {
+            status = http_check_pool(exchange, worker_id, NULL, error);
+        }
+    }
+    if (status == STATUS_OK && completions.count > 0) {
+        status = store->ops->complete(store, completions.list, (uint32_t)completions.count, results,
+                                      error);
+    }
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "results", &wire_completion_result, results,
+                                 completions.count, error);
+    }
+    free(results);
+    completions_finish(&completions);
+    return status;
+}
+
+enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_body_empty(exchange, error);
+    }
+    if (status == STATUS_OK) {
+        /* A claim that still waits for the dead worker would take a new lease. */
+        http_gate_fence(exchange->context->gate, exchange->ids[0], HTTP_FENCE_PRESENT);
+        status = store->ops->worker_gone(store, exchange->ids[0], error);
+    }
+    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+}
+
+enum status http_handle_worker_leases(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t after = 0;
+    int64_t max = HTTP_PAGE_MAX;
+    int64_t fence = 0;
+    uint32_t count = 0;
+    enum status status = http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error);
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "fence", 0, INT64_MAX - 1, &fence, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
+    }
+    if (status == STATUS_OK) {
+        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (fence > 0) {
+        http_gate_fence(exchange->context->gate, exchange->ids[0], fence);
+    }
+    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
+    if (leases == NULL) {
+        return http_no_memory(error);
+    }
+    status = store->ops->worker_leases(store, exchange->ids[0], after, leases, (uint32_t)max,
+                                       &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "leases", &wire_lease, leases, count, error);
+    }
+    free(leases);
+    return status;
+}

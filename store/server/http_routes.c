@@ -1,0 +1,406 @@
+/*
+ * HTTP routes: the table of endpoints, and the way from a request to its handler and back. See
+ * http_routes.h; the API is described in schemas/openapi.yaml.
+ */
+#include "store/server/http_routes.h"
+
+#include "base/check.h"
+#include "store/server/http_handlers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum body_kind {
+    BODY_NONE = 0,
+    BODY_JSON,
+    BODY_JSON_TEXT, /* JSON that the handler parses by itself, where it has to */
+    BODY_SCENARIO,
+    BODY_ARTIFACT
+};
+
+/* Roles that may use a route, as bits. ANYBODY: without a token, too. */
+enum {
+    READ = 1 << TOKEN_ROLE_READ,
+    SUBMIT = 1 << TOKEN_ROLE_SUBMIT,
+    WORKER = 1 << TOKEN_ROLE_WORKER,
+    ADMIN = 1 << TOKEN_ROLE_ADMIN,
+    LOOK = READ | SUBMIT | ADMIN,
+    ALL = LOOK | WORKER,
+    ANYBODY = 1 << TOKEN_ROLE_COUNT,
+};
+
+/* Who waits for whom. Whoever only looks waits for a turn, on connections of its own. */
+enum lane {
+    WORK = 0, /* nobody waits for readers */
+    LOOKS,
+    MIXED, /* workers need it; from others it is a look, where tokens tell them apart */
+};
+
+struct route {
+    const char *method;
+    const char *pattern; /* '*' stands for one identifier */
+    unsigned roles;
+    enum lane lane;
+    enum body_kind body;
+    enum status (*handle)(struct http_exchange *exchange, struct error *error);
+    const char *query_keys[HTTP_QUERY_MAX + 1]; /* NULL-terminated */
+};
+
+/* clang-format off: a table */
+static const struct route routes[] = {
+    {"GET", "/healthz", ANYBODY, WORK, BODY_NONE, http_handle_healthz, {NULL}},
+    {"GET", "/metrics", READ | ADMIN, LOOKS, BODY_NONE, http_handle_metrics, {NULL}},
+    {"GET", "/v1/health", ALL, WORK, BODY_NONE, http_handle_health, {NULL}},
+    {"PUT",
+     "/v1/scenarios/*",
+     SUBMIT | ADMIN,
+     WORK,
+     BODY_SCENARIO,
+     http_handle_scenario_put,
+     {NULL}},
+    {"GET", "/v1/scenarios/*", ALL, MIXED, BODY_NONE, http_handle_scenario_get, {NULL}},
+    {"GET", "/v1/suites", LOOK, LOOKS, BODY_NONE, http_handle_suites, {"max", NULL}},
+    {"GET", "/v1/suites/*", LOOK, LOOKS, BODY_NONE, http_handle_suite_status, {NULL}},
+    {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_submit, {NULL}},
+    {"GET",
+     "/v1/suites/*/dead",
+     LOOK,
+     LOOKS,
+     BODY_NONE,
+     http_handle_dead_jobs,
+     {"after", "max", NULL}},
+    {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_cancel, {NULL}},
+    {"POST",
+     "/v1/workers/*/heartbeat",
+     WORKER | ADMIN,
+     WORK,
+     BODY_JSON,
+     http_handle_heartbeat,
+     {NULL}},
+    {"POST", "/v1/workers/*/claim", WORKER | ADMIN, WORK, BODY_JSON, http_handle_claim, {NULL}},
+    {"POST",
+     "/v1/workers/*/gone",
+     WORKER | ADMIN,
+     WORK,
+     BODY_JSON,
+     http_handle_worker_gone,
+     {NULL}},
+    /* Its fence ends claims, so it is no mere look. */
+    {"GET",
+     "/v1/workers/*/leases",
+     WORKER | ADMIN,
+     WORK,
+     BODY_NONE,
+     http_handle_worker_leases,
+     {"after", "max", "fence", NULL}},
+    {"POST", "/v1/completions", WORKER | ADMIN, WORK, BODY_JSON_TEXT, http_handle_complete, {NULL}},
+    {"GET",
+     "/v1/outcomes",
+     LOOK,
+     LOOKS,
+     BODY_NONE,
+     http_handle_outcomes,
+     {"suite", "scenario", "job", "outcome", "verdict", "after", "limit", NULL}},
+    {"GET", "/v1/jobs/*", ALL, MIXED, BODY_NONE, http_handle_job, {NULL}},
+    {"GET", "/v1/ledger", LOOK, LOOKS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
+    {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
+    {"GET", "/v1/prices/*/*", LOOK, LOOKS, BODY_NONE, http_handle_price_get, {NULL}},
+    {"PUT",
+     "/v1/artifacts/*",
+     WORKER | ADMIN,
+     WORK,
+     BODY_ARTIFACT,
+     http_handle_artifact_put,
+     {NULL}},
+    {"GET", "/v1/artifacts/*", ALL, MIXED, BODY_NONE, http_handle_artifact_get, {NULL}},
+};
+/* clang-format on */
+_Static_assert(COUNT_OF(routes) <= HTTP_METRICS_ROUTES_MAX, "metrics have room for every route");
+
+/* Does the raw path fit the pattern? captures[] receives where each '*' stands. */
+static bool pattern_fits(const char *pattern, const char *path, size_t path_bytes,
+                         const char *captures[HTTP_CAPTURES_MAX],
+                         size_t capture_bytes[HTTP_CAPTURES_MAX])
+{
+    size_t at = 0;
+    size_t capture = 0;
+    memset(captures, 0, HTTP_CAPTURES_MAX * sizeof captures[0]);
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '*') {
+            size_t begin = at;
+            while (at < path_bytes && path[at] != '/') {
+                at++;
+            }
+            captures[capture] = path + begin;
+            capture_bytes[capture++] = at - begin;
+        } else if (at >= path_bytes || path[at++] != *pattern) {
+            return false;
+        }
+    }
+    return at == path_bytes;
+}
+
+/* The route of a request, with its captures; *known_path: some other method has this path. */
+static const struct route *find_route(const char *method, const char *uri,
+                                      const char *captures[HTTP_CAPTURES_MAX],
+                                      size_t capture_bytes[HTTP_CAPTURES_MAX], bool *known_path)
+{
+    size_t path_bytes = strcspn(uri, "?");
+    *known_path = false;
+    for (size_t i = 0; i < COUNT_OF(routes); i++) {
+        if (pattern_fits(routes[i].pattern, uri, path_bytes, captures, capture_bytes)) {
+            *known_path = true;
+            if (strcmp(routes[i].method, method) == 0) {
+                return &routes[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *http_route_method(size_t route)
+{
+    return route < COUNT_OF(routes) ? routes[route].method : "other";
+}
+
+const char *http_route_pattern(size_t route)
+{
+    return route < COUNT_OF(routes) ? routes[route].pattern : "other";
+}
+
+void http_route_methods(const char *uri, char *out, size_t capacity)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(routes) && used < capacity; i++) {
+        if (pattern_fits(routes[i].pattern, uri, strcspn(uri, "?"), captures, capture_bytes)) {
+            used += (size_t)snprintf(out + used, capacity - used, "%s%s", used > 0 ? ", " : "",
+                                     routes[i].method);
+        }
+    }
+}
+
+bool http_route_takes_artifact(const char *method, const char *uri)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    bool known_path;
+    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
+    return route != NULL && route->body == BODY_ARTIFACT;
+}
+
+/* ---- who may ---- */
+
+static void refuse(struct http_admission *out, int code, const char *text)
+{
+    out->code = code;
+    error_set(&out->error, STATUS_STORE, "%s", text);
+}
+
+void http_route_admit(const struct http_context *context, const char *method, const char *uri,
+                      const char *authorization, struct http_admission *out)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    bool known_path;
+    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
+    memset(out, 0, sizeof *out);
+    out->route = route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
+    if (context->guard == NULL || (route != NULL && (route->roles & ANYBODY) != 0)) {
+        return;
+    }
+    out->limited = true;
+    if (!token_guard_admit(context->guard, authorization, &out->grant)) {
+        refuse(out, 401,
+               authorization == NULL
+                   ? "this server wants a token: \"Authorization: Bearer TOKEN\""
+                   : "the token that was sent is not one of this server's: it may be mistyped, "
+                     "expired or revoked");
+    } else if (route != NULL && (route->roles & (1U << out->grant.role)) == 0) {
+        out->code = 403;
+        error_set(&out->error, STATUS_STORE,
+                  "the token of \"%s\" has the role %s, which may not "
+                  "%s %s",
+                  out->grant.name, token_role_names[out->grant.role], route->method,
+                  route->pattern);
+    }
+}
+
+size_t http_route_body_max(const char *method, const char *uri)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    bool known_path;
+    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
+    switch (route != NULL ? route->body : BODY_NONE) {
+    case BODY_JSON:
+    case BODY_JSON_TEXT:
+        return HTTP_JSON_BYTES_MAX;
+    case BODY_SCENARIO:
+        return LIMIT_DOCUMENT_BYTES;
+    case BODY_ARTIFACT:
+        return LIMIT_ARTIFACT_BYTES;
+    default:
+        return 0;
+    }
+}
+
+static enum status parse_query(struct http_exchange *exchange, const struct route *route,
+                               const char *text, struct error *error)
+{
+    while (*text != '\0') {
+        size_t bytes = strcspn(text, "&");
+        size_t key_bytes = strcspn(text, "=&");
+        struct http_query_entry *entry = &exchange->query[exchange->query_count];
+        if (exchange->query_count == HTTP_QUERY_MAX) {
+            return error_set(error, STATUS_LIMIT, "query: expected at most %d members",
+                             HTTP_QUERY_MAX);
+        }
+        enum status status =
+            http_percent_decode("query", text, key_bytes, entry->key, sizeof entry->key, error);
+        if (status == STATUS_OK) {
+            size_t skip = key_bytes < bytes ? key_bytes + 1 : key_bytes;
+            status = http_percent_decode("query", text + skip, bytes - skip, entry->value,
+                                         sizeof entry->value, error);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        const char *const *legal = route->query_keys;
+        while (*legal != NULL && strcmp(*legal, entry->key) != 0) {
+            legal++;
+        }
+        if (*legal == NULL || http_query_find(exchange, entry->key) != NULL) {
+            return error_set(error, STATUS_BAD_INPUT, "query: unknown or repeated member \"%s\"",
+                             entry->key);
+        }
+        exchange->query_count++;
+        text += bytes + (text[bytes] == '&');
+    }
+    return STATUS_OK;
+}
+
+static bool only_looks(const struct http_exchange *exchange, const struct route *route)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    return route->lane == LOOKS ||
+           (route->lane == MIXED && grant != NULL && grant->role != TOKEN_ROLE_WORKER);
+}
+
+/* Answers one who only looks, when it is its turn. */
+static enum status look(struct http_exchange *exchange, const struct route *route,
+                        struct error *error)
+{
+    const struct http_context *context = exchange->context;
+    const struct token_grant *grant = exchange->request->grant;
+    struct http_look turn;
+    exchange->looks = true;
+    if (exchange->store->ops->looking != NULL) {
+        exchange->store = exchange->store->ops->looking(exchange->store);
+    }
+    if (context->looks == NULL) {
+        return route->handle(exchange, error);
+    }
+    if (atomic_load(&context->budget->look_bytes) > HTTP_LOOK_BYTES_MAX) {
+        return error_set(error, STATUS_BUSY,
+                         "readers have not taken %d MiB of answers yet, try again later",
+                         HTTP_LOOK_BYTES_MAX >> 20);
+    }
+    enum status status = http_looks_enter(context->looks, &turn, grant != NULL ? grant->name : "",
+                                          HTTP_LOOK_WAIT_MS, &exchange->code, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = route->handle(exchange, error);
+    http_looks_leave(context->looks, &turn);
+    return status;
+}
+
+static enum status dispatch(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_request *request = exchange->request;
+    const char *captures[HTTP_CAPTURES_MAX] = {NULL};
+    size_t capture_bytes[HTTP_CAPTURES_MAX] = {0};
+    bool known_path;
+    const struct route *route =
+        find_route(request->method, request->uri, captures, capture_bytes, &known_path);
+    if (route == NULL) {
+        exchange->code = known_path ? 405 : 404;
+        return error_set(error, STATUS_USAGE, "%s: %s %.200s",
+                         known_path ? "wrong method" : "no such path", request->method,
+                         request->uri);
+    }
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < HTTP_CAPTURES_MAX && captures[i] != NULL; i++) {
+        status = http_percent_decode("path", captures[i], capture_bytes[i], exchange->ids[i],
+                                     sizeof exchange->ids[i], error);
+    }
+    const char *query = strchr(request->uri, '?');
+    if (status == STATUS_OK && query != NULL) {
+        status = parse_query(exchange, route, query + 1, error);
+    }
+    if (status == STATUS_OK && route->body == BODY_JSON) {
+        status = http_body_parse(exchange, error);
+    }
+    if (status == STATUS_OK) {
+        status = only_looks(exchange, route) ? look(exchange, route, error)
+                                             : route->handle(exchange, error);
+    }
+    return status;
+}
+
+static void reply_json(struct http_reply *reply, int code, const json_t *value)
+{
+    reply->code = code;
+    reply->content = HTTP_CONTENT_JSON;
+    reply->data = value != NULL ? json_compact_text(value) : NULL;
+    reply->bytes = reply->data != NULL ? strlen(reply->data) : 0;
+    if (reply->data == NULL) {
+        reply->code = 500;
+    }
+}
+
+void http_reply_error(struct http_reply *reply, const struct error *error, int code)
+{
+    json_t *value = http_error_encode(error);
+    reply_json(reply, code != 0 ? code : http_code_of(error->status), value);
+    json_decref(value);
+}
+
+void http_route(const struct http_context *context, const struct http_request *request,
+                struct http_reply *reply)
+{
+    struct error error = {.status = STATUS_STORE, .text = ""};
+    struct http_exchange exchange = {
+        .context = context,
+        .store = context->store,
+        .request = request,
+        .upload = request->upload,
+    };
+    memset(reply, 0, sizeof *reply);
+    enum status status = dispatch(&exchange, &error);
+    http_body_finish(&exchange);
+    artifact_writer_abort(exchange.upload);
+    if (status != STATUS_OK) {
+        error.status = status;
+        http_reply_error(reply, &error, exchange.code);
+    } else if (exchange.data != NULL || exchange.stream != NULL) {
+        reply->code = 200;
+        reply->content = exchange.content;
+        reply->data = exchange.data;
+        reply->stream = exchange.stream;
+        reply->bytes = exchange.data_bytes;
+        reply->packed = exchange.packed;
+        exchange.data = NULL;
+        exchange.stream = NULL;
+    } else {
+        reply_json(reply, 200, exchange.reply);
+    }
+    reply->looks = exchange.looks;
+    json_decref(exchange.reply);
+    free(exchange.data);
+    artifact_reader_close(exchange.stream);
+}

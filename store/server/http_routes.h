@@ -1,0 +1,90 @@
+/*
+ * HTTP routes: from one complete request to one reply, by calling the store. Nothing here knows
+ * the HTTP library, so that requests can be made up in tests.
+ * Private to the store room.
+ */
+#ifndef SWERVE_STORE_SERVER_HTTP_ROUTES_H
+#define SWERVE_STORE_SERVER_HTTP_ROUTES_H
+
+#include "store/artifacts/artifacts.h"
+#include "store/server/http_connections.h"
+#include "store/server/http_gate.h"
+#include "store/server/http_intake.h"
+#include "store/server/http_looks.h"
+#include "store/server/http_metrics.h"
+#include "store/api/store.h"
+#include "store/server/tokens.h"
+
+#include <stdbool.h>
+
+struct http_request {
+    const char *method;
+    const char *uri; /* raw: path, then perhaps '?' and the query */
+    const void *body;
+    size_t body_bytes;
+    bool packed;         /* the body is a zstd frame; only where an artifact is taken */
+    bool accepts_packed; /* so may the reply be */
+    int peer_fd;         /* the connection, to see whether the client is still there; -1: unknown */
+    const struct token_grant *grant; /* NULL: everything is allowed */
+    /* An artifact that was written to the disk as it came, instead of the body; taken over. */
+    struct artifact_writer *upload;
+};
+
+enum http_content { HTTP_CONTENT_BYTES = 0, HTTP_CONTENT_JSON, HTTP_CONTENT_METRICS };
+
+struct http_reply {
+    int code;
+    enum http_content content;
+    char *data; /* malloc'ed, owned by the caller; NULL with a stream */
+    size_t bytes;
+    struct artifact_reader *stream; /* gives `bytes` bytes; owned by the caller */
+    bool packed;                    /* they are a zstd frame */
+    bool looks;                     /* the answer to one who only looks */
+};
+
+struct http_context {
+    struct store *store;
+    const struct clock *clock;
+    struct http_gate *gate;
+    struct http_looks *looks;  /* NULL where requests are made up: nobody waits for a turn */
+    struct token_guard *guard; /* NULL: everybody may do everything */
+    /* For /metrics; NULL where requests are made up. */
+    struct http_metrics *metrics;
+    struct http_connections *connections;
+    struct http_budget *budget;
+};
+
+/* What the first lines of a request decide. */
+struct http_admission {
+    size_t route;       /* HTTP_METRICS_ROUTES_MAX: there is none */
+    int code;           /* 0: admitted; 401, 403 */
+    struct error error; /* of those */
+    bool limited;       /* the grant below limits what may be done */
+    struct token_grant grant;
+};
+
+/* authorization: the header's value; NULL: there was none. */
+void http_route_admit(const struct http_context *context, const char *method, const char *uri,
+                      const char *authorization, struct http_admission *out);
+
+/* Names of a route for metrics; "other" from HTTP_METRICS_ROUTES_MAX on. */
+const char *http_route_method(size_t route);
+const char *http_route_pattern(size_t route);
+
+/* The methods that the path has, "GET, PUT"; "" when there is no such path. */
+void http_route_methods(const char *uri, char *out, size_t capacity);
+
+/* The body of such a request is an artifact. */
+bool http_route_takes_artifact(const char *method, const char *uri);
+
+/* Largest body that the request's route takes; 0 where it takes none or there is no such route. */
+size_t http_route_body_max(const char *method, const char *uri);
+
+/* Never fails: an error is a reply. reply->data is NULL only when memory ran out (code 500). */
+void http_route(const struct http_context *context, const struct http_request *request,
+                struct http_reply *reply);
+
+/* A reply that says the error; code 0: as the status has it. */
+void http_reply_error(struct http_reply *reply, const struct error *error, int code);
+
+#endif

@@ -1,0 +1,691 @@
+/*
+ * The HTTP server over any store: the HTTP library's side of it. What connections do is
+ * http_connections.c's business, bodies are http_intake.c's, and what a request means and who may
+ * ask is http_routes.c's.
+ *
+ * One thread per connection: a handler waits in the store for a commit or a job, so that a group
+ * commit gathers all waiting clients, and a long poll starves nobody. Connections are bounded;
+ * those a little beyond the bound are told so, further ones wait in the kernel.
+ *
+ * Invariant: whoever may not ask is answered before a byte of the body is taken.
+ */
+#include "store/server/http_server.h"
+
+#include "store/wire/http_coding.h"
+#include "store/server/http_connections.h"
+#include "store/server/http_intake.h"
+#include "store/server/http_metrics.h"
+#include "store/server/http_routes.h"
+#include "store/wire/http_wire.h"
+#include "store/server/tls.h"
+#include "store/server/unix_peer.h"
+
+#include "base/check.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    STACK_BYTES = 1 << 20,     /* per connection, virtual */
+    DESCRIPTORS_RESERVED = 96, /* left to the rest of the process */
+    CROWD_MAX = 64,            /* connections that are only told that there are too many */
+    STREAM_BLOCK_BYTES = 128 << 10,
+};
+
+static const struct http_server_times usual_times = {
+    .idle_ms = HTTP_IDLE_MS,
+    .request_ms = HTTP_REQUEST_MS,
+    .watch_ms = 500,
+    .drain_ms = 5000,
+};
+
+struct request {
+    char uri[HTTP_URI_BYTES_MAX];
+    bool begun; /* headers are complete */
+    struct http_connection *connection;
+    struct http_intake intake;
+    struct http_admission admission;
+    int64_t start_ns;
+    bool takes_packed;   /* the path does */
+    bool packed;         /* the body is */
+    bool accepts_packed; /* the answer may be */
+    bool answered;
+    bool looks;         /* the answer is to one who only looks */
+    size_t reply_bytes; /* of the answer, as counted in the budget */
+};
+
+struct store_server {
+    struct http_context context;
+    struct http_server_times times;
+    struct http_gate gate;
+    struct http_looks looks;
+    struct http_connections connections;
+    struct http_budget budget;
+    struct http_metrics metrics;
+    struct tls_identity *tls; /* NULL: in the clear */
+    const struct logger *logger;
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+};
+
+/* ---- connections ---- */
+
+static struct http_connection *connection_of(struct MHD_Connection *handle)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct store_server *server = context;
+    struct error refused;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *fd =
+            MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *address =
+            MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        /* NULL: its requests find no context and are refused. */
+        struct http_connection *connection = http_connection_open(
+            &server->connections, server, fd->connect_fd,
+            address != NULL ? address->client_addr : NULL, server->times.request_ms);
+        if (connection != NULL && unix_peer_check(fd->connect_fd, &refused) != STATUS_OK) {
+            connection->stranger = true;
+            log_event(server->logger, LOG_ERROR, "refused a connection: %s", refused.text);
+        }
+        *socket_context = connection;
+        return;
+    }
+    http_connection_close(*socket_context);
+    *socket_context = NULL;
+}
+
+/* The library keeps its connection as the session's user pointer, from before the handshake on. */
+static int on_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
+                          int authority_count, const gnutls_pk_algorithm_t *algorithms,
+                          int algorithm_count, gnutls_pcert_st **chain, unsigned *chain_count,
+                          gnutls_privkey_t *key)
+{
+    (void)authorities;
+    (void)authority_count;
+    (void)algorithms;
+    (void)algorithm_count;
+    struct http_connection *connection = connection_of(gnutls_session_get_ptr(session));
+    if (connection == NULL) {
+        return -1; /* the handshake fails */
+    }
+    struct store_server *server = connection->owner;
+    tls_identity_current(server->tls, chain, chain_count, key);
+    return 0;
+}
+
+/* ---- requests ---- */
+
+/* A request line has arrived. The result becomes the request's context. */
+static void *on_uri(void *context, const char *uri, struct MHD_Connection *handle)
+{
+    struct store_server *server = context;
+    struct http_connection *connection = connection_of(handle);
+    struct request *request = connection != NULL ? calloc(1, sizeof *request) : NULL;
+    if (request == NULL) {
+        return NULL;
+    }
+    request->connection = connection;
+    request->intake.budget = &server->budget;
+    request->start_ns = clock_now_ns(clock_system());
+    request->admission.route = HTTP_METRICS_ROUTES_MAX;
+    if (strlen(uri) < sizeof request->uri) {
+        strcpy(request->uri, uri);
+    } else {
+        http_intake_refuse(&request->intake, STATUS_LIMIT, 0, "URI: expected at most %zu bytes",
+                           sizeof request->uri - 1);
+    }
+    http_connection_phase(connection, HTTP_RECEIVING, server->times.request_ms);
+    return request;
+}
+
+static void on_completed(void *context, struct MHD_Connection *handle, void **request_context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct store_server *server = context;
+    struct request *request = *request_context;
+    (void)handle;
+    (void)code;
+    if (request != NULL) {
+        http_intake_finish(&request->intake);
+        atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
+        atomic_fetch_sub(&server->budget.look_bytes, request->looks ? request->reply_bytes : 0);
+        if (request->answered) {
+            http_metrics_time(&server->metrics, request->admission.route,
+                              clock_now_ns(clock_system()) - request->start_ns);
+        }
+        struct http_connection *connection = request->connection;
+        free(request);
+        *request_context = NULL;
+        http_connection_phase(connection, HTTP_IDLE, server->times.idle_ms);
+    }
+}
+
+/* ---- replies ---- */
+
+struct download {
+    struct artifact_reader *reader;
+    struct http_budget *budget;
+    bool looks;
+    const struct logger *logger;
+};
+
+static ssize_t give_artifact(void *context, uint64_t position, char *out, size_t capacity)
+{
+    struct download *download = context;
+    struct error error;
+    size_t count = 0;
+    (void)position; /* asked for in order */
+    if (artifact_reader_read(download->reader, out, capacity, &count, &error) != STATUS_OK) {
+        log_event(download->logger, LOG_ERROR, "%s", error.text);
+        return MHD_CONTENT_READER_END_WITH_ERROR; /* the connection is cut: the client sees it */
+    }
+    return count > 0 ? (ssize_t)count : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void end_download(void *context)
+{
+    struct download *download = context;
+    artifact_reader_close(download->reader);
+    http_download_give(download->budget, download->looks);
+    free(download);
+}
+
+/* Takes the reply's data or stream over, on failure too. */
+static struct MHD_Response *make_response(struct store_server *server, struct http_reply *reply)
+{
+    struct MHD_Response *response = NULL;
+    if (reply->stream != NULL) {
+        struct download *download = malloc(sizeof *download);
+        if (download == NULL) {
+            artifact_reader_close(reply->stream);
+            http_download_give(&server->budget, reply->looks);
+            return NULL;
+        }
+        *download = (struct download){reply->stream, &server->budget, reply->looks, server->logger};
+        response = MHD_create_response_from_callback(reply->bytes, STREAM_BLOCK_BYTES,
+                                                     give_artifact, download, end_download);
+        if (response == NULL) {
+            end_download(download);
+        }
+        return response;
+    }
+    if (reply->data != NULL) {
+        response =
+            MHD_create_response_from_buffer(reply->bytes, reply->data, MHD_RESPMEM_MUST_FREE);
+        if (response == NULL) {
+            free(reply->data);
+        }
+    }
+    return response; /* NULL: no memory even for an error, the connection ends */
+}
+
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+/* False: no memory for one of them, and without it the body may be taken for something else. */
+static bool add_headers(struct MHD_Response *response, const struct request *request,
+                        const struct http_reply *reply, bool close_after)
+{
+    static const char *const types[] = {
+        [HTTP_CONTENT_BYTES] = "application/octet-stream",
+        [HTTP_CONTENT_JSON] = "application/json",
+        [HTTP_CONTENT_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
+    };
+    char text[64];
+    bool well = add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[reply->content]);
+    if (reply->packed) {
+        well = well && add_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd");
+    }
+    if (reply->stream != NULL) {
+        well = well && add_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    }
+    if (reply->code == 415) {
+        well = well && add_header(response, MHD_HTTP_HEADER_ACCEPT_ENCODING,
+                                  request->takes_packed ? "zstd" : "identity");
+    }
+    if (close_after) {
+        well = well && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
+    if (reply->code == 401) {
+        well = well && add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    }
+    if (reply->code == 405) {
+        http_route_methods(request->uri, text, sizeof text);
+        well = well && add_header(response, MHD_HTTP_HEADER_ALLOW, text);
+    }
+    if (reply->code == 429 || reply->code == 503) {
+        snprintf(text, sizeof text, "%d", HTTP_RETRY_S);
+        well = well && add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
+    }
+    return well;
+}
+
+static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request *request,
+                                   struct http_reply *reply, bool close_after)
+{
+    struct store_server *server = request->connection->owner;
+    bool buffered = reply->stream == NULL;
+    struct MHD_Response *response = make_response(server, reply);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    if (!add_headers(response, request, reply, close_after)) {
+        MHD_destroy_response(response);
+        return MHD_NO;
+    }
+    if (buffered) {
+        request->reply_bytes = reply->bytes;
+        request->looks = reply->looks;
+        atomic_fetch_add(&server->budget.bytes, reply->bytes);
+        atomic_fetch_add(&server->budget.look_bytes, reply->looks ? reply->bytes : 0);
+    }
+    request->answered = true;
+    http_metrics_count(&server->metrics, request->admission.route, reply->code);
+    http_connection_phase(request->connection, HTTP_REPLYING,
+                          server->times.request_ms +
+                              (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
+    enum MHD_Result result = MHD_queue_response(handle, (unsigned)reply->code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result queue_refusal(struct MHD_Connection *handle, struct request *request,
+                                     bool close_after)
+{
+    struct http_reply reply = {0};
+    http_reply_error(&reply, &request->intake.error, request->intake.code);
+    return queue_reply(handle, request, &reply, close_after);
+}
+
+/* ---- from headers to handlers ---- */
+
+struct framing {
+    unsigned lengths; /* headers that say where the body ends */
+    unsigned codings;
+    bool plain; /* each of them is well-formed */
+};
+
+static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
+{
+    enum { LENGTH_DIGITS_MAX = 18 };
+    struct framing *framing = context;
+    (void)kind;
+    /* "Content-Length : 2" is a length to some (RFC 9112, 5.1). */
+    framing->plain = framing->plain && key[strcspn(key, " \t")] == '\0';
+    if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
+        size_t digits = value != NULL ? strspn(value, "0123456789") : 0;
+        framing->lengths++;
+        framing->plain =
+            framing->plain && digits > 0 && digits <= LENGTH_DIGITS_MAX && value[digits] == '\0';
+    } else if (strcasecmp(key, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        framing->codings++;
+        framing->plain = framing->plain && value != NULL && strcasecmp(value, "chunked") == 0;
+    }
+    return MHD_YES;
+}
+
+/* Where a body ends must be said once and plainly: whoever stands between a client and this server
+ * may understand anything else in another way, and take the rest of the body for a request of its
+ * own (RFC 9112, 6.3 and 11.2). */
+static bool framing_is_plain(struct MHD_Connection *handle)
+{
+    struct framing framing = {.plain = true};
+    MHD_get_connection_values(handle, MHD_HEADER_KIND, take_framing, &framing);
+    return framing.plain && framing.lengths + framing.codings <= 1;
+}
+
+struct codings {
+    const char *value; /* of the first Content-Encoding */
+    unsigned count;
+};
+
+static enum MHD_Result take_coding(void *context, enum MHD_ValueKind kind, const char *key,
+                                   const char *value)
+{
+    struct codings *codings = context;
+    (void)kind;
+    if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_ENCODING) == 0) {
+        codings->value = codings->count == 0 ? value : codings->value;
+        codings->count++;
+    }
+    return MHD_YES;
+}
+
+/* Whether the request is taken up at all; a refusal is in its intake. */
+static void admit(struct store_server *server, struct MHD_Connection *handle,
+                  struct request *request, const char *method)
+{
+    struct http_intake *intake = &request->intake;
+    struct error refused;
+    /* Looked at once more, for the sentence and because it may have been for want of memory. */
+    if (request->connection->stranger &&
+        unix_peer_check(request->connection->fd, &refused) != STATUS_OK) {
+        http_intake_refuse(intake, refused.status, refused.status == STATUS_BUSY ? 503 : 403, "%s",
+                           refused.text);
+        return;
+    }
+    if (request->connection->crowd == HTTP_CROWD_PEER) {
+        http_intake_refuse(intake, STATUS_BUSY, 429,
+                           "too many connections from this address, try again later");
+        return;
+    }
+    if (request->connection->crowd == HTTP_CROWD_SERVER) {
+        http_intake_refuse(intake, STATUS_BUSY, 503, "too many connections, try again later");
+        return;
+    }
+    const char *authorization =
+        MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    http_route_admit(&server->context, method, request->uri, authorization, &request->admission);
+    if (request->admission.code != 0) {
+        http_intake_refuse(intake, request->admission.error.status, request->admission.code, "%s",
+                           request->admission.error.text);
+    }
+}
+
+/* Which form the body has, and which the answer may have; a form that is not taken is refused. */
+static void settle_coding(struct MHD_Connection *handle, struct request *request,
+                          const char *method)
+{
+    struct codings codings = {0};
+    MHD_get_connection_values(handle, MHD_HEADER_KIND, take_coding, &codings);
+    enum http_coding coding = http_coding_of(codings.value);
+    request->accepts_packed = http_coding_accepted(
+        MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+    request->takes_packed = http_route_takes_artifact(method, request->uri);
+    request->packed = coding == HTTP_CODING_ZSTD;
+    if (request->intake.body_max > 0 && (codings.count > 1 || coding == HTTP_CODING_OTHER ||
+                                         (request->packed && !request->takes_packed))) {
+        http_intake_refuse(
+            &request->intake, STATUS_USAGE, 415, "Content-Encoding: expected %s, found \"%.64s\"%s",
+            request->takes_packed ? "zstd, identity or none" : "none",
+            codings.value != NULL ? codings.value : "", codings.count > 1 ? " and another" : "");
+    }
+}
+
+/* Headers are complete: decides by them. */
+static enum MHD_Result begin_request(struct store_server *server, struct MHD_Connection *handle,
+                                     struct request *request, const char *method)
+{
+    struct http_intake *intake = &request->intake;
+    const char *length =
+        MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    bool chunked = MHD_lookup_connection_value(handle, MHD_HEADER_KIND,
+                                               MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+    unsigned long long declared = length != NULL ? strtoull(length, NULL, 10) : 0;
+    request->begun = true;
+    if (intake->refused) {
+        return queue_refusal(handle, request, true); /* the URI is too long */
+    }
+    if (!framing_is_plain(handle)) {
+        http_intake_refuse(intake, STATUS_BAD_INPUT, 0,
+                           "headers: expected one Content-Length of digits, or "
+                           "Transfer-Encoding: chunked");
+        return queue_refusal(handle, request, true);
+    }
+    admit(server, handle, request, method);
+    if (intake->refused) {
+        bool crowded =
+            request->connection->crowd != HTTP_CROWD_NONE || request->connection->stranger;
+        return queue_refusal(handle, request, crowded || chunked || declared > 0);
+    }
+    intake->body_max = http_route_body_max(method, request->uri);
+    settle_coding(handle, request, method);
+    if (!intake->refused && declared > intake->body_max && intake->body_max > 0) {
+        http_intake_refuse(intake, STATUS_LIMIT, 0,
+                           "%s %.100s: expected at most %zu bytes, found %llu", method,
+                           request->uri, intake->body_max, declared);
+    }
+    if (intake->refused && !http_intake_worth_reading(intake, declared)) {
+        return queue_refusal(handle, request, true);
+    }
+    if (!intake->refused && server->context.store->ops->artifact_write != NULL &&
+        request->takes_packed) {
+        if (chunked) {
+            http_intake_refuse(intake, STATUS_USAGE, 411,
+                               "artifact: expected a Content-Length, found chunks");
+        } else {
+            http_intake_stream(intake, server->context.store, (size_t)declared, request->packed);
+        }
+        if (intake->refused) {
+            return queue_refusal(handle, request, true);
+        }
+    }
+    uint64_t expect = declared < LIMIT_ARTIFACT_BYTES ? declared : LIMIT_ARTIFACT_BYTES;
+    http_connection_phase(request->connection, HTTP_RECEIVING,
+                          server->times.request_ms + (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
+    return MHD_YES;
+}
+
+static enum MHD_Result handle_request(struct store_server *server, struct MHD_Connection *handle,
+                                      struct request *request, const char *method)
+{
+    struct http_intake *intake = &request->intake;
+    bool stopping = http_gate_stopping(&server->gate);
+    if (stopping && !intake->refused) {
+        http_intake_refuse(intake, STATUS_BUSY, 0, "the server is stopping, try again");
+    }
+    if (intake->refused) {
+        return queue_refusal(handle, request, stopping);
+    }
+    struct http_request complete = {
+        .method = method,
+        .uri = request->uri,
+        .body = intake->body,
+        .body_bytes = intake->body_bytes,
+        .packed = request->packed,
+        .accepts_packed = request->accepts_packed,
+        .peer_fd = request->connection->fd,
+        .grant = request->admission.limited ? &request->admission.grant : NULL,
+    };
+    struct http_reply reply;
+    http_connection_phase(request->connection, HTTP_HANDLING, 0);
+    if (intake->writer != NULL) {
+        complete.upload = http_intake_release(intake);
+    }
+    http_route(&server->context, &complete, &reply);
+    http_intake_finish(intake); /* the body's memory is wanted elsewhere */
+    return queue_reply(handle, request, &reply, http_gate_stopping(&server->gate));
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_bytes, void **request_context)
+{
+    struct store_server *server = context;
+    struct request *request = *request_context;
+    (void)url;
+    (void)version;
+    if (request == NULL) {
+        return MHD_NO; /* no memory for its context */
+    }
+    if (!request->begun) {
+        return begin_request(server, handle, request, method);
+    }
+    if (*upload_bytes > 0) {
+        bool go_on = http_intake_take(&request->intake, upload, *upload_bytes);
+        *upload_bytes = 0;
+        return go_on ? MHD_YES : MHD_NO;
+    }
+    return handle_request(server, handle, request, method);
+}
+
+/* ---- starting and stopping ---- */
+
+/* Percent-coding is resolved per path segment by the routes. */
+static size_t keep_escapes(void *context, struct MHD_Connection *handle, char *text)
+{
+    (void)context;
+    (void)handle;
+    return strlen(text);
+}
+
+static void log_library(void *context, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static void log_library(void *context, const char *format, va_list args)
+{
+    const struct store_server *server = context;
+    char text[512];
+    vsnprintf(text, sizeof text, format, args);
+    text[strcspn(text, "\n")] = '\0';
+    log_event(server->logger, LOG_DEBUG, "http: %s", text);
+}
+
+/* As many connections as the process's descriptors allow, at most `wanted`. */
+static size_t connection_limit(size_t wanted)
+{
+    struct rlimit files = {0};
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY ||
+        files.rlim_cur >= wanted + CROWD_MAX + DESCRIPTORS_RESERVED) {
+        return wanted;
+    }
+    size_t reserved = CROWD_MAX + DESCRIPTORS_RESERVED;
+    return files.rlim_cur > 2 * reserved ? (size_t)files.rlim_cur - reserved : reserved;
+}
+
+/* The server's threads take no signals: they belong to the program's own threads, and a client
+ * that hangs up must not raise SIGPIPE. */
+static struct MHD_Daemon *start_daemon(struct store_server *server)
+{
+    sigset_t all;
+    sigset_t before;
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem secure[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)on_certificate},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    if (server->tls != NULL) {
+        flags |= MHD_USE_TLS;
+    } else {
+        secure[0].option = MHD_OPTION_END;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, log_library, server,
+        MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(server->connections.server_max + CROWD_MAX), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(HTTP_IDLE_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HTTP_HEADER_BYTES_MAX, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_uri,
+        server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return daemon;
+}
+
+static void destroy(struct store_server *server)
+{
+    http_connections_finish(&server->connections);
+    http_metrics_finish(&server->metrics);
+    http_looks_finish(&server->looks);
+    http_gate_finish(&server->gate);
+    free(server);
+}
+
+enum status http_server_start(struct store *store, int listen_fd, const struct store_config *config,
+                              const struct store_server_options *options,
+                              const struct http_server_times *times, struct store_server **out,
+                              struct error *error)
+{
+    size_t server_max =
+        options->connections_max > 0 ? options->connections_max : HTTP_CONNECTIONS_MAX;
+    struct store_server *server = calloc(1, sizeof *server);
+    if (server == NULL) {
+        close(listen_fd);
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for the store's server");
+    }
+    enum status status =
+        http_connections_start(&server->connections, times->watch_ms, connection_limit(server_max),
+                               options->peer_connections_max, error);
+    if (status != STATUS_OK) {
+        close(listen_fd);
+        free(server);
+        return status;
+    }
+    http_gate_init(&server->gate);
+    http_looks_init(&server->looks);
+    http_metrics_init(&server->metrics);
+    server->logger = config != NULL ? config->logger : NULL;
+    server->times = *times;
+    server->tls = options->tls;
+    server->listen_fd = listen_fd;
+    server->context = (struct http_context){
+        .store = store,
+        .clock = clock_system(), /* waits are real even where leases run on simulated time */
+        .gate = &server->gate,
+        .looks = &server->looks,
+        .guard = options->guard,
+        .metrics = &server->metrics,
+        .connections = &server->connections,
+        .budget = &server->budget,
+    };
+    server->daemon = start_daemon(server);
+    if (server->daemon == NULL) {
+        int reason = errno;
+        close(listen_fd);
+        destroy(server);
+        return error_set(error, reason == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO,
+                         "cannot start the store's HTTP server: %s", strerror(reason));
+    }
+    *out = server;
+    return STATUS_OK;
+}
+
+enum status store_server_start_with(struct store *store, int listen_fd,
+                                    const struct store_config *config,
+                                    const struct store_server_options *options,
+                                    struct store_server **out, struct error *error)
+{
+    return http_server_start(store, listen_fd, config, options, &usual_times, out, error);
+}
+
+enum status store_server_start(struct store *store, int listen_fd,
+                               const struct store_config *config, struct store_server **out,
+                               struct error *error)
+{
+    const struct store_server_options options = {0};
+    return store_server_start_with(store, listen_fd, config, &options, out, error);
+}
+
+void store_server_stop(struct store_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    struct store *store = server->context.store;
+    http_gate_stop(&server->gate);
+    http_looks_stop(&server->looks);
+    if (store->ops->looking_end != NULL) {
+        store->ops->looking_end(store);
+    }
+    int fd = MHD_quiesce_daemon(server->daemon);
+    http_connections_drain(&server->connections, server->times.drain_ms);
+    MHD_stop_daemon(server->daemon);
+    if (fd >= 0) {
+        close(fd);
+    }
+    destroy(server);
+}

@@ -1,0 +1,95 @@
+/*
+ * Bearer tokens: who may do what on a server, kept in a file beside the database.
+ *
+ * A token is "swt_" and 64 hexadecimal digits: 256 bits from getrandom, shown once, when it is
+ * made. The file keeps its SHA-256. A slow password hash would add nothing: those slow down the
+ * guessing of secrets that people choose, and 2^256 equally likely ones cannot be guessed at any
+ * speed.
+ *
+ * The file is JSON, mode 0600, replaced as a whole under a lock (FILE.lock), so readers see the old
+ * or the new one. A guard watches it while a server runs: tokens come and go without a restart, and
+ * a file that cannot be read or understood leaves the last good tokens in force.
+ *
+ * Invariant: no function here puts a token's text into a message, a log or the file.
+ */
+#ifndef SWERVE_STORE_SERVER_TOKENS_H
+#define SWERVE_STORE_SERVER_TOKENS_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "schemas/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    TOKENS_MAX = 1024,
+    TOKENS_PER_NAME_MAX = 2, /* live ones: the old and the new, while clients change over */
+    TOKEN_ID_BYTES = 13,     /* 12 digits that name a token in lists; no part of the secret */
+    TOKEN_SECRET_BYTES = 4 + 64 + 1,
+};
+
+enum token_role {
+    TOKEN_ROLE_READ = 0, /* looks at everything */
+    TOKEN_ROLE_SUBMIT,   /* and submits and cancels */
+    TOKEN_ROLE_WORKER,   /* does the work of one pool, and looks at nothing else */
+    TOKEN_ROLE_ADMIN,    /* everything */
+    TOKEN_ROLE_COUNT
+};
+
+extern const char *const token_role_names[TOKEN_ROLE_COUNT];
+
+struct token {
+    char id[TOKEN_ID_BYTES];
+    char name[LIMIT_ID_BYTES]; /* whom it was given to */
+    enum token_role role;
+    char pool[LIMIT_ID_BYTES]; /* of a worker token; else "" */
+    int64_t created_s;         /* wall clock: seconds since 1970 */
+    int64_t expires_s;         /* 0: never */
+    uint8_t hash[SHA256_BYTES];
+};
+
+struct token_list {
+    uint32_t count;
+    struct token tokens[TOKENS_MAX];
+};
+
+/* What a request may do; what a token without its secret says. */
+struct token_grant {
+    enum token_role role;
+    char name[LIMIT_ID_BYTES];
+    char pool[LIMIT_ID_BYTES];
+};
+
+/* Reads a file into the caller's list. NOT_FOUND when there is none; BAD_INPUT when others may read
+ * it or it is damaged. */
+enum status tokens_read(const char *path, struct token_list *out, struct error *error);
+
+/* Makes a token and adds it. Takes name, role, pool, created_s and expires_s from *token and fills
+ * the rest; `text` is the secret, for the caller to show once. CONFLICT when the name has two live
+ * tokens or one of another role or pool. Expired tokens are removed from the file on the way. */
+enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SECRET_BYTES],
+                       struct error *error);
+
+/* Removes the token with this id, or all with this name; *count of them. NOT_FOUND for none. */
+enum status tokens_revoke(const char *path, const char *which, uint32_t *count,
+                          struct error *error);
+
+/* ---- watching a file ---- */
+
+struct token_guard;
+
+/* Reads the file, which must be there and good. clock: for expiry (its wall clock). Thread-safe. */
+enum status token_guard_create(const char *path, const struct clock *clock,
+                               const struct logger *logger, struct token_guard **out,
+                               struct error *error);
+void token_guard_destroy(struct token_guard *guard); /* accepts NULL */
+
+/* Whether the value of an Authorization header ("Bearer ..", NULL: none was sent) names a live
+ * token. Looks at every token, whichever fits, so that time tells nothing. */
+bool token_guard_admit(struct token_guard *guard, const char *authorization,
+                       struct token_grant *out);
+
+#endif

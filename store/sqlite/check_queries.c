@@ -1,0 +1,243 @@
+/*
+ * What one statement can find: each gives a row (place, sentence) per fault. State, verdict and
+ * attempt end numbers are those of enum job_state, enum verdict and enum attempt_end.
+ *
+ * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
+ * sorts them, in a temporary file where they are many.
+ */
+#include "store/sqlite/check_internal.h"
+
+#include <stdio.h>
+
+/* clang-format off */
+#define JOB "'job ' || j.id"
+#define SUITE "'suite ' || u.name"
+#define ATTEMPT "'job ' || a.job || ', attempt ' || a.epoch"
+#define STATES "CASE j.state WHEN 0 THEN 'queued' WHEN 1 THEN 'leased' WHEN 2 THEN 'done'" \
+    " WHEN 3 THEN 'flagged' WHEN 4 THEN 'dead' ELSE 'cancelled' END"
+/* A counter of suites against what was counted, n. */
+#define COUNTER(name) \
+    " SELECT " SUITE ", 'counts " #name " as ' || u." #name " || ', its rows say ' || COALESCE(n." #name ", 0)" \
+    " FROM suites u LEFT JOIN n ON n.suite = u.id WHERE u." #name " <> COALESCE(n." #name ", 0)"
+
+static const struct {
+    const char *kind;
+    const char *what;
+    const char *sql;
+} queries[] = {
+    {"counter", "counters of jobs",
+     "WITH n AS MATERIALIZED (SELECT j.suite, SUM(j.state = 0) AS jobs_queued,"
+     " SUM(j.state = 1) AS jobs_leased, SUM(j.state = 2) AS jobs_done,"
+     " SUM(j.state = 3) AS jobs_flagged, SUM(j.state = 4) AS jobs_dead,"
+     " SUM(j.state = 5) AS jobs_cancelled, COUNT(j.memo_of) AS jobs_memoised,"
+     " SUM(CASE WHEN s.parent_job IS NULL AND j.audit = 0 THEN j.rollouts ELSE 0 END) AS rollouts_total"
+     " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id GROUP BY j.suite)"
+     COUNTER(jobs_queued) " UNION ALL" COUNTER(jobs_leased) " UNION ALL" COUNTER(jobs_done)
+     " UNION ALL" COUNTER(jobs_flagged) " UNION ALL" COUNTER(jobs_dead)
+     " UNION ALL" COUNTER(jobs_cancelled) " UNION ALL" COUNTER(jobs_memoised)
+     " UNION ALL" COUNTER(rollouts_total)},
+
+    {"spec", "specs of jobs",
+     "SELECT " JOB ", CASE WHEN s.job IS NULL THEN 'has no spec'"
+     " WHEN s.suite <> j.suite THEN 'is of suite ' || j.suite || ', its spec of suite ' || s.suite"
+     " ELSE 'is marked as a twin (' || j.audit || ') and its spec says otherwise' END"
+     " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id"
+     " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit <> (s.audit_key IS NOT NULL)"},
+    {"spec", "specs without jobs",
+     "SELECT 'job ' || s.job, 'has a spec and is not there' FROM job_specs s"
+     " LEFT JOIN jobs j ON j.id = s.job WHERE j.id IS NULL"},
+    {"spec", "pools of jobs",
+     "SELECT " JOB ", 'waits in pool \"' || p.name || '\", its spec names \"' || c.pool || '\"'"
+     " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " JOIN pools p ON p.id = j.pool WHERE p.name <> c.pool"},
+    {"spec", "tiers of contexts",
+     "SELECT 'context ' || id, 'has tier ' || tier || ', which there is not' FROM contexts"
+     " WHERE tier NOT BETWEEN 0 AND 3"},
+    {"spec", "prefixes of jobs",
+     "SELECT " JOB ", 'refers to prefix ' || j.prefix || ', which is not there' FROM jobs j"
+     " WHERE j.prefix <> 0 AND NOT EXISTS (SELECT 1 FROM prefixes p WHERE p.id = j.prefix)"},
+    {"spec", "numbers of jobs",
+     "SELECT " JOB ", 'holds a number beyond what there is' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id WHERE j.state NOT BETWEEN 0 AND 5"
+     " OR j.rollouts NOT BETWEEN 1 AND 257 OR s.attempts_max NOT BETWEEN 1 AND 1000"
+     " OR j.priority NOT BETWEEN -2147483648 AND 2147483647 OR j.audit NOT IN (0, 1)"},
+    {"spec", "twins",
+     "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id WHERE s.audit_key IS NOT NULL AND NOT EXISTS"
+     " (SELECT 1 FROM job_specs t WHERE t.key = s.audit_key AND t.suite = s.suite"
+     "  AND t.audit_key IS NULL)"},
+
+    {"state", "states that cannot be",
+     "SELECT " JOB ", CASE"
+     " WHEN j.state = 1 AND j.worker IS NULL THEN 'is leased and has no worker'"
+     " WHEN j.memo_of IS NOT NULL AND j.state <> 2 THEN 'took a result over and is ' || " STATES
+     " WHEN j.memo_of IS NOT NULL THEN 'took a result over and was claimed ' || j.epoch || ' times'"
+     " WHEN j.epoch < 0 OR (j.epoch = 0 AND j.state IN (1, 2, 3, 4)) THEN"
+     "  'is ' || " STATES " || ' at epoch ' || j.epoch"
+     " WHEN (j.worker IS NULL) <> (j.epoch = 0) THEN"
+     "  'has epoch ' || j.epoch || ' and ' || IIF(j.worker IS NULL, 'no', 'a') || ' worker'"
+     " ELSE 'is ' || " STATES " || ' and due at ' || j.due_ns || ' after ' || j.delay_ns || ' ns' END"
+     " FROM jobs j WHERE (j.state = 1 AND j.worker IS NULL)"
+     " OR (j.memo_of IS NOT NULL AND (j.state <> 2 OR j.epoch <> 0)) OR j.epoch < 0"
+     " OR (j.memo_of IS NULL AND j.epoch = 0 AND j.state IN (1, 2, 3, 4))"
+     " OR (j.worker IS NULL) <> (j.epoch = 0)"
+     " OR j.due_ns < 0 OR j.delay_ns < 0 OR (j.state <> 0 AND (j.due_ns <> 0 OR j.delay_ns <> 0))"
+     " OR (j.due_ns = 0) <> (j.delay_ns = 0)"},
+    {"state", "sources of results that were taken over",
+     "SELECT " JOB ", 'took over the result of job ' || j.memo_of || ', which'"
+     " || CASE WHEN o.id IS NULL THEN ' is not there' WHEN o.state <> 2 THEN ' is not done'"
+     "    WHEN t.key <> s.key OR t.seed <> s.seed OR t.scenario IS NOT s.scenario"
+     "    THEN ' answers another question' ELSE ' has ' || o.rollouts || ' rollouts, not '"
+     "    || j.rollouts END"
+     " FROM jobs j LEFT JOIN jobs o ON o.id = j.memo_of LEFT JOIN job_specs s ON s.job = j.id"
+     " LEFT JOIN job_specs t ON t.job = o.id WHERE j.memo_of IS NOT NULL AND (o.id IS NULL"
+     " OR o.state <> 2 OR t.key <> s.key OR t.seed <> s.seed OR t.scenario IS NOT s.scenario"
+     " OR o.rollouts <> j.rollouts OR o.memo_of IS NOT NULL)"},
+
+    {"missing", "outcomes of finished jobs",
+     "SELECT " JOB ", 'is done with ' || j.rollouts || ' rollouts and has ' ||"
+     " (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.id) || ' outcomes' FROM jobs j"
+     " WHERE j.state = 2 AND j.memo_of IS NULL"
+     " AND j.rollouts <> (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.id)"},
+    {"missing", "outcomes of branches",
+     "SELECT " JOB ", 'has two outcomes of one rollout' FROM jobs j WHERE j.state = 2 AND j.rollouts > 1"
+     " AND j.memo_of IS NULL AND (SELECT COUNT(*) <> COUNT(DISTINCT o.branch_id)"
+     "  FROM outcomes o WHERE o.job = j.id)"},
+    {"missing", "outcomes that were taken over",
+     "SELECT " JOB ", 'took over ' || (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.memo_of)"
+     " || ' outcomes of job ' || j.memo_of || ' and is linked with ' ||"
+     " (SELECT COUNT(*) FROM outcomes o JOIN memo_outcomes m ON m.suite = j.suite"
+     "  AND m.outcome = o.id AND m.job = j.id WHERE o.job = j.memo_of)"
+     " FROM jobs j WHERE j.memo_of IS NOT NULL AND"
+     " (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.memo_of) <>"
+     " (SELECT COUNT(*) FROM outcomes o JOIN memo_outcomes m ON m.suite = j.suite"
+     "  AND m.outcome = o.id AND m.job = j.id WHERE o.job = j.memo_of)"},
+    {"missing", "links of outcomes that were taken over",
+     "SELECT 'outcome ' || m.outcome, 'is linked with suite ' || m.suite || ' by job ' || m.job ||"
+     " ', which did not take it over' FROM memo_outcomes m LEFT JOIN outcomes o ON o.id = m.outcome"
+     " LEFT JOIN jobs j ON j.id = m.job WHERE o.id IS NULL OR j.id IS NULL OR j.suite <> m.suite"
+     " OR j.memo_of IS NULL OR j.memo_of <> o.job"},
+    {"outcome", "jobs of outcomes",
+     "SELECT 'outcome ' || o.id, CASE WHEN j.id IS NULL THEN 'its job ' || o.job || ' is not there'"
+     " WHEN j.state NOT IN (2, 3, 4) THEN 'its job ' || j.id || ' is ' || " STATES
+     " WHEN j.memo_of IS NOT NULL THEN 'its job ' || j.id || ' took its result over'"
+     " WHEN o.suite <> j.suite THEN 'is of suite ' || o.suite || ', its job of ' || j.suite"
+     " WHEN o.epoch <> j.epoch THEN 'is of epoch ' || o.epoch || ', its job ended at ' || j.epoch"
+     " WHEN j.state = 2 THEN 'is flagged, and its job is done'"
+     " ELSE 'is not flagged, and its job is ' || " STATES " END"
+     " FROM outcomes o LEFT JOIN jobs j ON j.id = o.job WHERE j.id IS NULL OR j.state NOT IN (2, 3, 4)"
+     " OR j.memo_of IS NOT NULL OR o.suite <> j.suite OR o.epoch <> j.epoch"
+     " OR (j.state = 2) = (o.verdict = 3)"},
+    {"outcome", "numbers of outcomes",
+     "SELECT 'outcome ' || o.id, 'holds a number beyond what there is' FROM outcomes o WHERE"
+     " o.verdict NOT BETWEEN 0 AND 3 OR o.reasons NOT BETWEEN 0 AND 4095 OR o.ticks NOT BETWEEN 0 AND 4294967295"
+     " OR o.prefix_ticks NOT BETWEEN 0 AND o.ticks OR o.metres_mm < 0 OR o.device_ns < 0"
+     " OR o.mflop < 0 OR o.safety_critical NOT IN (0, 1) OR o.at_fault NOT IN (0, 1)"
+     " OR o.goal_reached NOT IN (0, 1) OR o.collision_kind NOT BETWEEN 0 AND 5"
+     " OR o.intervention_count NOT BETWEEN 0 AND 4294967295"
+     " OR o.collision_count NOT BETWEEN 0 AND 4294967295"
+     " OR o.collision_tick NOT BETWEEN 0 AND 4294967294"
+     " OR o.collision_agent NOT BETWEEN -1 AND 2147483647"
+     " OR o.health_tick NOT BETWEEN 0 AND 4294967295"
+     " OR (o.health_check IS NULL AND (o.health_tick IS NOT NULL OR o.health_value IS NOT NULL"
+     "  OR o.health_threshold IS NOT NULL OR o.evidence_hash IS NOT NULL))"},
+
+    {"attempt", "attempts of jobs",
+     "SELECT " JOB ", 'is ' || " STATES " || ' at epoch ' || j.epoch || ' and has ' ||"
+     " (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id) || ' ended attempts' FROM jobs j"
+     " WHERE j.epoch - (j.state = 1) <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id"
+     "  AND a.epoch BETWEEN 1 AND j.epoch - (j.state = 1))"
+     " OR EXISTS (SELECT 1 FROM attempts a WHERE a.job = j.id AND a.epoch > j.epoch - (j.state = 1))"},
+    {"attempt", "attempts that were counted",
+     "SELECT " JOB ", 'counts ' || j.attempts || ' attempts, ' || j.lost || ' of them lost; its'"
+     " || ' attempts say otherwise' FROM jobs j WHERE j.epoch > 0 AND ("
+     " j.attempts <> (j.state = 1) + (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending <> 3)"
+     " OR j.lost <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending IN (4, 5)))"
+     " OR (j.epoch = 0 AND (j.attempts <> 0 OR j.lost <> 0))"},
+    {"attempt", "last attempts",
+     "SELECT " JOB ", 'is ' || " STATES " || ' and its last attempt ' ||"
+     " CASE WHEN a.worker <> j.worker THEN 'was another worker''s' ELSE 'ended as number ' || a.ending END"
+     " FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch WHERE j.state <> 1 AND"
+     " (a.worker <> j.worker OR (j.state = 2) <> (a.ending = 0)"
+     "  OR (a.ending = 1) <> (j.state = 3 OR (j.state = 4 AND a.ending = 1)))"},
+    {"attempt", "attempts beside their jobs",
+     "SELECT " ATTEMPT ", CASE WHEN j.id IS NULL THEN 'its job is not there'"
+     " WHEN a.ending NOT BETWEEN 0 AND 5 THEN 'ended as number ' || a.ending || ', which there is not'"
+     " WHEN a.epoch < j.epoch AND a.ending IN (0, 1) THEN 'finished its job, which was claimed again'"
+     " WHEN a.pool <> j.pool THEN 'was made in pool ' || a.pool || ', its job waits in ' || j.pool"
+     " WHEN a.tier <> c.tier THEN 'is of tier ' || a.tier || ', its job of ' || c.tier"
+     " WHEN a.escalated_job IS NULL THEN 'was flagged and handed to no other job'"
+     " ELSE 'was handed to job ' || a.escalated_job || ', which cannot be' END"
+     " FROM attempts a LEFT JOIN jobs j ON j.id = a.job LEFT JOIN job_specs s ON s.job = j.id"
+     " LEFT JOIN contexts c ON c.id = s.context LEFT JOIN jobs e ON e.id = a.escalated_job"
+     " WHERE j.id IS NULL OR a.ending NOT BETWEEN 0 AND 5 OR (a.epoch < j.epoch AND a.ending IN (0, 1))"
+     " OR a.pool <> j.pool OR a.tier <> c.tier"
+     " OR (a.ending = 1 AND j.state = 3) <> (a.escalated_job IS NOT NULL)"
+     " OR (a.escalated_job IS NOT NULL AND (e.suite IS NOT j.suite OR e.id = j.id))"},
+
+    {"ledger", "the ledger against attempts",
+     "WITH n AS MATERIALIZED (SELECT j.suite, a.pool, a.device, a.tier, j.audit, a.ending,"
+     " COUNT(*) AS attempts, SUM(a.device_ns) AS device_ns, SUM(a.metres_mm) AS metres_mm,"
+     " SUM(a.mflop) AS mflop, SUM(a.cost_uusd) AS cost_uusd FROM attempts a JOIN jobs j ON j.id = a.job"
+     " GROUP BY 1, 2, 3, 4, 5, 6)"
+     " SELECT 'ledger of suite ' || l.suite || ', pool ' || l.pool || ', ' || l.device || ', tier ' ||"
+     " l.tier || ', ending ' || l.ending,"
+     " 'sums to ' || l.attempts || ' attempts, ' || l.device_ns || ' ns, ' || l.metres_mm || ' mm, ' ||"
+     " l.mflop || ' mflop, ' || l.cost_uusd || ' uusd; the attempts themselves to ' ||"
+     " COALESCE(n.attempts, 0) || ', ' || COALESCE(n.device_ns, 0) || ', ' || COALESCE(n.metres_mm, 0)"
+     " || ', ' || COALESCE(n.mflop, 0) || ', ' || COALESCE(n.cost_uusd, 0)"
+     " FROM ledger l LEFT JOIN n ON n.suite = l.suite AND n.pool = l.pool AND n.device = l.device"
+     " AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending"
+     " WHERE (l.attempts, l.device_ns, l.metres_mm, l.mflop, l.cost_uusd) <> (COALESCE(n.attempts, 0),"
+     " COALESCE(n.device_ns, 0), COALESCE(n.metres_mm, 0), COALESCE(n.mflop, 0), COALESCE(n.cost_uusd, 0))"
+     " UNION ALL SELECT 'ledger of suite ' || n.suite || ', pool ' || n.pool || ', ' || n.device,"
+     " 'has no row for ' || n.attempts || ' attempts of tier ' || n.tier || ' that ended as number '"
+     " || n.ending FROM n LEFT JOIN ledger l ON n.suite = l.suite AND n.pool = l.pool"
+     " AND n.device = l.device AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending"
+     " WHERE l.suite IS NULL"},
+    {"counter", "jobs of pools",
+     "WITH n AS MATERIALIZED (SELECT pool, state, COUNT(*) AS jobs FROM jobs GROUP BY 1, 2)"
+     " SELECT 'pool ' || k.pool || ', state ' || k.state, 'counts ' || k.jobs || ' jobs, there are ' ||"
+     " COALESCE(n.jobs, 0) FROM pool_jobs k LEFT JOIN n ON n.pool = k.pool AND n.state = k.state"
+     " WHERE k.jobs <> COALESCE(n.jobs, 0) OR k.state NOT BETWEEN 0 AND 5"
+     " UNION ALL SELECT 'pool ' || n.pool || ', state ' || n.state, 'does not count its ' || n.jobs ||"
+     " ' jobs' FROM n LEFT JOIN pool_jobs k ON n.pool = k.pool AND n.state = k.state"
+     " WHERE k.pool IS NULL"},
+    {"ledger", "the ledger's sums over all suites",
+     "WITH n AS MATERIALIZED (SELECT pool, device, tier, audit, ending, SUM(attempts) AS attempts,"
+     " SUM(device_ns) AS device_ns, SUM(metres_mm) AS metres_mm, SUM(mflop) AS mflop,"
+     " SUM(cost_uusd) AS cost_uusd FROM ledger GROUP BY 1, 2, 3, 4, 5)"
+     " SELECT 'ledger of all suites, pool ' || l.pool || ', ' || l.device || ', tier ' || l.tier ||"
+     " ', ending ' || l.ending, 'is not the sum of the ledgers of suites' FROM ledger_totals l"
+     " LEFT JOIN n ON n.pool = l.pool AND n.device = l.device AND n.tier = l.tier"
+     " AND n.audit = l.audit AND n.ending = l.ending"
+     " WHERE (l.attempts, l.device_ns, l.metres_mm, l.mflop, l.cost_uusd) <> (COALESCE(n.attempts, 0),"
+     " COALESCE(n.device_ns, 0), COALESCE(n.metres_mm, 0), COALESCE(n.mflop, 0), COALESCE(n.cost_uusd, 0))"
+     " UNION ALL SELECT 'ledger of all suites, pool ' || n.pool || ', ' || n.device, 'has no row for '"
+     " || n.attempts || ' attempts of tier ' || n.tier || ' that ended as number ' || n.ending"
+     " FROM n LEFT JOIN ledger_totals l ON n.pool = l.pool AND n.device = l.device"
+     " AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending WHERE l.pool IS NULL"
+     " AND n.attempts <> 0"},
+};
+/* clang-format on */
+
+enum status check_queries(struct check *check, struct error *error)
+{
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        struct error why;
+        struct query query = query_begin_sql(check->db, queries[i].sql);
+        while (query_row(&query)) {
+            char place[192];
+            char text[512];
+            query_column_text(&query, 0, place, sizeof place);
+            query_column_text(&query, 1, text, sizeof text);
+            check_fault(check, queries[i].kind, place, "%s", text);
+        }
+        enum status status = query_end(&query, &why);
+        status = check_statement(check, queries[i].what, status, &why, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}

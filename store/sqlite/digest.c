@@ -1,0 +1,145 @@
+/*
+ * Digests. See digest.h.
+ *
+ * Form: for each member that is not empty its name with the terminator, one byte for its kind, and
+ * its value: integers as eight bytes, lowest first; doubles likewise, every NaN as one; texts with
+ * their length before them.
+ */
+#include "store/sqlite/digest.h"
+
+#include "schemas/job_json.h"
+#include "schemas/outcome_json.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { KIND_INTEGER = 'i', KIND_REAL = 'r', KIND_TEXT = 't' };
+
+static void add_number(struct sha256 *hash, const char *name, uint8_t kind, uint64_t value)
+{
+    uint8_t bytes[9] = {kind};
+
+    if (value == 0) {
+        return;
+    }
+    for (int i = 0; i < 8; i++) {
+        bytes[1 + i] = (uint8_t)(value >> (8 * i));
+    }
+    sha256_update(hash, name, strlen(name) + 1);
+    sha256_update(hash, bytes, sizeof bytes);
+}
+
+static void add_real(struct sha256 *hash, const char *name, double value)
+{
+    static const uint64_t nan_bits = UINT64_C(0x7ff8000000000000);
+    uint64_t bits = nan_bits;
+
+    if (!isnan(value)) {
+        value = value == 0.0 ? 0.0 : value; /* the file knows no negative zero */
+        memcpy(&bits, &value, sizeof bits);
+    }
+    add_number(hash, name, KIND_REAL, bits);
+}
+
+static void add_text(struct sha256 *hash, const char *name, const char *text, size_t capacity)
+{
+    size_t bytes = strnlen(text, capacity);
+
+    if (bytes > 0) {
+        add_number(hash, name, KIND_TEXT, bytes);
+        sha256_update(hash, text, bytes);
+    }
+}
+
+static void add_field(struct sha256 *hash, const struct json_field *field, const void *record)
+{
+    const char *place = (const char *)record + field->offset;
+    int64_t narrow = 0;
+
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        add_text(hash, field->name, place, field->bytes);
+        return;
+    case JSON_FIELD_F64: {
+        double value;
+        memcpy(&value, place, sizeof value);
+        add_real(hash, field->name, value);
+        return;
+    }
+    case JSON_FIELD_I64:
+    case JSON_FIELD_U64:
+        memcpy(&narrow, place, sizeof narrow);
+        break;
+    case JSON_FIELD_BOOL:
+        narrow = *(const bool *)place;
+        break;
+    case JSON_FIELD_U32:
+    case JSON_FIELD_U32_OR_NULL:
+        narrow = *(const uint32_t *)place;
+        break;
+    case JSON_FIELD_I32:
+    case JSON_FIELD_NAME:
+        narrow = *(const int32_t *)place;
+        break;
+    }
+    add_number(hash, field->name, KIND_INTEGER, (uint64_t)narrow);
+}
+
+static bool is_derived(const char *name)
+{
+    return strcmp(name, "id") == 0 || strcmp(name, "parent_job_id") == 0 ||
+           strcmp(name, "audit_of") == 0;
+}
+
+void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out)
+{
+    struct sha256 hash;
+
+    sha256_init(&hash);
+    for (size_t i = 0; i < outcome_field_list.count; i++) {
+        if (!is_derived(outcome_field_list.fields[i].name)) {
+            add_field(&hash, &outcome_field_list.fields[i], outcome);
+        }
+    }
+    add_number(&hash, "reasons", KIND_INTEGER, outcome->reasons);
+    for (size_t i = 0; i < metric_field_list.count; i++) {
+        add_field(&hash, &metric_field_list.fields[i], &outcome->metrics);
+    }
+    for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
+        add_text(&hash, slice_names[i], outcome->slice[i], sizeof outcome->slice[i]);
+    }
+    sha256_update(&hash, "job", sizeof "job");
+    for (size_t i = 0; i < job_spec_field_list.count; i++) {
+        add_field(&hash, &job_spec_field_list.fields[i], spec);
+    }
+    sha256_final(&hash, out->bytes);
+}
+
+void digest_add(struct digest *suite, const struct digest *part)
+{
+    unsigned carry = 0;
+
+    for (size_t i = 0; i < sizeof suite->bytes; i++) {
+        carry += (unsigned)suite->bytes[i] + part->bytes[i];
+        suite->bytes[i] = (uint8_t)carry;
+        carry >>= 8;
+    }
+}
+
+void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id)
+{
+    struct sha256 hash;
+    struct digest one;
+    uint8_t id[8];
+
+    for (int i = 0; i < 8; i++) {
+        id[i] = (uint8_t)((uint64_t)outcome_id >> (8 * i));
+    }
+    sha256_init(&hash);
+    sha256_update(&hash, outcome->bytes, sizeof outcome->bytes);
+    sha256_update(&hash, id, sizeof id);
+    sha256_final(&hash, one.bytes);
+    digest_add(suite, &one);
+}

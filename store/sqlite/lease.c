@@ -1,0 +1,489 @@
+/*
+ * Workers' leases, heartbeats, and what happens to the jobs of workers that vanish. See lease.h.
+ */
+#include "store/sqlite/lease.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/api/name_hash.h"
+#include "store/sqlite/records.h"
+#include "store/sqlite/sqlite_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    END_CHUNK = 64,      /* jobs whose ids are read at once */
+    PROGRESS_MAX = 4096, /* jobs of one heartbeat */
+};
+
+/* ---- leases in memory ---- */
+
+void leases_finish(struct leases *leases)
+{
+    free(leases->hashes);
+    free(leases->rows);
+    memset(leases, 0, sizeof *leases);
+}
+
+struct lease *leases_find(struct leases *leases, const char *worker_id)
+{
+    uint64_t hash = name_hash(worker_id);
+
+    for (size_t i = 0; i < leases->count; i++) {
+        if (leases->hashes[i] == hash && strcmp(leases->rows[i].worker_id, worker_id) == 0) {
+            return &leases->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static enum status leases_grow(struct leases *leases, struct error *error)
+{
+    size_t capacity = leases->capacity == 0 ? 64 : leases->capacity * 2;
+
+    if (capacity > LEASE_WORKERS_MAX) {
+        return error_set(error, STATUS_LIMIT, "more than %d workers are alive", LEASE_WORKERS_MAX);
+    }
+    uint64_t *hashes = realloc(leases->hashes, capacity * sizeof *hashes);
+    if (hashes != NULL) {
+        leases->hashes = hashes;
+    }
+    struct lease *rows = realloc(leases->rows, capacity * sizeof *rows);
+    if (rows != NULL) {
+        leases->rows = rows;
+    }
+    if (hashes == NULL || rows == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a worker's lease");
+    }
+    leases->capacity = capacity;
+    return STATUS_OK;
+}
+
+static enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
+                                struct lease **out, struct error *error)
+{
+    struct lease *lease = leases_find(leases, worker_id);
+
+    if (lease == NULL) {
+        if (leases->count == leases->capacity) {
+            enum status status = leases_grow(leases, error);
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+        leases->hashes[leases->count] = name_hash(worker_id);
+        lease = &leases->rows[leases->count++];
+        memset(lease, 0, sizeof *lease);
+        memcpy(lease->worker_id, worker_id, strlen(worker_id) + 1);
+        lease->unheard = true; /* also one that held jobs at an earlier opening, and none at this */
+    }
+    if (until_ns > lease->until_ns) {
+        lease->until_ns = until_ns;
+    }
+    *out = lease;
+    return STATUS_OK;
+}
+
+static void leases_remove(struct leases *leases, size_t index)
+{
+    leases->count--;
+    leases->hashes[index] = leases->hashes[leases->count];
+    leases->rows[index] = leases->rows[leases->count];
+}
+
+void lease_stalled(void *context, int64_t stalled_ns)
+{
+    struct sqlite_store *store = context;
+
+    for (size_t i = 0; i < store->leases.count; i++) {
+        store->leases.rows[i].until_ns += stalled_ns;
+    }
+}
+
+enum status lease_holder_check(const struct store_worker *worker, const char *holder,
+                               struct error *error)
+{
+    if (worker->holder[0] == '\0' || strcmp(worker->holder, holder) == 0) {
+        return STATUS_OK;
+    }
+    return error_set(
+        error, STATUS_MISMATCH,
+        "worker \"%s\" belongs to another token than \"%s\"; each worker process needs an "
+        "id of its own, and a token keeps its name when it is renewed",
+        worker->worker_id, worker->holder);
+}
+
+enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
+                        const struct store_worker *worker, int64_t until_ns, struct lease **out,
+                        struct error *error)
+{
+    const char *worker_id = worker->worker_id;
+    struct lease *lease = leases_find(&store->leases, worker_id);
+    enum status status =
+        lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = leases_renew(&store->leases, worker_id, until_ns, out, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    lease = *out;
+    if (!lease->held) {
+        lease->held = true;
+        memcpy(lease->holder, worker->holder, sizeof lease->holder);
+    }
+    if (lease->unheard) {
+        struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
+        query_text(&heard, worker_id);
+        status = query_run(&heard, error);
+        /* Should the transaction be undone, the worker counts as unheard of in openings before. */
+        lease->unheard = false;
+    }
+    return status;
+}
+
+enum status lease_restart(struct sqlite_store *store, struct error *error)
+{
+    int64_t now_ns = clock_now_ns(store->clock);
+    enum status status = STATUS_OK;
+    struct query workers = query_begin(store->db, STATEMENT_LEASED_WORKERS);
+    while (status == STATUS_OK && query_row(&workers)) {
+        char worker_id[LIMIT_ID_BYTES];
+        struct lease *lease;
+        bool lost = query_column_int(&workers, 1) >= LEASE_OPENINGS_MAX;
+        query_column_text(&workers, 0, worker_id, sizeof worker_id);
+        status = leases_renew(&store->leases, worker_id,
+                              lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
+        if (status == STATUS_OK) {
+            lease->held = !query_column_is_null(&workers, 2);
+            query_column_text(&workers, 2, lease->holder, sizeof lease->holder);
+        }
+    }
+    store->leases.opening_ns =
+        store->leases.count > 0 ? now_ns + store->lease_ttl_ns / LEASE_OPENING_PART : INT64_MAX;
+    if (status != STATUS_OK) {
+        query_end(&workers, NULL);
+        return status;
+    }
+    status = query_end(&workers, error);
+    if (status == STATUS_OK) {
+        struct query delayed = query_begin(store->db, STATEMENT_DELAYED_RESTART);
+        query_int(&delayed, now_ns);
+        status = query_run(&delayed, error);
+    }
+    return status;
+}
+
+/* ---- attempts that end without a completion ---- */
+
+/* What ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
+enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, int64_t job_id,
+                              enum job_state to_state, bool alone, struct error *error)
+{
+    char device[LIMIT_ID_BYTES] = "";
+    char lost_text[128] = "";
+    struct job_spec spec;
+    struct ledger_attempt attempt = {.job_id = job_id, .end = ATTEMPT_LOST, .artifact_hash = ""};
+    int64_t attempts = 0;
+    int64_t lost = 0;
+    struct query query = query_begin(tally->db, STATEMENT_JOB_HELD);
+
+    query_int(&query, job_id);
+    bool found = query_row(&query);
+    if (found) {
+        CHECK(query_column_int(&query, 0) == JOB_LEASED);
+        attempt.epoch = query_column_int(&query, 1);
+        attempt.worker = query_column_int(&query, 2);
+        query_column_text(&query, 4, device, sizeof device);
+        attempts = query_column_int(&query, 5);
+        lost = query_column_int(&query, 6);
+        attempt.suite = query_column_int(&query, 7);
+        attempt.pool = query_column_int(&query, 8);
+        attempt.device_ns = query_column_int(&query, 10);
+        attempt.metres_mm = query_column_int(&query, 11);
+        attempt.mflop = query_column_int(&query, 12);
+        record_spec_read(&query, 15, &spec);
+    }
+    enum status status = query_end(&query, error);
+    if (status != STATUS_OK || !found) {
+        return status;
+    }
+    lost++;
+    int64_t lost_max = alone ? JOB_LOST_SUSPECT + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
+    if (to_state == JOB_QUEUED && lost >= lost_max) {
+        to_state = JOB_DEAD;
+        snprintf(lost_text, sizeof lost_text,
+                 "%" PRId64 " workers vanished while they ran this job; it is not tried again",
+                 lost);
+    }
+    attempt.device = device;
+    attempt.pool_name = spec.pool;
+    attempt.tier = spec.tier;
+    attempt.audit = spec.audit_key[0] != '\0';
+    attempt.error = lost_text;
+    status = ledger_charge(tally, &attempt, error);
+    if (status == STATUS_OK) {
+        struct query end = query_begin(tally->db, STATEMENT_JOB_END);
+        query_int(&end, job_id);
+        query_int(&end, (int64_t)to_state);
+        query_int(&end, attempts);
+        query_int(&end, lost);
+        query_int(&end, 0);
+        query_int(&end, 0);
+        status = query_run(&end, error);
+    }
+    if (status == STATUS_OK) {
+        status = tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error);
+    }
+    store->made_ready |= to_state == JOB_QUEUED;
+    return status;
+}
+
+/* Queues every job that the worker holds again. */
+static enum status requeue_jobs(struct sqlite_store *store, struct tally *tally,
+                                const char *worker_id, int64_t *count, struct error *error)
+{
+    int64_t ids[END_CHUNK];
+    uint32_t found = END_CHUNK;
+    enum status status = STATUS_OK;
+
+    *count = 0;
+    while (status == STATUS_OK && found == END_CHUNK) {
+        struct query query = query_begin(tally->db, STATEMENT_LEASED_OF_WORKER);
+        query_text(&query, worker_id);
+        query_int(&query, END_CHUNK);
+        found = 0;
+        while (found < END_CHUNK && query_row(&query)) {
+            ids[found++] = query_column_int(&query, 0);
+        }
+        status = query_end(&query, error);
+        bool alone = *count == 0 && found == 1;
+        for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+            status = lease_end_attempt(store, tally, ids[i], JOB_QUEUED, alone, error);
+        }
+        *count += found;
+    }
+    return status;
+}
+
+/* ---- time ---- */
+
+static enum status promote_delayed(struct sqlite_store *store, int64_t now_ns, int64_t *next_ns,
+                                   struct error *error)
+{
+    struct query promote = query_begin(store->db, STATEMENT_DELAYED_PROMOTE);
+
+    query_int(&promote, now_ns);
+    enum status status = query_run(&promote, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    store->made_ready |= sqlite_db_changes(store->db) > 0;
+    struct query next = query_begin(store->db, STATEMENT_DELAYED_NEXT);
+    if (query_row(&next)) {
+        int64_t due_ns = query_column_int(&next, 0);
+        *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+    }
+    return query_end(&next, error);
+}
+
+/* The opening has lasted long enough to count against those who were not heard of in it. */
+static enum status count_opening(struct sqlite_store *store, int64_t now_ns, int64_t *next_ns,
+                                 struct error *error)
+{
+    struct leases *leases = &store->leases;
+    enum status status = STATUS_OK;
+
+    if (leases->opening_ns > now_ns) {
+        *next_ns = leases->opening_ns < *next_ns ? leases->opening_ns : *next_ns;
+        return STATUS_OK;
+    }
+    leases->opening_ns = INT64_MAX;
+    for (size_t i = 0; i < leases->count && status == STATUS_OK; i++) {
+        if (leases->rows[i].unheard) {
+            struct query unheard = query_begin(store->db, STATEMENT_WORKER_UNHEARD);
+            query_text(&unheard, leases->rows[i].worker_id);
+            status = query_run(&unheard, error);
+        }
+    }
+    return status;
+}
+
+/* A lease leaves memory only when a sweep has seen its worker hold nothing; so a sweep that is
+ * undone is simply repeated. */
+enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
+                        struct error *error)
+{
+    struct sqlite_store *store = context;
+    struct tally tally;
+    enum status status = STATUS_OK;
+
+    tally_init(&tally, db);
+    for (size_t i = 0; i < store->leases.count && status == STATUS_OK;) {
+        struct lease *lease = &store->leases.rows[i];
+        int64_t count = 0;
+        if (lease->until_ns > now_ns) {
+            *next_ns = lease->until_ns < *next_ns ? lease->until_ns : *next_ns;
+            i++;
+            continue;
+        }
+        status = requeue_jobs(store, &tally, lease->worker_id, &count, error);
+        if (status != STATUS_OK) {
+            break;
+        }
+        if (count > 0) {
+            log_event(store->logger, LOG_WARNING,
+                      "worker %s is gone; %" PRId64 " of its jobs are queued again",
+                      lease->worker_id, count);
+            *next_ns = now_ns;
+            i++;
+        } else {
+            leases_remove(&store->leases, i);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = count_opening(store, now_ns, next_ns, error);
+    }
+    if (status == STATUS_OK) {
+        status = promote_delayed(store, now_ns, next_ns, error);
+    }
+    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+}
+
+/* ---- calls ---- */
+
+struct heartbeat_call {
+    struct sqlite_store *store;
+    const struct store_worker *worker;
+    const struct store_progress *progress;
+    uint32_t count;
+    int64_t *cancelled;
+    uint32_t cancelled_count;
+};
+
+/* Whether the attempt's result could still be accepted. */
+static enum status note_progress(struct sqlite_db *db, const struct heartbeat_call *call,
+                                 const struct store_progress *progress, bool *valid,
+                                 struct error *error)
+{
+    char worker_id[LIMIT_ID_BYTES] = "";
+    int64_t state = -1;
+    int64_t epoch = 0;
+    int64_t device_ns = 0;
+    int64_t metres_mm = 0;
+    int64_t mflop = 0;
+    struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
+
+    query_int(&query, progress->job_id);
+    if (query_row(&query)) {
+        state = query_column_int(&query, 0);
+        epoch = query_column_int(&query, 1);
+        query_column_text(&query, 2, worker_id, sizeof worker_id);
+        device_ns = query_column_int(&query, 3);
+        metres_mm = query_column_int(&query, 4);
+        mflop = query_column_int(&query, 5);
+    }
+    enum status status = query_end(&query, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
+             strcmp(worker_id, call->worker->worker_id) == 0;
+    if (!*valid || state != JOB_LEASED ||
+        (progress->device_ns <= device_ns && progress->metres_mm <= metres_mm &&
+         progress->mflop <= mflop)) {
+        return STATUS_OK;
+    }
+    struct query update = query_begin(db, STATEMENT_JOB_PROGRESS_SET);
+    query_int(&update, progress->job_id);
+    query_int(&update, progress->device_ns > device_ns ? progress->device_ns : device_ns);
+    query_int(&update, progress->metres_mm > metres_mm ? progress->metres_mm : metres_mm);
+    query_int(&update, progress->mflop > mflop ? progress->mflop : mflop);
+    return query_run(&update, error);
+}
+
+static enum status heartbeat_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct heartbeat_call *call = context;
+    struct sqlite_store *store = call->store;
+    struct lease *lease;
+    int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
+    enum status status = lease_renew(store, db, call->worker, until_ns, &lease, error);
+
+    group_commit_sweep_by(store->group, until_ns);
+    call->cancelled_count = 0;
+    for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
+        bool valid = true;
+        status = note_progress(db, call, &call->progress[i], &valid, error);
+        if (status == STATUS_OK && !valid) {
+            call->cancelled[call->cancelled_count++] = call->progress[i].job_id;
+        }
+    }
+    return status;
+}
+
+enum status lease_heartbeat(struct store *base, const struct store_worker *worker,
+                            const struct store_progress *progress, uint32_t count,
+                            int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                            struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    struct heartbeat_call call = {
+        .store = store, .worker = worker, .progress = progress, .count = count};
+    enum status status = claim_worker_check(worker, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (count > PROGRESS_MAX) {
+        return error_set(error, STATUS_LIMIT, "a heartbeat reports at most %d jobs", PROGRESS_MAX);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (progress[i].device_ns < 0 || progress[i].device_ns > LEDGER_ATTEMPT_NS_MAX ||
+            progress[i].metres_mm < 0 || progress[i].metres_mm > LEDGER_ATTEMPT_MM_MAX ||
+            progress[i].mflop < 0 || progress[i].mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "the progress of job %" PRId64 " is out of range", progress[i].job_id);
+        }
+    }
+    call.cancelled = cancelled;
+    status = sqlite_store_write(store, heartbeat_op, &call, error);
+    if (status == STATUS_OK) {
+        if (cancelled_count != NULL) {
+            *cancelled_count = call.cancelled_count;
+        }
+        *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
+    }
+    return status;
+}
+
+struct gone_call {
+    struct sqlite_store *store;
+    const char *worker_id;
+};
+
+static enum status gone_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct gone_call *call = context;
+    struct sqlite_store *store = call->store;
+    struct lease *lease = leases_find(&store->leases, call->worker_id);
+    struct tally tally;
+    int64_t count = 0;
+
+    tally_init(&tally, db);
+    if (lease != NULL) {
+        lease->until_ns = 0; /* the next sweep forgets it */
+        group_commit_sweep_by(store->group, 0);
+    }
+    enum status status = requeue_jobs(store, &tally, call->worker_id, &count, error);
+    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+}
+
+enum status lease_worker_gone(struct store *base, const char *worker_id, struct error *error)
+{
+    struct gone_call call = {.store = sqlite_store_of(base), .worker_id = worker_id};
+    return sqlite_store_write(call.store, gone_op, &call, error);
+}

@@ -1,0 +1,608 @@
+/*
+ * Ledger and counters. See ledger.h.
+ */
+#include "store/sqlite/ledger.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/sqlite/records.h"
+#include "store/sqlite/sqlite_store.h"
+
+#include <string.h>
+
+#define PRICE_MAX_UUSD_PER_HOUR (INT64_C(1000000) * UUSD_PER_USD)
+
+const char *const attempt_end_names[ATTEMPT_END_COUNT] = {
+    "done", "flagged", "failed", "released", "lost", "stale",
+};
+
+/* ---- tally ---- */
+
+void tally_init(struct tally *tally, struct sqlite_db *db)
+{
+    tally->db = db;
+    tally->price.device[0] = '\0';
+    tally->suite_count = 0;
+    tally->pool_count = 0;
+    tally->entry_count = 0;
+    tally->account_count = 0;
+}
+
+/* The suite's digest with what the tally adds to it. */
+static enum status grown_digest(struct tally *tally, const struct tally_suite *suite,
+                                struct digest *out, struct error *error)
+{
+    size_t bytes = 0;
+    struct query query = query_begin(tally->db, STATEMENT_SUITE_DIGEST);
+
+    memset(out, 0, sizeof *out);
+    query_int(&query, suite->suite);
+    if (query_row(&query)) {
+        const void *data = query_column_blob(&query, 0, &bytes);
+        if (data != NULL && bytes == sizeof out->bytes) {
+            memcpy(out->bytes, data, bytes);
+        }
+    }
+    digest_add(out, &suite->outcomes_digest);
+    return query_end(&query, error);
+}
+
+static enum status flush_suites(struct tally *tally, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->suite_count && status == STATUS_OK; i++) {
+        const struct tally_suite *suite = &tally->suites[i];
+        struct digest digest;
+        if (suite->outcomes_digested > 0) {
+            status = grown_digest(tally, suite, &digest, error);
+            if (status != STATUS_OK) {
+                break;
+            }
+        }
+        struct query query = query_begin(tally->db, STATEMENT_SUITE_COUNT);
+        query_int(&query, suite->suite);
+        for (int state = 0; state < JOB_STATE_COUNT; state++) {
+            query_int(&query, suite->jobs[state]);
+        }
+        query_int(&query, suite->jobs_memoised);
+        query_int(&query, suite->rollouts_total);
+        for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
+            query_int(&query, suite->rollouts[verdict]);
+        }
+        query_int(&query, suite->ticks);
+        query_int(&query, suite->prefix_ticks_saved);
+        query_int(&query, suite->metres_mm);
+        query_int(&query, suite->rollouts_audit);
+        query_int(&query, suite->outcomes_digested);
+        if (suite->outcomes_digested > 0) {
+            query_blob(&query, digest.bytes, sizeof digest.bytes);
+        } else {
+            query_null(&query);
+        }
+        status = query_run(&query, error);
+    }
+    tally->suite_count = 0;
+    return status;
+}
+
+static enum status flush_pools(struct tally *tally, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->pool_count * JOB_STATE_COUNT && status == STATUS_OK; i++) {
+        const struct tally_pool *pool = &tally->pools[i / JOB_STATE_COUNT];
+        int64_t jobs = pool->jobs[i % JOB_STATE_COUNT];
+        if (jobs != 0) {
+            struct query query = query_begin(tally->db, STATEMENT_POOL_COUNT);
+            query_int(&query, pool->pool);
+            query_int(&query, i % JOB_STATE_COUNT);
+            query_int(&query, jobs);
+            status = query_run(&query, error);
+        }
+    }
+    tally->pool_count = 0;
+    return status;
+}
+
+static void bind_totals(struct query *query, const struct tally_entry *entry)
+{
+    query_int(query, entry->pool);
+    query_text(query, entry->device);
+    query_int(query, (int64_t)entry->tier);
+    query_int(query, entry->audit);
+    query_int(query, (int64_t)entry->end);
+    query_int(query, entry->totals.attempts);
+    query_int(query, entry->totals.device_ns);
+    query_int(query, entry->totals.metres_mm);
+    query_int(query, entry->totals.mflop);
+    query_int(query, entry->totals.cost_uusd);
+}
+
+static enum status flush_entries(struct tally *tally, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->entry_count && status == STATUS_OK; i++) {
+        const struct tally_entry *entry = &tally->entries[i];
+        struct query query = query_begin(tally->db, STATEMENT_LEDGER_ADD);
+        query_int(&query, entry->suite);
+        bind_totals(&query, entry);
+        status = query_run(&query, error);
+        if (status == STATUS_OK) {
+            struct query total = query_begin(tally->db, STATEMENT_LEDGER_TOTAL_ADD);
+            bind_totals(&total, entry);
+            status = query_run(&total, error);
+        }
+    }
+    tally->entry_count = 0;
+    return status;
+}
+
+static enum status flush_accounts(struct tally *tally, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->account_count && status == STATUS_OK; i++) {
+        const struct tally_account *account = &tally->accounts[i];
+        if (!account->changed) {
+            continue;
+        }
+        struct query query = query_begin(tally->db, STATEMENT_ACCOUNT_SET);
+        query_int(&query, account->pool);
+        query_text(&query, account->device);
+        query_int(&query, account->price_uusd_per_hour);
+        query_int(&query, account->carry);
+        status = query_run(&query, error);
+    }
+    tally->account_count = 0;
+    return status;
+}
+
+enum status tally_flush(struct tally *tally, struct error *error)
+{
+    enum status status = flush_suites(tally, error);
+
+    if (status == STATUS_OK) {
+        status = flush_pools(tally, error);
+    }
+    if (status == STATUS_OK) {
+        status = flush_entries(tally, error);
+    }
+    if (status == STATUS_OK) {
+        status = flush_accounts(tally, error);
+    }
+    return status;
+}
+
+enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
+                        struct error *error)
+{
+    for (uint32_t i = 0; i < tally->suite_count; i++) {
+        if (tally->suites[i].suite == suite) {
+            *out = &tally->suites[i];
+            return STATUS_OK;
+        }
+    }
+    if (tally->suite_count == TALLY_SUITES) {
+        enum status status = flush_suites(tally, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    *out = &tally->suites[tally->suite_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->suite = suite;
+    return STATUS_OK;
+}
+
+static enum status tally_pool(struct tally *tally, int64_t pool, struct tally_pool **out,
+                              struct error *error)
+{
+    for (uint32_t i = 0; i < tally->pool_count; i++) {
+        if (tally->pools[i].pool == pool) {
+            *out = &tally->pools[i];
+            return STATUS_OK;
+        }
+    }
+    if (tally->pool_count == TALLY_POOLS) {
+        enum status status = flush_pools(tally, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    *out = &tally->pools[tally->pool_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->pool = pool;
+    return STATUS_OK;
+}
+
+enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
+                       enum job_state to, struct error *error)
+{
+    struct tally_suite *counters;
+    struct tally_pool *of_pool;
+    enum status status = tally_suite(tally, suite, &counters, error);
+
+    if (status == STATUS_OK) {
+        status = tally_pool(tally, pool, &of_pool, error);
+    }
+    if (status == STATUS_OK) {
+        if (from != JOB_STATE_COUNT) {
+            counters->jobs[from]--;
+            of_pool->jobs[from]--;
+        }
+        counters->jobs[to]++;
+        of_pool->jobs[to]++;
+    }
+    return status;
+}
+
+static enum status tally_entry(struct tally *tally, const struct ledger_attempt *attempt,
+                               enum attempt_end end, struct tally_entry **out, struct error *error)
+{
+    for (uint32_t i = 0; i < tally->entry_count; i++) {
+        struct tally_entry *entry = &tally->entries[i];
+        if (entry->suite == attempt->suite && entry->pool == attempt->pool &&
+            entry->tier == attempt->tier && entry->audit == attempt->audit && entry->end == end &&
+            strcmp(entry->device, attempt->device) == 0) {
+            *out = entry;
+            return STATUS_OK;
+        }
+    }
+    if (tally->entry_count == TALLY_ENTRIES) {
+        enum status status = flush_entries(tally, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    *out = &tally->entries[tally->entry_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->suite = attempt->suite;
+    (*out)->pool = attempt->pool;
+    (*out)->tier = attempt->tier;
+    (*out)->audit = attempt->audit;
+    (*out)->end = end;
+    memcpy((*out)->device, attempt->device, strlen(attempt->device) + 1);
+    return STATUS_OK;
+}
+
+static enum status tally_account(struct tally *tally, int64_t pool, const char *device,
+                                 int64_t price_uusd_per_hour, struct tally_account **out,
+                                 struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->account_count; i++) {
+        struct tally_account *account = &tally->accounts[i];
+        if (account->pool == pool && account->price_uusd_per_hour == price_uusd_per_hour &&
+            strcmp(account->device, device) == 0) {
+            *out = account;
+            return STATUS_OK;
+        }
+    }
+    if (tally->account_count == TALLY_ACCOUNTS) {
+        status = flush_accounts(tally, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct tally_account *account = &tally->accounts[tally->account_count];
+    memset(account, 0, sizeof *account);
+    account->pool = pool;
+    account->price_uusd_per_hour = price_uusd_per_hour;
+    memcpy(account->device, device, strlen(device) + 1);
+    struct query query = query_begin(tally->db, STATEMENT_ACCOUNT_GET);
+    query_int(&query, pool);
+    query_text(&query, device);
+    query_int(&query, price_uusd_per_hour);
+    if (query_row(&query)) {
+        account->carry = query_column_int(&query, 0);
+    }
+    status = query_end(&query, error);
+    if (status == STATUS_OK) {
+        tally->account_count++;
+        *out = account;
+    }
+    return status;
+}
+
+/* ---- money ---- */
+
+int64_t ledger_cost_uusd(int64_t device_ns, int64_t price_uusd_per_hour, int64_t *carry)
+{
+    __int128 total = (__int128)device_ns * price_uusd_per_hour + *carry;
+
+    CHECK(device_ns >= 0 && price_uusd_per_hour >= 0 && *carry >= 0);
+    *carry = (int64_t)(total % NS_PER_HOUR);
+    return (int64_t)(total / NS_PER_HOUR);
+}
+
+enum status ledger_price(struct sqlite_db *db, const char *pool, const char *device,
+                         int64_t *price_uusd_per_hour, struct error *error)
+{
+    int64_t price = -1;
+    struct query query = query_begin(db, STATEMENT_PRICE_GET);
+
+    query_text(&query, pool);
+    query_text(&query, device);
+    if (query_row(&query)) {
+        price = query_column_int(&query, 0);
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && price < 0) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "the price table has no price for pool \"%s\" on device \"%s\"; set one "
+                         "first (swerve price set)",
+                         pool, device);
+    }
+    if (status == STATUS_OK) {
+        *price_uusd_per_hour = price;
+    }
+    return status;
+}
+
+enum status ledger_entry_get(struct sqlite_db *db, int64_t job_id, int64_t epoch,
+                             struct ledger_entry *entry, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_ATTEMPT_GET);
+
+    memset(entry, 0, sizeof *entry);
+    query_int(&query, job_id);
+    query_int(&query, epoch);
+    if (query_row(&query)) {
+        entry->found = true;
+        entry->end = (enum attempt_end)query_column_int(&query, 0);
+        query_column_text(&query, 1, entry->worker_id, sizeof entry->worker_id);
+        entry->device_ns = query_column_int(&query, 2);
+        entry->metres_mm = query_column_int(&query, 3);
+        entry->price_uusd_per_hour = query_column_int(&query, 4);
+        entry->cost_uusd = query_column_int(&query, 5);
+        entry->escalated_job = query_column_int(&query, 6);
+        entry->pool = query_column_int(&query, 7);
+        query_column_text(&query, 8, entry->device, sizeof entry->device);
+        entry->tier = (enum tier)query_column_int(&query, 9);
+        entry->mflop = query_column_int(&query, 10);
+    }
+    return query_end(&query, error);
+}
+
+static enum status insert_attempt(struct tally *tally, const struct ledger_attempt *attempt,
+                                  int64_t price_uusd_per_hour, int64_t cost_uusd,
+                                  struct error *error)
+{
+    struct query query = query_begin(tally->db, STATEMENT_ATTEMPT_INSERT);
+
+    query_int(&query, attempt->job_id);
+    query_int(&query, attempt->epoch);
+    query_int(&query, attempt->worker);
+    query_int(&query, attempt->pool);
+    query_text(&query, attempt->device);
+    query_int(&query, (int64_t)attempt->tier);
+    query_int(&query, (int64_t)attempt->end);
+    query_int(&query, attempt->device_ns);
+    query_int(&query, attempt->metres_mm);
+    query_int(&query, attempt->mflop);
+    query_int(&query, price_uusd_per_hour);
+    query_int(&query, cost_uusd);
+    query_int_or_null(&query, attempt->escalated_job);
+    query_text_or_null(&query, attempt->artifact_hash);
+    query_text_or_null(&query, attempt->error);
+    return query_run(&query, error);
+}
+
+static void add_totals(struct ledger_totals *totals, int64_t sign,
+                       const struct ledger_totals *attempt)
+{
+    totals->attempts += sign;
+    totals->device_ns += sign * attempt->device_ns;
+    totals->metres_mm += sign * attempt->metres_mm;
+    totals->mflop += sign * attempt->mflop;
+    totals->cost_uusd += sign * attempt->cost_uusd;
+}
+
+static enum status tally_price(struct tally *tally, const char *pool, const char *device,
+                               struct error *error)
+{
+    struct tally_price *price = &tally->price;
+    int64_t found = 0;
+
+    if (strcmp(price->device, device) == 0 && strcmp(price->pool, pool) == 0) {
+        return STATUS_OK;
+    }
+    enum status status = ledger_price(tally->db, pool, device, &found, error);
+    if (status == STATUS_OK) {
+        memcpy(price->pool, pool, strlen(pool) + 1);
+        memcpy(price->device, device, strlen(device) + 1);
+        price->price_uusd_per_hour = found;
+    }
+    return status;
+}
+
+enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
+                          struct error *error)
+{
+    struct tally_account *account = NULL;
+    struct tally_entry *entry = NULL;
+    enum status status = tally_price(tally, attempt->pool_name, attempt->device, error);
+    int64_t price = tally->price.price_uusd_per_hour;
+
+    if (status == STATUS_OK) {
+        status = tally_account(tally, attempt->pool, attempt->device, price, &account, error);
+    }
+    if (status == STATUS_OK) {
+        status = tally_entry(tally, attempt, attempt->end, &entry, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int64_t cost = ledger_cost_uusd(attempt->device_ns, price, &account->carry);
+    account->changed = true;
+    add_totals(&entry->totals, 1,
+               &(struct ledger_totals){.device_ns = attempt->device_ns,
+                                       .metres_mm = attempt->metres_mm,
+                                       .mflop = attempt->mflop,
+                                       .cost_uusd = cost});
+    return insert_attempt(tally, attempt, price, cost, error);
+}
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *attempt,
+                            const struct ledger_entry *before, struct error *error)
+{
+    struct tally_account *account = NULL;
+    struct tally_entry *entry = NULL;
+    const struct ledger_totals was = {.device_ns = before->device_ns,
+                                      .metres_mm = before->metres_mm,
+                                      .mflop = before->mflop,
+                                      .cost_uusd = before->cost_uusd};
+    struct ledger_totals now = {.device_ns = max_i64(attempt->device_ns, before->device_ns),
+                                .metres_mm = max_i64(attempt->metres_mm, before->metres_mm),
+                                .mflop = max_i64(attempt->mflop, before->mflop)};
+    enum status status = tally_account(tally, before->pool, before->device,
+                                       before->price_uusd_per_hour, &account, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    now.cost_uusd =
+        before->cost_uusd + ledger_cost_uusd(now.device_ns - before->device_ns,
+                                             before->price_uusd_per_hour, &account->carry);
+    account->changed = true;
+    status = tally_entry(tally, attempt, before->end, &entry, error);
+    if (status == STATUS_OK) {
+        add_totals(&entry->totals, -1, &was);
+        status = tally_entry(tally, attempt, attempt->end, &entry, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    add_totals(&entry->totals, 1, &now);
+    struct query query = query_begin(tally->db, STATEMENT_ATTEMPT_UPDATE);
+    query_int(&query, attempt->job_id);
+    query_int(&query, attempt->epoch);
+    query_int(&query, (int64_t)attempt->end);
+    query_int(&query, now.device_ns);
+    query_int(&query, now.metres_mm);
+    query_int(&query, now.mflop);
+    query_int(&query, now.cost_uusd);
+    query_int_or_null(&query, attempt->escalated_job);
+    query_text_or_null(&query, attempt->artifact_hash);
+    query_text_or_null(&query, attempt->error);
+    return query_run(&query, error);
+}
+
+/* ---- calls ---- */
+
+struct price_set_call {
+    const char *pool;
+    const char *device;
+    int64_t price_uusd_per_hour;
+};
+
+static enum status price_set_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    const struct price_set_call *call = context;
+    struct query query = query_begin(db, STATEMENT_PRICE_SET);
+
+    query_text(&query, call->pool);
+    query_text(&query, call->device);
+    query_int(&query, call->price_uusd_per_hour);
+    return query_run(&query, error);
+}
+
+enum status ledger_price_set(struct store *base, const char *pool, const char *device,
+                             int64_t price_uusd_per_hour, struct error *error)
+{
+    struct price_set_call call = {
+        .pool = pool, .device = device, .price_uusd_per_hour = price_uusd_per_hour};
+
+    if (price_uusd_per_hour < 0 || price_uusd_per_hour > PRICE_MAX_UUSD_PER_HOUR) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "a price must lie between 0 and 1,000,000 dollars per hour");
+    }
+    if (device[0] == '\0' || strnlen(device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "a price needs a pool and a device of at most %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    return sqlite_store_write(sqlite_store_of(base), price_set_op, &call, error);
+}
+
+enum status ledger_price_get(struct store *base, const char *pool, const char *device,
+                             int64_t *price_uusd_per_hour, struct error *error)
+{
+    struct sqlite_db *db;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(base, &db, error);
+
+    if (status == STATUS_OK) {
+        status = ledger_price(db, pool, device, price_uusd_per_hour, error);
+        sqlite_store_read_end(store, db);
+    }
+    return status;
+}
+
+static enum status read_rows(struct sqlite_db *db, const char *suite_id,
+                             struct store_ledger_row *rows, uint32_t max, uint32_t *count,
+                             struct error *error)
+{
+    uint32_t found = 0;
+    struct query query =
+        query_begin(db, suite_id != NULL ? STATEMENT_LEDGER_SUITE : STATEMENT_LEDGER_ALL);
+
+    query_int(&query, max);
+    if (suite_id != NULL) {
+        query_text(&query, suite_id);
+    }
+    while (found < max && query_row(&query)) {
+        struct store_ledger_row *row = &rows[found++];
+        int64_t end = query_column_int(&query, 4);
+        memset(row, 0, sizeof *row);
+        query_column_text(&query, 0, row->pool, sizeof row->pool);
+        query_column_text(&query, 1, row->device, sizeof row->device);
+        row->tier = (enum tier)query_column_int(&query, 2);
+        CHECK(end >= 0 && end < ATTEMPT_END_COUNT);
+        memcpy(row->end, attempt_end_names[end], strlen(attempt_end_names[end]) + 1);
+        row->audit = query_column_int(&query, 3) != 0;
+        row->totals.attempts = query_column_int(&query, 5);
+        row->totals.device_ns = query_column_int(&query, 6);
+        row->totals.metres_mm = query_column_int(&query, 7);
+        row->totals.mflop = query_column_int(&query, 8);
+        row->totals.cost_uusd = query_column_int(&query, 9);
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+enum status ledger_rows(struct store *base, const char *suite_id, struct store_ledger_row *rows,
+                        uint32_t max, uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    int64_t suite = 0;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(base, &db, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (suite_id != NULL) {
+        status = record_find(db, STATEMENT_SUITE_FIND, suite_id, &suite, error);
+        if (status == STATUS_OK && suite == 0) {
+            status = error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = read_rows(db, suite_id, rows, max, count, error);
+    }
+    sqlite_store_read_end(store, db);
+    return status;
+}

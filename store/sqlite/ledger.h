@@ -1,0 +1,166 @@
+/*
+ * Ledger: what attempts cost, and the counters of suites. The only place where device time becomes
+ * money.
+ *
+ * Exactness: an account (pool, device, price) carries the remainder of every division, so
+ *   sum of entries = floor(sum of device_ns * price / NS_PER_HOUR)
+ * holds at every moment for the attempts charged to it.
+ *
+ * A tally collects what one operation changes (counters, ledger sums, carries) and writes each row
+ * once at the end, so that a batch of completions costs little more than one.
+ */
+#ifndef SWERVE_STORE_SQLITE_LEDGER_H
+#define SWERVE_STORE_SQLITE_LEDGER_H
+
+#include "schemas/job.h"
+#include "store/sqlite/digest.h"
+#include "store/sqlite/sqlite_db.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How an attempt ended, as stored. */
+enum attempt_end {
+    ATTEMPT_DONE = 0,
+    ATTEMPT_FLAGGED,
+    ATTEMPT_FAILED,
+    ATTEMPT_RELEASED,
+    ATTEMPT_LOST,  /* its worker vanished, or its job was cancelled: charged what it had reported */
+    ATTEMPT_STALE, /* a lost one that reported after all, too late to count */
+    ATTEMPT_END_COUNT
+};
+
+extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
+
+/* Bounds on what one attempt may report: 30 years of device time, 10 million km, 1e21 operations.
+ */
+#define LEDGER_ATTEMPT_NS_MAX (INT64_C(1000000000) * 1000000000)
+#define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
+#define LEDGER_ATTEMPT_MFLOP_MAX (INT64_C(1000000) * 1000000000)
+
+enum { TALLY_SUITES = 16, TALLY_POOLS = 8, TALLY_ENTRIES = 32, TALLY_ACCOUNTS = 8 };
+
+struct tally_suite {
+    int64_t suite;
+    int64_t jobs[JOB_STATE_COUNT];
+    int64_t jobs_memoised;
+    int64_t rollouts_total;
+    int64_t rollouts[VERDICT_COUNT];
+    int64_t rollouts_audit;
+    int64_t ticks;
+    int64_t prefix_ticks_saved;
+    int64_t metres_mm;
+    int64_t outcomes_digested;
+    struct digest outcomes_digest; /* what is added to the suite's */
+};
+
+/* Jobs of a pool by state. */
+struct tally_pool {
+    int64_t pool;
+    int64_t jobs[JOB_STATE_COUNT];
+};
+
+struct tally_entry {
+    int64_t suite;
+    int64_t pool;
+    char device[LIMIT_ID_BYTES];
+    enum tier tier;
+    bool audit;
+    enum attempt_end end;
+    struct ledger_totals totals;
+};
+
+struct tally_account {
+    int64_t pool;
+    char device[LIMIT_ID_BYTES];
+    int64_t price_uusd_per_hour;
+    int64_t carry;
+    bool changed;
+};
+
+/* Price in force, looked up once per operation. */
+struct tally_price {
+    char pool[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    int64_t price_uusd_per_hour;
+};
+
+struct tally {
+    struct sqlite_db *db;
+    struct tally_price price; /* the last one; device "": none */
+    uint32_t suite_count;
+    uint32_t pool_count;
+    uint32_t entry_count;
+    uint32_t account_count;
+    struct tally_suite suites[TALLY_SUITES];
+    struct tally_pool pools[TALLY_POOLS];
+    struct tally_entry entries[TALLY_ENTRIES];
+    struct tally_account accounts[TALLY_ACCOUNTS];
+};
+
+void tally_init(struct tally *tally, struct sqlite_db *db);
+/* The suite's counters, to be added to; valid until the next tally call. */
+enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
+                        struct error *error);
+/* One job of the suite and pool went from one state to another (from JOB_STATE_COUNT: it is new).
+ */
+enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
+                       enum job_state to, struct error *error);
+/* Writes everything; the tally is empty afterwards. */
+enum status tally_flush(struct tally *tally, struct error *error);
+
+/* micro-dollars of device_ns at a price, the remainder carried: pure. *carry in [0, NS_PER_HOUR).
+ */
+int64_t ledger_cost_uusd(int64_t device_ns, int64_t price_uusd_per_hour, int64_t *carry);
+
+/* An attempt that ends (or ends differently than first recorded). */
+struct ledger_attempt {
+    int64_t job_id;
+    int64_t epoch;
+    int64_t suite;
+    int64_t worker;
+    int64_t pool;
+    const char *pool_name;
+    const char *device;
+    enum tier tier;
+    bool audit;
+    enum attempt_end end;
+    int64_t device_ns;
+    int64_t metres_mm;
+    int64_t mflop;
+    int64_t escalated_job; /* 0: none */
+    const char *artifact_hash;
+    const char *error;
+};
+
+/* An attempt that was charged before. */
+struct ledger_entry {
+    bool found;
+    enum attempt_end end;
+    char worker_id[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    int64_t pool;
+    enum tier tier;
+    int64_t device_ns;
+    int64_t metres_mm;
+    int64_t mflop;
+    int64_t price_uusd_per_hour;
+    int64_t cost_uusd;
+    int64_t escalated_job;
+};
+
+enum status ledger_entry_get(struct sqlite_db *db, int64_t job_id, int64_t epoch,
+                             struct ledger_entry *entry, struct error *error);
+
+/* Charges an attempt that was not charged before, at the price in force. */
+enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
+                          struct error *error);
+/* Replaces how a charged attempt ended and charges only what is more than before. */
+enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *attempt,
+                            const struct ledger_entry *before, struct error *error);
+
+/* Price in force; STATUS_NOT_FOUND names what is missing. */
+enum status ledger_price(struct sqlite_db *db, const char *pool, const char *device,
+                         int64_t *price_uusd_per_hour, struct error *error);
+
+#endif

@@ -1,0 +1,388 @@
+/*
+ * Records to and from rows. See records.h.
+ *
+ * An outcome repeats most of what its job says (scenario, seed, planner ..). Equal values are not
+ * stored again: they are NULL, or the same context number, and come back when it is read.
+ */
+#include "store/sqlite/records.h"
+
+#include "schemas/scenario.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+enum status record_find(struct sqlite_db *db, enum statement statement, const char *text,
+                        int64_t *id, struct error *error)
+{
+    int64_t found = 0;
+    struct query query = query_begin(db, statement);
+
+    query_text(&query, text);
+    if (query_row(&query)) {
+        found = query_column_int(&query, 0);
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK) {
+        *id = found;
+    }
+    return status;
+}
+
+static enum status find_or_insert(struct sqlite_db *db, enum statement find, enum statement insert,
+                                  const char *text, int64_t *id, struct error *error)
+{
+    int64_t found = 0;
+    enum status status = record_find(db, find, text, &found, error);
+
+    if (status == STATUS_OK && found == 0) {
+        struct query query = query_begin(db, insert);
+        query_text(&query, text);
+        status = query_run(&query, error);
+        found = sqlite_db_last_id(db);
+    }
+    if (status == STATUS_OK) {
+        *id = found;
+    }
+    return status;
+}
+
+enum status record_pool_id(struct sqlite_db *db, const char *name, int64_t *id, struct error *error)
+{
+    return find_or_insert(db, STATEMENT_POOL_FIND, STATEMENT_POOL_INSERT, name, id, error);
+}
+
+enum status record_prefix_id(struct sqlite_db *db, const char *key, int64_t *id,
+                             struct error *error)
+{
+    if (key[0] == '\0') {
+        *id = 0;
+        return STATUS_OK;
+    }
+    return find_or_insert(db, STATEMENT_PREFIX_FIND, STATEMENT_PREFIX_INSERT, key, id, error);
+}
+
+struct record_context record_context_of_spec(const struct job_spec *spec)
+{
+    return (struct record_context){
+        .planner = spec->planner,
+        .planner_hash = spec->planner_hash,
+        .pool = spec->pool,
+        .tier = spec->tier,
+        .model_hash = spec->model_hash,
+        .sampler = spec->sampler,
+        .backend = spec->backend,
+        .revision = spec->revision,
+    };
+}
+
+struct record_context record_context_of_outcome(const struct outcome *outcome)
+{
+    return (struct record_context){
+        .planner = outcome->planner,
+        .planner_hash = outcome->planner_hash,
+        .pool = outcome->pool,
+        .tier = outcome->tier,
+        .model_hash = outcome->model_hash,
+        .sampler = outcome->sampler,
+        .backend = outcome->backend,
+        .revision = outcome->revision,
+    };
+}
+
+bool record_context_equal(const struct record_context *a, const struct record_context *b)
+{
+    return a->tier == b->tier && strcmp(a->planner, b->planner) == 0 &&
+           strcmp(a->planner_hash, b->planner_hash) == 0 && strcmp(a->pool, b->pool) == 0 &&
+           strcmp(a->model_hash, b->model_hash) == 0 && strcmp(a->sampler, b->sampler) == 0 &&
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->revision, b->revision) == 0;
+}
+
+static void bind_context(struct query *query, const struct record_context *context)
+{
+    query_text(query, context->planner);
+    query_text(query, context->planner_hash);
+    query_text(query, context->pool);
+    query_int(query, (int64_t)context->tier);
+    query_text(query, context->model_hash);
+    query_text(query, context->sampler);
+    query_text(query, context->backend);
+    query_text(query, context->revision);
+}
+
+enum status record_context_id(struct sqlite_db *db, const struct record_context *context,
+                              int64_t *id, struct error *error)
+{
+    int64_t found = 0;
+    struct query find = query_begin(db, STATEMENT_CONTEXT_FIND);
+
+    bind_context(&find, context);
+    if (query_row(&find)) {
+        found = query_column_int(&find, 0);
+    }
+    enum status status = query_end(&find, error);
+    if (status == STATUS_OK && found == 0) {
+        struct query insert = query_begin(db, STATEMENT_CONTEXT_INSERT);
+        bind_context(&insert, context);
+        status = query_run(&insert, error);
+        found = sqlite_db_last_id(db);
+    }
+    if (status == STATUS_OK) {
+        *id = found;
+    }
+    return status;
+}
+
+/* ---- reading ---- */
+
+#define READ_TEXT(query, column, field) query_column_text((query), (column), (field), sizeof(field))
+
+void record_spec_read(struct query *query, int first, struct job_spec *spec)
+{
+    int column = first;
+
+    READ_TEXT(query, column++, spec->key);
+    READ_TEXT(query, column++, spec->suite_id);
+    READ_TEXT(query, column++, spec->scenario_id);
+    READ_TEXT(query, column++, spec->scenario_hash);
+    READ_TEXT(query, column++, spec->planner);
+    READ_TEXT(query, column++, spec->planner_hash);
+    READ_TEXT(query, column++, spec->pool);
+    spec->tier = (enum tier)query_column_int(query, column++);
+    READ_TEXT(query, column++, spec->model_hash);
+    READ_TEXT(query, column++, spec->sampler);
+    READ_TEXT(query, column++, spec->backend);
+    READ_TEXT(query, column++, spec->revision);
+    spec->seed = (uint64_t)query_column_int(query, column++);
+    spec->priority = (int32_t)query_column_int(query, column++);
+    spec->rollout_count = (uint32_t)query_column_int(query, column++);
+    spec->attempts_max = (uint32_t)query_column_int(query, column++);
+    spec->parent_job_id = query_column_int(query, column++);
+    READ_TEXT(query, column++, spec->prefix_key);
+    READ_TEXT(query, column, spec->audit_key);
+}
+
+void record_job_read(struct query *query, struct store_job *job)
+{
+    job->id = query_column_int(query, 0);
+    job->state = (enum job_state)query_column_int(query, 1);
+    job->epoch = query_column_int(query, 2);
+    job->attempts = (uint32_t)query_column_int(query, 3);
+    READ_TEXT(query, 4, job->worker_id);
+    READ_TEXT(query, 5, job->error);
+    record_spec_read(query, 6, &job->spec);
+}
+
+/* The column after them. */
+static int read_metrics(struct query *query, int first, struct metrics *metrics)
+{
+    int column = first;
+
+    metrics->no_at_fault_collision = query_column_real(query, column++);
+    metrics->drivable_area = query_column_real(query, column++);
+    metrics->driving_direction = query_column_real(query, column++);
+    metrics->making_progress = query_column_real(query, column++);
+    metrics->progress = query_column_real(query, column++);
+    metrics->ttc = query_column_real(query, column++);
+    metrics->speed_limit = query_column_real(query, column++);
+    metrics->comfort = query_column_real(query, column++);
+    metrics->score = query_column_real(query, column++);
+    metrics->min_ttc_s = query_column_real(query, column++);
+    metrics->min_distance_m = query_column_real(query, column++);
+    metrics->impact_speed_mps = query_column_real(query, column++);
+    metrics->progress_m = query_column_real(query, column++);
+    metrics->distance_m = query_column_real(query, column++);
+    metrics->speed_max_mps = query_column_real(query, column++);
+    metrics->accel_min_mps2 = query_column_real(query, column++);
+    metrics->jerk_max_mps3 = query_column_real(query, column++);
+    metrics->intervention_count = (uint32_t)query_column_int(query, column++);
+    metrics->collision_count = (uint32_t)query_column_int(query, column++);
+    metrics->collision_tick = query_column_is_null(query, column)
+                                  ? UINT32_MAX
+                                  : (uint32_t)query_column_int(query, column);
+    column++;
+    metrics->collision_agent = (int32_t)query_column_int(query, column++);
+    metrics->collision_kind = (enum collision_kind)query_column_int(query, column++);
+    metrics->at_fault = query_column_int(query, column++) != 0;
+    metrics->goal_reached = query_column_int(query, column++) != 0;
+    return column;
+}
+
+void record_outcome_read(struct query *query, struct outcome *outcome)
+{
+    int column = 0;
+
+    outcome->id = query_column_int(query, column++);
+    outcome->job_id = query_column_int(query, column++);
+    outcome->epoch = query_column_int(query, column++);
+    READ_TEXT(query, column++, outcome->suite_id);
+    READ_TEXT(query, column++, outcome->scenario_id);
+    READ_TEXT(query, column++, outcome->scenario_hash);
+    READ_TEXT(query, column++, outcome->branch_id);
+    READ_TEXT(query, column++, outcome->planner);
+    READ_TEXT(query, column++, outcome->planner_hash);
+    outcome->tier = (enum tier)query_column_int(query, column++);
+    READ_TEXT(query, column++, outcome->pool);
+    READ_TEXT(query, column++, outcome->model_hash);
+    READ_TEXT(query, column++, outcome->sampler);
+    READ_TEXT(query, column++, outcome->backend);
+    READ_TEXT(query, column++, outcome->revision);
+    outcome->seed = (uint64_t)query_column_int(query, column++);
+    outcome->verdict = (enum verdict)query_column_int(query, column++);
+    outcome->reasons = (uint32_t)query_column_int(query, column++);
+    outcome->ticks = (uint32_t)query_column_int(query, column++);
+    outcome->prefix_ticks = (uint32_t)query_column_int(query, column++);
+    outcome->metres_mm = query_column_int(query, column++);
+    outcome->device_ns = query_column_int(query, column++);
+    READ_TEXT(query, column++, outcome->trace_hash);
+    READ_TEXT(query, column++, outcome->artifact_hash);
+    for (int i = 0; i < SLICE_KIND_COUNT; i++) {
+        READ_TEXT(query, column++, outcome->slice[i]);
+    }
+    outcome->safety_critical = query_column_int(query, column++) != 0;
+    READ_TEXT(query, column++, outcome->error);
+    column = read_metrics(query, column, &outcome->metrics);
+    outcome->mflop = query_column_int(query, column++);
+    bool flagged = !query_column_is_null(query, column);
+    READ_TEXT(query, column++, outcome->health_check);
+    outcome->health_tick = (uint32_t)query_column_int(query, column++);
+    outcome->health_value = flagged ? query_column_real(query, column) : 0.0;
+    column++;
+    outcome->health_threshold = flagged ? query_column_real(query, column) : 0.0;
+    column++;
+    READ_TEXT(query, column++, outcome->evidence_hash);
+    outcome->parent_job_id = query_column_int(query, column++);
+    outcome->audit_of = query_column_int(query, column);
+}
+
+/* ---- writing ---- */
+
+static void bind_metrics(struct query *query, const struct metrics *metrics)
+{
+    query_real(query, metrics->no_at_fault_collision);
+    query_real(query, metrics->drivable_area);
+    query_real(query, metrics->driving_direction);
+    query_real(query, metrics->making_progress);
+    query_real(query, metrics->progress);
+    query_real(query, metrics->ttc);
+    query_real(query, metrics->speed_limit);
+    query_real(query, metrics->comfort);
+    query_real(query, metrics->score);
+    query_real(query, metrics->min_ttc_s);
+    query_real(query, metrics->min_distance_m);
+    query_real(query, metrics->impact_speed_mps);
+    query_real(query, metrics->progress_m);
+    query_real(query, metrics->distance_m);
+    query_real(query, metrics->speed_max_mps);
+    query_real(query, metrics->accel_min_mps2);
+    query_real(query, metrics->jerk_max_mps3);
+    query_int(query, metrics->intervention_count);
+    query_int(query, metrics->collision_count);
+    if (metrics->collision_tick == UINT32_MAX) {
+        query_null(query);
+    } else {
+        query_int(query, metrics->collision_tick);
+    }
+    query_int(query, metrics->collision_agent);
+    query_int(query, (int64_t)metrics->collision_kind);
+    query_int(query, metrics->at_fault);
+    query_int(query, metrics->goal_reached);
+}
+
+static void bind_health(struct query *query, const struct outcome *outcome)
+{
+    if (outcome->health_check[0] == '\0') {
+        for (int i = 0; i < 5; i++) {
+            query_null(query);
+        }
+        return;
+    }
+    query_text(query, outcome->health_check);
+    query_int(query, outcome->health_tick);
+    query_real(query, outcome->health_value);
+    query_real(query, outcome->health_threshold);
+    query_text_or_null(query, outcome->evidence_hash);
+}
+
+/* A text that is NULL in the row when it equals the job's. */
+static void bind_unless_equal(struct query *query, const char *text, const char *of_job)
+{
+    if (strcmp(text, of_job) == 0) {
+        query_null(query);
+    } else {
+        query_text(query, text);
+    }
+}
+
+/* The outcome as it will be read back, and the digest of that. */
+static void digest_of_place(const struct record_outcome_place *place, const struct outcome *outcome,
+                            struct digest *out)
+{
+    struct outcome stored = *outcome;
+
+    stored.job_id = place->job_id;
+    stored.epoch = place->epoch;
+    memcpy(stored.suite_id, place->spec->suite_id, sizeof stored.suite_id);
+    stored.verdict = place->evidence ? VERDICT_FLAGGED : outcome->verdict;
+    if (stored.health_check[0] == '\0') {
+        stored.health_tick = 0;
+        stored.health_value = 0.0;
+        stored.health_threshold = 0.0;
+        stored.evidence_hash[0] = '\0';
+    }
+    digest_outcome(&stored, place->spec, out);
+}
+
+enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+                                  const struct outcome *outcome, struct digest *suite_digest,
+                                  struct error *error)
+{
+    struct digest digest;
+    int64_t context_id = place->context;
+    struct record_context of_job = record_context_of_spec(place->spec);
+    struct record_context own = record_context_of_outcome(outcome);
+
+    if (!record_context_equal(&of_job, &own)) {
+        enum status status = record_context_id(db, &own, &context_id, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
+    query_int(&query, place->job_id);
+    query_int(&query, place->epoch);
+    query_int(&query, place->suite);
+    query_int(&query, context_id);
+    bind_unless_equal(&query, outcome->scenario_id, place->spec->scenario_id);
+    bind_unless_equal(&query, outcome->scenario_hash, place->spec->scenario_hash);
+    if (outcome->seed == place->spec->seed) {
+        query_null(&query);
+    } else {
+        query_int(&query, (int64_t)outcome->seed);
+    }
+    query_text(&query, outcome->branch_id);
+    query_int(&query, place->evidence ? VERDICT_FLAGGED : (int64_t)outcome->verdict);
+    query_int(&query, outcome->reasons);
+    query_int(&query, outcome->ticks);
+    query_int(&query, outcome->prefix_ticks);
+    query_int(&query, outcome->metres_mm);
+    query_int(&query, outcome->device_ns);
+    query_text(&query, outcome->trace_hash);
+    query_text(&query, outcome->artifact_hash);
+    for (int i = 0; i < SLICE_KIND_COUNT; i++) {
+        query_text(&query, outcome->slice[i]);
+    }
+    query_int(&query, outcome->safety_critical);
+    query_text(&query, outcome->error);
+    bind_metrics(&query, &outcome->metrics);
+    query_int(&query, outcome->mflop);
+    bind_health(&query, outcome);
+    digest_of_place(place, outcome, &digest);
+    query_blob(&query, digest.bytes, sizeof digest.bytes);
+    enum status status = query_run(&query, error);
+    if (status == STATUS_OK) {
+        digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
+    }
+    return status;
+}

@@ -1,0 +1,560 @@
+/*
+ * The embedded face of the store: opening, closing, and who may use which connection when.
+ *
+ * Order at open: own the file, look at it without changing it (a newer schema or damage is left
+ * alone), make what was found durable, switch to write-ahead logging, migrate, give leases and
+ * backoffs a new start, then the writer thread. Close goes the other way; it waits for the calls in
+ * progress.
+ */
+#include "store/sqlite/sqlite_store.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/sqlite/log_renew.h"
+#include "store/sqlite/log_scan.h"
+#include "store/sqlite/migrate.h"
+#include "store/sqlite/store_path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LEASE_TTL_MS = 15000,
+    BACKOFF_MS = 1000,
+    PLANNER_HOSTS = 2, /* see store_config */
+    CHECKED_BYTES_MAX = 64 << 20,
+    LOG_HEADER_BYTES = 32,
+    LOG_FRAME_BYTES = 24, /* in front of each page */
+    ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
+    ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
+    LOOK_MS_MAX = 2000,   /* a single answer to those who only look */
+};
+
+/* ---- calls in progress ---- */
+
+enum status sqlite_store_enter(struct sqlite_store *store, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    pthread_mutex_lock(&store->mutex);
+    if (store->closing) {
+        status = error_set(error, STATUS_CANCELLED, "the store is being closed");
+    } else {
+        store->calls++;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+void sqlite_store_leave(struct sqlite_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->calls--;
+    if (store->closing && store->calls == 0) {
+        pthread_cond_broadcast(&store->changed);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+enum status sqlite_store_write(struct sqlite_store *store, group_operation run, void *context,
+                               struct error *error)
+{
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status == STATUS_OK) {
+        status = group_commit_run(store->group, run, context, error);
+        sqlite_store_leave(store);
+    }
+    return status;
+}
+
+/* ---- readers ---- */
+
+static int free_reader(const struct sqlite_readers *readers)
+{
+    for (int i = 0; i < STORE_READERS; i++) {
+        if (!readers->busy[i]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Opens the reader where it is not yet, and begins a read on it. */
+static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
+                              struct sqlite_db **reader, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    if (*reader == NULL) {
+        status = sqlite_db_open(store->path, SQLITE_DB_READER, reader, error);
+    }
+    if (status == STATUS_OK && lane == SQLITE_LANE_LOOK) {
+        sqlite_db_limit(*reader, LOOK_MS_MAX);
+    }
+    return status == STATUS_OK ? query_simple(*reader, STATEMENT_READ_BEGIN, error) : status;
+}
+
+enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum sqlite_lane lane = ((struct sqlite_face *)base)->lane;
+    struct sqlite_readers *readers = &store->readers[lane];
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = ownership_check(store->ownership, 0, error);
+    if (status != STATUS_OK) {
+        sqlite_store_leave(store);
+        return status;
+    }
+    pthread_mutex_lock(&store->mutex);
+    int index = free_reader(readers);
+    while (index < 0) {
+        pthread_cond_wait(&store->changed, &store->mutex);
+        index = free_reader(readers);
+    }
+    readers->busy[index] = true;
+    struct sqlite_db *reader = readers->db[index];
+    pthread_mutex_unlock(&store->mutex);
+    status = begin_read(store, lane, &reader, error);
+    /* Others look through the table when they end their reads. */
+    pthread_mutex_lock(&store->mutex);
+    readers->db[index] = reader;
+    if (status != STATUS_OK) {
+        readers->busy[index] = false;
+        pthread_cond_broadcast(&store->changed);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (status != STATUS_OK) {
+        sqlite_store_leave(store);
+        return status;
+    }
+    *db = reader;
+    return STATUS_OK;
+}
+
+void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
+{
+    struct error error;
+    sqlite_db_limit(db, 0);
+    bool ended = query_simple(db, STATEMENT_COMMIT, &error) == STATUS_OK;
+
+    if (!ended) {
+        log_event(store->logger, LOG_WARNING, "end of a read: %s", error.text);
+    }
+    pthread_mutex_lock(&store->mutex);
+    for (int i = 0; i < SQLITE_LANE_COUNT * STORE_READERS; i++) {
+        struct sqlite_readers *readers = &store->readers[i / STORE_READERS];
+        if (readers->db[i % STORE_READERS] == db) {
+            readers->busy[i % STORE_READERS] = false;
+            readers->db[i % STORE_READERS] = ended ? db : NULL;
+        }
+    }
+    if (!ended) { /* it would go on seeing the past, and keep the log from being reset */
+        sqlite_db_close(db);
+    }
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+    sqlite_store_leave(store);
+}
+
+static struct store *looking(struct store *base)
+{
+    return &sqlite_store_of(base)->faces[SQLITE_LANE_LOOK].store;
+}
+
+static void looking_end(struct store *base)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    struct sqlite_readers *readers = &store->readers[SQLITE_LANE_LOOK];
+
+    pthread_mutex_lock(&store->mutex);
+    for (int i = 0; i < STORE_READERS; i++) {
+        if (readers->busy[i] && readers->db[i] != NULL) {
+            sqlite_db_interrupt(readers->db[i]);
+        }
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* ---- the writer's hooks ---- */
+
+static enum status intact(void *context, int log_pages, struct error *error)
+{
+    const struct sqlite_store *store = context;
+    int64_t bytes =
+        log_pages > 0 ? LOG_HEADER_BYTES + log_pages * (LOG_FRAME_BYTES + store->page_bytes) : 0;
+
+    return ownership_check(store->ownership, bytes, error);
+}
+
+static void on_commit(void *context)
+{
+    struct sqlite_store *store = context;
+
+    if (store->made_ready) {
+        store->made_ready = false;
+        pthread_mutex_lock(&store->mutex);
+        store->ready_generation++;
+        pthread_cond_broadcast(&store->ready);
+        pthread_mutex_unlock(&store->mutex);
+    }
+}
+
+/* ---- the table ---- */
+
+static enum status put_artifact(struct store *base, const void *data, size_t bytes,
+                                char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status == STATUS_OK) {
+        status = artifacts_put(&store->artifacts, data, bytes, hash, error);
+        sqlite_store_leave(store);
+    }
+    return status;
+}
+
+static enum status get_artifact(struct store *base, const char *hash, void **data, size_t *bytes,
+                                struct error *error)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_enter(store, error);
+
+    if (status == STATUS_OK) {
+        status = artifacts_get(&store->artifacts, hash, data, bytes, error);
+        sqlite_store_leave(store);
+    }
+    return status;
+}
+
+static enum status write_artifact(struct store *base, size_t bytes, bool packed,
+                                  struct artifact_writer **out, struct error *error)
+{
+    return artifact_writer_open(&sqlite_store_of(base)->artifacts, bytes, packed, out, error);
+}
+
+static enum status read_artifact(struct store *base, const char *hash, bool *packed,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error)
+{
+    return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, packed, out, bytes, error);
+}
+
+static void finish(struct sqlite_store *store)
+{
+    struct error error;
+
+    group_commit_destroy(store->group);
+    if (store->db != NULL && ownership_check(store->ownership, 0, &error) != STATUS_OK) {
+        log_event(store->logger, LOG_ERROR, "%s", error.text);
+        sqlite_db_abandon(store->db); /* what lies at the path now is not ours */
+    }
+    for (int i = 0; i < SQLITE_LANE_COUNT * STORE_READERS; i++) {
+        sqlite_db_close(store->readers[i / STORE_READERS].db[i % STORE_READERS]);
+    }
+    sqlite_db_close(store->db); /* last: it checkpoints */
+    ownership_release(store->ownership);
+    leases_finish(&store->leases);
+    fairness_finish(&store->fairness);
+    pthread_cond_destroy(&store->changed);
+    pthread_cond_destroy(&store->ready);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+static void close_store(struct store *base)
+{
+    if (base == NULL) {
+        return;
+    }
+    struct sqlite_store *store = sqlite_store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->closing = true;
+    pthread_cond_broadcast(&store->changed);
+    pthread_cond_broadcast(&store->ready);
+    while (store->calls > 0) {
+        pthread_cond_wait(&store->changed, &store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    finish(store);
+}
+
+static const struct store_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = close_store,
+    .scenario_put = lifecycle_scenario_put,
+    .scenario_get = look_scenario,
+    .submit = lifecycle_submit,
+    .heartbeat = lease_heartbeat,
+    .claim = claim_jobs,
+    .complete = lifecycle_complete,
+    .worker_gone = lease_worker_gone,
+    .worker_leases = look_worker_leases,
+    .suite_status = look_suite_status,
+    .suites = look_suites,
+    .outcomes = look_outcomes,
+    .job = look_job,
+    .dead_jobs = look_dead_jobs,
+    .ledger = ledger_rows,
+    .price_set = ledger_price_set,
+    .price_get = ledger_price_get,
+    .cancel = lifecycle_cancel,
+    .artifact_put = put_artifact,
+    .artifact_get = get_artifact,
+    .claimable_wait = claim_claimable_wait,
+    .worker_owner = stats_worker_owner,
+    .outcomes_page = look_outcomes_page,
+    .looking = looking,
+    .looking_end = looking_end,
+    .stats = stats_read,
+    .artifact_write = write_artifact,
+    .artifact_read = read_artifact,
+};
+
+/* ---- open ---- */
+
+/* The file is a store of this program's. Leaves it open, and as it was. */
+static enum status look_at(struct sqlite_store *store, struct error *error)
+{
+    enum status status = sqlite_db_open(store->path, SQLITE_DB_WRITER, &store->db, error);
+    return status == STATUS_OK ? migrate_check(store->db, store->path, error) : status;
+}
+
+/* What is found while a store is being opened. */
+struct opening {
+    struct log_scan log; /* what the log that was left holds, zeros without one */
+    bool shared;         /* a log was left, and another program has it open */
+};
+
+/* The file is a whole store. Where its log is damaged, every index is compared, and the log is kept
+ * before anything changes. */
+static enum status check_whole(struct sqlite_store *store, struct sqlite_db *db,
+                               const struct log_scan *log, struct error *error)
+{
+    if (!log->in_doubt) {
+        return sqlite_db_quick_check(db, error);
+    }
+    enum status status = sqlite_db_check(db, error);
+    return status == STATUS_OK ? log_keep(store->path, error) : status;
+}
+
+/* Looks at a file with a log that was left, and renews the log when nobody else is connected. */
+static enum status renew(struct sqlite_store *store, struct opening *opening, struct error *error)
+{
+    struct sqlite_db *db = NULL;
+    enum status status = sqlite_db_open(store->path, SQLITE_DB_ALONE, &db, error);
+
+    opening->shared = status == STATUS_BUSY;
+    if (status != STATUS_OK) {
+        return status == STATUS_BUSY ? STATUS_OK : status;
+    }
+    status = migrate_check(db, store->path, error);
+    if (status == STATUS_OK) {
+        status = log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
+    }
+    if (status == STATUS_OK) { /* only a file that is known to be a whole store is changed */
+        status = check_whole(store, db, &opening->log, error);
+    }
+    if (status == STATUS_OK) {
+        status = log_renew(store->path, opening->log.bytes, error);
+    }
+    sqlite_db_close(db);
+    return status;
+}
+
+static enum status renew_when_alone(struct sqlite_store *store, struct opening *opening,
+                                    struct error *error)
+{
+    const struct timespec pause = {.tv_nsec = ALONE_PAUSE_MS * NS_PER_MS};
+    enum status status = renew(store, opening, error);
+
+    for (int i = 1; i < ALONE_TRIES && status == STATUS_OK && opening->shared; i++) {
+        nanosleep(&pause, NULL);
+        status = renew(store, opening, error);
+    }
+    return status;
+}
+
+/* Opens the file and looks at it: whole where it was not closed cleanly (a log was left) or is so
+ * small that this takes a few hundred milliseconds at most. */
+static enum status open_checked(struct sqlite_store *store, struct opening *opening,
+                                struct error *error)
+{
+    struct stat info;
+    bool left = log_left(store->path);
+    bool check =
+        stat(store->path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
+    enum status status = STATUS_OK;
+
+    if (left) {
+        status = renew_when_alone(store, opening, error);
+    }
+    if (status == STATUS_OK) {
+        status = look_at(store, error);
+    }
+    if (status == STATUS_OK && opening->shared) {
+        status = log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
+    }
+    if (status == STATUS_OK && (opening->shared || (check && !left))) {
+        status = check_whole(store, store->db, &opening->log, error);
+    }
+    return status;
+}
+
+/* A log that could not be renewed is copied into the database, so that it begins anew. */
+static enum status begin_anew(struct sqlite_store *store, struct error *error)
+{
+    log_event(store->logger, LOG_WARNING,
+              "%s: another program has the database open, so the log that was left is copied into "
+              "it instead of being renewed",
+              store->path);
+    return sqlite_db_checkpoint(store->db, error);
+}
+
+/* What a damaged log took away is said to whoever opens the store, and kept in it. */
+static enum status note_losses(struct sqlite_store *store, const struct log_scan *log,
+                               struct error *error)
+{
+    char text[512];
+
+    if (!log_scan_sentence(log, text)) {
+        return STATUS_OK;
+    }
+    log_event(store->logger, LOG_ERROR, "%.300s: %s. The log was kept as %.100s-wal-damaged",
+              store->path, text, strrchr(store->path, '/') + 1);
+    struct query query = query_begin(store->db, STATEMENT_LOG_LOSS_ADD);
+    query_int(&query, log->discarded);
+    query_int(&query, log->discarded_commits);
+    query_int(&query, log->lost_commits);
+    return query_run(&query, error);
+}
+
+static enum status open_database(struct sqlite_store *store, struct error *error)
+{
+    struct opening opening = {.shared = false};
+    enum status status = open_checked(store, &opening, error);
+
+    if (status == STATUS_OK) {
+        status = sqlite_db_use_wal(store->db, error);
+    }
+    if (status == STATUS_OK && opening.shared) {
+        status = begin_anew(store, error);
+    }
+    if (status == STATUS_OK) {
+        status = migrate_apply(store->db, store->path, store->logger, error);
+    }
+    if (status == STATUS_OK) {
+        status = note_losses(store, &opening.log, error);
+    }
+    if (status == STATUS_OK) {
+        status = artifacts_open(store->path, &store->artifacts, error);
+    }
+    if (status == STATUS_OK) {
+        status = lease_restart(store, error);
+    }
+    if (status == STATUS_OK) {
+        status = sqlite_db_scalar(store->db, "PRAGMA page_size", &store->page_bytes, error);
+    }
+    return status == STATUS_OK ? ownership_watch(store->ownership, error) : status;
+}
+
+/* The file belongs to this process from here on. */
+static enum status own(struct sqlite_store *store, const char *path, struct error *error)
+{
+    char shm[LIMIT_PATH_BYTES + 8];
+    struct stat info;
+    enum status status = store_path_resolve(path, store->path, error);
+
+    if (status == STATUS_OK) {
+        status = ownership_take(store->path, &store->ownership, error);
+    }
+    if (status == STATUS_OK && stat(store->path, &info) == 0 && info.st_size == 0) {
+        /* A new file; shared memory at its name is of one that was removed, whose owner may live.
+         */
+        snprintf(shm, sizeof shm, "%s-shm", store->path);
+        unlink(shm);
+    }
+    return status;
+}
+
+static enum status open_store(const char *path, const struct store_config *config, bool stepped,
+                              struct store **out, struct error *error)
+{
+    size_t path_bytes = strlen(path);
+    pthread_condattr_t monotonic;
+
+    if (path_bytes == 0 || path_bytes >= LIMIT_PATH_BYTES - 32) {
+        return error_set(error, STATUS_LIMIT, "the store's path must have 1 to %d bytes",
+                         LIMIT_PATH_BYTES - 33);
+    }
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    for (int lane = 0; lane < SQLITE_LANE_COUNT; lane++) {
+        store->faces[lane] = (struct sqlite_face){
+            .store = {&sqlite_ops}, .owner = store, .lane = (enum sqlite_lane)lane};
+    }
+    store->clock = config != NULL && config->clock != NULL ? config->clock : clock_system();
+    store->logger = config != NULL ? config->logger : NULL;
+    store->lease_ttl_ns =
+        (config != NULL && config->lease_ttl_ms > 0 ? config->lease_ttl_ms : LEASE_TTL_MS) *
+        NS_PER_MS;
+    store->planner_hosts =
+        config != NULL && config->planner_hosts > 0 ? config->planner_hosts : PLANNER_HOSTS;
+    store->backoff_ns =
+        (config != NULL && config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->changed, &monotonic);
+    pthread_cond_init(&store->ready, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    struct group_commit_hooks hooks = {
+        .context = store,
+        .sweep = lease_sweep,
+        .intact = intact,
+        .committed = on_commit,
+        .stalled = lease_stalled,
+        .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
+    };
+    enum status status = own(store, path, error);
+    if (status == STATUS_OK) {
+        status = open_database(store, error);
+    }
+    if (status == STATUS_OK) {
+        status = (stepped ? group_commit_create_stepped : group_commit_create)(
+            store->db, store->clock, store->logger, &hooks, &store->group, error);
+    }
+    if (status != STATUS_OK) {
+        finish(store);
+        return status;
+    }
+    *out = &store->faces[SQLITE_LANE_WORK].store;
+    return STATUS_OK;
+}
+
+enum status store_sqlite_open(const char *path, const struct store_config *config,
+                              struct store **out, struct error *error)
+{
+    return open_store(path, config, false, out, error);
+}
+
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error)
+{
+    return open_store(path, config, true, out, error);
+}
+
+void sqlite_store_tick(struct sqlite_store *store)
+{
+    group_commit_tick(store->group);
+}

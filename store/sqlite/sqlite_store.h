@@ -1,0 +1,157 @@
+/*
+ * The embedded store's inside, shared by its files: sqlite_store.c (open, close, who waits),
+ * lifecycle.c (submit, complete, cancel), claim.c (who gets what next), lease.c (workers),
+ * ledger.c (money), sqlite_look.c (reading).
+ *
+ * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
+ * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
+ */
+#ifndef SWERVE_STORE_SQLITE_SQLITE_STORE_H
+#define SWERVE_STORE_SQLITE_SQLITE_STORE_H
+
+#include "store/artifacts/artifacts.h"
+#include "store/sqlite/claim.h"
+#include "store/sqlite/group_commit.h"
+#include "store/sqlite/lease.h"
+#include "store/sqlite/ledger.h"
+#include "store/sqlite/ownership.h"
+#include "store/api/store.h"
+
+#include <pthread.h>
+
+enum { STORE_READERS = 2 }; /* of each lane */
+
+/* Who waits for whose reads: the lanes have nothing in common. */
+enum sqlite_lane { SQLITE_LANE_WORK = 0, SQLITE_LANE_LOOK, SQLITE_LANE_COUNT };
+
+/* The same store as callers of one lane see it. */
+struct sqlite_face {
+    struct store store; /* first */
+    struct sqlite_store *owner;
+    enum sqlite_lane lane;
+};
+
+/* Connections that only read, opened when they are first needed. */
+struct sqlite_readers {
+    struct sqlite_db *db[STORE_READERS];
+    bool busy[STORE_READERS];
+};
+
+struct sqlite_store {
+    struct sqlite_face faces[SQLITE_LANE_COUNT]; /* first */
+    const struct clock *clock;
+    const struct logger *logger;
+    int64_t lease_ttl_ns;
+    int64_t backoff_ns;
+    uint32_t planner_hosts;
+    char path[LIMIT_PATH_BYTES]; /* the real one */
+    struct artifacts artifacts;
+    struct ownership *ownership; /* of the database file */
+    int64_t page_bytes;
+
+    struct sqlite_db *db; /* writer */
+    struct group_commit *group;
+    struct leases leases;     /* writer */
+    struct fairness fairness; /* writer */
+    bool made_ready;          /* writer: this group made jobs claimable */
+
+    pthread_mutex_t mutex; /* guards everything below */
+    pthread_cond_t changed;
+    pthread_cond_t ready;      /* claims wait here: readers that come and go do not wake them */
+    uint64_t ready_generation; /* raised whenever jobs became claimable */
+    bool closing;
+    uint32_t calls; /* in progress */
+    struct sqlite_readers readers[SQLITE_LANE_COUNT];
+};
+
+static inline struct sqlite_store *sqlite_store_of(struct store *store)
+{
+    return ((struct sqlite_face *)store)->owner;
+}
+
+/* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
+enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
+                                      struct store **out, struct error *error);
+/* Stepped only: ends the leases and backoffs that are over. */
+void sqlite_store_tick(struct sqlite_store *store);
+
+/* Brackets every call, so that close can wait for those in progress. */
+enum status sqlite_store_enter(struct sqlite_store *store, struct error *error);
+void sqlite_store_leave(struct sqlite_store *store);
+
+/* enter, run on the writer thread, leave. */
+enum status sqlite_store_write(struct sqlite_store *store, group_operation run, void *context,
+                               struct error *error);
+
+/* enter and borrow a reader of the caller's lane, in a read transaction; every borrow needs its
+ * return. */
+enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error);
+void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db);
+
+/* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
+ * spec's parent_job_id): the suite's own with that key, one that takes over another suite's result,
+ * or a new one. */
+enum status submit_successor(struct sqlite_store *store, struct tally *tally, int64_t suite,
+                             const struct job_spec *spec, int64_t *job_id, struct error *error);
+
+/* The calls of store_ops, by file. lifecycle.c: */
+enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
+                                   size_t bytes, struct error *error);
+enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
+                             const struct job_spec *specs, uint32_t count,
+                             struct store_submit_result *results, struct error *error);
+enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
+                               uint32_t count, struct store_completion_result *results,
+                               struct error *error);
+enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
+                             struct error *error);
+
+/* claim.c: */
+enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,
+                       int64_t wait_ms, struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                       struct error *error);
+void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait_ms);
+
+/* lease.c: */
+enum status lease_heartbeat(struct store *base, const struct store_worker *worker,
+                            const struct store_progress *progress, uint32_t count,
+                            int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                            struct error *error);
+enum status lease_worker_gone(struct store *base, const char *worker_id, struct error *error);
+
+/* ledger.c: */
+enum status ledger_rows(struct store *base, const char *suite_id, struct store_ledger_row *rows,
+                        uint32_t max, uint32_t *count, struct error *error);
+enum status ledger_price_set(struct store *base, const char *pool, const char *device,
+                             int64_t price_uusd_per_hour, struct error *error);
+enum status ledger_price_get(struct store *base, const char *pool, const char *device,
+                             int64_t *price_uusd_per_hour, struct error *error);
+
+/* sqlite_look.c: */
+enum status look_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
+                          struct error *error);
+enum status look_suite_status(struct store *base, const char *suite_id,
+                              struct store_suite_status *out, struct error *error);
+enum status look_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                        uint32_t *count, struct error *error);
+enum status look_outcomes(struct store *base, const struct store_outcome_filter *filter,
+                          struct outcome *out, uint32_t *count, struct error *error);
+enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
+                               struct outcome *out, uint32_t *count, int64_t *next,
+                               struct error *error);
+enum status look_job(struct store *base, int64_t job_id, struct store_job *out,
+                     struct error *error);
+enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
+                           struct store_job *out, uint32_t max, uint32_t *count,
+                           struct error *error);
+
+enum status look_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
+                               struct job_lease *leases, uint32_t max, uint32_t *count,
+                               struct error *error);
+
+/* sqlite_stats.c: */
+enum status stats_worker_owner(struct store *base, const char *worker_id,
+                               struct store_worker_owner *out, struct error *error);
+enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
+
+#endif

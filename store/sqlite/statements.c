@@ -1,0 +1,404 @@
+/*
+ * The texts of the kept statements. State and verdict numbers are written as literals where a
+ * partial index must be recognised: 0 queued, 1 leased, 2 done, 4 dead, 5 cancelled.
+ *
+ * CROSS JOIN fixes the order of the loops: the first table is the one that an index narrows down.
+ */
+#include "store/sqlite/statements.h"
+
+/* Read by record_spec_read, in this order. */
+#define SPEC_COLUMNS                                                                   \
+    "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
+    " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
+    " s.attempts_max, s.parent_job, p.key, s.audit_key"
+#define SPEC_JOINS                                \
+    " CROSS JOIN job_specs s ON s.job = j.id"     \
+    " CROSS JOIN suites u ON u.id = j.suite"      \
+    " CROSS JOIN contexts c ON c.id = s.context"  \
+    " LEFT JOIN scenarios x ON x.id = s.scenario" \
+    " LEFT JOIN prefixes p ON p.id = j.prefix"
+
+/* The artifact behind job `j`: one for all its rollouts; NULL when it has none. */
+#define ARTIFACT_COLUMN                                                               \
+    "(SELECT o.artifact_hash FROM outcomes o WHERE o.job = COALESCE(j.memo_of, j.id)" \
+    "  AND o.artifact_hash <> '' LIMIT 1)"
+
+/* Read by record_job_read, in this order. */
+#define JOB_COLUMNS                                                               \
+    "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
+    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
+    "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS
+#define JOB_JOINS SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
+
+/* Read by record_outcome_read, in this order. */
+#define OUTCOME_COLUMNS                                                                        \
+    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                     \
+    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"      \
+    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"       \
+    " o.verdict, o.reasons, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.trace_hash,"  \
+    " o.artifact_hash, o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type,"     \
+    " o.safety_critical, o.error, o.no_at_fault_collision, o.drivable_area,"                   \
+    " o.driving_direction, o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort,"    \
+    " o.score, o.min_ttc_s, o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m," \
+    " o.speed_max_mps, o.accel_min_mps2, o.jerk_max_mps3, o.intervention_count,"               \
+    " o.collision_count, o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault,"   \
+    " o.goal_reached, o.mflop, o.health_check, o.health_tick, o.health_value,"                 \
+    " o.health_threshold, o.evidence_hash, r.parent_job,"                                      \
+    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite)"
+/* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
+ * spec `s`. */
+#define OUTCOME_JOINS                            \
+    " CROSS JOIN job_specs r ON r.job = j.id"    \
+    " CROSS JOIN job_specs s ON s.job = o.job"   \
+    " CROSS JOIN suites u ON u.id = j.suite"     \
+    " CROSS JOIN contexts c ON c.id = o.context" \
+    " LEFT JOIN scenarios x ON x.id = s.scenario"
+
+/* The job with spec `s` is of none of the planners in a JSON list of [planner, planner_hash]. */
+#define NOT_WITHOUT(list)                                                            \
+    "s.context NOT IN (SELECT n.id FROM json_each(" list ") e CROSS JOIN contexts n" \
+    " WHERE n.planner_hash = json_extract(e.value, '$[1]')"                          \
+    " AND n.planner = json_extract(e.value, '$[0]'))"
+
+/* clang-format off */
+const char *const statement_sql[STATEMENT_COUNT] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_ROLLBACK] = "ROLLBACK",
+    [STATEMENT_SAVEPOINT] = "SAVEPOINT operation",
+    [STATEMENT_ROLLBACK_TO] = "ROLLBACK TO operation",
+    [STATEMENT_RELEASE] = "RELEASE operation",
+    [STATEMENT_READ_BEGIN] = "BEGIN",
+
+    [STATEMENT_SCHEMA_LIST] =
+        "SELECT type, name FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_'",
+    [STATEMENT_SCHEMA_OBJECT] = "SELECT 1 FROM sqlite_schema WHERE name = ?1",
+    [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
+
+    [STATEMENT_SUITE_FIND] = "SELECT id, weight FROM suites WHERE name = ?1",
+    [STATEMENT_SUITE_INSERT] = "INSERT INTO suites (name, weight) VALUES (?1, ?2)",
+    [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
+    [STATEMENT_SUITE_COUNT] =
+        "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
+        " jobs_done = jobs_done + ?4, jobs_flagged = jobs_flagged + ?5,"
+        " jobs_dead = jobs_dead + ?6, jobs_cancelled = jobs_cancelled + ?7,"
+        " jobs_memoised = jobs_memoised + ?8, rollouts_total = rollouts_total + ?9,"
+        " rollouts_pass = rollouts_pass + ?10, rollouts_fail = rollouts_fail + ?11,"
+        " rollouts_planner_error = rollouts_planner_error + ?12,"
+        " rollouts_flagged = rollouts_flagged + ?13, ticks = ticks + ?14,"
+        " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16,"
+        " rollouts_audit = rollouts_audit + ?17, outcomes_digested = outcomes_digested + ?18,"
+        " outcomes_digest = COALESCE(?19, outcomes_digest) WHERE id = ?1",
+    [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
+    [STATEMENT_POOL_COUNT] =
+        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = jobs + ?3",
+    [STATEMENT_SUITE_STATUS] =
+        "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
+        " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
+        " rollouts_planner_error, rollouts_flagged, ticks, prefix_ticks_saved, metres_mm,"
+        " rollouts_audit FROM suites WHERE name = ?1",
+    [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
+    [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
+    [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
+    [STATEMENT_PREFIX_FIND] = "SELECT id FROM prefixes WHERE key = ?1",
+    [STATEMENT_PREFIX_INSERT] = "INSERT INTO prefixes (key) VALUES (?1)",
+    [STATEMENT_CONTEXT_FIND] =
+        "SELECT id FROM contexts WHERE planner = ?1 AND planner_hash = ?2 AND pool = ?3"
+        " AND tier = ?4 AND model_hash = ?5 AND sampler = ?6 AND backend = ?7 AND revision = ?8",
+    [STATEMENT_CONTEXT_INSERT] =
+        "INSERT INTO contexts (planner, planner_hash, pool, tier, model_hash, sampler, backend,"
+        " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
+    [STATEMENT_SCENARIO_INSERT] = "INSERT INTO scenarios (hash, body) VALUES (?1, ?2)",
+    [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
+    [STATEMENT_WORKER_FIND] = "SELECT id, pool, device, holder FROM workers WHERE name = ?1",
+    [STATEMENT_WORKER_INSERT] =
+        "INSERT INTO workers (name, pool, device, holder, host) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+    [STATEMENT_WORKER_HOST] =
+        "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
+    [STATEMENT_WORKER_OWNER] =
+        "SELECT p.name, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
+
+    [STATEMENT_SPEC_FIND] =
+        "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND s.suite = ?2",
+    [STATEMENT_MEMO_FIND] =
+        "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
+        " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
+    [STATEMENT_AUDITED_FIND] =
+        "SELECT job FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL",
+    [STATEMENT_JOB_INSERT] =
+        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [STATEMENT_SPEC_INSERT] =
+        "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
+        " attempts_max, parent_job, audit_key)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
+    [STATEMENT_MEMO_LINK] =
+        "INSERT INTO memo_outcomes (suite, outcome, job)"
+        " SELECT ?2, id, ?3 FROM outcomes WHERE job = ?1",
+
+    [STATEMENT_READY_SUITE_NEXT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
+        " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_READY_SUITE_NEXT_WITHOUT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " CROSS JOIN job_specs s ON s.job = j.id"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
+        " AND " NOT_WITHOUT("?3") " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_READY_HEAD] =
+        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " ORDER BY j.priority DESC, j.id LIMIT 1",
+    [STATEMENT_READY_HEAD_WITHOUT] =
+        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND " NOT_WITHOUT("?3") " ORDER BY j.priority DESC, j.id LIMIT 1",
+    [STATEMENT_READY_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_READY_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_AFFINE_SUITE_NEXT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.prefix = ?2 AND j.suite > ?3 ORDER BY j.suite LIMIT 1",
+    [STATEMENT_AFFINE_SUITE_NEXT_WITHOUT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " CROSS JOIN job_specs s ON s.job = j.id"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_AFFINE_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_AFFINE_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_JOB_LEASE] =
+        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, progress_ns = 0,"
+        " progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
+
+    [STATEMENT_JOB_HELD] =
+        "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
+        " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
+        " " SPEC_COLUMNS
+        " FROM jobs j" SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_END] =
+        "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
+        " WHERE id = ?1",
+    [STATEMENT_JOB_PROGRESS_GET] =
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop"
+        " FROM jobs j"
+        " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_PROGRESS_SET] =
+        "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
+    [STATEMENT_ATTEMPT_GET] =
+        "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
+        " a.escalated_job, a.pool, a.device, a.tier, a.mflop FROM attempts a"
+        " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
+    [STATEMENT_ATTEMPT_INSERT] =
+        "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
+        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+    [STATEMENT_ATTEMPT_UPDATE] =
+        "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, mflop = ?6,"
+        " cost_uusd = ?7, escalated_job = ?8, artifact_hash = ?9, error = ?10 WHERE job = ?1 AND epoch = ?2",
+    [STATEMENT_OUTCOME_INSERT] =
+        "INSERT INTO outcomes (job, epoch, suite, context, scenario_id, scenario_hash, seed,"
+        " branch_id, verdict, reasons, ticks, prefix_ticks, metres_mm, device_ns, trace_hash,"
+        " artifact_hash, weather, light, road, geography, actor, scenario_type,"
+        " safety_critical, error, no_at_fault_collision, drivable_area, driving_direction,"
+        " making_progress, progress, ttc, speed_limit, comfort, score, min_ttc_s,"
+        " min_distance_m, impact_speed_mps, progress_m, distance_m, speed_max_mps,"
+        " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
+        " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
+        " health_tick, health_value, health_threshold, evidence_hash, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+        " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
+        " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
+        " ?50, ?51, ?52, ?53, ?54, ?55)",
+    [STATEMENT_LEASED_OF_WORKER] =
+        "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
+        " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
+    [STATEMENT_LEASED_WORKERS] =
+        "SELECT name, openings, holder FROM workers"
+        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
+    [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
+    /* `state <= 1` is what jobs_open is made of. */
+    [STATEMENT_OPEN_OF_SUITE] =
+        "SELECT id, state, pool FROM jobs WHERE state <= 1 AND suite = ?1 AND id <= ?2"
+        " ORDER BY id LIMIT ?3",
+    [STATEMENT_OPEN_LAST] =
+        "SELECT id FROM jobs WHERE state <= 1 AND suite = ?1 ORDER BY id DESC LIMIT 1",
+    [STATEMENT_CANCEL_QUEUED] =
+        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE id = ?1",
+    [STATEMENT_DELAYED_PROMOTE] =
+        "UPDATE jobs SET due_ns = 0, delay_ns = 0"
+        " WHERE state = 0 AND due_ns > 0 AND due_ns <= ?1",
+    [STATEMENT_DELAYED_NEXT] =
+        "SELECT due_ns FROM jobs WHERE state = 0 AND due_ns > 0 ORDER BY due_ns LIMIT 1",
+    [STATEMENT_DELAYED_RESTART] =
+        "UPDATE jobs SET due_ns = ?1 + delay_ns WHERE state = 0 AND due_ns > 0",
+
+    [STATEMENT_LOG_LOSS_ADD] =
+        "INSERT INTO log_losses (frames, commits, lost) VALUES (?1, ?2, ?3)",
+    [STATEMENT_UNSTARTED_HOSTS] =
+        "SELECT COUNT(*), COALESCE(SUM(host = ?3), 0), COALESCE(MAX(driven), 0) FROM unstarted"
+        " WHERE planner = ?1 AND planner_hash = ?2",
+    [STATEMENT_UNSTARTED_SET] =
+        "INSERT INTO unstarted (planner, planner_hash, host, driven, suite, worker, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT (planner, planner_hash, host) DO UPDATE SET driven = ?4, suite = ?5,"
+        " worker = ?6, error = ?7",
+    [STATEMENT_UNSTARTED_DRIVEN] =
+        "UPDATE unstarted SET driven = 1 WHERE planner = ?1 AND planner_hash = ?2",
+    [STATEMENT_UNSTARTED_CLEAR] =
+        "DELETE FROM unstarted WHERE planner = ?1 AND planner_hash = ?2 AND host = ?3",
+    [STATEMENT_PLANNER_DRIVEN] =
+        "SELECT 1 FROM contexts WHERE planner_hash = ?2 AND planner = ?1 AND driven = 1 LIMIT 1",
+    [STATEMENT_CONTEXT_DRIVEN] =
+        "UPDATE contexts SET driven = 1"
+        " WHERE id = (SELECT context FROM job_specs WHERE job = ?1) AND driven = 0",
+    [STATEMENT_UNSTARTED_SUITE] =
+        "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
+        " WHERE t.suite = ?1",
+
+    [STATEMENT_PRICE_GET] =
+        "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
+        " ORDER BY pool DESC LIMIT 1",
+    [STATEMENT_PRICE_SET] =
+        "INSERT INTO prices (pool, device, price_uusd_per_hour) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (pool, device) DO UPDATE SET price_uusd_per_hour = ?3",
+    [STATEMENT_ACCOUNT_GET] =
+        "SELECT carry FROM accounts WHERE pool = ?1 AND device = ?2"
+        " AND price_uusd_per_hour = ?3",
+    [STATEMENT_ACCOUNT_SET] =
+        "INSERT INTO accounts (pool, device, price_uusd_per_hour, carry)"
+        " VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (pool, device, price_uusd_per_hour) DO UPDATE SET carry = ?4",
+    [STATEMENT_LEDGER_ADD] =
+        "INSERT INTO ledger (suite, pool, device, tier, audit, ending, attempts, device_ns,"
+        " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
+        " attempts = attempts + ?7, device_ns = device_ns + ?8, metres_mm = metres_mm + ?9,"
+        " mflop = mflop + ?10, cost_uusd = cost_uusd + ?11",
+    [STATEMENT_LEDGER_TOTAL_ADD] =
+        "INSERT INTO ledger_totals (pool, device, tier, audit, ending, attempts, device_ns,"
+        " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        " ON CONFLICT (pool, device, tier, audit, ending) DO UPDATE SET"
+        " attempts = attempts + ?6, device_ns = device_ns + ?7, metres_mm = metres_mm + ?8,"
+        " mflop = mflop + ?9, cost_uusd = cost_uusd + ?10",
+    [STATEMENT_LEDGER_SUITE] =
+        "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
+        " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
+        " CROSS JOIN pools p ON p.id = l.pool WHERE u.name = ?2 AND l.attempts > 0"
+        " ORDER BY p.name, l.device, l.tier, l.audit, l.ending LIMIT ?1",
+    [STATEMENT_LEDGER_ALL] =
+        "SELECT p.name, t.device, t.tier, t.audit, t.ending, t.attempts, t.device_ns,"
+        " t.metres_mm, t.mflop, t.cost_uusd FROM pools p CROSS JOIN ledger_totals t ON t.pool = p.id"
+        " WHERE t.attempts > 0 ORDER BY p.name, t.device, t.tier, t.audit, t.ending LIMIT ?1",
+    [STATEMENT_LEDGER_COST] =
+        "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1",
+
+    [STATEMENT_AUDITS_DEAD] =
+        "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
+
+    [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
+    [STATEMENT_DEAD_JOBS] =
+        "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
+        " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_WORKER_LEASES] =
+        "SELECT j.id, j.epoch, j.attempts, j.lost, " SPEC_COLUMNS
+        " FROM workers w CROSS JOIN jobs j ON j.worker = w.id" SPEC_JOINS
+        " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_OUTCOME_IDS_ALL] = "SELECT id, job FROM outcomes WHERE id > ?1 ORDER BY id",
+    [STATEMENT_OUTCOME_IDS_JOB] =
+        "SELECT o.id, j.id FROM jobs j CROSS JOIN outcomes o ON o.job = COALESCE(j.memo_of, j.id)"
+        " WHERE o.id > ?1 AND j.id = ?2 ORDER BY o.id",
+    [STATEMENT_OUTCOME_IDS_SUITE] =
+        "SELECT id AS outcome, job FROM outcomes WHERE suite = ?2 AND id > ?1"
+        " UNION ALL"
+        " SELECT outcome, job FROM memo_outcomes WHERE suite = ?2 AND outcome > ?1"
+        " ORDER BY outcome",
+    [STATEMENT_OUTCOME_IDS_VERDICT] =
+        "SELECT id, job FROM outcomes WHERE verdict = ?2 AND id > ?1 ORDER BY id",
+    [STATEMENT_OUTCOME_IDS_SUITE_VERDICT] =
+        "SELECT id AS outcome, job FROM outcomes WHERE suite = ?2 AND verdict = ?3 AND id > ?1"
+        " UNION ALL"
+        " SELECT outcome, job FROM memo_outcomes WHERE suite = ?2 AND outcome > ?1"
+        " ORDER BY outcome",
+    /* An outcome's scenario is its job's, or one of its own. */
+    [STATEMENT_OUTCOME_IDS_SCENARIO] =
+        "SELECT o.id AS outcome, o.job AS job FROM job_specs s"
+        " CROSS JOIN outcomes o ON o.job = s.job"
+        " WHERE s.scenario_id = ?2 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT id, job FROM outcomes WHERE scenario_id = ?2 AND id > ?1"
+        " ORDER BY outcome",
+    [STATEMENT_OUTCOME_IDS_SUITE_SCENARIO] =
+        "SELECT o.id AS outcome, o.job AS job FROM job_specs s"
+        " CROSS JOIN outcomes o ON o.job = s.job"
+        " WHERE s.scenario_id = ?2 AND s.suite = ?3 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT m.outcome, m.job FROM job_specs s CROSS JOIN outcomes o ON o.job = s.job"
+        " CROSS JOIN memo_outcomes m ON m.suite = ?3 AND m.outcome = o.id"
+        " WHERE s.scenario_id = ?2 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT id, job FROM outcomes WHERE scenario_id = ?2 AND suite = ?3 AND id > ?1"
+        " UNION ALL"
+        " SELECT m.outcome, m.job FROM outcomes o"
+        " CROSS JOIN memo_outcomes m ON m.suite = ?3 AND m.outcome = o.id"
+        " WHERE o.scenario_id = ?2 AND o.id > ?1"
+        " ORDER BY outcome",
+    [STATEMENT_SCENARIO_JOBS] =
+        "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2)",
+    [STATEMENT_OUTCOME_GET] =
+        "SELECT " OUTCOME_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = ?2"
+        OUTCOME_JOINS " WHERE o.id = ?1"
+        " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
+        " AND (?4 < 0 OR o.verdict = ?4)",
+    [STATEMENT_POOL_JOBS] =
+        "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
+        " ORDER BY p.id, n.state",
+    [STATEMENT_CHECK_SUITES] =
+        "SELECT id, name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
+        " rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
+        " FROM suites ORDER BY id",
+    [STATEMENT_CHECK_OUTCOMES] =
+        "SELECT " OUTCOME_COLUMNS ", o.suite, j.audit, o.digest FROM outcomes o"
+        " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS " ORDER BY o.id",
+    [STATEMENT_CHECK_SPEC] = "SELECT " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS " WHERE j.id = ?1",
+    [STATEMENT_CHECK_MEMOS] =
+        "SELECT m.suite, j.audit, o.verdict, COUNT(*) FROM memo_outcomes m"
+        " JOIN outcomes o ON o.id = m.outcome JOIN jobs j ON j.id = m.job GROUP BY 1, 2, 3",
+    [STATEMENT_CHECK_ATTEMPTS] =
+        "SELECT job, epoch, device_ns, metres_mm, mflop, price_uusd_per_hour, cost_uusd"
+        " FROM attempts",
+    [STATEMENT_CHECK_ACCOUNTS] =
+        "WITH n AS MATERIALIZED (SELECT pool, device, price_uusd_per_hour AS price,"
+        " SUM(device_ns) AS device_ns, SUM(cost_uusd) AS cost_uusd FROM attempts GROUP BY 1, 2, 3)"
+        " SELECT n.pool, n.device, n.price, n.device_ns, n.cost_uusd, c.carry FROM n"
+        " LEFT JOIN accounts c ON c.pool = n.pool AND c.device = n.device"
+        " AND c.price_uusd_per_hour = n.price"
+        " UNION ALL SELECT c.pool, c.device, c.price_uusd_per_hour, 0, 0, c.carry FROM accounts c"
+        " LEFT JOIN n ON c.pool = n.pool AND c.device = n.device"
+        " AND c.price_uusd_per_hour = n.price WHERE n.pool IS NULL",
+    [STATEMENT_CHECK_SCENARIOS] = "SELECT id, hash, body FROM scenarios",
+    [STATEMENT_CHECK_ARTIFACTS] =
+        "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> ''"
+        " UNION ALL SELECT evidence_hash, id FROM outcomes WHERE evidence_hash IS NOT NULL"
+        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL",
+};
+/* clang-format on */

@@ -1,0 +1,18 @@
+/*
+ * The real path of a store: what lock, socket, log and artifacts are named after.
+ *
+ * A store may be named through links and through several working directories; whatever lies beside
+ * it lies beside the file itself. So its path is resolved once, when it is opened, and everything
+ * else is derived from the result.
+ */
+#ifndef SWERVE_STORE_SQLITE_STORE_PATH_H
+#define SWERVE_STORE_SQLITE_STORE_PATH_H
+
+#include "base/status.h"
+#include "schemas/limits.h"
+
+/* The absolute path of the file, without links in any component, written to `real` on success. The
+ * file need not exist (a link may lead to where it will be), its directory must. STATUS_STORE. */
+enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], struct error *error);
+
+#endif

@@ -1,0 +1,505 @@
+/*
+ * What both ends of the HTTP API share. See http_wire.h.
+ */
+#include "store/wire/http_wire.h"
+
+#include "base/check.h"
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "schemas/outcome_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- statuses ---- */
+
+int http_code_of(enum status status)
+{
+    switch (status) {
+    case STATUS_OK:
+        return 200;
+    case STATUS_USAGE:
+    case STATUS_BAD_INPUT:
+        return 400;
+    case STATUS_NOT_FOUND:
+        return 404;
+    case STATUS_CONFLICT:
+    case STATUS_STALE:
+    case STATUS_MISMATCH:
+    case STATUS_CANCELLED:
+        return 409;
+    case STATUS_LIMIT:
+        return 413;
+    case STATUS_BUSY:
+        return 503;
+    case STATUS_TIMEOUT:
+        return 504;
+    default:
+        return 500;
+    }
+}
+
+json_t *http_error_encode(const struct error *error)
+{
+    json_t *root = json_object();
+    json_t *body = json_object();
+    bool good = root != NULL && body != NULL &&
+                json_put(body, "status", json_string(status_name(error->status))) &&
+                json_put(body, "text", json_text_new(error->text, sizeof error->text));
+    if (good) {
+        good = json_put(root, "error", json_incref(body));
+    }
+    json_decref(body);
+    if (!good) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+static enum status status_by_name(const char *name)
+{
+    for (int i = 1; i < STATUS_COUNT; i++) {
+        if (strcmp(name, status_name((enum status)i)) == 0) {
+            return (enum status)i;
+        }
+    }
+    return STATUS_STORE;
+}
+
+enum status http_error_decode(const char *what, int code, const char *body, size_t bytes,
+                              struct error *error)
+{
+    json_t *root = NULL;
+    char name[LIMIT_ID_BYTES];
+    char text[ERROR_TEXT_BYTES];
+    enum status status = json_read_text(what, body, bytes, &root, NULL);
+    if (status == STATUS_NO_MEMORY) {
+        return error_set(error, status, "%s: out of memory for the answer", what);
+    }
+    if (status == STATUS_OK) {
+        struct json_cursor cursor = json_cursor_root(what, root);
+        struct json_cursor member = json_cursor_member(&cursor, "error");
+        status = json_member_text(&member, "status", true, name, sizeof name, NULL);
+        if (status == STATUS_OK) {
+            status = json_member_text(&member, "text", true, text, sizeof text, NULL);
+        }
+        json_decref(root);
+    }
+    if (status == STATUS_OK) {
+        return error_set(error, status_by_name(name), "%s", text);
+    }
+    return error_set(error, STATUS_STORE,
+                     "%s: expected the store's answer, found HTTP code %d with another body "
+                     "(is this a Swerve store?)",
+                     what, code);
+}
+
+size_t http_document_bytes(const char *text, size_t bytes)
+{
+    /* jansson's, measured: an object or array, and a member or element with its value and key. */
+    enum { CONTAINER_BYTES = 320, VALUE_BYTES = 160 };
+    size_t containers = 0;
+    size_t commas = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        containers += text[i] == '{' || text[i] == '[';
+        commas += text[i] == ',';
+    }
+    return bytes + containers * (CONTAINER_BYTES + VALUE_BYTES) + commas * VALUE_BYTES;
+}
+
+/* ---- percent-coding ---- */
+
+static bool unreserved(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+bool http_percent_encode(const char *text, char *out, size_t capacity)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t used = strlen(out);
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        size_t need = unreserved(c) ? 1 : 3;
+        if (used + need >= capacity) {
+            return false;
+        }
+        if (need == 1) {
+            out[used++] = (char)c;
+        } else {
+            out[used++] = '%';
+            out[used++] = digits[c >> 4];
+            out[used++] = digits[c & 15];
+        }
+        out[used] = '\0';
+    }
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+enum status http_percent_decode(const char *what, const char *text, size_t bytes, char *out,
+                                size_t capacity, struct error *error)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+        if (c == '%') {
+            int high = i + 2 < bytes ? hex_digit(text[i + 1]) : -1;
+            int low = i + 2 < bytes ? hex_digit(text[i + 2]) : -1;
+            if (high < 0 || low < 0 || (high | low) == 0) {
+                return error_set(error, STATUS_BAD_INPUT,
+                                 "%s: expected %%XX of a byte other than 00", what);
+            }
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        if (used + 1 >= capacity) {
+            return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what,
+                             capacity - 1);
+        }
+        out[used++] = c;
+    }
+    out[used] = '\0';
+    return STATUS_OK;
+}
+
+/* ---- codecs ---- */
+
+#define SUBMIT_RESULT(member, kind) JSON_FIELD(struct store_submit_result, member, kind)
+#define PROGRESS(member, kind) JSON_FIELD(struct store_progress, member, kind)
+#define SUITE(member, kind) JSON_FIELD(struct store_suite_status, member, kind)
+#define ROW(member, kind) JSON_FIELD(struct store_ledger_row, member, kind)
+#define JOB(member, kind) JSON_FIELD(struct store_job, member, kind)
+
+static const struct json_field submit_result_fields[] = {
+    SUBMIT_RESULT(job_id, JSON_FIELD_I64),
+    SUBMIT_RESULT(existed, JSON_FIELD_BOOL),
+    SUBMIT_RESULT(lost, JSON_FIELD_BOOL),
+    SUBMIT_RESULT(memoised, JSON_FIELD_BOOL),
+};
+
+static const struct json_field progress_fields[] = {
+    PROGRESS(job_id, JSON_FIELD_I64),    PROGRESS(epoch, JSON_FIELD_I64),
+    PROGRESS(device_ns, JSON_FIELD_I64), PROGRESS(metres_mm, JSON_FIELD_I64),
+    PROGRESS(mflop, JSON_FIELD_I64),
+};
+
+static const struct json_field suite_status_fields[] = {
+    SUITE(rollouts_total, JSON_FIELD_I64),
+    SUITE(ticks, JSON_FIELD_I64),
+    SUITE(prefix_ticks_saved, JSON_FIELD_I64),
+    SUITE(metres_mm, JSON_FIELD_I64),
+    SUITE(device_ns, JSON_FIELD_I64),
+    SUITE(cost_uusd, JSON_FIELD_I64),
+    SUITE(memoised_jobs, JSON_FIELD_I64),
+    SUITE(rollouts_audit, JSON_FIELD_I64),
+    SUITE(mflop, JSON_FIELD_I64),
+    SUITE(audits_dead, JSON_FIELD_I64),
+};
+
+static const struct json_field ledger_row_fields[] = {
+    ROW(pool, JSON_FIELD_TEXT),
+    ROW(device, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct store_ledger_row, tier, tier_names, TIER_COUNT),
+    ROW(audit, JSON_FIELD_BOOL),
+    ROW(end, JSON_FIELD_TEXT),
+};
+
+static const struct json_field job_fields[] = {
+    JOB(id, JSON_FIELD_I64),
+    JSON_FIELD_ENUM(struct store_job, state, job_state_names, JOB_STATE_COUNT),
+    JOB(epoch, JSON_FIELD_I64),
+    JOB(attempts, JSON_FIELD_U32),
+    JOB(worker_id, JSON_FIELD_TEXT),
+    JOB(error, JSON_FIELD_TEXT),
+};
+
+static json_t *encode_flat(const struct json_field *fields, size_t count, const void *record)
+{
+    json_t *object = json_object();
+    if (object != NULL && !json_record_encode(fields, count, record, NULL, object)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static json_t *submit_result_encode(const void *record)
+{
+    return encode_flat(submit_result_fields, COUNT_OF(submit_result_fields), record);
+}
+
+static enum status submit_result_decode(const struct json_cursor *cursor, void *record,
+                                        struct error *error)
+{
+    return json_record_decode(submit_result_fields, COUNT_OF(submit_result_fields), NULL, true,
+                              cursor, record, error);
+}
+
+static json_t *progress_encode(const void *record)
+{
+    return encode_flat(progress_fields, COUNT_OF(progress_fields), record);
+}
+
+static enum status progress_decode(const struct json_cursor *cursor, void *record,
+                                   struct error *error)
+{
+    return json_record_decode(progress_fields, COUNT_OF(progress_fields), NULL, true, cursor,
+                              record, error);
+}
+
+static json_t *completion_result_encode(const void *record)
+{
+    const struct store_completion_result *result = record;
+    json_t *object = json_object();
+    if (object == NULL || !json_put(object, "status", json_string(status_name(result->status))) ||
+        !json_put(object, "escalated_job_id", json_integer(result->escalated_job_id)) ||
+        (result->excused && !json_put(object, "excused", json_true()))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static enum status completion_result_decode(const struct json_cursor *cursor, void *record,
+                                            struct error *error)
+{
+    static const char *const keys[] = {"status", "escalated_job_id", "excused", NULL};
+    struct store_completion_result *result = record;
+    char name[LIMIT_ID_BYTES];
+    enum status status = json_object_begin(cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_text(cursor, "status", true, name, sizeof name, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(cursor, "escalated_job_id", true, INT64_MIN, INT64_MAX,
+                                     &result->escalated_job_id, error);
+    }
+    if (status == STATUS_OK) {
+        result->status = strcmp(name, "ok") == 0 ? STATUS_OK : status_by_name(name);
+        result->excused = false;
+        status = json_member_bool(cursor, "excused", false, &result->excused, error);
+    }
+    return status;
+}
+
+/* An object of one count per name. */
+static json_t *counts_encode(const int64_t *counts, const char *const *names, size_t count)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; object != NULL && i < count; i++) {
+        if (!json_put(object, names[i], json_integer(counts[i]))) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static enum status counts_decode(const struct json_cursor *cursor, int64_t *counts,
+                                 const char *const *names, size_t count, struct error *error)
+{
+    const char *keys[JOB_STATE_COUNT + VERDICT_COUNT + 1] = {NULL};
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = names[i];
+    }
+    enum status status = json_object_begin(cursor, keys, error);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        status =
+            json_member_integer(cursor, names[i], true, INT64_MIN, INT64_MAX, &counts[i], error);
+    }
+    return status;
+}
+
+static json_t *suite_status_encode(const void *record)
+{
+    const struct store_suite_status *suite = record;
+    json_t *object = encode_flat(suite_status_fields, COUNT_OF(suite_status_fields), record);
+    if (object == NULL ||
+        !json_put(object, "jobs", counts_encode(suite->jobs, job_state_names, JOB_STATE_COUNT)) ||
+        !json_put(object, "rollouts",
+                  counts_encode(suite->rollouts, verdict_names, VERDICT_COUNT)) ||
+        (suite->unstarted_hosts > 0 &&
+         (!json_put(object, "unstarted_hosts", json_integer(suite->unstarted_hosts)) ||
+          !json_put(object, "unstarted",
+                    json_text_new(suite->unstarted, sizeof suite->unstarted))))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static enum status suite_status_decode(const struct json_cursor *cursor, void *record,
+                                       struct error *error)
+{
+    static const char *const extra_keys[] = {"jobs", "rollouts", "unstarted_hosts", "unstarted",
+                                             NULL};
+    struct store_suite_status *suite = record;
+    enum status status = json_record_decode(suite_status_fields, COUNT_OF(suite_status_fields),
+                                            extra_keys, true, cursor, record, error);
+    if (status == STATUS_OK) {
+        struct json_cursor jobs = json_cursor_member(cursor, "jobs");
+        status = counts_decode(&jobs, suite->jobs, job_state_names, JOB_STATE_COUNT, error);
+    }
+    if (status == STATUS_OK) {
+        struct json_cursor rollouts = json_cursor_member(cursor, "rollouts");
+        status = counts_decode(&rollouts, suite->rollouts, verdict_names, VERDICT_COUNT, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_integer(cursor, "unstarted_hosts", false, 0, INT64_MAX,
+                                     &suite->unstarted_hosts, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_text(cursor, "unstarted", false, suite->unstarted,
+                                  sizeof suite->unstarted, error);
+    }
+    return status;
+}
+
+static json_t *ledger_row_encode(const void *record)
+{
+    const struct store_ledger_row *row = record;
+    json_t *object = encode_flat(ledger_row_fields, COUNT_OF(ledger_row_fields), record);
+    if (object != NULL && !json_put(object, "totals", ledger_totals_encode(&row->totals))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static enum status ledger_row_decode(const struct json_cursor *cursor, void *record,
+                                     struct error *error)
+{
+    static const char *const extra_keys[] = {"totals", NULL};
+    struct store_ledger_row *row = record;
+    enum status status = json_record_decode(ledger_row_fields, COUNT_OF(ledger_row_fields),
+                                            extra_keys, true, cursor, record, error);
+    if (status == STATUS_OK) {
+        struct json_cursor totals = json_cursor_member(cursor, "totals");
+        status = ledger_totals_decode(&totals, &row->totals, error);
+    }
+    return status;
+}
+
+static json_t *job_encode(const void *record)
+{
+    const struct store_job *job = record;
+    json_t *object = encode_flat(job_fields, COUNT_OF(job_fields), record);
+    if (object != NULL && !json_put(object, "spec", job_spec_encode(&job->spec, NULL))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static enum status job_decode(const struct json_cursor *cursor, void *record, struct error *error)
+{
+    static const char *const extra_keys[] = {"spec", NULL};
+    struct store_job *job = record;
+    enum status status = json_record_decode(job_fields, COUNT_OF(job_fields), extra_keys, true,
+                                            cursor, record, error);
+    if (status == STATUS_OK) {
+        struct json_cursor spec = json_cursor_member(cursor, "spec");
+        status = job_spec_decode(&spec, NULL, &job->spec, error);
+    }
+    return status;
+}
+
+static json_t *lease_encode(const void *record)
+{
+    return job_lease_encode(record);
+}
+
+static enum status lease_decode(const struct json_cursor *cursor, void *record, struct error *error)
+{
+    return job_lease_decode(cursor, record, error);
+}
+
+static json_t *any_outcome_encode(const void *record)
+{
+    return outcome_encode(record);
+}
+
+static enum status any_outcome_decode(const struct json_cursor *cursor, void *record,
+                                      struct error *error)
+{
+    return outcome_decode(cursor, record, error);
+}
+
+static json_t *text_id_encode(const void *record)
+{
+    return json_text_new(record, LIMIT_ID_BYTES);
+}
+
+static enum status text_id_decode(const struct json_cursor *cursor, void *record,
+                                  struct error *error)
+{
+    return json_value_text(cursor, record, LIMIT_ID_BYTES, error);
+}
+
+static json_t *i64_encode(const void *record)
+{
+    return json_integer(*(const int64_t *)record);
+}
+
+static enum status i64_decode(const struct json_cursor *cursor, void *record, struct error *error)
+{
+    return json_value_integer(cursor, INT64_MIN, INT64_MAX, record, error);
+}
+
+const struct wire_codec wire_submit_result = {submit_result_encode, submit_result_decode,
+                                              sizeof(struct store_submit_result)};
+const struct wire_codec wire_progress = {progress_encode, progress_decode,
+                                         sizeof(struct store_progress)};
+const struct wire_codec wire_completion_result = {
+    completion_result_encode, completion_result_decode, sizeof(struct store_completion_result)};
+const struct wire_codec wire_suite_status = {suite_status_encode, suite_status_decode,
+                                             sizeof(struct store_suite_status)};
+const struct wire_codec wire_ledger_row = {ledger_row_encode, ledger_row_decode,
+                                           sizeof(struct store_ledger_row)};
+const struct wire_codec wire_job = {job_encode, job_decode, sizeof(struct store_job)};
+const struct wire_codec wire_lease = {lease_encode, lease_decode, sizeof(struct job_lease)};
+const struct wire_codec wire_outcome = {any_outcome_encode, any_outcome_decode,
+                                        sizeof(struct outcome)};
+const struct wire_codec wire_text_id = {text_id_encode, text_id_decode, LIMIT_ID_BYTES};
+const struct wire_codec wire_i64 = {i64_encode, i64_decode, sizeof(int64_t)};
+
+json_t *wire_list_encode(const struct wire_codec *codec, const void *records, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; array != NULL && i < count; i++) {
+        const char *record = (const char *)records + i * codec->bytes;
+        if (json_array_append_new(array, codec->encode(record)) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+enum status wire_list_decode(const struct wire_codec *codec, const struct json_cursor *cursor,
+                             void *records, size_t max, uint32_t *count, struct error *error)
+{
+    size_t found;
+    enum status status = json_array_begin(cursor, 0, max, &found, error);
+    for (size_t i = 0; status == STATUS_OK && i < found; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        status = codec->decode(&element, (char *)records + i * codec->bytes, error);
+    }
+    if (status == STATUS_OK) {
+        *count = (uint32_t)found;
+    }
+    return status;
+}

@@ -1,0 +1,55 @@
+/*
+ * The store's conformance suite: every face of struct store must pass it. It knows nothing of what
+ * is behind the face; a face's test program supplies how to open one and runs it.
+ *
+ *   int main(int argc, char **argv) { return conformance_main(argc, argv, &my_face); }
+ *
+ * Time is simulated: the suite passes a store_config whose clock it moves itself. A face whose
+ * store runs in this process (also behind a server thread) honours it.
+ */
+#ifndef SWERVE_TESTS_STORE_CONFORMANCE_CONFORMANCE_H
+#define SWERVE_TESTS_STORE_CONFORMANCE_CONFORMANCE_H
+
+#include "store/api/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct conformance_face {
+    const char *name;
+    void *context; /* passed to the functions below */
+    /* Opens the store: over empty storage when `fresh`, else over what the last one left behind.
+     * NULL when that failed (say why on stdout as a "# .." line). */
+    struct store *(*open)(void *context, bool fresh, const struct store_config *config);
+    /* Closes it, and whatever served it. */
+    void (*close)(void *context, struct store *store);
+};
+
+/* Each prints TAP and returns the program's exit status: getting jobs in and out; what becomes of
+ * them. conformance_main runs the one that argv[1] names, "queue" or "results". */
+int conformance_queue(const struct conformance_face *face);
+int conformance_results(const struct conformance_face *face);
+int conformance_main(int argc, char **argv, const struct conformance_face *face);
+
+/* A clock that moves when told. */
+struct manual_clock {
+    struct clock clock;
+    int64_t now_ns; /* atomic */
+};
+void manual_clock_init(struct manual_clock *manual);
+void manual_clock_advance(struct manual_clock *manual, int64_t ns);
+
+/* Plays `steps` random calls against the store and against a small model of what it should do.
+ * False: they differ, `why` says how. The clock is the one that the store was opened with. */
+struct model_config {
+    struct store *store;
+    struct manual_clock *clock;
+    int64_t lease_ttl_ms;
+    int64_t backoff_ms;
+    uint64_t seed;
+    uint32_t steps;
+};
+bool conformance_model(const struct model_config *config, char *why, size_t why_bytes);
+
+#endif

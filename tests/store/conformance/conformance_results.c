@@ -1,0 +1,753 @@
+/*
+ * The conformance suite's second half: what completions do, what they cost, what can be read. See
+ * conformance.c for the method.
+ */
+#include "base/rng.h"
+#include "tests/store/conformance/conformance_kit.h"
+
+/* ---- completing ---- */
+
+/* Goal: an outcome comes back as it went in, values that do not apply included. */
+static void outcomes_come_back(void)
+{
+    static struct outcome sent[2];
+    struct store_outcome_filter filter = {.limit = 10};
+    uint32_t count = 0;
+    char hash[SHA256_HEX_BYTES];
+
+    open_store(true);
+    make_specs("a", "k", 1);
+    specs[0].rollout_count = 2;
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_OK(store->ops->artifact_put(store, "trace", 5, hash, &error), error);
+    for (int i = 0; i < 2; i++) {
+        fill_outcome(&sent[i], &specs[0], i == 0 ? VERDICT_FAIL : VERDICT_PLANNER_ERROR);
+        strcpy(sent[i].suite_id, "a");
+        strcpy(sent[i].branch_id, i == 0 ? "" : "swerve");
+        sent[i].job_id = leases[0].job_id;
+        sent[i].epoch = leases[0].epoch;
+        sent[i].reasons = REASON_COLLISION | REASON_TTC;
+        sent[i].prefix_ticks = i == 0 ? 0 : 40;
+        memcpy(sent[i].artifact_hash, hash, sizeof hash);
+        strcpy(sent[i].trace_hash, "t");
+        strcpy(sent[i].slice[0], "rain");
+        strcpy(sent[i].slice[5], "cut_in");
+        sent[i].safety_critical = true;
+        struct metrics *metrics = &sent[i].metrics;
+        metrics->score = 0.1 + 0.2;
+        metrics->min_ttc_s = (double)INFINITY;
+        metrics->accel_min_mps2 = -3.25e-300;
+        metrics->collision_tick = i == 0 ? UINT32_MAX : 12;
+        metrics->collision_agent = -1;
+        metrics->collision_kind = COLLISION_FRONT;
+        metrics->at_fault = true;
+        metrics->jerk_max_mps3 = 17;
+    }
+    /* The second differs from its job in everything that may differ. */
+    memset(sent[1].planner, 'q', sizeof sent[1].planner - 1);
+    strcpy(sent[1].backend, "cuda:sm_90");
+    memset(sent[1].scenario_id, 'v', sizeof sent[1].scenario_id - 1);
+    strcpy(sent[1].model_hash, "m");
+    sent[1].tier = TIER_STUDENT;
+    sent[1].seed = UINT64_MAX;
+    memset(sent[1].error, 'e', sizeof sent[1].error - 1);
+    sent[1].mflop = INT64_C(123456789012345);
+    make_completion(0, "w", COMPLETION_DONE);
+    memcpy(completions[0].artifact_hash, hash, sizeof hash);
+    completions[0].outcomes = sent;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 2);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(outcomes[i].id > 0);
+        sent[i].id = outcomes[i].id;
+        EXPECT(memcmp(&outcomes[i], &sent[i], sizeof sent[i]) == 0);
+    }
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.rollouts[VERDICT_FAIL], 1);
+    EXPECT_INT(status.rollouts[VERDICT_PLANNER_ERROR], 1);
+    EXPECT_INT(status.ticks, 160);
+    EXPECT_INT(status.prefix_ticks_saved, 40);
+    EXPECT_INT(status.metres_mm, 10000);
+    EXPECT_INT(status.device_ns, 2 * NS_PER_S);
+    close_store();
+}
+
+/* Goal: metrics that do not apply (NAN) come back as such. */
+static void missing_metrics_come_back(void)
+{
+    struct store_outcome_filter filter = {.limit = 10};
+    uint32_t count = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    make_completion(0, "w", COMPLETION_DONE);
+    outcomes[0].metrics.impact_speed_mps = (double)NAN;
+    outcomes[0].metrics.progress = (double)NAN;
+    complete(1);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT(isnan(outcomes[0].metrics.impact_speed_mps) && isnan(outcomes[0].metrics.progress));
+    EXPECT_NEAR(outcomes[0].metrics.ttc, 0, 0);
+    close_store();
+}
+
+/* Goal: replaying a completion answers the same and changes nothing. */
+static void replays_change_nothing(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 3);
+    EXPECT_INT(claim("w", 3), 3);
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_FAILED);
+    make_completion(2, "w", COMPLETION_RELEASED);
+    for (int i = 0; i < 3; i++) {
+        complete(3);
+        for (int k = 0; k < 3; k++) {
+            EXPECT_INT(completed[k].status, STATUS_OK);
+        }
+    }
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.jobs[JOB_DONE], 1);
+    EXPECT_INT(status.jobs[JOB_QUEUED], 2);
+    EXPECT_INT(status.rollouts[VERDICT_PASS], 1);
+    EXPECT_INT(status.device_ns, 6 * NS_PER_S);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 3);
+    /* Another kind for an epoch that is closed is not a replay. */
+    struct job_completion replay = completions[0];
+    completions[0] = completions[1];
+    completions[0].kind = COMPLETION_RELEASED;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    completions[0] = replay;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 3);
+    close_store();
+}
+
+/* Goal: a completion counts only with the current epoch; a late one leaves its cost, once. */
+static void late_completions_are_fenced(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("slow", 1), 1);
+    struct job_lease old = leases[0];
+    EXPECT_OK(store->ops->worker_gone(store, "slow", &error), error);
+    EXPECT_INT(ledger_of("a", "lost").attempts, 1);
+    EXPECT_INT(claim("quick", 1), 1);
+    EXPECT_INT(leases[0].job_id, old.job_id);
+    EXPECT_INT(leases[0].epoch, old.epoch + 1);
+    EXPECT_INT(leases[0].attempt, 2);
+    struct job_lease current = leases[0];
+    leases[0] = old;
+    for (int i = 0; i < 2; i++) {
+        complete_one("slow", COMPLETION_DONE);
+        EXPECT_INT(completed[0].status, STATUS_STALE);
+    }
+    EXPECT_INT(ledger_of("a", "stale").attempts, 1);
+    EXPECT_INT(ledger_of("a", "stale").device_ns, 2 * NS_PER_S);
+    EXPECT_INT(ledger_of("a", "lost").attempts, 0);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 0);
+    leases[0] = current;
+    complete_one("quick", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    /* The epoch of another worker, an epoch that never was, a job that never was. */
+    complete_one("slow", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    leases[0].epoch = 77;
+    complete_one("quick", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    leases[0].job_id = 4711;
+    complete_one("quick", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 2);
+    EXPECT_INT(ledger_of("a", NULL).device_ns, 4 * NS_PER_S);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 1);
+    close_store();
+}
+
+/* Goal: safety rests on the epoch alone: a worker taken for lost, whose job nobody else has
+ * claimed, is still in time, and is charged once. */
+static void unclaimed_work_is_still_accepted(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    advance_ms(TTL_MS + 1);
+    struct job_lease held = leases[0];
+    EXPECT_INT(claim("other", 1), 1); /* its lease has ended: the job goes to another */
+    leases[0] = held;
+    complete_one("w", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    close_store();
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 1);
+    complete_one("w", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(status_of("a").jobs[JOB_DONE], 1);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 1);
+    EXPECT_INT(ledger_of("a", "done").device_ns, 2 * NS_PER_S);
+    EXPECT_INT(claim("x", 1), 0);
+    close_store();
+}
+
+/* Goal: failures back off, doubling, and end in a dead job that says why. */
+static void failures_back_off_and_die(void)
+{
+    uint32_t count = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        EXPECT_INT(claim("w", 1), 1);
+        EXPECT_INT(leases[0].attempt, attempt);
+        make_completion(0, "w", COMPLETION_FAILED);
+        snprintf(completions[0].error, sizeof completions[0].error, "broke %d", attempt);
+        complete(1);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+        if (attempt < 3) {
+            EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 1);
+            EXPECT_INT(claim("w", 1), 0);
+            advance_ms(BACKOFF_MS * attempt - 1); /* 1 s, then 2 s */
+            EXPECT_INT(claim("w", 1), 0);
+            advance_ms(1);
+        }
+    }
+    EXPECT_INT(status_of("a").jobs[JOB_DEAD], 1);
+    advance_ms(100000);
+    EXPECT_INT(claim("w", 1), 0);
+    EXPECT_OK(store->ops->dead_jobs(store, "a", 0, &job, 1, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(job.error, "broke 3");
+    EXPECT_INT(job.attempts, 3);
+    EXPECT_OK(store->ops->dead_jobs(store, "a", job.id, &job, 1, &count, &error), error);
+    EXPECT_INT(count, 0);
+    EXPECT_INT(ledger_of("a", "failed").attempts, 3);
+    close_store();
+}
+
+/* Goal: a job handed back is claimable at once and has lost no attempt. */
+static void released_jobs_are_queued_at_once(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 1);
+    for (int i = 0; i < 10; i++) {
+        EXPECT_INT(claim("w", 1), 1);
+        EXPECT_INT(leases[0].attempt, 1);
+        EXPECT_INT(leases[0].epoch, i + 1);
+        complete_one("w", COMPLETION_RELEASED);
+    }
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 1);
+    EXPECT_INT(ledger_of("a", "released").attempts, 10);
+    close_store();
+}
+
+/* ---- planners that do not start ---- */
+
+/* A claim of a worker on a host, which leaves the planners of the first `without` letters alone. */
+static uint32_t claim_on(const char *worker_id, const char *host, const char *without)
+{
+    static struct store_planner planners[4];
+    struct store_worker worker = worker_of(worker_id, "bulk");
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    strcpy(worker.host, host);
+    worker.without = planners;
+    for (; without[worker.without_count] != '\0'; worker.without_count++) {
+        struct store_planner *planner = &planners[worker.without_count];
+        snprintf(planner->planner, sizeof planner->planner, "exec:%c \"'",
+                 without[worker.without_count]);
+        strcpy(planner->planner_hash, "p");
+    }
+    EXPECT_OK(store->ops->claim(store, &worker, 8, 0, leases, &count, &ttl_ms, &error), error);
+    return count;
+}
+
+/* `count` jobs, by turns of planners "a" and "b", whose specs need quoting. */
+static void submit_two_planners(uint32_t count)
+{
+    make_specs("s", "k", count);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(specs[i].planner, sizeof specs[i].planner, "exec:%c \"'", i % 2 == 0 ? 'a' : 'b');
+    }
+    submit_made("s", 1, count);
+}
+
+static bool unstarted(const char *worker_id, uint32_t index)
+{
+    make_completion(index, worker_id, COMPLETION_UNSTARTED);
+    completions[0] = completions[index];
+    strcpy(completions[0].error, "no such file");
+    completions[0].outcome_count = 0;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    return completed[0].excused;
+}
+
+/* Goal: a planner that does not start on one host costs no attempt, however often and under how
+ * many names a worker of that host says so; a claim that leaves it alone gets the other jobs. */
+static void one_host_is_excused(void)
+{
+    open_store(true);
+    submit_two_planners(4);
+    for (int i = 0; i < 5; i++) {
+        char worker_id[16];
+        snprintf(worker_id, sizeof worker_id, "w%d", i);
+        EXPECT_INT(claim_on(worker_id, "h", ""), 4);
+        for (uint32_t k = 0; k < 4; k++) {
+            EXPECT_INT(leases[k].attempt, 1);
+            EXPECT(unstarted(worker_id, k));
+            EXPECT(unstarted(worker_id, k)); /* a replay */
+        }
+    }
+    EXPECT_INT(status_of("s").jobs[JOB_QUEUED], 4);
+    EXPECT_INT(status_of("s").unstarted_hosts, 1);
+    EXPECT_INT(ledger_of("s", "released").attempts, 20);
+    EXPECT_INT(claim_on("v", "h", "ab"), 0);
+    EXPECT_INT(claim_on("v", "h", "a"), 2);
+    EXPECT_CONTAINS(leases[0].spec.planner, "b");
+    EXPECT_CONTAINS(leases[1].spec.planner, "b");
+    EXPECT_INT(claim_on("v", "h", "a"), 0);
+    EXPECT_INT(claim_on("v", "h", ""), 2);
+    EXPECT_INT(leases[0].epoch, 6);
+    close_store();
+}
+
+/* Goal: of a planner that nobody has driven, a second host is believed: the attempt has failed. */
+static void two_hosts_blame_the_planner(void)
+{
+    open_store(true);
+    submit_two_planners(1);
+    EXPECT_INT(claim_on("v", "h1", ""), 1);
+    EXPECT(unstarted("v", 0));
+    struct store_suite_status status = status_of("s");
+    EXPECT_INT(status.unstarted_hosts, 1);
+    EXPECT_TEXT(status.unstarted, "v: no such file");
+    EXPECT_INT(claim_on("v2", "h1", ""), 1);
+    EXPECT(unstarted("v2", 0));
+    EXPECT_INT(status_of("s").unstarted_hosts, 1);
+    for (int i = 0; i < 3; i++) {
+        char worker_id[16];
+        snprintf(worker_id, sizeof worker_id, "w%d", i);
+        advance_ms(10000);
+        EXPECT_INT(claim_on(worker_id, i < 2 ? "h2" : "", ""), 1);
+        EXPECT_INT(leases[0].attempt, i + 1);
+        EXPECT(!unstarted(worker_id, 0));
+        EXPECT(!unstarted(worker_id, 0)); /* a replay */
+    }
+    status = status_of("s");
+    EXPECT_INT(status.jobs[JOB_DEAD], 1);
+    EXPECT_INT(status.unstarted_hosts, 3);
+    EXPECT_INT(ledger_of("s", "released").attempts, 2);
+    EXPECT_INT(ledger_of("s", "failed").attempts, 3);
+    close_store();
+}
+
+/* Goal: where somebody drives the planner, before or after, no number of hosts is believed; and a
+ * host that drives it is no longer listed. */
+static void a_driven_planner_is_not_blamed(void)
+{
+    open_store(true);
+    make_specs("s", "k", 6);
+    submit_made("s", 1, 6);
+    EXPECT_INT(claim_on("v", "h1", ""), 6);
+    EXPECT(unstarted("v", 0));
+    EXPECT_INT(claim_on("w", "h2", ""), 1);
+    make_completion(0, "w", COMPLETION_DONE);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->worker_gone(store, "v", &error), error);
+    for (int i = 0; i < 3; i++) {
+        char worker_id[16];
+        snprintf(worker_id, sizeof worker_id, "x%d", i);
+        EXPECT_INT(claim_on(worker_id, worker_id, ""), 5);
+        EXPECT(unstarted(worker_id, 0));
+        EXPECT_OK(store->ops->worker_gone(store, worker_id, &error), error);
+    }
+    EXPECT_INT(status_of("s").unstarted_hosts, 4);
+    EXPECT_INT(claim_on("x9", "x1", ""), 5);
+    make_completion(0, "x9", COMPLETION_DONE);
+    complete(1);
+    EXPECT_INT(status_of("s").unstarted_hosts, 3);
+    close_store();
+}
+
+/* Goal: a flagged job keeps its evidence and is replaced, in the same step, by a teacher's. */
+static void flagged_jobs_are_escalated(void)
+{
+    struct store_worker teacher = worker_of("t", "teacher");
+    struct store_outcome_filter filter = {.limit = 10, .by_verdict = true};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 2);
+    EXPECT_INT(claim("w", 1), 1);
+    int64_t flagged = leases[0].job_id;
+    make_completion(0, "w", COMPLETION_FLAGGED);
+    strcpy(completions[0].escalate_pool, "teacher");
+    completions[0].escalate_tier = TIER_TEACHER;
+    fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
+    completions[0].outcomes = outcomes;
+    completions[0].outcome_count = 1;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    int64_t escalated = completed[0].escalated_job_id;
+    EXPECT(escalated > 0);
+    complete(1); /* replay */
+    EXPECT_INT(completed[0].escalated_job_id, escalated);
+    filter.verdict = VERDICT_FLAGGED;
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].job_id, flagged);
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.jobs[JOB_FLAGGED], 1);
+    EXPECT_INT(status.jobs[JOB_QUEUED], 2);
+    EXPECT_INT(status.rollouts_total, 2);
+    EXPECT_INT(status.rollouts[VERDICT_PASS], 0);
+    EXPECT_INT(status.rollouts[VERDICT_FLAGGED], 1);
+    EXPECT_INT(status.metres_mm, 0);
+    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(leases[0].job_id, escalated);
+    EXPECT_INT(leases[0].spec.parent_job_id, flagged);
+    EXPECT_INT(leases[0].spec.tier, TIER_TEACHER);
+    EXPECT_TEXT(leases[0].spec.pool, "teacher");
+    EXPECT_TEXT(leases[0].spec.scenario_id, "scenario-0");
+    complete_one("t", COMPLETION_DONE);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 1);
+    /* Nowhere to go: dead. */
+    EXPECT_INT(claim("w", 1), 1);
+    make_completion(0, "w", COMPLETION_FLAGGED);
+    strcpy(completions[0].error, "frozen world");
+    complete(1);
+    EXPECT_INT(completed[0].escalated_job_id, 0);
+    EXPECT_INT(status_of("a").jobs[JOB_DEAD], 1);
+    get_job(leases[0].job_id);
+    EXPECT_TEXT(job.error, "frozen world");
+    close_store();
+}
+
+/* Goal: the successor of a flagged job is what the completion says it is, and a result that exists
+ * is not computed again: neither the suite's own nor another suite's. */
+static void successors_keep_their_identity(void)
+{
+    struct store_worker teacher = worker_of("t", "teacher");
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    for (int round = 0; round < 3; round++) {
+        const char *suite = round == 1 ? "b" : "a";
+        const char *tags[] = {"k", "l", "m"};
+        submit_plain(suite, tags[round], 1);
+        EXPECT_INT(claim("w", 1), 1);
+        int64_t flagged = leases[0].job_id;
+        make_completion(0, "w", COMPLETION_FLAGGED);
+        strcpy(completions[0].escalate_pool, "teacher");
+        completions[0].escalate_tier = TIER_TEACHER;
+        strcpy(completions[0].escalate_key, leases[0].spec.key);
+        EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+        strcpy(completions[0].escalate_key, "teacher-key");
+        strcpy(completions[0].escalate_model_hash, "teacher-model");
+        strcpy(completions[0].escalate_sampler, "agents/euler30/fp32");
+        complete(1);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+        int64_t successor = completed[0].escalated_job_id;
+        get_job(successor);
+        EXPECT_INT(job.state, round == 0 ? JOB_QUEUED : JOB_DONE);
+        EXPECT_INT(job.spec.parent_job_id, round == 2 ? 1 : flagged);
+        EXPECT_INT(successor, round == 2 ? 2 : flagged + 1);
+        EXPECT_TEXT(job.spec.key, "teacher-key");
+        EXPECT_TEXT(job.spec.model_hash, "teacher-model");
+        EXPECT_TEXT(job.spec.sampler, "agents/euler30/fp32");
+        EXPECT_TEXT(job.spec.revision, "r");
+        EXPECT_INT(status_of(suite).memoised_jobs, round == 1);
+        if (round == 0) {
+            EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error),
+                      error);
+            EXPECT_INT(count, 1);
+            EXPECT_TEXT(leases[0].spec.model_hash, "teacher-model");
+            complete_one("t", COMPLETION_DONE);
+            struct store_outcome_filter filter = {.limit = 10, .job_id = successor};
+            EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+            EXPECT_INT(count, 1);
+            EXPECT_INT(outcomes[0].parent_job_id, flagged);
+        }
+    }
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 1);
+    EXPECT_INT(status_of("b").rollouts[VERDICT_PASS], 1);
+    close_store();
+}
+
+/* Goal: what flagged a rollout comes back with it, also a measurement that is not a number. */
+static void evidence_comes_back(void)
+{
+    static struct outcome sent[2];
+    struct store_outcome_filter filter = {.limit = 10};
+    char picture[SHA256_HEX_BYTES];
+    uint32_t count = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_OK(store->ops->artifact_put(store, "frame", 5, picture, &error), error);
+    make_completion(0, "w", COMPLETION_FLAGGED);
+    completions[0].mflop = 5000;
+    for (int i = 0; i < 2; i++) {
+        fill_outcome(&sent[i], &leases[0].spec, VERDICT_FLAGGED);
+        sprintf(sent[i].branch_id, "branch-%d", i);
+        strcpy(sent[i].health_check, "not_finite");
+        sent[i].health_tick = 17;
+        sent[i].health_value = i == 0 ? NAN : 2.5;
+        sent[i].health_threshold = 0.25;
+        sent[i].mflop = 100 + i;
+        memset(sent[i].evidence_hash, 'e', i == 0 ? 64 : 0);
+    }
+    completions[0].outcomes = sent;
+    completions[0].outcome_count = 2;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    memcpy(sent[0].evidence_hash, picture, sizeof picture);
+    complete(1);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 2);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_TEXT(outcomes[i].health_check, "not_finite");
+        EXPECT_INT(outcomes[i].health_tick, 17);
+        EXPECT(i == 0 ? isnan(outcomes[i].health_value) : outcomes[i].health_value == 2.5);
+        EXPECT(outcomes[i].health_threshold == 0.25);
+        EXPECT_TEXT(outcomes[i].evidence_hash, i == 0 ? picture : "");
+        EXPECT_INT(outcomes[i].mflop, 100 + i);
+    }
+    EXPECT_INT(status_of("a").mflop, 5000);
+    EXPECT_INT(ledger_of("a", "flagged").mflop, 5000);
+    close_store();
+}
+
+/* Two student jobs and the twin of the second; in `suite`. */
+static void submit_with_twin(const char *suite)
+{
+    make_specs(suite, "k", 3);
+    specs[1].tier = TIER_STUDENT;
+    specs[2] = specs[1];
+    strcpy(specs[2].key, "twin");
+    strcpy(specs[2].pool, "teacher");
+    specs[2].tier = TIER_TEACHER;
+    strcpy(specs[2].audit_key, specs[1].key);
+    submit_made(suite, 1, 3);
+}
+
+/* Goal: a twin is tied to the job that it repeats; its verdicts are not the suite's, its cost is;
+ * the same holds where another suite takes its result over. */
+static void twins_are_second_opinions(void)
+{
+    struct store_worker teacher = worker_of("t", "teacher");
+    struct store_outcome_filter filter = {.limit = 10};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    make_specs("a", "x", 1);
+    strcpy(specs[0].audit_key, "k-1");
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "k-1");
+    submit_with_twin("a");
+    int64_t audited = submitted[1].job_id;
+    int64_t twin = submitted[2].job_id;
+    make_specs("a", "x", 1);
+    strcpy(specs[0].audit_key, "twin"); /* no audits of audits */
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_INT(status_of("a").rollouts_total, 2);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 3);
+    EXPECT_INT(claim("w", 9), 2);
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_DONE);
+    complete(2);
+    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(leases[0].spec.audit_key, "k-1");
+    make_completion(0, "t", COMPLETION_DONE);
+    completions[0].mflop = 77;
+    outcomes[0].verdict = VERDICT_FAIL;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    submit_with_twin("b");
+    EXPECT(submitted[2].memoised);
+    for (int i = 0; i < 2; i++) {
+        const char *suite = i == 0 ? "a" : "b";
+        struct store_suite_status status = status_of(suite);
+        EXPECT_INT(status.jobs[JOB_DONE], 3);
+        EXPECT_INT(status.rollouts_total, 2);
+        EXPECT_INT(status.rollouts[VERDICT_PASS], 2);
+        EXPECT_INT(status.rollouts[VERDICT_FAIL], 0);
+        EXPECT_INT(status.rollouts_audit, 1);
+        EXPECT_INT(status.mflop, i == 0 ? 77 : 0);
+        EXPECT_INT(status.metres_mm, i == 0 ? 10000 : 0);
+        strcpy(filter.suite_id, suite);
+        EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+        EXPECT_INT(count, 3);
+        EXPECT_INT(outcomes[0].audit_of, 0);
+        EXPECT_INT(outcomes[2].job_id, i == 0 ? twin : submitted[2].job_id);
+        EXPECT_INT(outcomes[2].audit_of, i == 0 ? audited : submitted[1].job_id);
+    }
+    /* One that ends dead leaves no question open. */
+    EXPECT_INT(status_of("a").audits_dead, 0);
+    submit_with_twin("c");
+    EXPECT(submitted[2].memoised);
+    make_specs("c", "y", 1);
+    strcpy(specs[0].pool, "teacher");
+    strcpy(specs[0].audit_key, "k-0");
+    submit_made("c", 1, 1);
+    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_INT(count, 1);
+    complete_one("t", COMPLETION_FLAGGED);
+    EXPECT_INT(status_of("c").jobs[JOB_DEAD], 1);
+    EXPECT_INT(status_of("c").audits_dead, 1);
+    EXPECT_INT(status_of("c").rollouts[VERDICT_FLAGGED], 0);
+    struct store_ledger_row rows[8];
+    EXPECT_OK(store->ops->ledger(store, "a", rows, 8, &count, &error), error);
+    int64_t audits = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        audits += rows[i].audit ? rows[i].totals.attempts : 0;
+        EXPECT_INT(rows[i].audit, strcmp(rows[i].pool, "teacher") == 0);
+    }
+    EXPECT_INT(audits, 1);
+    EXPECT_INT(ledger_of("a", "done").attempts, 3);
+    close_store();
+}
+
+/* Goal: a completion that contradicts the store is refused as a whole. */
+static void wrong_completions_are_refused(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 2);
+    EXPECT_INT(claim("w", 2), 2);
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_DONE);
+    memset(completions[1].artifact_hash, 'c', 64);
+    EXPECT_INT(store->ops->complete(store, completions, 2, completed, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "artifact");
+    completions[1].artifact_hash[0] = '\0';
+    completions[1].outcome_count = 0;
+    EXPECT_INT(store->ops->complete(store, completions, 2, completed, &error), STATUS_CONFLICT);
+    completions[1].outcome_count = 1;
+    outcomes[1].verdict = VERDICT_FLAGGED;
+    EXPECT_INT(store->ops->complete(store, completions, 2, completed, &error), STATUS_BAD_INPUT);
+    completions[1].device_ns = -1;
+    EXPECT_INT(store->ops->complete(store, completions, 2, completed, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(status_of("a").jobs[JOB_LEASED], 2);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 0);
+    close_store();
+}
+/* ---- money ---- */
+
+/* Goal: entries add up to the cost of the sum, within one micro-dollar per price, through changes
+ * of price and over reopening. Method: random durations against exact 128-bit arithmetic. */
+static void the_ledger_adds_up(void)
+{
+    static const int64_t prices[] = {40000, 1, 999983, 0};
+    __int128 exact = 0;
+    int64_t price = 0;
+
+    open_store(true);
+    EXPECT_OK(store->ops->price_get(store, "bulk", "cpu", &price, &error), error);
+    EXPECT_INT(price, 40000);
+    EXPECT_INT(store->ops->price_set(store, "bulk", "cpu", -1, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(store->ops->price_get(store, "bulk", "abacus", &price, &error), STATUS_NOT_FOUND);
+    for (uint32_t round = 0; round < 4; round++) {
+        EXPECT_OK(store->ops->price_set(store, "bulk", "cpu", prices[round], &error), error);
+        submit_plain("a", (const char[]){(char)('k' + (char)round), '\0'}, 200);
+        for (uint32_t done = 0; done < 200;) {
+            uint32_t count = claim("w", 7);
+            EXPECT(count > 0);
+            for (uint32_t i = 0; i < count; i++) {
+                make_completion(i, "w", COMPLETION_DONE);
+                completions[i].device_ns = (int64_t)(rng_mix(round * 1000 + done + i) >> 30);
+                exact += (__int128)completions[i].device_ns * prices[round];
+            }
+            complete(count);
+            done += count;
+        }
+        close_store();
+        open_store(false);
+    }
+    struct ledger_totals totals = ledger_of(NULL, NULL);
+    EXPECT_INT(totals.attempts, 800);
+    EXPECT_NEAR((double)(int64_t)(exact / NS_PER_HOUR - totals.cost_uusd), 1.5, 2.5);
+    EXPECT_INT(status_of("a").cost_uusd, totals.cost_uusd);
+    EXPECT_INT(ledger_of("a", "done").cost_uusd, totals.cost_uusd);
+    close_store();
+}
+/* ---- reading ---- */
+
+/* Goal: filters select, pages meet end to end. */
+static void outcomes_are_filtered_and_paged(void)
+{
+    struct store_outcome_filter filter = {.limit = 7, .suite_id = "a"};
+    uint32_t count = 0;
+    uint32_t seen = 0;
+    int64_t last_job = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 40);
+    submit_plain("b", "m", 5);
+    for (uint32_t got = claim("w", 11); got > 0; got = claim("w", 11)) {
+        for (uint32_t i = 0; i < got; i++) {
+            make_completion(i, "w", COMPLETION_DONE);
+            outcomes[i].verdict = leases[i].spec.seed % 4 == 0 ? VERDICT_FAIL : VERDICT_PASS;
+            last_job = leases[i].job_id;
+        }
+        complete(got);
+    }
+    do {
+        EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+        for (uint32_t i = 0; i < count; i++) {
+            EXPECT(outcomes[i].id > filter.after_id);
+            EXPECT_TEXT(outcomes[i].suite_id, "a");
+            filter.after_id = outcomes[i].id;
+        }
+        seen += count;
+    } while (count == filter.limit);
+    EXPECT_INT(seen, 40);
+    filter = (struct store_outcome_filter){
+        .limit = 1000, .suite_id = "a", .by_verdict = true, .verdict = VERDICT_FAIL};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 10);
+    filter = (struct store_outcome_filter){.limit = 1000, .scenario_id = "scenario-3"};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 2);
+    filter = (struct store_outcome_filter){.limit = 1000, .job_id = last_job};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    filter = (struct store_outcome_filter){.limit = 1000, .outcome_id = outcomes[0].id};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].id, filter.outcome_id);
+    filter = (struct store_outcome_filter){.limit = 1001};
+    EXPECT(store->ops->outcomes(store, &filter, outcomes, &count, &error) != STATUS_OK);
+    close_store();
+}
+
+int conformance_results(const struct conformance_face *tested)
+{
+    face = tested;
+    return finish_half(TEST_RUN(
+        TEST(outcomes_come_back), TEST(missing_metrics_come_back), TEST(replays_change_nothing),
+        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
+        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
+        TEST(one_host_is_excused), TEST(two_hosts_blame_the_planner),
+        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
+        TEST(successors_keep_their_identity), TEST(evidence_comes_back),
+        TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
+        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
+}

@@ -1,0 +1,25 @@
+/*
+ * Fake store: the store API over arrays in memory, small enough to be right by reading. Tests of
+ * the HTTP stack and of election run over it where a database would only be in the way, and it can
+ * be told to misbehave. It does no fairness, backoff, memoisation or prices per attempt.
+ */
+#ifndef SWERVE_TESTS_STORE_HTTP_FAKE_STORE_H
+#define SWERVE_TESTS_STORE_HTTP_FAKE_STORE_H
+
+#include "store/api/store.h"
+
+#include <stdatomic.h>
+
+/* What the fake does and saw; shared between the test and the store, outlives the store. */
+struct fake_control {
+    atomic_int fail_calls; /* the next so many calls answer STATUS_STORE */
+    atomic_int block;      /* suite_status waits while this is set */
+    atomic_int blocked;    /* calls that wait so */
+    atomic_int claim_calls;
+    atomic_int calls;
+};
+
+/* control may be NULL. */
+enum status fake_store_open(struct fake_control *control, struct store **out, struct error *error);
+
+#endif

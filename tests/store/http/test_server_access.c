@@ -1,0 +1,551 @@
+/*
+ * Who may ask a server for what, and how much it takes.
+ *
+ * Goal: every route answers exactly the roles that it is for; a worker's token acts for its own
+ * workers alone, of its pool; whoever may not ask is told so before the body is read; every limit
+ * is answered with its code. Method: requests byte by byte over TCP to a server on the embedded
+ * store. The table of roles here is written down a second time, from the API's description.
+ */
+#include "base/check.h"
+#include "store/server/http_routes.h"
+#include "store/wire/http_wire.h"
+#include "store/server/server.h"
+#include "tests/harness.h"
+#include "tests/store/http/http_support.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { REPLY_BYTES = 1 << 17 };
+
+static struct {
+    char path[160];
+    char tokens[170];
+    char texts[TOKEN_ROLE_COUNT][TOKEN_SECRET_BYTES]; /* one per role; the worker's is for "bulk" */
+    char teacher[TOKEN_SECRET_BYTES];                 /* a worker's for "teacher" */
+    struct store *store;
+    struct token_guard *guard;
+    struct store_server *server;
+    int port;
+    int serial;
+} site;
+
+static char reply[REPLY_BYTES];
+
+static void make_token(const char *name, enum token_role role, const char *pool,
+                       char text[TOKEN_SECRET_BYTES])
+{
+    struct error error;
+    struct token token = {.role = role};
+    strcpy(token.name, name);
+    strcpy(token.pool, pool);
+    EXPECT_OK(tokens_add(site.tokens, &token, text, &error), error);
+}
+
+/* Serves the database that is there. */
+static void site_serve(size_t connections_max, size_t peer_max)
+{
+    struct error error;
+    struct tcp_place place;
+    int fd = -1;
+    EXPECT_OK(store_sqlite_open(site.path, NULL, &site.store, &error), error);
+    EXPECT_OK(token_guard_create(site.tokens, clock_system(), NULL, &site.guard, &error), error);
+    EXPECT_OK(tcp_listen("127.0.0.1:0", &fd, &place, &error), error);
+    site.port = atoi(strrchr(place.text, ':') + 1);
+    const struct store_server_options options = {
+        .guard = site.guard, .connections_max = connections_max, .peer_connections_max = peer_max};
+    EXPECT_OK(store_server_start_with(site.store, fd, NULL, &options, &site.server, &error), error);
+}
+
+static void site_start(size_t connections_max, size_t peer_max)
+{
+    snprintf(site.path, sizeof site.path, "%s/%d.db", support_directory(), ++site.serial);
+    snprintf(site.tokens, sizeof site.tokens, "%s.tokens", site.path);
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        make_token(token_role_names[role], (enum token_role)role,
+                   role == TOKEN_ROLE_WORKER ? "bulk" : "", site.texts[role]);
+    }
+    make_token("other", TOKEN_ROLE_WORKER, "teacher", site.teacher);
+    site_serve(connections_max, peer_max);
+}
+
+static void site_stop(void)
+{
+    store_server_stop(site.server);
+    token_guard_destroy(site.guard);
+    site.store->ops->close(site.store);
+}
+
+static int dial(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)site.port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    return fd;
+}
+
+/* One request on a connection of its own; token NULL: none is sent. `more`: further header lines.
+ */
+static int ask_with(const char *method, const char *path, const char *token, const char *more,
+                    const void *body, size_t bytes)
+{
+    char *text = malloc(bytes + strlen(path) + 1024);
+    CHECK(text != NULL);
+    int count = sprintf(text, "%s %s HTTP/1.1\r\nHost: x\r\n%s%s%s%s", method, path,
+                        token != NULL ? "Authorization: Bearer " : "", token != NULL ? token : "",
+                        token != NULL ? "\r\n" : "", more);
+    count += sprintf(text + count, "Content-Length: %zu\r\n\r\n", bytes);
+    memcpy(text + count, body, bytes);
+    int fd = dial();
+    int code = support_request(fd, text, (size_t)count + bytes, reply, sizeof reply);
+    close(fd);
+    free(text);
+    return code;
+}
+
+static int ask(const char *method, const char *path, const char *token, const char *body)
+{
+    return ask_with(method, path, token, "", body, strlen(body));
+}
+
+static void fill_path(const char *pattern, char out[256])
+{
+    size_t used = 0;
+    for (; *pattern != '\0'; pattern++) {
+        out[used++] = (char)(*pattern == '*' ? '1' : *pattern);
+    }
+    out[used] = '\0';
+}
+
+/* ---- roles ---- */
+
+static const struct {
+    const char *method;
+    const char *pattern;
+    const char *roles; /* r read, s submit, w worker, a admin, - nobody needs a token */
+} expected[] = {
+    {"GET", "/healthz", "-"},
+    {"GET", "/metrics", "ra"},
+    {"GET", "/v1/health", "rswa"},
+    {"PUT", "/v1/scenarios/*", "sa"},
+    {"GET", "/v1/scenarios/*", "rswa"},
+    {"GET", "/v1/suites", "rsa"},
+    {"GET", "/v1/suites/*", "rsa"},
+    {"POST", "/v1/suites/*/jobs", "sa"},
+    {"GET", "/v1/suites/*/dead", "rsa"},
+    {"POST", "/v1/suites/*/cancel", "sa"},
+    {"POST", "/v1/workers/*/heartbeat", "wa"},
+    {"POST", "/v1/workers/*/claim", "wa"},
+    {"POST", "/v1/workers/*/gone", "wa"},
+    {"GET", "/v1/workers/*/leases", "wa"},
+    {"POST", "/v1/completions", "wa"},
+    {"GET", "/v1/outcomes", "rsa"},
+    {"GET", "/v1/jobs/*", "rswa"},
+    {"GET", "/v1/ledger", "rsa"},
+    {"PUT", "/v1/prices/*/*", "a"},
+    {"GET", "/v1/prices/*/*", "rsa"},
+    {"PUT", "/v1/artifacts/*", "wa"},
+    {"GET", "/v1/artifacts/*", "rswa"},
+};
+
+static void check_roles(const char *method, const char *pattern, const char *roles)
+{
+    static const char letters[] = "rswa";
+    char path[256];
+    char wrong[TOKEN_SECRET_BYTES];
+    fill_path(pattern, path);
+    bool open = strcmp(roles, "-") == 0;
+    int code = ask(method, path, NULL, "");
+    if ((code == 401) == open || (!open && strstr(reply, "WWW-Authenticate: Bearer") == NULL)) {
+        TEST_FAIL("%s %s without a token: found %d", method, path, code);
+    }
+    memcpy(wrong, site.texts[TOKEN_ROLE_ADMIN], sizeof wrong);
+    wrong[20] = wrong[20] == 'a' ? 'b' : 'a';
+    code = ask(method, path, wrong, "");
+    if ((code == 401) == open) {
+        TEST_FAIL("%s %s with a wrong token: found %d", method, path, code);
+    }
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        bool may = open || strchr(roles, letters[role]) != NULL;
+        code = ask(method, path, site.texts[role], "");
+        if (code == 0 || code == 401 || (code == 403) == may || code == 405) {
+            TEST_FAIL("%s %s as %s: found %d", method, path, token_role_names[role], code);
+        }
+    }
+}
+
+static void every_route_knows_its_roles(void)
+{
+    size_t routes = 0;
+    site_start(0, 0);
+    while (strcmp(http_route_method(routes), "other") != 0) {
+        routes++;
+    }
+    EXPECT_INT(routes, COUNT_OF(expected));
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        EXPECT_TEXT(http_route_method(i), expected[i].method);
+        EXPECT_TEXT(http_route_pattern(i), expected[i].pattern);
+        check_roles(expected[i].method, expected[i].pattern, expected[i].roles);
+    }
+    /* What is not there is not told to strangers. */
+    EXPECT_INT(ask("GET", "/v1/nothing", NULL, ""), 401);
+    EXPECT_INT(ask("GET", "/v1/nothing", site.texts[TOKEN_ROLE_READ], ""), 404);
+    EXPECT_INT(ask("DELETE", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 405);
+    EXPECT_CONTAINS(reply, "Allow: GET\r\n");
+    site_stop();
+}
+
+static const char *openapi_path;
+
+/* The roles of a route as the description lists them, "read, submit", in the table's letters. */
+static void expect_described(const char *method, const char *path, const char *roles)
+{
+    char pattern[256];
+    char letters[8] = "";
+    size_t count = 0;
+    size_t used = 0;
+    for (; *path != ':' && used + 1 < sizeof pattern; path++) {
+        path += *path == '{' ? strcspn(path, "}") : 0;
+        pattern[used++] = (char)(*path == '}' ? '*' : *path);
+    }
+    pattern[used] = '\0';
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        if (strstr(roles, token_role_names[role]) != NULL) {
+            letters[count++] = "rswa"[role];
+        }
+    }
+    const char *expected_roles = "no such route";
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        if (strcmp(expected[i].pattern, pattern) == 0 &&
+            strcasecmp(expected[i].method, method) == 0) {
+            expected_roles = expected[i].roles;
+        }
+    }
+    if (strcmp(expected_roles, letters[0] != '\0' ? letters : "-") != 0) {
+        TEST_FAIL("%s %s: described as %s, found %s", method, pattern, letters, expected_roles);
+    }
+}
+
+static void the_description_lists_the_same_roles(void)
+{
+    char line[512];
+    char path[256] = "";
+    char method[16] = "";
+    size_t found = 0;
+    FILE *file = fopen(openapi_path, "r");
+    EXPECT(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "  /", 3) == 0) {
+            snprintf(path, sizeof path, "%.255s", line + 2);
+        } else if (strncmp(line, "    ", 4) == 0 && line[4] != ' ') {
+            sscanf(line, " %15[a-z]", method);
+        } else if (strncmp(line, "      x-roles: [", 16) == 0) {
+            expect_described(method, path, line + 16);
+            found++;
+        }
+    }
+    fclose(file);
+    EXPECT_INT(found, COUNT_OF(expected));
+}
+
+/* ---- pools ---- */
+
+static void submit_one(const char *key, const char *pool)
+{
+    char body[1024];
+    snprintf(body, sizeof body,
+             "{\"jobs\":[{\"key\":\"%s\",\"scenario_id\":\"s\",\"planner\":\"p\",\"pool\":\"%s\","
+             "\"tier\":\"object\",\"backend\":\"cpu\",\"seed\":1,\"rollout_count\":1,"
+             "\"attempts_max\":3,\"scenario_hash\":\"\",\"planner_hash\":\"\",\"model_hash\":\"\","
+             "\"sampler\":\"\",\"revision\":\"\",\"priority\":0,\"parent_job_id\":0,"
+             "\"prefix_key\":\"\",\"audit_key\":\"\",\"suite_id\":\"suite\"}]}",
+             key, pool);
+    if (ask("POST", "/v1/suites/suite/jobs", site.texts[TOKEN_ROLE_SUBMIT], body) != 200) {
+        TEST_FAIL("submit: %s", reply);
+    }
+}
+
+static int claim(const char *worker, const char *pool, const char *token)
+{
+    char path[128];
+    char body[128];
+    snprintf(path, sizeof path, "/v1/workers/%s/claim", worker);
+    snprintf(body, sizeof body, "{\"pool\":\"%s\",\"device\":\"cpu\",\"max\":1,\"sequence\":%d}",
+             pool, site.serial);
+    return ask("POST", path, token, body);
+}
+
+static int complete(const char *worker, int job, const char *token)
+{
+    char body[1024];
+    snprintf(body, sizeof body,
+             "{\"completions\":[{\"job_id\":%d,\"epoch\":1,\"worker_id\":\"%s\",\"kind\":"
+             "\"released\",\"device_ns\":0,\"metres_mm\":0,\"mflop\":0,\"artifact_hash\":\"\","
+             "\"escalate_pool\":\"\",\"escalate_tier\":\"replay\",\"escalate_model_hash\":\"\","
+             "\"escalate_sampler\":\"\",\"escalate_key\":\"\",\"error\":\"\",\"outcomes\":[]}]}",
+             job, worker);
+    return ask("POST", "/v1/completions", token, body);
+}
+
+static int heartbeat(const char *worker, const char *pool, const char *token)
+{
+    char path[128];
+    char body[128];
+    snprintf(path, sizeof path, "/v1/workers/%s/heartbeat", worker);
+    snprintf(body, sizeof body, "{\"pool\":\"%s\",\"device\":\"cpu\",\"progress\":[]}", pool);
+    return ask("POST", path, token, body);
+}
+
+static void workers_act_for_their_own_pool(void)
+{
+    site_start(0, 0);
+    const char *bulk = site.texts[TOKEN_ROLE_WORKER];
+    submit_one("b", "bulk");
+    submit_one("t", "teacher");
+    EXPECT_INT(claim("wb", "teacher", bulk), 403);
+    EXPECT_CONTAINS(reply, "pool");
+    EXPECT_INT(claim("wb", "bulk", bulk), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    EXPECT_INT(claim("wt", "teacher", site.teacher), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":2");
+    /* Neither may speak for the other's worker, whatever pool it claims to be of. */
+    EXPECT_INT(heartbeat("wt", "teacher", bulk), 403);
+    EXPECT_INT(heartbeat("wt", "bulk", bulk), 403);
+    EXPECT_INT(claim("wt", "bulk", bulk), 403);
+    EXPECT_INT(complete("wt", 2, bulk), 403);
+    EXPECT_INT(ask("POST", "/v1/workers/wt/gone", bulk, "{}"), 403);
+    EXPECT_INT(ask("GET", "/v1/workers/wt/leases?fence=9", bulk, ""), 403);
+    /* With its own worker's id, another pool's job is not its to end. */
+    EXPECT_INT(complete("wb", 2, bulk), 200);
+    EXPECT_CONTAINS(reply, "\"stale\"");
+    /* What is theirs works. */
+    EXPECT_INT(heartbeat("wt", "teacher", site.teacher), 200);
+    EXPECT_INT(ask("GET", "/v1/workers/wt/leases", site.teacher, ""), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":2");
+    EXPECT_INT(complete("wt", 2, site.teacher), 200);
+    EXPECT_CONTAINS(reply, "\"ok\"");
+    EXPECT_INT(ask("POST", "/v1/workers/wb/gone", bulk, "{}"), 200);
+    EXPECT_INT(complete("wb", 1, site.texts[TOKEN_ROLE_ADMIN]), 200);
+    site_stop();
+}
+
+/* Goal: of two tokens of one pool neither speaks for the other's workers, also after the server was
+ * started again and after one of them was renewed; an administrator speaks for all. */
+static void leases_belong_to_their_token(void)
+{
+    char second[TOKEN_SECRET_BYTES];
+    char renewed[TOKEN_SECRET_BYTES];
+    struct error error;
+    site_start(0, 0);
+    const char *first = site.texts[TOKEN_ROLE_WORKER];
+    make_token("second", TOKEN_ROLE_WORKER, "bulk", second);
+    submit_one("a", "bulk");
+    submit_one("b", "bulk");
+    EXPECT_INT(heartbeat("w1", "bulk", first), 200);
+    /* Known by a heartbeat alone, it is the first token's already. */
+    EXPECT_INT(heartbeat("w1", "bulk", second), 403);
+    EXPECT_CONTAINS(reply, "another token");
+    EXPECT_INT(claim("w1", "bulk", second), 403);
+    EXPECT_INT(ask("GET", "/v1/workers/w1/leases?fence=9223372036854775806", second, ""), 403);
+    site.serial++; /* the next claim's number */
+    EXPECT_INT(claim("w1", "bulk", first), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    for (int start = 0; start < 2; start++) {
+        EXPECT_INT(heartbeat("w1", "bulk", second), 403);
+        EXPECT_INT(claim("w1", "bulk", second), 403);
+        EXPECT_INT(complete("w1", 1, second), 403);
+        EXPECT_CONTAINS(reply, "another token");
+        EXPECT_INT(ask("POST", "/v1/workers/w1/gone", second, "{}"), 403);
+        EXPECT_INT(ask("GET", "/v1/workers/w1/leases?fence=9", second, ""), 403);
+        EXPECT_INT(heartbeat("w1", "bulk", first), 200);
+        EXPECT_INT(ask("GET", "/v1/workers/w1/leases", site.texts[TOKEN_ROLE_ADMIN], ""), 200);
+        EXPECT_CONTAINS(reply, "\"job_id\":1");
+        if (start == 0) { /* another server on the same database */
+            site_stop();
+            site_serve(0, 0);
+        }
+    }
+    /* A token that is renewed keeps its name, and with it its workers. */
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", renewed);
+    EXPECT_INT(heartbeat("w1", "bulk", renewed), 200);
+    EXPECT_INT(complete("w1", 1, renewed), 200);
+    EXPECT_CONTAINS(reply, "\"ok\"");
+    /* Workers of nobody's token: the machine's own, an administrator's. */
+    struct store_worker local = {.worker_id = "w2", .pool = "bulk", .device = "cpu"};
+    struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    EXPECT_OK(site.store->ops->claim(site.store, &local, 1, 0, &lease, &count, &ttl_ms, &error),
+              error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(heartbeat("w2", "bulk", first), 403);
+    EXPECT_INT(ask("POST", "/v1/workers/w2/gone", second, "{}"), 403);
+    EXPECT_INT(ask("POST", "/v1/workers/w1/gone", site.texts[TOKEN_ROLE_ADMIN], "{}"), 200);
+    site_stop();
+}
+
+/* ---- limits ---- */
+
+/* The server answers and closes although almost nothing of the announced body has come. */
+static void expect_early_answer(const char *request, int expected_code)
+{
+    int fd = dial();
+    char rest[64];
+    int code = support_request(fd, request, strlen(request), reply, sizeof reply);
+    if (code != expected_code) {
+        TEST_FAIL("expected %d, found %d: %s", expected_code, code, reply);
+    }
+    EXPECT_INT(recv(fd, rest, sizeof rest, 0) > 0, 0);
+    close(fd);
+}
+
+static void refusals_do_not_wait_for_bodies(void)
+{
+    char request[1024];
+    site_start(0, 0);
+    expect_early_answer(
+        "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n", 401);
+    snprintf(request, sizeof request,
+             "POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+             "Content-Length: 60000000\r\n\r\n",
+             site.texts[TOKEN_ROLE_READ]);
+    expect_early_answer(request, 403);
+    snprintf(request, sizeof request,
+             "PUT /v1/artifacts/%064d HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+             "Transfer-Encoding: chunked\r\n\r\n",
+             1, site.texts[TOKEN_ROLE_WORKER]);
+    expect_early_answer(request, 411);
+    snprintf(request, sizeof request,
+             "PUT /v1/artifacts/%064d HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+             "Content-Length: 9000000000\r\n\r\n",
+             1, site.texts[TOKEN_ROLE_WORKER]);
+    expect_early_answer(request, 413);
+    site_stop();
+}
+
+/* Connections up to the limit are served, those beyond it are told why, and one that ends makes
+ * room for another. */
+static void crowd(size_t server_max, size_t peer_max, int code)
+{
+    enum { MEMBERS = 3 };
+    static const char request[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fds[MEMBERS];
+    site_start(server_max, peer_max);
+    for (int i = 0; i < MEMBERS; i++) {
+        fds[i] = dial();
+        EXPECT_INT(support_request(fds[i], request, strlen(request), reply, sizeof reply), 200);
+    }
+    int late = dial();
+    EXPECT_INT(support_request(late, request, strlen(request), reply, sizeof reply), code);
+    EXPECT_CONTAINS(reply, "Retry-After: 1\r\n");
+    EXPECT_CONTAINS(reply, "Connection: close\r\n");
+    close(late);
+    close(fds[0]);
+    do { /* until the server has noticed */
+        fds[0] = dial();
+        int found = support_request(fds[0], request, strlen(request), reply, sizeof reply);
+        if (found == 200) {
+            break;
+        }
+        EXPECT_INT(found, code);
+        close(fds[0]);
+    } while (true);
+    for (int i = 0; i < MEMBERS; i++) {
+        close(fds[i]);
+    }
+    site_stop();
+}
+
+static void too_many_connections_are_told(void)
+{
+    crowd(3, 0, 503);
+}
+
+static void too_many_connections_of_one_address_are_told(void)
+{
+    crowd(0, 3, 429);
+}
+
+/* ---- artifacts ---- */
+
+static int count_unfinished(void)
+{
+    char name[200];
+    int count = 0;
+    snprintf(name, sizeof name, "%s.artifacts/unfinished", site.path);
+    DIR *directory = opendir(name);
+    CHECK(directory != NULL);
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(directory);
+    return count;
+}
+
+static void artifacts_go_through_the_disk(void)
+{
+    enum { BYTES = 3 << 20 };
+    char hash[SHA256_HEX_BYTES];
+    char path[128];
+    struct error error;
+    void *stored = NULL;
+    size_t stored_bytes = 0;
+    uint8_t *data = malloc(BYTES);
+    CHECK(data != NULL);
+    uint32_t state = 1;
+    for (size_t i = 0; i < BYTES; i++) {
+        state = state * 1664525U + 1013904223U;
+        data[i] = (uint8_t)(state >> 24 & (i < BYTES / 2 ? 0xff : 3));
+    }
+    site_start(0, 0);
+    const char *token = site.texts[TOKEN_ROLE_WORKER];
+    static const size_t sizes[] = {0, 1, 131072, BYTES};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        sha256_hex(data, sizes[i], hash);
+        snprintf(path, sizeof path, "/v1/artifacts/%s", hash);
+        EXPECT_INT(ask_with("PUT", path, token, "", data, sizes[i]), 200);
+        EXPECT_INT(ask_with("PUT", path, token, "", data, sizes[i]), 200); /* repeating is free */
+        EXPECT_OK(site.store->ops->artifact_get(site.store, hash, &stored, &stored_bytes, &error),
+                  error);
+        EXPECT_INT(stored_bytes, sizes[i]);
+        EXPECT(memcmp(stored, data, sizes[i]) == 0);
+        free(stored);
+    }
+    hash[0] = hash[0] == '0' ? '1' : '0';
+    snprintf(path, sizeof path, "/v1/artifacts/%s", hash);
+    EXPECT_INT(ask_with("PUT", path, token, "", data, BYTES), 400);
+    EXPECT_CONTAINS(reply, "hash in the path");
+    EXPECT_INT(ask("GET", path, token, ""), 404);
+    EXPECT_INT(ask("PUT", "/v1/artifacts/short", token, "x"), 400);
+    /* A client that goes away half-way leaves nothing. */
+    char request[512];
+    int count = snprintf(request, sizeof request,
+                         "PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+                         "Content-Length: 1000\r\n\r\nabc",
+                         path, token);
+    int fd = dial();
+    CHECK(send(fd, request, (size_t)count, MSG_NOSIGNAL) == count);
+    close(fd);
+    store_server_stop(site.server); /* waits for the request's end */
+    site.server = NULL;
+    EXPECT_INT(count_unfinished(), 0);
+    site_stop();
+    free(data);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2); /* where the API is described */
+    openapi_path = argv[1];
+    return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
+                    TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
+                    TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+                    TEST(too_many_connections_of_one_address_are_told),
+                    TEST(artifacts_go_through_the_disk));
+}

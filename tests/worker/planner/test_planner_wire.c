@@ -1,0 +1,304 @@
+/*
+ * Goal: the codec reads exactly what the protocol says and nothing beyond the bytes it was given.
+ * Method: frames built here by hand from the documented layout, then every truncation, every single
+ * flipped byte and random noise; decoders must give a status, write only on success, and stay
+ * inside a buffer that ends where the bytes end (AddressSanitizer watches it).
+ */
+#include "base/rng.h"
+#include "schemas/observation.h"
+#include "tests/harness.h"
+#include "worker/planner/planner_wire.h"
+
+#include <stdlib.h>
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) {
+        at[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static double get_f64(const uint8_t *at)
+{
+    double value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* A copy that ends where the bytes end. */
+static uint8_t *exact(const uint8_t *bytes, size_t count)
+{
+    uint8_t *copy = calloc(1, count > 0 ? count : 1);
+    if (count > 0) {
+        memcpy(copy, bytes, count);
+    }
+    return copy;
+}
+
+static size_t make_actions(uint8_t *out, uint32_t count, const struct swerve_observation *seen)
+{
+    put_u32(out, count);
+    put_u32(out + 4, 24);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *at = out + 8 + 24 * (size_t)i;
+        double accel = 0.5 * i;
+        double steer = -0.25 * i;
+        put_u32(at, seen[i].session);
+        put_u32(at + 4, i % 2);
+        memcpy(at + 8, &accel, 8);
+        memcpy(at + 16, &steer, 8);
+    }
+    return 8 + 24 * (size_t)count;
+}
+
+static void hello_has_the_documented_layout(void)
+{
+    uint8_t frame[512];
+    EXPECT_INT(wire_hello_bytes(), 16 + 216);
+    wire_hello_encode(frame, 9, 5, 750);
+    EXPECT(memcmp(frame, "SWPL", 4) == 0);
+    EXPECT_INT(get_u32(frame + 4), 1);
+    EXPECT_INT(get_u32(frame + 8), 216);
+    EXPECT_INT(get_u32(frame + 12), 9);
+    const uint8_t *hello = frame + 16;
+    static const uint32_t expected[14] = {1,
+                                          5,
+                                          WIRE_SLOT_BYTES,
+                                          0,
+                                          BEV_BYTES,
+                                          BEV_BYTES + CAMERA_BYTES,
+                                          BEV_BYTES + 2 * CAMERA_BYTES,
+                                          BEV_CHANNELS,
+                                          BEV_ROWS,
+                                          BEV_COLS,
+                                          CAMERA_ROWS,
+                                          CAMERA_COLS,
+                                          750,
+                                          SWERVE_ROUTE_POINTS};
+    for (int i = 0; i < 14; i++) {
+        EXPECT_INT(get_u32(hello + 4 * i), expected[i]);
+    }
+    EXPECT_NEAR(get_f64(hello + 64), SWERVE_ROUTE_STEP_M, 0.0);
+    EXPECT_NEAR(get_f64(hello + 72), BEV_CELL_M, 0.0);
+    EXPECT_NEAR(get_f64(hello + 80), BEV_X_MIN_M, 0.0);
+    EXPECT_NEAR(get_f64(hello + 88), BEV_Y_MIN_M, 0.0);
+    EXPECT_NEAR(get_f64(hello + 96 + 40 + 32), camera_calibrations[1].hfov_rad, 0.0);
+}
+
+static void act_has_the_documented_layout(void)
+{
+    struct swerve_route_point route[2] = {{.x_m = 1.0f}, {.adjacent_right_m = 7.0f}};
+    uint8_t grid = 0;
+    struct swerve_observation seen[2] = {
+        {.session = 3,
+         .tick = 4,
+         .time_ns = -5,
+         .bev_time_ns = 6,
+         .camera_time_ns = {7, 8, 9},
+         .x_m = 1.5,
+         .steer_rad = 2.5,
+         .route_count = 2,
+         .route = route,
+         .bev = &grid,
+         .camera = {NULL, NULL, &grid}},
+        {.session = 1},
+    };
+    uint8_t frame[16 + 8 + 2048];
+    EXPECT_INT(wire_act_bytes(2), sizeof frame);
+    wire_act_encode(frame, 1, SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS, 2, seen);
+    const uint8_t *record = frame + 24;
+    EXPECT_INT(get_u32(frame + 8), sizeof frame - 16);
+    EXPECT_INT(get_u32(frame + 16), 2);
+    EXPECT_INT(get_u32(frame + 20), 1024);
+    EXPECT_INT(get_u32(record), 3);
+    EXPECT_INT(get_u32(record + 4), 4);
+    EXPECT_INT((int32_t)get_u32(record + 8), -5);
+    EXPECT_INT(get_u32(record + 16), 6);
+    EXPECT_INT(get_u32(record + 40), 9);
+    EXPECT_NEAR(get_f64(record + 48), 1.5, 0.0);
+    EXPECT_NEAR(get_f64(record + 104), 2.5, 0.0);
+    EXPECT_INT(get_u32(record + 112), 2);
+    EXPECT_INT(get_u32(record + 116), 1 | 8);
+    float value;
+    memcpy(&value, record + 120 + 28 + 24, sizeof value);
+    EXPECT_NEAR(value, 7.0, 0.0);
+    EXPECT_INT(get_u32(record + 1024), 1);
+    EXPECT_INT(get_u32(record + 1024 + 116), 0);
+    /* What was not asked for is not announced. */
+    wire_act_encode(frame, 1, SWERVE_WANTS_CAMERAS, 2, seen);
+    EXPECT_INT(get_u32(record + 116), 8);
+    wire_act_encode(frame, 1, 0, 2, seen);
+    EXPECT_INT(get_u32(record + 116), 0);
+}
+
+static void reset_carries_log_and_texts(void)
+{
+    struct swerve_log_point log[2] = {{.t_s = 1.0}, {.speed_mps = 9.0}};
+    struct swerve_episode episode = {.session = 2,
+                                     .seed = 0x0102030405060708u,
+                                     .scenario_id = "abc",
+                                     .prompt = "de",
+                                     .log_count = 2,
+                                     .log = log};
+    size_t bytes = wire_reset_bytes(&episode);
+    EXPECT_INT(bytes, 16 + 64 + 80 + 5);
+    uint8_t *frame = malloc(bytes);
+    wire_reset_encode(frame, 1, &episode);
+    EXPECT_INT(get_u32(frame + 16), 2);
+    EXPECT_INT(get_u32(frame + 24), 0x05060708);
+    EXPECT_INT(get_u32(frame + 28), 0x01020304);
+    EXPECT_INT(get_u32(frame + 16 + 48), 2);
+    EXPECT_INT(get_u32(frame + 16 + 52), 3);
+    EXPECT_INT(get_u32(frame + 16 + 56), 2);
+    EXPECT_NEAR(get_f64(frame + 80 + 72), 9.0, 0.0);
+    EXPECT(memcmp(frame + 160, "abcde", 5) == 0);
+    free(frame);
+    /* Absent texts are empty. */
+    struct swerve_episode bare = {.session = 1};
+    EXPECT_INT(wire_reset_bytes(&bare), 80);
+}
+
+static void actions_survive_only_whole(void)
+{
+    struct swerve_observation seen[3] = {{.session = 7}, {.session = 0}, {.session = 2}};
+    uint8_t payload[128];
+    size_t bytes = make_actions(payload, 3, seen);
+    for (size_t cut = 0; cut <= bytes + 1; cut++) {
+        uint8_t *copy = exact(payload, cut);
+        struct swerve_action actions[3] = {{9, 9}, {9, 9}, {9, 9}};
+        uint8_t failed[3] = {5, 5, 5};
+        struct error error = {0};
+        enum status status = wire_actions_decode(copy, cut, 3, seen, actions, failed, &error);
+        free(copy);
+        EXPECT_INT(status, cut == bytes ? STATUS_OK : STATUS_PLANNER);
+        if (status == STATUS_OK) {
+            EXPECT_NEAR(actions[2].accel_mps2, 1.0, 0.0);
+            EXPECT_NEAR(actions[2].steer_rad, -0.5, 0.0);
+            EXPECT_INT(failed[1], 1);
+        } else {
+            EXPECT(actions[0].accel_mps2 == 9 && failed[0] == 5 && error.text[0] != '\0');
+        }
+    }
+}
+
+/* Flipping any bit outside the numbers themselves must be noticed. */
+static void actions_notice_every_changed_byte(void)
+{
+    struct swerve_observation seen[2] = {{.session = 4}, {.session = 1}};
+    uint8_t payload[64];
+    size_t bytes = make_actions(payload, 2, seen);
+    for (size_t i = 0; i < bytes; i++) {
+        bool number = i >= 8 && (i - 8) % 24 >= 8;
+        bool mark = i >= 8 && (i - 8) % 24 == 4;
+        for (int bit = 0; bit < 8; bit++) {
+            uint8_t changed[64];
+            memcpy(changed, payload, bytes);
+            changed[i] ^= (uint8_t)(1 << bit);
+            struct swerve_action actions[2];
+            uint8_t failed[2];
+            struct error error;
+            enum status status =
+                wire_actions_decode(changed, bytes, 2, seen, actions, failed, &error);
+            EXPECT_INT(status, number || (mark && bit == 0) ? STATUS_OK : STATUS_PLANNER);
+        }
+    }
+}
+
+static void headers_are_strict(void)
+{
+    uint8_t header[16];
+    struct wire_header out;
+    struct error error;
+    memcpy(header, "SWPL", 4);
+    put_u32(header + 4, WIRE_ACTIONS);
+    put_u32(header + 8, 100);
+    put_u32(header + 12, 77);
+    EXPECT_OK(wire_header_decode(header, 77, 100, &out, &error), error);
+    EXPECT_INT(out.type, WIRE_ACTIONS);
+    EXPECT_INT(out.payload_bytes, 100);
+    EXPECT_INT(wire_header_decode(header, 78, 100, &out, &error), STATUS_PLANNER);
+    EXPECT_INT(wire_header_decode(header, 77, 99, &out, &error), STATUS_PLANNER);
+    for (uint32_t type = 0; type < 300; type++) {
+        bool right =
+            type == WIRE_WELCOME || type == WIRE_DONE || type == WIRE_ACTIONS || type == WIRE_ERROR;
+        put_u32(header + 4, type);
+        EXPECT_INT(wire_header_decode(header, 77, 100, &out, &error),
+                   right ? STATUS_OK : STATUS_PLANNER);
+    }
+    put_u32(header + 4, WIRE_DONE);
+    for (int i = 0; i < 32; i++) {
+        header[i / 8] ^= (uint8_t)(1 << (i % 8));
+        EXPECT_INT(wire_header_decode(header, 77, 100, &out, &error), STATUS_PLANNER);
+        header[i / 8] ^= (uint8_t)(1 << (i % 8));
+    }
+}
+
+static void welcome_survives_only_whole(void)
+{
+    uint8_t payload[16 + 63];
+    memset(payload, 'n', sizeof payload);
+    for (uint32_t name_bytes = 0; name_bytes <= 63; name_bytes++) {
+        put_u32(payload, 1);
+        put_u32(payload + 4, 3);
+        put_u32(payload + 8, name_bytes);
+        for (size_t cut = 0; cut <= sizeof payload; cut++) {
+            uint8_t *copy = exact(payload, cut);
+            uint32_t wants = 99;
+            char name[64] = "untouched";
+            struct error error;
+            enum status status = wire_welcome_decode(copy, cut, &wants, name, &error);
+            free(copy);
+            EXPECT_INT(status, cut == 16 + name_bytes ? STATUS_OK : STATUS_PLANNER);
+            EXPECT_INT(wants, status == STATUS_OK ? 3 : 99);
+            EXPECT_INT(strlen(name), status == STATUS_OK ? name_bytes : 9);
+        }
+    }
+    payload[16] = '\n';
+    uint32_t wants;
+    char name[64];
+    struct error error;
+    EXPECT_INT(wire_welcome_decode(payload, sizeof payload, &wants, name, &error), STATUS_PLANNER);
+}
+
+static void noise_is_refused_or_harmless(void)
+{
+    struct swerve_observation seen[8] = {{.session = 0}};
+    uint64_t state = 42;
+    for (int round = 0; round < 20000; round++) {
+        uint8_t bytes[256];
+        for (size_t i = 0; i < sizeof bytes; i += 8) {
+            state = rng_mix(state + 1);
+            memcpy(bytes + i, &state, 8);
+        }
+        size_t cut = state % sizeof bytes;
+        uint8_t *copy = exact(bytes, cut);
+        struct swerve_action actions[8];
+        uint8_t failed[8];
+        struct error error;
+        uint32_t wants;
+        char name[64];
+        char text[32];
+        EXPECT_INT(wire_actions_decode(copy, cut, 1 + state % 8, seen, actions, failed, &error),
+                   STATUS_PLANNER);
+        EXPECT_INT(wire_welcome_decode(copy, cut, &wants, name, &error), STATUS_PLANNER);
+        wire_error_text(copy, cut, text, sizeof text);
+        EXPECT(strlen(text) < sizeof text);
+        for (size_t i = 0; text[i] != '\0'; i++) {
+            EXPECT((uint8_t)text[i] >= 0x20);
+        }
+        free(copy);
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(hello_has_the_documented_layout), TEST(act_has_the_documented_layout),
+                    TEST(reset_carries_log_and_texts), TEST(actions_survive_only_whole),
+                    TEST(actions_notice_every_changed_byte), TEST(headers_are_strict),
+                    TEST(welcome_survives_only_whole), TEST(noise_is_refused_or_harmless));
+}

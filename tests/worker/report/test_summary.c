@@ -1,0 +1,1026 @@
+/*
+ * Goal: the figures that terminal, JSON and report share are right. Method: Wilson's interval
+ * against published values, counting against a naive recount of generated outcomes that a fake
+ * store hands out in pages, money against the spelling that people read; flags, twins and
+ * operations of learned tiers on a small suite whose figures are worked out by hand.
+ */
+#include "worker/report/summary.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "schemas/scenario_json.h"
+#include "tests/harness.h"
+
+#include <stdlib.h>
+
+enum { OUTCOMES = 431, CPU_PRICE_UUSD = 40000, CUDA_PRICE_UUSD = 2000000 };
+
+/* ---- a store that only answers what a summary asks ---- */
+
+static struct outcome made[OUTCOMES];
+static uint32_t made_count;
+static struct store_ledger_row made_ledger[8];
+static uint32_t made_ledger_count;
+
+static enum status fake_outcomes(struct store *store, const struct store_outcome_filter *filter,
+                                 struct outcome *out, uint32_t *count, struct error *error)
+{
+    (void)store;
+    (void)error;
+    *count = 0;
+    for (uint32_t i = 0; i < made_count && *count < filter->limit; i++) {
+        if (made[i].id > filter->after_id) {
+            out[(*count)++] = made[i];
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status fake_ledger(struct store *store, const char *suite_id,
+                               struct store_ledger_row *rows, uint32_t max, uint32_t *count,
+                               struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)error;
+    EXPECT(made_ledger_count <= max);
+    memcpy(rows, made_ledger, made_ledger_count * sizeof *rows);
+    *count = made_ledger_count;
+    return STATUS_OK;
+}
+
+static enum status fake_suite_status(struct store *store, const char *suite_id,
+                                     struct store_suite_status *out, struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)error;
+    *out = (struct store_suite_status){.cost_uusd = 41};
+    return STATUS_OK;
+}
+
+static enum status fake_price_get(struct store *store, const char *pool, const char *device,
+                                  int64_t *price_uusd_per_hour, struct error *error)
+{
+    (void)store;
+    (void)pool;
+    (void)error;
+    *price_uusd_per_hour = strcmp(device, "cuda") == 0 ? CUDA_PRICE_UUSD : CPU_PRICE_UUSD;
+    return STATUS_OK;
+}
+
+static const struct store_ops fake_ops = {
+    .name = "fake",
+    .outcomes = fake_outcomes,
+    .ledger = fake_ledger,
+    .suite_status = fake_suite_status,
+    .price_get = fake_price_get,
+};
+static struct store fake = {&fake_ops};
+
+/* Outcomes of every verdict, tier, pool and slice in a fixed pseudo-random order. */
+static void make_outcomes(uint32_t count)
+{
+    uint64_t state = 42;
+    made_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct outcome *outcome = &made[i];
+        memset(outcome, 0, sizeof *outcome);
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t draw = (uint32_t)(state >> 33);
+        outcome->id = 3 * (int64_t)i + 1;
+        outcome->job_id = 1 + i / 3;
+        outcome->verdict = (enum verdict)(draw % VERDICT_COUNT);
+        outcome->seed = i;
+        snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", draw / 256 % 4);
+        /* Four drives, two tolerances apart; each time a little different, in other bits. A fifth
+         * has no trace and is like no other. */
+        uint32_t drive = draw / 1024 % 5;
+        outcome->metrics.distance_m = 100 + 2 * SUMMARY_SAME_M * drive + 1e-5 * (i % 7);
+        outcome->metrics.impact_speed_mps = NAN;
+        outcome->metrics.min_distance_m = INFINITY;
+        if (drive > 0) {
+            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", i);
+        }
+        outcome->tier = (enum tier)(draw / 8 % TIER_COUNT);
+        snprintf(outcome->branch_id, sizeof outcome->branch_id, "%s", i % 3 == 0 ? "" : "b");
+        snprintf(outcome->planner, sizeof outcome->planner, "builtin:p%u", draw / 32 % 2);
+        /* One pool with two devices: a price belongs to both. */
+        snprintf(outcome->pool, sizeof outcome->pool, "bulk");
+        snprintf(outcome->backend, sizeof outcome->backend, "%s",
+                 draw / 64 % 2 == 0 ? "cpu" : "cuda:sm_90");
+        for (int s = 0; s < SLICE_KIND_COUNT; s++) {
+            snprintf(outcome->slice[s], LIMIT_ID_BYTES, "v%u", (draw >> s) % 5);
+        }
+        outcome->safety_critical = draw / 128 % 2 == 0;
+        outcome->ticks = 100;
+        outcome->prefix_ticks = i % 3 == 0 ? 0 : draw % 110 > 106 ? 100 : draw % 90;
+        outcome->metres_mm = draw % 100000;
+        outcome->device_ns = draw % 10000000;
+        if (outcome->tier >= TIER_STUDENT) {
+            outcome->mflop = draw % 1000;
+            snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
+                     outcome->verdict == VERDICT_FLAGGED && draw / 4 % 2 == 0 ? "frozen" : "");
+        }
+        outcome->audit_of = i % 17 == 16 ? 100000 : 0; /* a twin: counts nowhere */
+        outcome->metrics.intervention_count = draw % 3;
+    }
+}
+
+/* ---- tests ---- */
+
+/* Newcombe, Statistics in Medicine 17, 1998, table I, method 3 (score). */
+static void wilson_gives_the_published_intervals(void)
+{
+    static const struct {
+        int64_t passed, total;
+        double low, high;
+    } known[] = {
+        {81, 263, 0.2553, 0.3662},
+        {15, 148, 0.0624, 0.1605},
+        {0, 20, 0.0, 0.1611},
+        {1, 29, 0.0061, 0.1718},
+    };
+    double low;
+    double high;
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        summary_wilson(known[i].passed, known[i].total, &low, &high);
+        EXPECT_NEAR(low, known[i].low, 5.1e-5);
+        EXPECT_NEAR(high, known[i].high, 5.1e-5);
+        /* Failures are passes seen from the other side. */
+        double other_low;
+        double other_high;
+        summary_wilson(known[i].total - known[i].passed, known[i].total, &other_low, &other_high);
+        EXPECT_NEAR(other_low, 1 - high, 1e-12);
+        EXPECT_NEAR(other_high, 1 - low, 1e-12);
+    }
+    summary_wilson(0, 0, &low, &high);
+    EXPECT_NEAR(low, 0.0, 0.0);
+    EXPECT_NEAR(high, 1.0, 0.0);
+}
+
+static double usd_of(const struct outcome *outcome)
+{
+    double price = strcmp(outcome->backend, "cpu") == 0 ? CPU_PRICE_UUSD : CUDA_PRICE_UUSD;
+    return (double)outcome->device_ns / 3600e9 * price / 1e6;
+}
+
+static bool belongs(const struct summary_row *row, const struct outcome *outcome)
+{
+    for (int s = 0; s < SLICE_KIND_COUNT; s++) {
+        if (strcmp(row->group, slice_names[s]) == 0) {
+            return strcmp(row->value, outcome->slice[s]) == 0;
+        }
+    }
+    if (strcmp(row->group, "tier") == 0) {
+        return strcmp(row->value, tier_names[outcome->tier]) == 0;
+    }
+    if (strcmp(row->group, "planner") == 0) {
+        return strcmp(row->value, outcome->planner) == 0;
+    }
+    if (strcmp(row->group, "safety_critical") == 0) {
+        return strcmp(row->value, outcome->safety_critical ? "true" : "false") == 0;
+    }
+    return strcmp(row->group, "all") == 0;
+}
+
+static bool sample(const struct outcome *outcome)
+{
+    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED &&
+           outcome->audit_of == 0;
+}
+
+/* Which of the four drives it is. */
+static int drive_of(const struct outcome *outcome)
+{
+    return (int)((outcome->metrics.distance_m - 100) / (2 * SUMMARY_SAME_M) + 0.1);
+}
+
+/* The first main line that did the same thing. */
+static uint32_t first_like(uint32_t index)
+{
+    const struct outcome *y = &made[index];
+    for (uint32_t i = 0; i < index && sample(y) && y->trace_hash[0] != '\0'; i++) {
+        const struct outcome *x = &made[i];
+        if (sample(x) && x->verdict == y->verdict && strcmp(x->planner, y->planner) == 0 &&
+            strcmp(x->scenario_hash, y->scenario_hash) == 0 && x->trace_hash[0] != '\0' &&
+            drive_of(x) == drive_of(y)) {
+            return i;
+        }
+    }
+    return index;
+}
+
+static bool result(const struct outcome *outcome)
+{
+    return outcome->audit_of == 0;
+}
+
+static void expect_work(const struct summary_work *found, const struct summary_work *naive)
+{
+    EXPECT_INT(found->ticks, naive->ticks);
+    EXPECT_INT(found->metres_mm, naive->metres_mm);
+    EXPECT_INT(found->device_ns, naive->device_ns);
+    EXPECT_INT(found->mflop, naive->mflop);
+    EXPECT_NEAR(found->usd, naive->usd, 1e-12);
+}
+
+static void expect_recount(const struct summary_row *row)
+{
+    struct summary_row naive = {0};
+    for (uint32_t i = 0; i < made_count; i++) {
+        const struct outcome *outcome = &made[i];
+        if (belongs(row, outcome) && result(outcome)) {
+            struct summary_work *work =
+                outcome->verdict == VERDICT_FLAGGED ? &naive.flagged : &naive.work;
+            bool repeat = first_like(i) != i;
+            bool counts = sample(outcome) && !repeat;
+            naive.verdicts[outcome->verdict]++;
+            naive.main_total += counts;
+            naive.main_passed += counts && outcome->verdict == VERDICT_PASS;
+            naive.main_repeats += repeat;
+            naive.main_repeats_passed += repeat && outcome->verdict == VERDICT_PASS;
+            work->ticks += outcome->ticks - outcome->prefix_ticks;
+            work->metres_mm += outcome->metres_mm;
+            work->device_ns += outcome->device_ns;
+            work->mflop += outcome->mflop;
+            work->usd += usd_of(outcome);
+            naive.prefix_ticks += work == &naive.work ? outcome->prefix_ticks : 0;
+            naive.learned += outcome->tier >= TIER_STUDENT && outcome->prefix_ticks < 100;
+            naive.caught += outcome->health_check[0] != '\0' &&
+                            (outcome->branch_id[0] == '\0' || outcome->prefix_ticks < 100);
+        }
+    }
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        EXPECT_INT(row->verdicts[v], naive.verdicts[v]);
+    }
+    EXPECT_INT(row->main_total, naive.main_total);
+    EXPECT_INT(row->main_passed, naive.main_passed);
+    EXPECT_INT(row->main_repeats, naive.main_repeats);
+    EXPECT_INT(row->main_repeats_passed, naive.main_repeats_passed);
+    EXPECT_INT(row->prefix_ticks, naive.prefix_ticks);
+    EXPECT_INT(row->learned, naive.learned);
+    EXPECT_INT(row->caught, naive.caught);
+    expect_work(&row->work, &naive.work);
+    expect_work(&row->flagged, &naive.flagged);
+}
+
+/* More outcomes than a page, so paging must neither lose nor double one. */
+static void every_row_is_what_a_recount_gives(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(OUTCOMES);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.twin_count, OUTCOMES / 17);
+    EXPECT_INT(summary.outcome_count + summary.twin_count, OUTCOMES);
+    expect_recount(&summary.total);
+    EXPECT(summary.total.main_repeats > 10);
+    EXPECT(summary.total.caught > 10 && summary.flag_count == summary.total.caught);
+    uint32_t place[OUTCOMES]; /* of a result among the results */
+    uint32_t results = 0;
+    for (uint32_t i = 0; i < OUTCOMES; i++) {
+        if (result(&made[i])) {
+            place[i] = results;
+            EXPECT_INT(summary.outcomes[results].id, made[i].id);
+            EXPECT_INT(summary.same_as[results++], place[first_like(i)]);
+        }
+    }
+    /* Six slices of five values, two of safety_critical, four tiers, two planners. */
+    EXPECT_INT(summary.row_count, 6 * 5 + 2 + 4 + 2);
+    double saved = 0;
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        const struct summary_row *row = &summary.rows[i];
+        expect_recount(row);
+        EXPECT(i == 0 || strcmp(row->group, summary.rows[i - 1].group) != 0 ||
+               strcmp(row->value, summary.rows[i - 1].value) > 0);
+        if (strcmp(row->group, "tier") == 0) {
+            saved += row->work.usd * (double)row->prefix_ticks / (double)row->work.ticks;
+        }
+    }
+    EXPECT_NEAR(summary.prefix_usd_saved, saved, 1e-12);
+    EXPECT_INT(summary.prefix_ticks_saved, summary.total.prefix_ticks);
+    int64_t interventions = 0; /* of main lines: branches repeat theirs */
+    for (uint32_t i = 0; i < OUTCOMES; i++) {
+        const struct outcome *outcome = &made[i];
+        bool counts = outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED &&
+                      outcome->audit_of == 0;
+        interventions += counts ? outcome->metrics.intervention_count : 0;
+    }
+    EXPECT_INT(summary.interventions, interventions);
+    summary_finish(&summary);
+}
+
+static void json_repeats_the_rows(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(OUTCOMES);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    json_t *json = summary_json(&summary);
+    EXPECT(json != NULL);
+    EXPECT_INT(json_integer_value(json_object_get(json, "rollouts")), OUTCOMES - OUTCOMES / 17);
+    EXPECT_INT(json_array_size(json_object_get(json, "outcomes")), OUTCOMES - OUTCOMES / 17);
+    EXPECT_INT(json_integer_value(json_object_get(json, "audit_rollouts")), OUTCOMES / 17);
+    EXPECT_INT(json_array_size(json_object_get(json, "flags")), summary.flag_count);
+    EXPECT_NEAR(json_real_value(json_object_get(json, "billed_usd")), 0.000041, 1e-12);
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        const struct summary_row *row = &summary.rows[i];
+        const json_t *group = strcmp(row->group, "tier") == 0 ? json_object_get(json, "by_tier")
+                              : strcmp(row->group, "planner") == 0
+                                  ? json_object_get(json, "by_planner")
+                                  : json_object_get(json_object_get(json, "by_slice"), row->group);
+        const json_t *found = json_object_get(group, row->value);
+        EXPECT(found != NULL);
+        EXPECT_INT(json_integer_value(json_object_get(found, "passed")),
+                   row->verdicts[VERDICT_PASS]);
+        EXPECT_INT(json_integer_value(json_object_get(found, "main_rollouts")), row->main_total);
+        EXPECT_INT(json_integer_value(json_object_get(found, "identical_repeats")),
+                   row->main_repeats);
+        EXPECT_NEAR(json_real_value(json_object_get(found, "miles")), summary_miles(row), 1e-12);
+    }
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+static void a_suite_without_outcomes_has_empty_tables(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(0);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.outcome_count, 0);
+    EXPECT_INT(summary.row_count, 0);
+    json_t *json = summary_json(&summary);
+    EXPECT(json != NULL);
+    EXPECT(json_object_get(json, "pass_rate") == NULL);
+    EXPECT(json_object_get(json, "usd_per_mile") == NULL);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+static char *printed(const struct summary *summary, bool failures)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    if (failures) {
+        summary_print_failures(summary, stream);
+    } else {
+        summary_print(summary, stream);
+    }
+    fclose(stream);
+    return text;
+}
+
+/* Ten seeds of one failing drive are one sample; an eleventh that differs shows that seeds do. */
+static void seeds_that_change_nothing_are_one_sample(void)
+{
+    struct summary summary;
+    struct error error;
+    char advice[SUMMARY_SEEDS_BYTES];
+    made_count = 11;
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < made_count; i++) {
+            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .seed = i + 1};
+            made[i].verdict = VERDICT_PLANNER_ERROR;
+            snprintf(made[i].error, sizeof made[i].error, "died of it\ntraceback");
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+            made[i].metrics.distance_m = 40 + 1e-6 * i + (round == 1 && i == 10 ? 0.01 : 0);
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_INT(summary.total.main_total, 1 + round);
+        EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 11);
+        EXPECT_INT(summary.seed_still, round == 0);
+        char *text = printed(&summary, false);
+        EXPECT_CONTAINS(text, round == 0
+                                  ? "11 drives of 1 scenario under several seeds are 1 sample: "
+                                  : "11 drives of 1 scenario under several seeds are 2 samples: ");
+        EXPECT_INT(strstr(text, "The seeds varied nothing; only variations") != NULL, round == 0);
+        EXPECT_TEXT(summary_advice_text(&summary, advice),
+                    round == 0 ? "add variations (grids)" : "run more seeds");
+        free(text);
+        text = printed(&summary, true);
+        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 alike): died of it\n"
+                                         : "seed 1 (and 9 alike): died of it\n");
+        EXPECT_INT(strstr(text, "seed 2") != NULL, 0);
+        EXPECT_INT(strstr(text, "seed 11: died of it\n") != NULL, round == 1);
+        free(text);
+        summary_finish(&summary);
+    }
+}
+
+/* The tick alone does not say what a planner raised there. */
+static void a_planner_that_raised_is_quoted(void)
+{
+    static const struct {
+        const char *error;
+        const char *line;
+    } cases[] = {
+        {"tick 2: failed\nstderr: Traceback\n  File x\nKeyError: 'a'\n \n",
+         ": tick 2: failed; stderr ends: KeyError: 'a'\n"},
+        {"tick 2: failed\nstderr: one line", ": tick 2: failed; stderr ends: one line\n"},
+        {"tick 2: failed\nstderr: \n\n", ": tick 2: failed\n"},
+        {"tick 2: failed\nby its own words", ": tick 2: failed\n"},
+    };
+    struct summary summary;
+    struct error error;
+    made_count = 1;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        made[0] = (struct outcome){.id = 1, .job_id = 1, .verdict = VERDICT_PLANNER_ERROR};
+        snprintf(made[0].error, sizeof made[0].error, "%s", cases[i].error);
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        char *text = printed(&summary, true);
+        EXPECT_CONTAINS(text, cases[i].line);
+        free(text);
+        summary_finish(&summary);
+    }
+}
+
+/* Two failing drives of one scenario that differ in one figure are two samples exactly where that
+ * figure counts and differs by more than its tolerance. */
+static void a_drive_is_compared_figure_by_figure(void)
+{
+    static const struct {
+        const char *name;
+        size_t offset; /* in struct outcome, of a double */
+        double tolerance;
+    } figures[] = {
+        {"distance_m", offsetof(struct outcome, metrics.distance_m), SUMMARY_SAME_M},
+        {"progress_m", offsetof(struct outcome, metrics.progress_m), SUMMARY_SAME_M},
+        {"min_distance_m", offsetof(struct outcome, metrics.min_distance_m), SUMMARY_SAME_M},
+        {"impact", offsetof(struct outcome, metrics.impact_speed_mps), SUMMARY_SAME_MPS},
+        {"speed_max", offsetof(struct outcome, metrics.speed_max_mps), SUMMARY_SAME_MPS},
+        {"score", offsetof(struct outcome, metrics.score), SUMMARY_SAME_SCORE},
+        {"progress", offsetof(struct outcome, metrics.progress), SUMMARY_SAME_SCORE},
+        {"speed_limit", offsetof(struct outcome, metrics.speed_limit), SUMMARY_SAME_SCORE},
+        {"drivable", offsetof(struct outcome, metrics.drivable_area), SUMMARY_SAME_SCORE},
+        {"direction", offsetof(struct outcome, metrics.driving_direction), SUMMARY_SAME_SCORE},
+        {"comfort", offsetof(struct outcome, metrics.comfort), SUMMARY_SAME_SCORE},
+        {"jerk", offsetof(struct outcome, metrics.jerk_max_mps3), INFINITY},
+        {"min_ttc_s", offsetof(struct outcome, metrics.min_ttc_s), INFINITY},
+    };
+    static const double differences[] = {0, 0.9, -0.9, 1.1, -1.1};
+    struct summary summary;
+    struct error error;
+    made_count = 2;
+    for (size_t f = 0; f < COUNT_OF(figures); f++) {
+        for (size_t d = 0; d < COUNT_OF(differences); d++) {
+            for (uint32_t i = 0; i < 2; i++) {
+                made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
+                snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+                double step = isinf(figures[f].tolerance) ? 1.0 : figures[f].tolerance;
+                double value = 3.0 + i * differences[d] * step;
+                memcpy((char *)&made[i] + figures[f].offset, &value, sizeof value);
+            }
+            EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+            bool apart = fabs(differences[d]) > 1 && !isinf(figures[f].tolerance);
+            if (summary.total.main_total != 1 + apart || summary.seed_still != !apart) {
+                TEST_FAIL("%s apart by %.1f tolerances: %lld samples", figures[f].name,
+                          differences[d], (long long)summary.total.main_total);
+            }
+            EXPECT_INT(summary.same_as[1], apart);
+            summary_finish(&summary);
+        }
+    }
+}
+
+/* What no tolerance excuses: the verdict, its reasons, when and with whom it came to a contact. */
+static void drives_that_end_otherwise_are_two_samples(void)
+{
+    struct summary summary;
+    struct error error;
+    char advice[SUMMARY_SEEDS_BYTES];
+    made_count = 2;
+    for (int k = 0; k < 9; k++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
+            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "same");
+        }
+        struct metrics *m = &made[1].metrics;
+        made[1].verdict = k == 1 ? VERDICT_PASS : VERDICT_FAIL;
+        made[1].reasons = k == 2 ? REASON_COLLISION : 0;
+        made[1].ticks = k == 3;
+        m->collision_tick = k == 4;
+        m->collision_agent = k == 5;
+        m->collision_kind = k == 6 ? COLLISION_REAR : COLLISION_NONE;
+        m->at_fault = k == 7;
+        if (k == 8) {
+            made[1].trace_hash[0] = '\0';
+        }
+        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+        EXPECT_INT(summary.total.main_total, k == 0 ? 1 : 2);
+        EXPECT_TEXT(summary_advice_text(&summary, advice),
+                    k == 0 ? "add variations (grids)" : "run more seeds");
+        summary_finish(&summary);
+    }
+}
+
+/* Drives in steps below the tolerance: a sample ends where its first drive is too far off, however
+ * the seeds are numbered; the advice tells scenarios that vary from those that do not. */
+static void a_sample_spans_no_more_than_a_tolerance(void)
+{
+    struct summary summary;
+    struct error error;
+    char text[SUMMARY_SEEDS_BYTES];
+    made_count = 12;
+    for (uint32_t i = 0; i < made_count; i++) {
+        uint32_t step = i * 5 % 12; /* every step once */
+        made[i] = (struct outcome){.id = i + 1, .job_id = i + 1};
+        snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
+        made[i].metrics.distance_m = 7 + 0.3 * SUMMARY_SAME_M * step;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.seed_distinct, 3); /* four steps each */
+    for (uint32_t i = 0; i < made_count; i++) {
+        uint32_t like = summary.same_as[i];
+        EXPECT(like <= i && summary.same_as[like] == like);
+        EXPECT_INT(like * 5 % 12 / 4, i * 5 % 12 / 4);
+    }
+    summary_finish(&summary);
+    for (uint32_t i = 0; i < 4; i++) {
+        made[i].scenario_hash[0] = 'x';
+        made[i].metrics.distance_m = 7;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_CONTAINS(summary_seeds_text(&summary, text), "12 drives of 2 scenarios");
+    EXPECT_CONTAINS(text, "In 1 of these scenarios the seeds varied nothing");
+    EXPECT_TEXT(summary_advice_text(&summary, text),
+                "add variations (grids); more seeds help in 1 of 2 scenarios");
+    summary_finish(&summary);
+}
+
+static enum status fake_dead(struct store *store, const char *suite_id, int64_t after_id,
+                             struct store_job *out, uint32_t max, uint32_t *count,
+                             struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)after_id;
+    (void)error;
+    for (*count = 0; *count < max && *count < 12; (*count)++) {
+        out[*count] = (struct store_job){.id = *count + 1};
+        snprintf(out[*count].spec.scenario_id, LIMIT_ID_BYTES, "scene%u", *count);
+        snprintf(out[*count].error, OUTCOME_ERROR_BYTES, "no such map\nsecond line");
+    }
+    return STATUS_OK;
+}
+
+static void dead_jobs_are_named_up_to_ten(void)
+{
+    struct store_ops ops = fake_ops;
+    struct store store = {&ops};
+    struct summary summary = {0};
+    struct error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    ops.dead_jobs = fake_dead;
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    EXPECT_OK(summary_print_dead(&store, "suite", &summary, stream, &error), error);
+    fflush(stream);
+    EXPECT_INT(bytes, 0);
+    summary.status.jobs[JOB_DEAD] = 12;
+    EXPECT_OK(summary_print_dead(&store, "suite", &summary, stream, &error), error);
+    fclose(stream);
+    EXPECT_CONTAINS(text, "12 jobs have no answer:\n  scene0 no such map\n  scene1");
+    EXPECT_CONTAINS(text, "scene9 no such map\n  .. and 2 more\n");
+    EXPECT(strstr(text, "second line") == NULL);
+    free(text);
+}
+
+/* Figures of a part of a suite are not to be taken for those of the whole. */
+static void jobs_without_figures_are_counted(void)
+{
+    struct summary summary;
+    struct error error;
+    make_outcomes(1);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    memset(summary.status.jobs, 0, sizeof summary.status.jobs);
+    char *text = printed(&summary, false);
+    EXPECT(strstr(text, "cancelled") == NULL && strstr(text, "not finished") == NULL);
+    free(text);
+    summary.status.jobs[JOB_QUEUED] = 2;
+    summary.status.jobs[JOB_LEASED] = 1;
+    summary.status.jobs[JOB_CANCELLED] = 1;
+    text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "3 jobs are not finished: what is above covers the others\n");
+    EXPECT_CONTAINS(text, "1 job was cancelled: what is above covers the others\n");
+    free(text);
+    json_t *json = summary_json(&summary);
+    EXPECT_INT(json_integer_value(json_object_get(json, "unfinished_jobs")), 3);
+    EXPECT_INT(json_integer_value(json_object_get(json, "cancelled_jobs")), 1);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+static void money_is_spelled_for_people(void)
+{
+    static const struct {
+        double usd;
+        const char *text;
+    } amounts[] = {
+        {0, "$0.00"},          {0.000041, "$0.0000410"}, {0.0000001, "$0.000000100"},
+        {0.00234, "$0.00234"}, {0.24, "$0.24"},          {36.5, "$36.50"},
+        {1234.5, "$1234.50"},
+    };
+    static const struct {
+        double usd, miles;
+        const char *text;
+    } rates[] = {
+        {0.24, 1, "$0.240"},
+        {72, 2, "$36.0"},
+        {41e-6, 39.5, "$0.00000104"},
+        {0.0009, 1, "$0.000900"},
+        {0.001, 1, "$0.00100"},
+        {0, 2, "$0.00"},
+        {0.5, 0, "-"},
+    };
+    static const struct {
+        double value;
+        const char *text;
+    } numbers[] = {
+        {0.0412, "0.0412"}, {33.12, "33.1"}, {1234.5, "1234"}, {0, "0.00"}, {NAN, "-"},
+    };
+    static const struct {
+        int64_t uusd;
+        const char *text;
+    } booked[] = {{0, "$0.000000"}, {821, "$0.000821"}, {12345678, "$12.345678"}};
+    char text[SUMMARY_MONEY_BYTES];
+    for (size_t i = 0; i < COUNT_OF(amounts); i++) {
+        EXPECT_TEXT(summary_usd_text(amounts[i].usd, text), amounts[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        EXPECT_TEXT(summary_rate_text(rates[i].usd, rates[i].miles, text), rates[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        EXPECT_TEXT(summary_number_text(numbers[i].value, text), numbers[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(booked); i++) {
+        EXPECT_TEXT(summary_uusd_text(booked[i].uusd, text), booked[i].text);
+    }
+    /* The smallest and the largest still fit. */
+    summary_rate_text(1e-30, 1.0, text);
+    summary_usd_text(1e18, text);
+    summary_uusd_text(INT64_MAX, text);
+}
+
+/* A bill is whole micro-dollars; one that fell short of the first is not nothing. */
+static void a_bill_below_a_micro_dollar_is_not_nothing(void)
+{
+    double usd = 0;
+    struct store_ledger_row row = {0};
+    struct summary summary = {.ledger = &row, .ledger_usd = &usd, .ledger_count = 1};
+    char text[SUMMARY_MONEY_BYTES];
+    EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000000");
+    usd = 4e-7;
+    EXPECT_TEXT(summary_bill_text(&summary, text), "under $0.000001");
+    summary.status.cost_uusd = 3;
+    EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000003");
+}
+
+/* The terminal's tables: a line per row, and the total. */
+static void the_terminal_shows_every_row(void)
+{
+    struct summary summary;
+    struct error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    make_outcomes(OUTCOMES);
+    snprintf(made[0].model_hash, sizeof made[0].model_hash, "0123456789abcdef");
+    snprintf(made[0].sampler, sizeof made[0].sampler,
+             "agents/euler2/bf16-and-more-that-is-not-cut-off");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    summary_print(&summary, stream);
+    fclose(stream);
+    uint32_t lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
+        lines += strncmp(at + 1, "  ", 2) == 0;
+    }
+    /* Rows and the total; tiers once more; twenty flags and a line about the others. */
+    EXPECT_INT(summary.agreement_count, 0);
+    EXPECT_INT(lines, summary.row_count + 1 + TIER_COUNT + 21);
+    EXPECT(summary.flag_count > 20);
+    EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
+    EXPECT_CONTAINS(text, "world $/mile");
+    EXPECT_CONTAINS(text, "bill: $0.000041");
+    free(text);
+    summary_finish(&summary);
+}
+
+/* ---- learned tiers ---- */
+
+static struct outcome *learned_outcome(enum tier tier, const char *scenario, enum verdict verdict)
+{
+    struct outcome *outcome = &made[made_count++];
+    *outcome = (struct outcome){.id = made_count,
+                                .job_id = made_count,
+                                .tier = tier,
+                                .verdict = verdict,
+                                .ticks = 100,
+                                .metres_mm = 160934400, /* 100 miles */
+                                .device_ns = INT64_C(3600) * NS_PER_S,
+                                .mflop = INT64_C(7200000000)};
+    snprintf(outcome->scenario_id, sizeof outcome->scenario_id, "%s", scenario);
+    snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "%s", scenario);
+    snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", made_count);
+    snprintf(outcome->model_hash, sizeof outcome->model_hash, "%s0123456789abcdef",
+             tier == TIER_STUDENT ? "5" : "7");
+    snprintf(outcome->sampler, sizeof outcome->sampler, "agents/euler%d/bf16",
+             tier == TIER_STUDENT ? 2 : 8);
+    snprintf(outcome->backend, sizeof outcome->backend, "cpu");
+    snprintf(outcome->slice[SLICE_WEATHER], LIMIT_ID_BYTES, "%s",
+             strcmp(scenario, "dog") == 0 ? "rain" : "clear");
+    outcome->metrics.min_distance_m = made_count;
+    return outcome;
+}
+
+static void ledger_row(enum tier tier, const char *end, bool audit, int64_t attempts)
+{
+    struct store_ledger_row *row = &made_ledger[made_ledger_count++];
+    *row = (struct store_ledger_row){.tier = tier, .audit = audit};
+    snprintf(row->device, sizeof row->device, "cpu");
+    snprintf(row->end, sizeof row->end, "%s", end);
+    row->totals.attempts = attempts;
+    row->totals.device_ns = attempts * INT64_C(3600) * NS_PER_S; /* $0.04 each */
+    row->totals.cost_uusd = attempts * CPU_PRICE_UUSD;
+}
+
+/* Student: dog passes, cat is flagged and fails with the teacher, owl is flagged for good; dog and
+ * fox have twins, one of which disagrees. */
+static void make_learned(void)
+{
+    made_count = 0;
+    made_ledger_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PASS);
+    struct outcome *cat = learned_outcome(TIER_STUDENT, "cat", VERDICT_FLAGGED);
+    snprintf(cat->health_check, sizeof cat->health_check, "bloom");
+    cat->health_tick = 41;
+    struct outcome *owl = learned_outcome(TIER_STUDENT, "owl", VERDICT_FLAGGED);
+    snprintf(owl->health_check, sizeof owl->health_check, "frozen");
+    learned_outcome(TIER_STUDENT, "fox", VERDICT_PASS);
+    learned_outcome(TIER_TEACHER, "cat", VERDICT_FAIL)->parent_job_id = 2;
+    learned_outcome(TIER_TEACHER, "dog", VERDICT_PASS)->audit_of = 1;
+    learned_outcome(TIER_TEACHER, "fox", VERDICT_FAIL)->audit_of = 4;
+    made[6].metrics.collision_count = 1;
+    ledger_row(TIER_STUDENT, "done", false, 2);
+    ledger_row(TIER_STUDENT, "flagged", false, 2);
+    ledger_row(TIER_STUDENT, "lost", false, 3);
+    ledger_row(TIER_TEACHER, "done", false, 1);
+    ledger_row(TIER_TEACHER, "done", true, 2);
+}
+
+static void learned_tiers_are_accounted_for(void)
+{
+    struct summary summary;
+    struct error error;
+    make_learned();
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.outcome_count, 5);
+    EXPECT_INT(summary.twin_count, 2);
+    EXPECT_INT(summary.total.verdicts[VERDICT_PASS], 2);
+    EXPECT_INT(summary.total.verdicts[VERDICT_FLAGGED], 2);
+    EXPECT_INT(summary.total.main_total, 3); /* dog, fox, and cat by the teacher */
+    EXPECT_INT(summary.total.learned, 5);
+    EXPECT_INT(summary.total.caught, 2);
+    const struct summary_row *student = summary_tier(&summary, TIER_STUDENT);
+    const struct summary_row *teacher = summary_tier(&summary, TIER_TEACHER);
+    EXPECT(student != NULL && teacher != NULL && summary_tier(&summary, TIER_OBJECT) == NULL);
+    EXPECT_NEAR(summary_miles(student), 200.0, 1e-6);
+    EXPECT_NEAR(student->work.usd, 0.08, 1e-12);
+    EXPECT_NEAR(student->flagged.usd, 0.08, 1e-12);
+    /* 7.2e15 operations in an hour are 2e12 a second. */
+    EXPECT(isnan(summary_mfu(&summary, student)));
+    summary_measure_peak(&summary);
+    EXPECT(summary.peak.fp32_flops == 0); /* the store says that no model computed */
+    summary.status.mflop = 1;
+    summary_measure_peak(&summary);
+    EXPECT(summary.peak.fp32_flops > 1e7 && summary.peak.bf16_flops > 1e7);
+    EXPECT(summary.peak.int8_flops > 1e7);
+    summary.peak = (struct summary_peak){.fp32_flops = 1, .bf16_flops = 8e12};
+    EXPECT_NEAR(summary_mfu(&summary, student), 0.25, 1e-9);
+    EXPECT_NEAR(summary_mfu(&summary, teacher), 0.25, 1e-9);
+    struct summary_overhead over = summary_overhead(&summary, TIER_STUDENT);
+    EXPECT_NEAR(over.flagged_usd, 0.08, 1e-12);
+    EXPECT_NEAR(over.failed_usd, 0.12, 1e-12);
+    EXPECT_NEAR(over.audit_usd, 0.0, 0.0);
+    EXPECT_NEAR(summary_overhead(&summary, TIER_TEACHER).audit_usd, 0.08, 1e-12);
+    summary_finish(&summary);
+}
+
+/* A teacher that drove nothing but twins has no result, and yet a row: it is on the bill. */
+static void a_tier_that_only_audits_has_a_row(void)
+{
+    struct summary summary;
+    struct summary_tier_cost cost;
+    struct error error;
+    make_learned();
+    made[4].audit_of = 2;
+    made_ledger[3].audit = true;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT(summary_tier(&summary, TIER_TEACHER) == NULL);
+    EXPECT(summary_tier_cost(&summary, TIER_TEACHER, &cost));
+    EXPECT_NEAR(cost.over.audit_usd, 0.12, 1e-12);
+    EXPECT_INT(cost.row->work.ticks, 0);
+    EXPECT(!summary_tier_cost(&summary, TIER_OBJECT, &cost));
+    char *text = printed(&summary, false);
+    const char *teacher = strstr(text, "\n  teacher ");
+    EXPECT(teacher != NULL);
+    EXPECT_CONTAINS(strndupa(teacher + 1, strcspn(teacher + 1, "\n")), " $0.120000");
+    EXPECT(strstr(text, "\n  object ") == NULL);
+    free(text);
+    json_t *json = summary_json(&summary);
+    const json_t *tier = json_object_get(json_object_get(json, "by_tier"), "teacher");
+    EXPECT_NEAR(json_real_value(json_object_get(tier, "audit_usd")), 0.12, 1e-12);
+    EXPECT_INT(json_integer_value(json_object_get(tier, "rollouts")), 0);
+    EXPECT(json_object_get(json_object_get(json, "by_tier"), "object") == NULL);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+/* A logged scene that no world believes is no learned world's flag, and nobody answers in its
+ * place.
+ */
+static void a_flag_of_boxes_is_not_of_learned_worlds(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    struct outcome *jump = learned_outcome(TIER_REPLAY, "jump", VERDICT_FLAGGED);
+    snprintf(jump->health_check, sizeof jump->health_check, "teleport");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "flagged: 1 rollout in worlds without a model, discarded");
+    EXPECT_CONTAINS(text, "replay: teleport at tick 0; no answer\n");
+    EXPECT(strstr(text, "in learned worlds") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+static void flags_lead_to_who_answered(void)
+{
+    struct summary summary;
+    struct error error;
+    make_learned();
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.flag_count, 2);
+    EXPECT_TEXT(summary.outcomes[summary.flags[0].outcome].scenario_id, "cat");
+    EXPECT_INT(summary.outcomes[summary.flags[0].answer].tier, TIER_TEACHER);
+    EXPECT_INT(summary.flags[1].answer, -1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "flagged: 2 of 5 rollouts in learned worlds");
+    EXPECT(strstr(text, "without a model") == NULL);
+    EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
+    EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
+    free(text);
+    /* What was flagged did not fail: the teacher's answer did. */
+    text = printed(&summary, true);
+    EXPECT_CONTAINS(text, "  5  cat ");
+    EXPECT(strstr(text, "owl") == NULL && strstr(text, "  2  cat ") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+static void twins_give_agreement_by_slice(void)
+{
+    struct summary summary;
+    struct error error;
+    make_learned();
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.pair_count, 2);
+    const struct summary_agreement *all = &summary.agreement[summary.agreement_count - 1];
+    EXPECT_TEXT(all->group, "all");
+    EXPECT_INT(all->agreement.pairs, 2);
+    EXPECT_INT(all->agreement.verdict.pairs, 1);
+    EXPECT_INT(all->agreement.jobs, 2);
+    EXPECT_INT(all->agreement.student_only_passes, 1);
+    json_t *json = summary_json(&summary);
+    const json_t *weather = json_object_get(json_object_get(json, "audit"), "weather");
+    const json_t *rain = json_object_get(weather, "rain");
+    const json_t *clear = json_object_get(weather, "clear");
+    EXPECT_INT(json_integer_value(json_object_get(json_object_get(rain, "verdict"), "agree")), 1);
+    EXPECT_INT(json_integer_value(json_object_get(json_object_get(clear, "verdict"), "agree")), 0);
+    EXPECT_INT(json_integer_value(json_object_get(clear, "student_only_passes")), 1);
+    EXPECT_NEAR(json_real_value(json_object_get(rain, "distance_difference_m")), 5.0, 1e-12);
+    json_t *tier = json_object_get(json_object_get(json, "by_tier"), "student");
+    EXPECT_NEAR(json_real_value(json_object_get(tier, "tflop")), 14400.0, 1e-9);
+    EXPECT(json_object_get(tier, "mfu") == NULL); /* no peak was measured */
+    EXPECT(json_object_get(json_object_get(json, "by_model"),
+                           "student 50123456789a agents/euler2/bf16") != NULL);
+    json_decref(json);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "audit: the same drive by the teacher; agreement over jobs");
+    EXPECT_CONTAINS(text, "  50% [  9- 91]");
+    free(text);
+    summary_finish(&summary);
+    made_ledger_count = 0;
+}
+
+/* A job with branches is one draw of the audit: six pairs that agree are one job. */
+static void branches_of_an_audit_are_one_draw(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int twin = 0; twin < 2; twin++) {
+        for (int i = 0; i < 6; i++) {
+            struct outcome *outcome =
+                learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, "dog", VERDICT_PASS);
+            outcome->job_id = 1 + twin;
+            outcome->audit_of = twin;
+            snprintf(outcome->branch_id, sizeof outcome->branch_id, "%.*s", i, "bbbbbb");
+        }
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
+    EXPECT_INT(all->pairs, 6);
+    EXPECT_INT(all->jobs, 1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "     1      6  100% [ 21-100]");
+    free(text);
+    json_t *json = summary_json(&summary);
+    const json_t *verdict =
+        json_object_get(json_object_get(json_object_get(json, "audit"), "all"), "verdict");
+    EXPECT_INT(json_integer_value(json_object_get(verdict, "agree")), 6);
+    EXPECT_NEAR(json_real_value(json_object_get(verdict, "rate")), 1.0, 0.0);
+    EXPECT_NEAR(json_real_value(json_object_get(verdict, "low")), 0.2065, 1e-4);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+/* Audited seeds that gave the same drive are one draw, though another job lies between them. */
+static void audited_seeds_of_one_drive_are_one_draw(void)
+{
+    static const char *const scenarios[] = {"dog", "fox", "dog"};
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (uint32_t i = 0; i < 6; i++) {
+        bool twin = i >= 3;
+        struct outcome *outcome =
+            learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3], VERDICT_PASS);
+        outcome->audit_of = twin ? i - 2 : 0;
+        outcome->metrics.min_distance_m = 2 + 1e-6 * i;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
+    EXPECT_INT(all->pairs, 3);
+    EXPECT_INT(all->jobs, 2);
+    EXPECT_INT(summary.total.main_total, 2);
+    summary_finish(&summary);
+}
+
+/* Twins of which none can be compared: no rate of nothing, and no interval. */
+static void an_audit_without_a_pair_says_so(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    learned_outcome(TIER_STUDENT, "dog", VERDICT_PLANNER_ERROR);
+    learned_outcome(TIER_TEACHER, "dog", VERDICT_PASS)->audit_of = 1;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.pair_count, 1);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "audit: nothing to compare yet: of 1 rollout that");
+    EXPECT(strstr(text, "pass/fail") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+/* A planner that dies before its first tick was driven by nobody. */
+static void a_rollout_without_a_tick_was_not_driven(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int i = 0; i < 5; i++) {
+        learned_outcome(TIER_STUDENT, "dog", VERDICT_PLANNER_ERROR)->ticks = 0;
+    }
+    learned_outcome(TIER_STUDENT, "fox", VERDICT_PASS);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.learned, 1);
+    EXPECT_INT(summary_tier(&summary, TIER_STUDENT)->learned, 1);
+    EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 5);
+    summary_finish(&summary);
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
+        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
+        TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
+        TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
+        TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
+        TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
+        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
+        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
+        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_of_one_drive_are_one_draw), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
+}

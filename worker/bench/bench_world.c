@@ -1,0 +1,232 @@
+/*
+ * One synthetic scene for all (engine/bench/bench.h): a three-lane motorway, 20 IDM drivers, 16 slots.
+ * Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a memset
+ * of the same frame.
+ */
+#include "worker/bench/bench_world.h"
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "engine/bench/bench.h"
+#include "engine/sensors/raster.h"
+#include "engine/worlds/world.h"
+#include "worker/run/runner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BENCH_AGENTS = 20 /* of the scene in engine/bench/bench.c */,
+    BENCH_SLOTS = 16,
+    BENCH_TICKS = 300,
+    BENCH_FRAMES = 2000
+};
+
+struct bench {
+    struct arena arena;
+    struct scenario scenario;
+    struct stage *stage;
+    struct raster_layers *layers;
+    struct world *world;
+    uint8_t *frame;
+};
+
+static void bench_close(struct bench *bench)
+{
+    world_object_ops.close(bench->world);
+    raster_layers_destroy(bench->layers);
+    stage_unref(bench->stage);
+    arena_finish(&bench->arena);
+    free(bench->frame);
+}
+
+static enum status bench_open(struct bench *bench, struct error *error)
+{
+    *bench = (struct bench){0};
+    arena_init(&bench->arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status = engine_bench_scenario(&bench->arena, &bench->scenario, error);
+    if (status == STATUS_OK) {
+        status = stage_create(&bench->scenario, &bench->stage, error);
+    }
+    if (status == STATUS_OK) {
+        status = raster_layers_create(&bench->scenario.map, &bench->layers, error);
+    }
+    const struct world_config config = {.slot_count = 1};
+    if (status == STATUS_OK) {
+        status = world_object_ops.open(&config, &bench->world, error);
+    }
+    bench->frame = malloc(BEV_BYTES);
+    if (status == STATUS_OK && bench->frame == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
+    }
+    if (status == STATUS_OK) {
+        status = world_object_ops.slot_reset(bench->world, 0, bench->stage, 0, error);
+    }
+    if (status != STATUS_OK) {
+        bench_close(bench);
+    }
+    return status;
+}
+
+static double elapsed_s(int64_t start_ns)
+{
+    return (double)(clock_thread_cpu_ns(clock_system()) - start_ns) / (double)NS_PER_S;
+}
+
+static int64_t now_ns(void)
+{
+    return clock_thread_cpu_ns(clock_system());
+}
+
+/* Agent-steps per second of the object world's step(). */
+static enum status physics_rate(struct bench *bench, double *rate, struct error *error)
+{
+    int64_t steps = 0;
+    int64_t ns = 0;
+    enum status status = engine_bench_physics(bench->stage, BENCH_SLOTS, BENCH_TICKS,
+                                              clock_system(), &steps, &ns, error);
+    if (status == STATUS_OK) {
+        *rate = (double)steps * (double)NS_PER_S / (double)ns;
+    }
+    return status;
+}
+
+/* The bare IDM formula over arrays: no lanes, no neighbours, no boxes. */
+static double bare_idm_rate(void)
+{
+    static volatile double sink;
+    double gap[BENCH_AGENTS];
+    double speed[BENCH_AGENTS];
+    for (int i = 0; i < BENCH_AGENTS; i++) {
+        gap[i] = 20.0 + i;
+        speed[i] = 20.0 + i % 5;
+    }
+    const int rounds = BENCH_TICKS * BENCH_SLOTS;
+    int64_t start_ns = now_ns();
+    for (int r = 0; r < rounds; r++) {
+        for (int i = 0; i < BENCH_AGENTS; i++) {
+            double ratio = speed[i] / 30.0;
+            double wanted = 2.0 + 1.5 * speed[i] + speed[i] * 0.5 / (2.0 * sqrt(1.5 * 2.0));
+            double close = wanted / gap[i];
+            double accel = 1.5 * (1.0 - ratio * ratio * ratio * ratio - close * close);
+            speed[i] += accel * TICK_S;
+            gap[i] += (20.0 - speed[i]) * TICK_S * 0.01;
+        }
+    }
+    sink = speed[3];
+    (void)sink;
+    return (double)rounds * BENCH_AGENTS / elapsed_s(start_ns);
+}
+
+static double bev_rate(struct bench *bench)
+{
+    const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < BENCH_FRAMES; i++) {
+        raster_bev(bench->layers, &bench->scenario, scene, 0, bench->frame);
+    }
+    return BENCH_FRAMES / elapsed_s(start_ns);
+}
+
+static double camera_rate(struct bench *bench)
+{
+    const struct scene *scene = world_object_ops.slot_scene(bench->world, 0);
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < BENCH_FRAMES / 10; i++) {
+        raster_camera(bench->layers, &bench->scenario, scene, 0, CAMERA_FRONT, bench->frame);
+    }
+    return BENCH_FRAMES / 10 / elapsed_s(start_ns);
+}
+
+static double memset_rate(struct bench *bench, size_t bytes)
+{
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < BENCH_FRAMES; i++) {
+        memset(bench->frame, i, bytes);
+        __asm__ volatile("" : : "r"(bench->frame) : "memory");
+    }
+    return BENCH_FRAMES / elapsed_s(start_ns);
+}
+
+/* Rollout-ticks per second of the whole loop as a worker runs it, traces and hashes included. */
+static enum status loop_rate(struct bench *bench, double *rate, struct error *error)
+{
+    const struct runner_config config = {
+        .world = &world_object_ops,
+        .planner = "builtin:reference",
+        .slot_count = BENCH_SLOTS,
+        .clock = clock_system(),
+    };
+    struct runner *runner = NULL;
+    enum status status = runner_create(&config, &runner, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < BENCH_SLOTS; i++) {
+        struct job_lease lease = {.job_id = i + 1};
+        struct job_run *job = NULL;
+        lease.spec.seed = i;
+        status = job_run_create(&lease, bench->stage, &job, error);
+        if (status == STATUS_OK) {
+            status = runner_add(runner, job, ROLLOUT_ALL, error);
+        }
+    }
+    int64_t start_ns = now_ns();
+    while (status == STATUS_OK && runner_busy(runner)) {
+        runner_tick(runner);
+    }
+    if (status == STATUS_OK) {
+        *rate = (double)runner_stats(runner)->ticks / elapsed_s(start_ns);
+    }
+    runner_destroy(runner);
+    return status;
+}
+
+static void add(struct bench_result *results, uint32_t *count, const char *name, const char *unit,
+                double *samples, const char *baseline_name, double *baseline)
+{
+    CHECK(*count < BENCH_RESULTS_MAX);
+    struct bench_result *result = &results[(*count)++];
+    snprintf(result->name, sizeof result->name, "%s", name);
+    snprintf(result->unit, sizeof result->unit, "%s", unit);
+    snprintf(result->baseline_name, sizeof result->baseline_name, "%s", baseline_name);
+    result->value = engine_bench_median(samples, BENCH_REPEATS);
+    result->baseline = engine_bench_median(baseline, BENCH_REPEATS);
+    result->ratio = result->value / result->baseline;
+}
+
+enum status bench_world(struct bench_result *results, uint32_t *count, struct error *error)
+{
+    struct bench bench;
+    enum { PHYSICS, IDM, BEV, FRAME, CAMERA, IMAGE, LOOP, KINDS };
+    double samples[KINDS][BENCH_REPEATS];
+    enum status status = bench_open(&bench, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    for (int i = 0; status == STATUS_OK && i < BENCH_REPEATS; i++) {
+        status = physics_rate(&bench, &samples[PHYSICS][i], error);
+        samples[IDM][i] = bare_idm_rate();
+        samples[BEV][i] = bev_rate(&bench);
+        samples[FRAME][i] = memset_rate(&bench, BEV_BYTES);
+        samples[CAMERA][i] = camera_rate(&bench);
+        samples[IMAGE][i] = memset_rate(&bench, CAMERA_BYTES);
+        if (status == STATUS_OK) {
+            status = loop_rate(&bench, &samples[LOOP][i], error);
+        }
+    }
+    if (status == STATUS_OK) {
+        *count = 0;
+        add(results, count, "object.physics", "agent-steps/s/core", samples[PHYSICS],
+            "bare IDM formula over arrays", samples[IDM]);
+        add(results, count, "object.bev", "frames/s/core", samples[BEV], "memset of the same frame",
+            samples[FRAME]);
+        add(results, count, "object.camera", "images/s/core", samples[CAMERA],
+            "memset of the same image", samples[IMAGE]);
+        add(results, count, "object.closed_loop", "rollout-ticks/s/core", samples[LOOP],
+            "memset of one BEV frame per tick", samples[FRAME]);
+    }
+    bench_close(&bench);
+    return status;
+}

@@ -1,0 +1,217 @@
+/*
+ * Option parsing and printing shared by the commands.
+ */
+#include "worker/cli/cli.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void print_usage(const struct cli_command *command, FILE *stream)
+{
+    text_print_lines(stream, "usage: swerve %s %s\n%s\n", command->name, command->usage,
+                     command->help);
+    for (uint32_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        if (option->help == NULL) {
+            continue;
+        }
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", option->name,
+                 option->value != NULL ? option->value : "");
+        text_print(stream, "  %-26s %s\n", left, option->help);
+    }
+}
+
+static const struct cli_option *find_option(const struct cli_command *command, const char *name,
+                                            size_t bytes)
+{
+    if (bytes == 2 && strncmp(name, "-o", 2) == 0) {
+        name = "--output";
+        bytes = strlen(name);
+    }
+    for (uint32_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        if (strlen(option->name) == bytes && strncmp(option->name, name, bytes) == 0) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+static bool parse_number(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 0 || value > 1000000000000LL) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static int usage_error(const struct cli_command *command, const char *what, const char *which)
+{
+    text_print(stderr, "swerve %s: %s%s\n", command->name, what, which);
+    print_usage(command, stderr);
+    return 2;
+}
+
+/* Handles argv[*index], which starts with '-'; may consume the next word. */
+static int take_option(const struct cli_command *command, int argc, char **argv, int *index)
+{
+    const char *word = argv[*index];
+    const char *equals = strchr(word, '=');
+    size_t bytes = equals != NULL ? (size_t)(equals - word) : strlen(word);
+    const struct cli_option *option = find_option(command, word, bytes);
+    if (option == NULL) {
+        text_print(stderr, "swerve %s: unknown option %s; see swerve %s --help\n", command->name,
+                   word, command->name);
+        return 2;
+    }
+    if (option->flag != NULL) {
+        if (equals != NULL) {
+            return usage_error(command, "takes no value: ", option->name);
+        }
+        *option->flag = true;
+        return 0;
+    }
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (value == NULL) {
+        if (*index + 1 >= argc) {
+            return usage_error(command, "needs a value: ", option->name);
+        }
+        value = argv[++*index];
+    }
+    if (option->text != NULL) {
+        *option->text = value;
+        return 0;
+    }
+    if (option->texts != NULL) {
+        if (option->texts->count == option->texts->max) {
+            return usage_error(command, "given too often: ", option->name);
+        }
+        option->texts->values[option->texts->count++] = value;
+        return 0;
+    }
+    CHECK(option->number != NULL);
+    if (!parse_number(value, option->number)) {
+        return usage_error(command, "needs a whole number from 0 to 10^12: ", option->name);
+    }
+    return 0;
+}
+
+int cli_parse(const struct cli_command *command, int argc, char **argv, const char **arguments,
+              uint32_t *argument_count, bool *help)
+{
+    uint32_t count = 0;
+    bool options = true;
+    *help = false;
+    for (int i = 1; i < argc; i++) {
+        if (options && strcmp(argv[i], "--") == 0) {
+            options = false;
+        } else if (options && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            print_usage(command, stdout);
+            *help = true;
+            return 0;
+        } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
+            int code = take_option(command, argc, argv, &i);
+            if (code != 0) {
+                return code;
+            }
+        } else if (count == command->argument_max) {
+            return usage_error(command, "one argument too many: ", argv[i]);
+        } else {
+            arguments[count++] = argv[i];
+        }
+    }
+    if (count < command->argument_min) {
+        return usage_error(command, "an argument is missing", "");
+    }
+    *argument_count = count;
+    return 0;
+}
+
+int cli_fail(const struct error *error)
+{
+    text_print_lines(stderr, "swerve: %s\n", error->text);
+    return status_exit_code(error->status);
+}
+
+bool cli_put_json(const json_t *json, size_t flags)
+{
+    char *text = json != NULL ? json_dumps(json, flags) : NULL;
+    bool good = text != NULL && text_put(stdout, text) >= 0 && fputc('\n', stdout) != EOF;
+    free(text);
+    return good;
+}
+
+int cli_print_json(json_t *json)
+{
+    errno = 0;
+    bool failed = !cli_put_json(json, JSON_INDENT(1)) || fflush(stdout) != 0;
+    bool reader_left = errno == EPIPE;
+    json_decref(json);
+    if (failed && reader_left) {
+        return 0;
+    }
+    if (failed) {
+        text_print(stderr, "swerve: cannot write JSON to stdout\n");
+        return status_exit_code(STATUS_IO);
+    }
+    return 0;
+}
+
+const char *cli_store_url(const char *given)
+{
+    if (given != NULL) {
+        return given;
+    }
+    const char *environment = getenv("SWERVE_STORE");
+    return environment != NULL && environment[0] != '\0' ? environment : "swerve.db";
+}
+
+enum status cli_store_exists(const char *url, struct error *error)
+{
+    return strchr(url, ':') != NULL || access(url, F_OK) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_STORE, "store %s: %s", url, strerror(errno));
+}
+
+enum status cli_store_open(const char *given, struct store **store, struct error *error)
+{
+    const char *url = cli_store_url(given);
+    static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
+    const struct store_config config = {.logger = &logger};
+    enum status status = cli_store_exists(url, error);
+    return status == STATUS_OK ? store_open(url, &config, store, error) : status;
+}
+
+enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error)
+{
+    static const char *const names[] = {"auto", "replay", "object", "student", "teacher"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum world_choice)i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE,
+                     "--world: expected auto, replay, object, student or teacher, found \"%s\"",
+                     name);
+}
+
+enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
+{
+    if (!parse_number(text, out) || *out == 0) {
+        return error_set(error, STATUS_USAGE, "expected the number of an outcome, found \"%s\"",
+                         text);
+    }
+    return STATUS_OK;
+}

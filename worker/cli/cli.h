@@ -1,0 +1,102 @@
+/*
+ * Command line: what every command shares. One file per command (or small family) implements
+ * `int command_NAME(int argc, char **argv)`; argv[0] is the command's name; the result is the exit
+ * code of the contract (0 done, 1 gate or mismatch, 2 usage, 3 bad input, 4 store, 5 device, 6
+ * planner).
+ */
+#ifndef SWERVE_WORKER_CLI_CLI_H
+#define SWERVE_WORKER_CLI_CLI_H
+
+#include "base/status.h"
+#include "scheduler/route.h"
+#include "store/api/store.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CLI_TEXTS_MAX = 64 };
+
+/* The values of an option that may be given several times, in order. */
+struct cli_texts {
+    uint32_t max; /* at most CLI_TEXTS_MAX */
+    uint32_t count;
+    const char *values[CLI_TEXTS_MAX];
+};
+
+/* One option of a command. Exactly one of the targets is not NULL. */
+struct cli_option {
+    const char *name;  /* "--store" */
+    const char *value; /* name of its value in the help text, NULL for a flag */
+    const char *help;  /* NULL: not listed, for our own child processes */
+    bool *flag;
+    const char **text;
+    struct cli_texts *texts;
+    int64_t *number; /* 0 .. 1e12 */
+};
+
+struct cli_command {
+    const char *name;
+    const char *usage; /* "SUITE [options]" */
+    const char *help;  /* a sentence */
+    const struct cli_option *options;
+    uint32_t option_count;
+    uint32_t argument_min;
+    uint32_t argument_max;
+};
+
+/* Parses argv in any order ("--name value" and "--name=value", "-o" as "--output"); positional
+ * arguments are moved to arguments[]. Returns 0, or the exit code to leave with (2 after printing
+ * what is wrong and the usage; for --help prints and sets *help, returns 0). */
+int cli_parse(const struct cli_command *command, int argc, char **argv, const char **arguments,
+              uint32_t *argument_count, bool *help);
+
+/* "swerve: <text>" on stderr; returns the exit code of the error's status. */
+int cli_fail(const struct error *error);
+
+/* One line of JSON or, by jansson's flags, several, on stdout. Strings may hold what a terminal
+ * would obey: it is escaped (base/text.h), as JSON allows. False: errno says why, or json is NULL.
+ */
+bool cli_put_json(const json_t *json, size_t flags);
+
+/* One JSON object on stdout; consumes the reference. Returns the exit code 0, or 4 when it cannot.
+ */
+int cli_print_json(json_t *json);
+
+/* The store URL given, or SWERVE_STORE, or "swerve.db". */
+const char *cli_store_url(const char *given);
+
+/* STATUS_STORE for a path where nothing is; addresses pass. */
+enum status cli_store_exists(const char *url, struct error *error);
+
+/* Opens the store for a command that only asks or orders: a path that does not exist is an error,
+ * so that a mistyped one does not become an empty store. */
+enum status cli_store_open(const char *given, struct store **store, struct error *error);
+
+/* Name of --world to a choice. */
+enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error);
+
+/* An id in decimal. */
+enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
+
+int command_bench(int argc, char **argv);
+int command_cancel(int argc, char **argv);
+int command_check(int argc, char **argv);
+int command_datagen(int argc, char **argv);
+int command_doctor(int argc, char **argv);
+int command_model(int argc, char **argv);
+int command_import(int argc, char **argv);
+int command_plugin_host(int argc, char **argv);
+int command_price(int argc, char **argv);
+int command_replay(int argc, char **argv);
+int command_report(int argc, char **argv);
+int command_run(int argc, char **argv);
+int command_serve(int argc, char **argv);
+int command_show(int argc, char **argv);
+int command_status(int argc, char **argv);
+int command_submit(int argc, char **argv);
+int command_token(int argc, char **argv);
+int command_validate(int argc, char **argv);
+int command_worker(int argc, char **argv);
+
+#endif

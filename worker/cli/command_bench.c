@@ -1,0 +1,179 @@
+/*
+ * swerve bench: figures with their baselines, for SPEED.md. Never a test.
+ */
+#include "worker/bench/bench_engine.h"
+#include "worker/bench/bench_hash.h"
+#include "worker/bench/bench_planner.h"
+#include "worker/bench/bench_store.h"
+#include "worker/bench/bench_world.h"
+#include "worker/cli/cli.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "engine/bench/bench_nn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The network kernels, every instruction set of this machine. */
+static enum status bench_kernels(struct bench_result *results, uint32_t *count, struct error *error)
+{
+    struct engine_bench_nn_row rows[ENGINE_BENCH_NN_MAX];
+    _Static_assert((int)ENGINE_BENCH_NN_MAX <= (int)BENCH_RESULTS_MAX, "all rows fit");
+    enum status status = engine_bench_nn(clock_system(), rows, count, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < *count; i++) {
+        results[i] = (struct bench_result){
+            .value = rows[i].value,
+            .baseline = rows[i].baseline,
+            .ratio = rows[i].value / rows[i].baseline,
+        };
+        _Static_assert(sizeof results[i].name == sizeof rows[i].name, "names fit");
+        memcpy(results[i].name, rows[i].name, sizeof results[i].name);
+        snprintf(results[i].unit, sizeof results[i].unit, "%s", rows[i].unit);
+        snprintf(results[i].baseline_name, sizeof results[i].baseline_name, "%s",
+                 rows[i].baseline_name);
+    }
+    return status;
+}
+
+static json_t *results_json(const struct bench_result *results, uint32_t count)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bench_result *r = &results[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f, s:s, s:f, s:s, s:f}", "name", r->name, "value",
+                                        r->value, "unit", r->unit, "baseline", r->baseline,
+                                        "baseline_name", r->baseline_name, "ratio", r->ratio));
+    }
+    return json_pack("{s:o}", "results", list);
+}
+
+/* Of a number in the table: three digits at least. */
+static int decimals(double value)
+{
+    return value >= 100.0 || value == 0.0 ? 0 : value >= 10.0 ? 1 : 2;
+}
+
+static void print_results(const struct bench_result *results, uint32_t count)
+{
+    text_print(stdout, "%-44s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline",
+               "ratio", "baseline is");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bench_result *r = &results[i];
+        text_print(stdout, "%-44s %14.*f %-22s %14.*f %8.3f  %s\n", r->name, decimals(r->value),
+                   r->value, r->unit, decimals(r->baseline), r->baseline, r->ratio,
+                   r->baseline_name);
+    }
+}
+
+/* What to measure, and the options of the benchmarks that have any. */
+struct bench_request {
+    const char *what;
+    const char *planner;
+    const struct bench_store_options *store;
+    const struct bench_engine_options *engine;
+};
+
+static enum status measure(const struct bench_request *request, struct bench_result *results,
+                           uint32_t *count, struct error *error)
+{
+    if (strcmp(request->what, "world") == 0) {
+        return bench_world(results, count, error);
+    }
+    if (strcmp(request->what, "kernels") == 0) {
+        return bench_kernels(results, count, error);
+    }
+    if (strcmp(request->what, "hash") == 0) {
+        return bench_hash(results, count, error);
+    }
+    if (strcmp(request->what, "store") == 0) {
+        return bench_store(request->store, results, count, error);
+    }
+    if (strcmp(request->what, "planner") == 0) {
+        return bench_planner(request->planner, results, count, error);
+    }
+    if (strcmp(request->what, "engine") == 0) {
+        return bench_engine(request->engine, results, count, error);
+    }
+    return error_set(error, STATUS_USAGE,
+                     "bench: expected kernels, engine, hash, planner, world or store, found "
+                     "\"%s\"",
+                     request->what);
+}
+
+int command_bench(int argc, char **argv)
+{
+    bool json = false;
+    bool random_weights = false;
+    int64_t threads = 2;
+    int64_t ticks = 40;
+    const char *planner = "exec:/usr/bin/python3 scripts/examples/follow.py";
+    struct bench_store_options store = {
+        .directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16};
+    struct bench_engine_options engine = {.shape = "128x4",
+                                          .slots = "1,8,32",
+                                          .device = "cuda:0",
+                                          .limit_s = 600,
+                                          .precision = "bf16"};
+    const struct cli_option rows[] = {
+        {"--json", NULL, "print one JSON object", .flag = &json},
+        {"--directory", "DIR", "store: the disk to measure (.)", .text = &store.directory},
+        {"--jobs", "N", "store: jobs per repetition; 0: the fleets alone (4000)",
+         .number = &store.jobs},
+        {"--workers", "N,..", "store: sizes of the fleet (10,100,500,2000)",
+         .text = &store.workers},
+        {"--batch", "N", "store: jobs of a fleet worker's claim (16)", .number = &store.batch},
+        {"--model", "FILE", "engine: the weights (random ones)", .text = &engine.model},
+        {"--random-weights", NULL, "engine: no model file", .flag = &random_weights},
+        {"--shape", "WIDTHxLAYERS", "engine: of a model with random weights (128x4)",
+         .text = &engine.shape},
+        {"--config", "NAME",
+         "engine: a full-scale world step with random weights: student-3b, student-3b-window",
+         .text = &engine.config},
+        {"--device", "NAME", "engine: where --config runs (cuda:0)", .text = &engine.device},
+        {"--ranks", "N", "engine: processes that share --config, on a device each (none)",
+         .number = &engine.ranks},
+        {"--limit", "S", "engine: seconds that ranks may take (600)", .number = &engine.limit_s},
+        {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &engine.slots},
+        {"--threads", "N", "engine: threads of a tick (2)", .number = &threads},
+        {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
+        {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
+         .text = &planner},
+        {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)", .text = &engine.precision},
+    };
+    const struct cli_command command = {
+        "bench",
+        "kernels|engine|hash|planner|world|store [options]",
+        "Measures against baselines of the same run.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        1,
+    };
+    const char *what = NULL;
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &what, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    struct bench_result results[BENCH_RESULTS_MAX];
+    engine.threads = (uint32_t)threads;
+    engine.ticks = (uint32_t)ticks;
+    if (random_weights && engine.model != NULL) {
+        error_set(&error, STATUS_USAGE, "bench: expected --model or --random-weights, found both");
+        return cli_fail(&error);
+    }
+    const struct bench_request request = {what, planner, &store, &engine};
+    enum status status = measure(&request, results, &count, &error);
+    if (status != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (json) {
+        return cli_print_json(results_json(results, count));
+    }
+    print_results(results, count);
+    return 0;
+}

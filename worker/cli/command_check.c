@@ -1,0 +1,143 @@
+/*
+ * swerve check: whether everything in a store fits together (store/sqlite/check.h). One line per finding;
+ * the exit code is 4 when there is a fault.
+ */
+#include "store/sqlite/check.h"
+#include "worker/cli/cli.h"
+
+#include "base/text.h"
+#include "schemas/json_record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FINDINGS_MAX = 100000 };
+
+struct check_output {
+    bool json;
+    json_t *findings;
+};
+
+static void on_finding(void *context, const struct store_check_finding *finding)
+{
+    struct check_output *output = context;
+    const char *severity = finding->note ? "note" : "fault";
+
+    if (!output->json) {
+        text_print(stdout, "%s: %s: %s [%s]\n", severity, finding->place, finding->text,
+                   finding->kind);
+        return;
+    }
+    json_array_append_new(output->findings,
+                          json_pack("{s:s, s:s, s:o, s:o}", "severity", severity, "kind",
+                                    finding->kind, "place",
+                                    json_text_new(finding->place, sizeof finding->place), "text",
+                                    json_text_new(finding->text, sizeof finding->text)));
+}
+
+static int finish_json(const char *path, const struct store_check_summary *summary,
+                       struct check_output *output)
+{
+    char digest[SHA256_HEX_BYTES];
+    sha256_to_hex(summary->digest.bytes, digest);
+    return cli_print_json(json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "store", path,
+        "faults", (json_int_t)summary->faults, "notes", (json_int_t)summary->notes, "suites",
+        (json_int_t)summary->suites, "jobs", (json_int_t)summary->jobs, "attempts",
+        (json_int_t)summary->attempts, "outcomes", (json_int_t)summary->outcomes,
+        "outcomes_undigested", (json_int_t)summary->outcomes_undigested, "artifacts",
+        (json_int_t)summary->artifacts, "artifact_bytes", (json_int_t)summary->artifact_bytes,
+        "orphans", (json_int_t)summary->orphans, "digest", digest, "findings", output->findings));
+}
+
+static void finish_text(const char *path, const struct store_check_summary *summary,
+                        bool skip_artifacts)
+{
+    char digest[SHA256_HEX_BYTES];
+    sha256_to_hex(summary->digest.bytes, digest);
+    text_print(stdout,
+               "%s: %" PRId64 " suites, %" PRId64 " jobs, %" PRId64 " attempts, %" PRId64
+               " outcomes (digest %.16s)",
+               path, summary->suites, summary->jobs, summary->attempts, summary->outcomes, digest);
+    if (skip_artifacts) {
+        text_print(stdout, ", artifacts not read");
+    } else {
+        text_print(stdout, ", %" PRId64 " artifacts of %.1f MB", summary->artifacts,
+                   (double)summary->artifact_bytes / 1e6);
+    }
+    if (summary->faults == 0) {
+        text_print(stdout, ": everything fits together\n");
+    } else {
+        text_print(stdout, ": %" PRId64 " faults\n", summary->faults);
+    }
+}
+
+static enum status path_of(const char *given, const char **out, struct error *error)
+{
+    const char *url = cli_store_url(given);
+    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) {
+        return error_set(error, STATUS_USAGE,
+                         "check reads the store's files: run it on the machine that has them, with "
+                         "--store PATH; a server may go on meanwhile");
+    }
+    *out = url;
+    return cli_store_exists(url, error);
+}
+
+int command_check(int argc, char **argv)
+{
+    const char *url = NULL;
+    const char *path = NULL;
+    int64_t findings_max = 20;
+    struct check_output output = {.json = false};
+    struct store_check_options options = {.found = on_finding, .context = &output};
+    const struct cli_option rows[] = {
+        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--skip-artifacts", NULL, "do not read the artifacts", .flag = &options.skip_artifacts},
+        {"--findings", "N", "of one kind at most (20)", .number = &findings_max},
+        {"--json", NULL, "print one JSON object", .flag = &output.json},
+    };
+    const struct cli_command command = {
+        "check",
+        "--store PATH",
+        "Reads a store and says what in it does not fit together. Changes nothing.",
+        rows,
+        sizeof rows / sizeof *rows,
+        0,
+        0,
+    };
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    struct store_check_summary summary;
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (findings_max < 1 || findings_max > FINDINGS_MAX) {
+        error_set(&error, STATUS_USAGE, "expected --findings 1 to %d", FINDINGS_MAX);
+        return cli_fail(&error);
+    }
+    options.findings_max = (uint32_t)findings_max;
+    output.findings = json_array();
+    enum status status = path_of(url, &path, &error);
+    if (status == STATUS_OK && output.findings == NULL) {
+        status = error_set(&error, STATUS_NO_MEMORY, "check: out of memory");
+    }
+    if (status == STATUS_OK) {
+        status = store_check(path, &options, &summary, &error);
+    }
+    if (status != STATUS_OK) {
+        json_decref(output.findings);
+        return cli_fail(&error);
+    }
+    if (output.json) {
+        code = finish_json(path, &summary, &output);
+    } else {
+        finish_text(path, &summary, options.skip_artifacts);
+        json_decref(output.findings);
+    }
+    return code != 0 || summary.faults == 0 ? code : status_exit_code(STATUS_STORE);
+}

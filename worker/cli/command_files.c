@@ -1,0 +1,269 @@
+/*
+ * swerve validate and swerve import: commands that only look at files.
+ */
+#include "scenarios/scenarios.h"
+#include "worker/cli/cli.h"
+#include "worker/planner/planner.h"
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_MAX = 4096 };
+
+/* As a submission would: a planner that cannot run is a mistake of the suite. */
+static enum status check_planners(const struct suite *suite, struct error *error)
+{
+    const char *const *checked = NULL; /* entries share their suite's list */
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct suite_entry *entry = &suite->entries[i];
+        for (uint32_t k = 0; entry->planners != checked && k < entry->planner_count; k++) {
+            if (planner_spec_check(entry->planners[k], error) != STATUS_OK) {
+                return error_prefix(error, "%s", entry->place);
+            }
+        }
+        checked = entry->planners;
+    }
+    return STATUS_OK;
+}
+
+static json_t *validate_one(const char *path, bool json, int *code)
+{
+    struct error error;
+    struct suite *suite = NULL;
+    enum status status = suite_load(path, &suite, &error);
+    if (status == STATUS_OK) {
+        status = check_planners(suite, &error);
+    }
+    if (status != STATUS_OK) {
+        suite_destroy(suite);
+        *code = status_exit_code(error.status);
+        if (!json) {
+            text_print(stderr, "swerve: %s\n", error.text);
+        }
+        return json_pack("{s:s, s:b, s:s}", "file", path, "valid", 0, "error", error.text);
+    }
+    uint32_t rollouts = 0;
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        rollouts += 1 + suite->entries[i].document->scenario.branch_count;
+    }
+    if (!json) {
+        text_print(stdout, "%s: ok, %u scenario%s, %u rollout%s per seed and planner\n", path,
+                   suite->entry_count, suite->entry_count == 1 ? "" : "s", rollouts,
+                   rollouts == 1 ? "" : "s");
+    }
+    json_t *result = json_pack("{s:s, s:b, s:i, s:i}", "file", path, "valid", 1, "scenarios",
+                               (int)suite->entry_count, "rollouts", (int)rollouts);
+    suite_destroy(suite);
+    return result;
+}
+
+int command_validate(int argc, char **argv)
+{
+    bool json = false;
+    const struct cli_option rows[] = {
+        {"--json", NULL, "print one JSON object", .flag = &json},
+    };
+    const struct cli_command command = {
+        "validate", "FILE...",      "Checks scenario and suite files; submits nothing.",
+        rows,       COUNT_OF(rows), 1,
+        FILES_MAX,
+    };
+    static const char *files[FILES_MAX];
+    uint32_t count = 0;
+    bool help;
+    int code = cli_parse(&command, argc, argv, files, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    json_t *results = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        json_array_append_new(results, validate_one(files[i], json, &code));
+    }
+    if (json) {
+        int print_code = cli_print_json(json_pack("{s:O}", "files", results));
+        code = code != 0 ? code : print_code;
+    }
+    json_decref(results);
+    return code;
+}
+
+static enum status write_whole(const char *path, const char *text, struct error *error)
+{
+    FILE *stream = fopen(path, "wb");
+    if (stream == NULL) {
+        return error_set(error, STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
+    }
+    bool bad = fputs(text, stream) == EOF || fputc('\n', stream) == EOF;
+    bad = fclose(stream) != 0 || bad;
+    if (bad) {
+        return error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+/* One imported scenario: into OUT itself when it is the only one, else OUT without ".json" plus its
+ * number, listed in OUT as a suite. */
+static enum status write_scenarios(const char *out, char *const *texts, size_t count,
+                                   struct error *error)
+{
+    if (count == 1) {
+        return write_whole(out, texts[0], error);
+    }
+    size_t stem = strlen(out);
+    if (stem > 5 && strcmp(out + stem - 5, ".json") == 0) {
+        stem -= 5;
+    }
+    const char *slash = strrchr(out, '/');
+    const char *base = slash != NULL ? slash + 1 : out;
+    json_t *list = json_array();
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        char path[LIMIT_PATH_BYTES];
+        snprintf(path, sizeof path, "%.*s-%zu.json", (int)stem, out, i + 1);
+        status = write_whole(path, texts[i], error);
+        json_array_append_new(list, json_pack("{s:s}", "file", path + (base - out)));
+    }
+    json_t *suite = json_pack("{s:s, s:s, s:O}", "id", "imported", "title", "Imported scenarios",
+                              "scenarios", list);
+    char *text = status == STATUS_OK ? json_dumps(suite, JSON_INDENT(2)) : NULL;
+    if (status == STATUS_OK) {
+        status = text == NULL ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", out)
+                              : write_whole(out, text, error);
+    }
+    free(text);
+    json_decref(suite);
+    json_decref(list);
+    return status;
+}
+
+struct imported {
+    char **texts;
+    size_t count;
+};
+
+static bool has_id(const struct imported *all, size_t count, const char *id)
+{
+    for (size_t i = 0; i < count; i++) {
+        json_t *document = json_loads(all->texts[i], 0, NULL);
+        bool same = strcmp(json_string_value(json_object_get(document, "id")), id) == 0;
+        json_decref(document);
+        if (same) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ids must be unique in a suite, but public files repeat theirs: the second becomes ID-2, and so
+ * on. */
+static enum status make_id_unique(struct imported *all, size_t index, struct error *error)
+{
+    json_t *document = json_loads(all->texts[index], 0, NULL);
+    char base[LIMIT_ID_BYTES];
+    char id[LIMIT_ID_BYTES];
+    snprintf(base, sizeof base, "%s", json_string_value(json_object_get(document, "id")));
+    memcpy(id, base, sizeof id);
+    for (int number = 2; has_id(all, index, id); number++) {
+        snprintf(id, sizeof id, "%.50s-%d", base, number);
+    }
+    if (strcmp(id, base) != 0) {
+        json_object_set_new(document, "id", json_string(id));
+        char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        if (text == NULL) {
+            json_decref(document);
+            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", id);
+        }
+        free(all->texts[index]);
+        all->texts[index] = text;
+    }
+    json_decref(document);
+    return STATUS_OK;
+}
+
+static enum status import_file(const char *path, struct imported *all, struct error *error)
+{
+    char *xml = NULL;
+    size_t bytes = 0;
+    char **texts = NULL;
+    size_t count = 0;
+    enum status status = file_read(path, LIMIT_XML_BYTES, &xml, &bytes, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = import_commonroad(path, xml, bytes, &texts, &count, error);
+    free(xml);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    char **grown = realloc(all->texts, (all->count + count) * sizeof *grown);
+    if (grown == NULL) {
+        for (size_t i = 0; i < count; i++) {
+            free(texts[i]);
+        }
+        free(texts);
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    memcpy(grown + all->count, texts, count * sizeof *texts);
+    all->texts = grown;
+    all->count += count;
+    free(texts);
+    return STATUS_OK;
+}
+
+int command_import(int argc, char **argv)
+{
+    const char *out = NULL;
+    const struct cli_option rows[] = {
+        {"--output", "OUT.json", "where to write, also -o", .text = &out},
+    };
+    const struct cli_command command = {
+        "import",
+        "commonroad FILE... -o OUT.json",
+        "Turns CommonRoad XML (2018b, 2020a) into scenarios.",
+        rows,
+        COUNT_OF(rows),
+        2,
+        FILES_MAX,
+    };
+    static const char *arguments[FILES_MAX];
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (strcmp(arguments[0], "commonroad") != 0) {
+        error_set(&error, STATUS_USAGE, "import: expected commonroad, found \"%s\"", arguments[0]);
+        return cli_fail(&error);
+    }
+    if (out == NULL) {
+        error_set(&error, STATUS_USAGE, "import: expected -o OUT.json");
+        return cli_fail(&error);
+    }
+    struct imported all = {0};
+    enum status status = STATUS_OK;
+    for (uint32_t i = 1; status == STATUS_OK && i < count; i++) {
+        status = import_file(arguments[i], &all, &error);
+    }
+    for (size_t i = 1; status == STATUS_OK && i < all.count; i++) {
+        status = make_id_unique(&all, i, &error);
+    }
+    if (status == STATUS_OK) {
+        status = write_scenarios(out, all.texts, all.count, &error);
+    }
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");
+    }
+    for (size_t i = 0; i < all.count; i++) {
+        free(all.texts[i]);
+    }
+    free(all.texts);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

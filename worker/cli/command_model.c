@@ -1,0 +1,324 @@
+/*
+ * swerve model: the world models of a directory: what there is, what answers for a tier, what did
+ * before, and what their health checks were calibrated on.
+ */
+#include "worker/run/calibrate.h"
+#include "worker/cli/cli.h"
+#include "worker/models/models.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MODEL_FILE_BYTES_MAX = 1 << 30 };
+
+struct model_command {
+    const char *directory;
+    const char *name;
+    const char *suite;
+    const char *planner;
+    const char *precision;
+    int64_t seeds;
+    bool json;
+    struct models *models;
+    enum nn_precision parsed_precision;
+};
+
+static bool has_extension(const char *file, size_t *stem)
+{
+    size_t bytes = strlen(file);
+    size_t tail = strlen(".safetensors");
+    *stem = bytes > tail ? bytes - tail : 0;
+    return bytes > tail && file[0] != '.' && *stem < LIMIT_ID_BYTES &&
+           strcmp(file + *stem, ".safetensors") == 0;
+}
+
+static const char *promoted_mark(const struct registry *registry, const char *name, enum tier tier)
+{
+    const struct registry_entry *entry = registry_promoted(registry, tier);
+    return entry != NULL && strcmp(entry->name, name) == 0 ? "promoted" : "";
+}
+
+static json_t *model_json(const struct model_command *command, const struct models_model *model)
+{
+    const struct model_config *config = model->config;
+    char sampler[LIMIT_ID_BYTES];
+    json_t *horizon = json_object();
+    models_loader(command->models)->sampler(model->model, LAYOUT_AGENTS, sampler);
+    for (int i = 0; horizon != NULL && i < LAYOUT_DEGREE_COUNT; i++) {
+        json_object_set_new(horizon, layout_degree_names[i],
+                            json_integer(config->horizon_ticks[i]));
+    }
+    const char *mark = promoted_mark(models_registry(command->models), model->name, config->tier);
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:o, s:b}", "name", model->name,
+                     "hash", model->hash, "tier", tier_names[config->tier], "sampler", sampler,
+                     "promoted", mark[0] != '\0', "width", (int)config->width, "layers",
+                     (int)config->layers, "steps", (int)config->steps, "title", config->name,
+                     "horizon_ticks", horizon, "calibrated", model->bounds.calibrated);
+}
+
+static void print_model(const struct model_command *command, const struct models_model *model)
+{
+    const struct model_config *config = model->config;
+    text_print(stdout, "%-24s %-8s %-9s %.12s  width %u, %u layers, %u steps%s\n", model->name,
+               tier_names[config->tier],
+               promoted_mark(models_registry(command->models), model->name, config->tier),
+               model->hash, config->width, config->layers, config->steps,
+               model->bounds.calibrated ? "" : "; not calibrated: built-in health bounds");
+}
+
+static enum status list_models(struct model_command *command, struct error *error)
+{
+    const char *directory = models_registry(command->models)->directory;
+    DIR *folder = opendir(directory);
+    if (folder == NULL) {
+        return models_missing(command->directory, TIER_STUDENT, error);
+    }
+    enum status status = STATUS_OK;
+    uint32_t listed = 0;
+    json_t *list = json_array();
+    const struct dirent *file;
+    while (status == STATUS_OK && (file = readdir(folder)) != NULL) {
+        char name[LIMIT_ID_BYTES];
+        size_t stem = 0;
+        const struct models_model *model = NULL;
+        if (!has_extension(file->d_name, &stem)) {
+            continue;
+        }
+        listed++;
+        snprintf(name, sizeof name, "%.*s", (int)stem, file->d_name);
+        status = models_named(command->models, name, command->parsed_precision, &model, error);
+        if (status == STATUS_OK && command->json) {
+            json_array_append_new(list, model_json(command, model));
+        } else if (status == STATUS_OK) {
+            print_model(command, model);
+        }
+    }
+    closedir(folder);
+    if (status == STATUS_OK && listed == 0 && !command->json) {
+        text_print(stdout, "%s: no models\n", directory);
+    }
+    if (status == STATUS_OK && command->json &&
+        cli_print_json(json_pack("{s:s, s:O}", "directory", directory, "models", list)) != 0) {
+        status = error_set(error, STATUS_IO, "cannot print");
+    }
+    json_decref(list);
+    return status;
+}
+
+static enum status show_model(struct model_command *command, struct error *error)
+{
+    const struct models_model *model = NULL;
+    enum status status =
+        models_named(command->models, command->name, command->parsed_precision, &model, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct registry_tier *tier =
+        &models_registry(command->models)->tiers[model->config->tier];
+    json_t *json = model_json(command, model);
+    json_t *history = json_array();
+    json_t *bounds = json_object();
+    for (uint32_t i = 0; history != NULL && i < tier->count; i++) {
+        json_array_append_new(history, json_pack("{s:s, s:s, s:I}", "name", tier->entries[i].name,
+                                                 "hash", tier->entries[i].hash, "promoted_s",
+                                                 (json_int_t)tier->entries[i].promoted_s));
+    }
+    for (int d = 0; bounds != NULL && d < LAYOUT_DEGREE_COUNT; d++) {
+        json_t *degree = json_object();
+        for (int i = 0; degree != NULL && i < MEASURE_COUNT; i++) {
+            json_object_set_new(degree, health_measures[i].name,
+                                json_real(model->bounds.bound[d][i]));
+        }
+        json_object_set_new(bounds, layout_degree_names[d], degree);
+    }
+    json_object_set_new(json, "history", history);
+    json_object_set_new(json, "health_bounds", bounds);
+    return cli_print_json(json) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
+}
+
+/* Checks the file where it is, then copies it into the directory under its own name. */
+static enum status add_model(struct model_command *command, struct error *error)
+{
+    const char *slash = strrchr(command->name, '/');
+    const char *file = slash != NULL ? slash + 1 : command->name;
+    const char *directory = models_registry(command->models)->directory;
+    char name[LIMIT_ID_BYTES];
+    char path[LIMIT_PATH_BYTES];
+    struct model *model = NULL;
+    size_t stem = 0;
+    size_t bytes = 0;
+    char *data = NULL;
+    if (!has_extension(file, &stem)) {
+        return error_set(error, STATUS_USAGE, "%s: expected NAME.safetensors", command->name);
+    }
+    snprintf(name, sizeof name, "%.*s", (int)stem, file);
+    enum status status = registry_path(directory, name, ".safetensors", path, error);
+    if (status == STATUS_OK) {
+        status = models_loader(command->models)
+                     ->open(command->name, command->parsed_precision, &model, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    models_loader(command->models)->close(model);
+    if (access(path, F_OK) == 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "%s: there is a model of that name; rename the new one", path);
+    }
+    status = file_read(command->name, MODEL_FILE_BYTES_MAX, &data, &bytes, error);
+    if (status == STATUS_OK) {
+        status = file_replace(path, data, bytes, 0644, error);
+        free(data);
+    }
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s added; \"swerve model promote %s\" puts it into service\n", path,
+                   name);
+    }
+    return status;
+}
+
+static enum status promote_model(struct model_command *command, struct error *error)
+{
+    const struct models_model *model = NULL;
+    enum status status =
+        models_named(command->models, command->name, command->parsed_precision, &model, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct registry registry = *models_registry(command->models);
+    struct registry_entry entry = {.promoted_s = clock_wall_ns(clock_system()) / NS_PER_S};
+    memcpy(entry.name, model->name, sizeof entry.name);
+    snprintf(entry.hash, sizeof entry.hash, "%s", model->hash);
+    const struct registry_entry *now = registry_promoted(&registry, model->config->tier);
+    if (now != NULL && strcmp(now->name, entry.name) == 0 && strcmp(now->hash, entry.hash) == 0) {
+        text_print(stdout, "%s is promoted for tier %s already\n", entry.name,
+                   tier_names[model->config->tier]);
+        return STATUS_OK;
+    }
+    registry_promote(&registry, model->config->tier, &entry);
+    status = registry_save(&registry, error);
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s (%.12s) answers for tier %s now\n", entry.name, entry.hash,
+                   tier_names[model->config->tier]);
+    }
+    return status;
+}
+
+static enum status rollback_model(struct model_command *command, struct error *error)
+{
+    struct registry registry = *models_registry(command->models);
+    enum tier tier = strcmp(command->name, "student") == 0   ? TIER_STUDENT
+                     : strcmp(command->name, "teacher") == 0 ? TIER_TEACHER
+                                                             : TIER_COUNT;
+    if (tier == TIER_COUNT) {
+        return error_set(error, STATUS_USAGE, "expected student or teacher, found \"%s\"",
+                         command->name);
+    }
+    enum status status = registry_rollback(&registry, tier, error);
+    if (status == STATUS_OK) {
+        status = registry_save(&registry, error);
+    }
+    if (status == STATUS_OK) {
+        const struct registry_entry *entry = registry_promoted(&registry, tier);
+        text_print(stdout, "%s%s%.12s answers for tier %s again\n", entry->name,
+                   entry->hash[0] != '\0' ? ", " : "", entry->hash, tier_names[tier]);
+    }
+    return status;
+}
+
+static enum status calibrate_model(struct model_command *command, struct error *error)
+{
+    const struct models_model *model = NULL;
+    struct calibrate_result result;
+    if (command->suite == NULL) {
+        return error_set(error, STATUS_USAGE, "calibrate: expected --suite FILE");
+    }
+    enum status status =
+        models_named(command->models, command->name, command->parsed_precision, &model, error);
+    const struct calibrate_options options = {
+        .models = command->models,
+        .model = model,
+        .precision = command->parsed_precision,
+        .suite = command->suite,
+        .planner = command->planner,
+        .seed_count = (uint32_t)command->seeds,
+    };
+    if (status == STATUS_OK) {
+        status = calibrate_run(&options, &result, error);
+    }
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s.health.json: bounds from %lld rollouts, %lld ticks\n", model->name,
+                   (long long)result.rollouts, (long long)result.ticks);
+    }
+    return status;
+}
+
+static const struct {
+    const char *name;
+    uint32_t arguments; /* behind it */
+    enum status (*run)(struct model_command *command, struct error *error);
+} verbs[] = {
+    {"ls", 0, list_models},          {"show", 1, show_model},
+    {"add", 1, add_model},           {"promote", 1, promote_model},
+    {"rollback", 1, rollback_model}, {"calibrate", 1, calibrate_model},
+};
+
+int command_model(int argc, char **argv)
+{
+    struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
+    const struct cli_option rows[] = {
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &model.directory},
+        {"--precision", "NAME", "fp32, bf16 or int8 (bf16)", .text = &model.precision},
+        {"--suite", "FILE", "calibrate: healthy scenarios to drive", .text = &model.suite},
+        {"--planner", "SPEC", "calibrate: who drives (builtin:reference)", .text = &model.planner},
+        {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &model.seeds},
+        {"--json", NULL, "ls: print one JSON object", .flag = &model.json},
+    };
+    const struct cli_command command = {
+        "model",
+        "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]",
+        "World models: which there are and which answers for a tier.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        2,
+    };
+    const char *arguments[2] = {NULL, NULL};
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    size_t verb = 0;
+    while (verb < COUNT_OF(verbs) && strcmp(verbs[verb].name, arguments[0]) != 0) {
+        verb++;
+    }
+    if (verb == COUNT_OF(verbs) || count != 1 + verbs[verb].arguments ||
+        model.seeds > LIMIT_SEEDS) {
+        error_set(&error, STATUS_USAGE, "model: expected %s", command.usage);
+        return cli_fail(&error);
+    }
+    model.name = arguments[1];
+    enum status status = models_parse_precision(model.precision, &model.parsed_precision, &error);
+    if (status == STATUS_OK) {
+        status = models_open(model.directory, NULL, &model.models, &error);
+    }
+    if (status == STATUS_OK) {
+        status = verbs[verb].run(&model, &error);
+    }
+    models_close(model.models);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

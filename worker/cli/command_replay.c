@@ -1,0 +1,486 @@
+/*
+ * swerve replay: run recorded outcomes again, each alone from tick 0, and compare everything that a
+ * replay makes anew (replay_compare.h). Equal hashes mean the same drive to the last bit, however
+ * the first one was batched, forked or retried. With --all, finished jobs whose outcomes are not
+ * all there are named as well.
+ */
+#include "worker/cli/cli.h"
+#include "worker/cli/confinement_options.h"
+#include "worker/run/replay_compare.h"
+#include "worker/run/revision.h"
+#include "worker/run/runner_open.h"
+#include "worker/run/stage_cache.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "schemas/json_record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000 };
+
+struct replay {
+    struct store *store;
+    struct stage_cache *stages;
+    struct models *models;
+    struct open_runner open;
+    struct job_spec spec;                /* what the runner was opened for */
+    char planner_hash[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened */
+    uint32_t slot_count;
+    int64_t deadline_ms;
+    bool json;
+    const struct planner_confinement *confinement;
+    int64_t same;
+    int64_t different;
+    int64_t missing;
+    int64_t last_job; /* the highest job that an outcome was seen of */
+    json_t *results;
+    json_t *missing_results;
+    struct replay_artifact artifact;
+    struct replay_differences differences;
+};
+
+static bool runner_fits(const struct replay *replay, const struct outcome *outcome)
+{
+    return replay->open.runner != NULL && replay->spec.tier == outcome->tier &&
+           strcmp(replay->spec.planner, outcome->planner) == 0 &&
+           strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
+           strcmp(replay->spec.sampler, outcome->sampler) == 0 &&
+           strcmp(replay->spec.backend, outcome->backend) == 0;
+}
+
+static enum status use_runner(struct replay *replay, const struct outcome *outcome,
+                              struct error *error)
+{
+    if (runner_fits(replay, outcome)) {
+        return STATUS_OK;
+    }
+    runner_close(&replay->open);
+    const struct runner_source source = {
+        .models = replay->models,
+        .planner_config = {.tick_deadline_ms = replay->deadline_ms,
+                           .confinement = replay->confinement},
+        .slot_count = replay->slot_count,
+        .spill_bytes_max = UINT64_C(8) << 30,
+        .clock = clock_system(),
+    };
+    /* Any version of the planner will do: a different result then names it as the cause. */
+    replay->spec = (struct job_spec){.tier = outcome->tier};
+    memcpy(replay->spec.planner, outcome->planner, sizeof replay->spec.planner);
+    memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
+    memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
+    memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
+    enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
+    if (status == STATUS_OK) {
+        status = runner_open(&source, &replay->spec, &replay->open, error);
+    }
+    return status == STATUS_OK ? status
+                               : error_prefix(error, "outcome %lld", (long long)outcome->id);
+}
+
+static enum status find_branch(const struct scenario *scenario, const struct outcome *outcome,
+                               int32_t *branch, struct error *error)
+{
+    *branch = ROLLOUT_MAIN;
+    if (outcome->branch_id[0] == '\0') {
+        return STATUS_OK;
+    }
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        if (strcmp(scenario->branches[b].id, outcome->branch_id) == 0) {
+            *branch = (int32_t)b;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_STORE, "outcome %lld: its scenario has no branch \"%s\"",
+                     (long long)outcome->id, outcome->branch_id);
+}
+
+/* Queues one outcome in the runner. */
+static enum status begin(struct replay *replay, const struct outcome *outcome, struct error *error)
+{
+    struct stage *stage = NULL;
+    struct job_run *job = NULL;
+    int32_t branch = ROLLOUT_MAIN;
+    enum status status =
+        stage_cache_get(replay->stages, replay->store, outcome->scenario_hash, &stage, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct job_lease lease = {.job_id = outcome->id};
+    lease.spec.seed = outcome->seed;
+    lease.spec.tier = outcome->tier;
+    status = find_branch(stage_scenario(stage), outcome, &branch, error);
+    if (status == STATUS_OK) {
+        status = job_run_create(&lease, stage, &job, error);
+    }
+    if (status == STATUS_OK) {
+        job->owner = (void *)(uintptr_t)outcome;
+        status = runner_add(replay->open.runner, job, branch, error);
+    }
+    if (status != STATUS_OK) {
+        job_run_destroy(job);
+        stage_cache_put(replay->stages, stage);
+    }
+    return status;
+}
+
+static void report_json(struct replay *replay, const struct outcome *outcome,
+                        const struct rollout_result *found, const char *fault)
+{
+    const struct replay_differences *differences = &replay->differences;
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < differences->count; i++) {
+        const struct replay_difference *row = &differences->rows[i];
+        json_array_append_new(rows,
+                              json_pack("{s:s, s:o, s:o}", "field", row->field, "stored",
+                                        json_text_new(row->stored, sizeof row->stored), "replayed",
+                                        json_text_new(row->replayed, sizeof row->replayed)));
+    }
+    json_t *result =
+        json_pack("{s:I, s:b, s:s, s:s, s:o}", "outcome", (json_int_t)outcome->id, "identical",
+                  found != NULL && differences->count == 0, "recorded", outcome->trace_hash,
+                  "replayed", found != NULL ? found->trace_hash : "", "differences", rows);
+    if (found == NULL) {
+        json_object_set_new(result, "error", json_text_new(fault, OUTCOME_ERROR_BYTES));
+    }
+    json_array_append_new(replay->results, result);
+}
+
+static void report_text(const struct replay *replay, const struct outcome *outcome,
+                        const struct rollout_result *found, const char *fault)
+{
+    text_print(stdout, "outcome %" PRId64 ": DIFFERENT (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
+               outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
+               outcome->branch_id, outcome->seed);
+    if (found == NULL) {
+        text_print(stdout, "  the replay broke: %s\n", fault);
+    }
+    for (uint32_t i = 0; found != NULL && i < replay->differences.count; i++) {
+        const struct replay_difference *row = &replay->differences.rows[i];
+        text_print(stdout, "  %-24s stored   %s\n", row->field, row->stored);
+        text_print(stdout, "  %-24s replayed %s\n", "", row->replayed);
+    }
+    if (strcmp(outcome->planner_hash, replay->planner_hash) != 0) {
+        text_print(stdout,
+                   "  recorded with another version of the planner (hash %.12s, now %.12s)\n",
+                   outcome->planner_hash, replay->planner_hash);
+    }
+    if (strcmp(outcome->revision, revision_hash) != 0) {
+        text_print(stdout, "  recorded by simulation revision %.12s, this is %.12s\n",
+                   outcome->revision, revision_hash);
+    }
+}
+
+static enum status compare(struct replay *replay, const struct outcome *outcome,
+                           const struct job_run *job, struct error *error)
+{
+    const struct rollout_result *found = NULL;
+    enum status status = STATUS_OK;
+    replay->differences.count = 0;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].finished) {
+            found = &job->results[i];
+        }
+    }
+    if (found != NULL) {
+        status = replay_compare(replay->store, &replay->artifact, outcome, job,
+                                (uint32_t)(found - job->results), &replay->differences, error);
+        if (status != STATUS_OK) {
+            return error_prefix(error, "outcome %" PRId64, outcome->id);
+        }
+    }
+    bool same = found != NULL && replay->differences.count == 0;
+    replay->same += same;
+    replay->different += !same;
+    if (replay->json) {
+        report_json(replay, outcome, found, job->error);
+    } else if (!same) {
+        report_text(replay, outcome, found, job->error);
+    }
+    return STATUS_OK;
+}
+
+static enum status collect(struct replay *replay, struct error *error)
+{
+    struct job_run *job;
+    enum status status = STATUS_OK;
+    while ((job = runner_take(replay->open.runner)) != NULL) {
+        struct stage *stage = job->stage;
+        if (status == STATUS_OK) {
+            status = compare(replay, job->owner, job, error);
+        }
+        job_run_destroy(job);
+        stage_cache_put(replay->stages, stage);
+    }
+    return status;
+}
+
+/* Everything that was begun comes to its end; `status` is what has gone wrong before. */
+static enum status finish_running(struct replay *replay, enum status status, struct error *error)
+{
+    struct error later;
+    while (replay->open.runner != NULL && runner_busy(replay->open.runner)) {
+        runner_tick(replay->open.runner);
+        enum status collected = collect(replay, &later);
+        if (status == STATUS_OK && collected != STATUS_OK) {
+            status = collected;
+            *error = later;
+        }
+    }
+    return status;
+}
+
+/* Runs a page of outcomes, as many at a time as there are slots. */
+static enum status replay_page(struct replay *replay, const struct outcome *outcomes,
+                               uint32_t count, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (!runner_fits(replay, &outcomes[i])) {
+            status = finish_running(replay, status, error);
+        }
+        if (status == STATUS_OK) {
+            status = use_runner(replay, &outcomes[i], error);
+        }
+        if (status == STATUS_OK) {
+            status = begin(replay, &outcomes[i], error);
+        }
+        while (status == STATUS_OK && runner_free_slots(replay->open.runner) == 0) {
+            runner_tick(replay->open.runner);
+            status = collect(replay, error);
+        }
+        replay->last_job =
+            outcomes[i].job_id > replay->last_job ? outcomes[i].job_id : replay->last_job;
+    }
+    return finish_running(replay, status, error);
+}
+
+/* ---- outcomes that are not there ---- */
+
+static void miss(struct replay *replay, const struct store_job *job, const char *branch_id,
+                 uint32_t found)
+{
+    replay->missing++;
+    if (replay->json) {
+        json_array_append_new(replay->missing_results,
+                              json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "job",
+                                        (json_int_t)job->id, "suite", job->spec.suite_id,
+                                        "scenario", job->spec.scenario_id, "branch", branch_id,
+                                        "rollouts", (json_int_t)job->spec.rollout_count, "outcomes",
+                                        (json_int_t)found));
+        return;
+    }
+    text_print(stdout,
+               "job %" PRId64 ": OUTCOME MISSING (%s%s%s, seed %" PRIu64
+               "): the job is done, with %u "
+               "rollouts; the store has %u outcomes of it\n",
+               job->id, job->spec.scenario_id, branch_id[0] != '\0' ? ", branch " : "", branch_id,
+               job->spec.seed, job->spec.rollout_count, found);
+}
+
+static bool has_branch(const struct outcome *outcomes, uint32_t count, const char *branch_id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(outcomes[i].branch_id, branch_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A finished job has an outcome for its main line and one for each branch of its scenario. */
+static enum status look_for_missing(struct replay *replay, const struct store_job *job,
+                                    struct outcome *outcomes, struct error *error)
+{
+    struct store_outcome_filter filter = {.job_id = job->id, .limit = REPLAY_JOB_OUTCOMES_MAX};
+    struct stage *stage = NULL;
+    uint32_t count = 0;
+    enum status status =
+        replay->store->ops->outcomes(replay->store, &filter, outcomes, &count, error);
+    if (status == STATUS_OK) {
+        status =
+            stage_cache_get(replay->stages, replay->store, job->spec.scenario_hash, &stage, error);
+    }
+    if (status != STATUS_OK) {
+        return error_prefix(error, "job %" PRId64, job->id);
+    }
+    const struct scenario *scenario = stage_scenario(stage);
+    int64_t before = replay->missing;
+    if (!has_branch(outcomes, count, "")) {
+        miss(replay, job, "", count);
+    }
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        if (!has_branch(outcomes, count, scenario->branches[b].id)) {
+            miss(replay, job, scenario->branches[b].id, count);
+        }
+    }
+    if (count != job->spec.rollout_count && replay->missing == before) {
+        miss(replay, job, "", count); /* one is there twice, or the job's own number is wrong */
+    }
+    stage_cache_put(replay->stages, stage);
+    return STATUS_OK;
+}
+
+/* Jobs are numbered without gaps; one that was taken out is a gap below the last one known. */
+static enum status find_missing(struct replay *replay, const char *suite, struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct store_job *job = malloc(sizeof *job);
+    struct outcome *outcomes = calloc(REPLAY_JOB_OUTCOMES_MAX, sizeof *outcomes);
+    if (job == NULL || outcomes == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "replay: out of memory");
+    }
+    for (int64_t id = 1; status == STATUS_OK; id++) {
+        status = replay->store->ops->job(replay->store, id, job, error);
+        if (status == STATUS_NOT_FOUND && id <= replay->last_job) {
+            status = STATUS_OK;
+            continue;
+        }
+        if (status == STATUS_OK && job->state == JOB_DONE &&
+            (suite == NULL || strcmp(job->spec.suite_id, suite) == 0)) {
+            status = look_for_missing(replay, job, outcomes, error);
+            status = status == STATUS_NOT_FOUND ? STATUS_STORE : status;
+        }
+    }
+    free(job);
+    free(outcomes);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+static enum status replay_all(struct replay *replay, const char *suite, int64_t outcome_id,
+                              struct error *error)
+{
+    struct store_outcome_filter filter = {.outcome_id = outcome_id, .limit = REPLAY_PAGE};
+    struct outcome *page = calloc(REPLAY_PAGE, sizeof *page);
+    if (page == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "replay: out of memory");
+    }
+    if (suite != NULL) {
+        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite);
+    }
+    enum status status;
+    for (;;) {
+        uint32_t count = 0;
+        status = replay->store->ops->outcomes(replay->store, &filter, page, &count, error);
+        if (status != STATUS_OK || count == 0) {
+            break;
+        }
+        filter.after_id = page[count - 1].id;
+        status = replay_page(replay, page, count, error);
+        if (status != STATUS_OK) {
+            break;
+        }
+    }
+    free(page);
+    if (status == STATUS_OK && outcome_id == 0) {
+        status = find_missing(replay, suite, error);
+    }
+    if (status == STATUS_OK && outcome_id != 0 && replay->same + replay->different == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
+                         (long long)outcome_id);
+    }
+    return status;
+}
+
+static int finish(struct replay *replay, enum status status, const struct error *error)
+{
+    runner_close(&replay->open);
+    models_close(replay->models);
+    stage_cache_destroy(replay->stages);
+    replay_artifact_finish(&replay->artifact);
+    replay->store->ops->close(replay->store);
+    if (status != STATUS_OK) {
+        json_decref(replay->results);
+        json_decref(replay->missing_results);
+        return cli_fail(error);
+    }
+    bool same = replay->different == 0 && replay->missing == 0;
+    if (replay->json) {
+        int code = cli_print_json(json_pack(
+            "{s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same, "different",
+            (json_int_t)replay->different, "missing", (json_int_t)replay->missing, "outcomes",
+            replay->results, "missing_outcomes", replay->missing_results));
+        return code != 0 || same ? code : status_exit_code(STATUS_MISMATCH);
+    }
+    json_decref(replay->results);
+    json_decref(replay->missing_results);
+    text_print(stdout, "%" PRId64 " identical, %" PRId64 " different", replay->same,
+               replay->different);
+    if (replay->missing > 0) {
+        text_print(stdout, ", %" PRId64 " missing", replay->missing);
+    }
+    text_print(stdout, "\n");
+    return same ? 0 : status_exit_code(STATUS_MISMATCH);
+}
+
+int command_replay(int argc, char **argv)
+{
+    const char *url = NULL;
+    const char *suite = NULL;
+    const char *models = NULL;
+    bool all = false;
+    int64_t slots = 1;
+    struct replay replay = {.deadline_ms = 1000};
+
+    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--all", NULL, "every outcome of the store, or of --suite", .flag = &all},
+        {"--suite", "ID", "with --all: only this suite's", .text = &suite},
+        {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &models},
+        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
+         .number = &replay.deadline_ms},
+        CONFINEMENT_OPTION_ROWS(confinement),
+        {"--json", NULL, "print one JSON object", .flag = &replay.json},
+    };
+    const struct cli_command command = {
+        "replay",
+        "OUTCOME|--all --store URL",
+        "Runs outcomes again and compares.",
+        rows,
+        COUNT_OF(rows),
+        0,
+        1,
+    };
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int64_t id = 0;
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if ((count == 1) == all || slots < 1 || slots > LIMIT_SLOTS) {
+        error_set(&error, STATUS_USAGE, "expected one OUTCOME or --all, and --slots 1 to %d",
+                  LIMIT_SLOTS);
+        return cli_fail(&error);
+    }
+    if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (confinement_options_settle(&confinement, cli_store_url(url), &replay.confinement, &error) !=
+            STATUS_OK ||
+        cli_store_open(url, &replay.store, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    replay.slot_count = (uint32_t)slots;
+    replay.results = json_array();
+    replay.missing_results = json_array();
+    replay.stages = stage_cache_create();
+    enum status status = models_open(models, NULL, &replay.models, &error);
+    if (status != STATUS_OK) {
+        return finish(&replay, status, &error);
+    }
+    if (replay.stages == NULL || replay.results == NULL || replay.missing_results == NULL) {
+        status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
+    } else {
+        status = replay_all(&replay, suite, id, &error);
+    }
+    return finish(&replay, status, &error);
+}

@@ -1,0 +1,540 @@
+/*
+ * swerve run: the main job. Creates the store, submits, runs a pool of worker processes, shows
+ * progress, prints verdicts by slice and cost by tier, writes the report. Running it again resumes:
+ * finished work is found by its key and not repeated.
+ */
+#include "worker/cli/cli.h"
+#include "worker/cli/confinement_options.h"
+#include "worker/planner/planner_trial.h"
+#include "worker/cli/pool.h"
+#include "worker/report/report.h"
+#include "worker/cli/suite_options.h"
+#include "worker/report/summary.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    POLL_MS = 20,
+    PROGRESS_MS = 250,
+    PROGRESS_LINE_MS = 10000, /* where there is no terminal */
+    STOP_GRACE_MS = 5000,
+};
+
+struct run_options {
+    struct suite_options suite;
+    struct confinement_options confinement_options;
+    const struct planner_confinement *confinement;
+    const char *store_url;
+    const char *report;
+    const char *gate_rate_text;
+    double gate_rate;
+    int64_t workers;
+    int64_t slots;
+    int64_t planner_deadline_ms;
+    bool json;
+    bool gate;
+    bool verbose;
+};
+
+static atomic_int interrupted; /* the signal's number; 0: none */
+
+/* The first signal stops in order; with the second the workers are left to themselves: they see
+ * that their parent is gone and hand back. Either way what is finished is in the store. */
+static void on_interrupt(int number)
+{
+    if (atomic_exchange(&interrupted, number) != 0) {
+        _exit(128 + number);
+    }
+}
+
+/* What planners have been tried for: a suite's jobs name few of them. */
+struct trials {
+    uint32_t count;
+    struct {
+        const char *planner;
+        bool on_device;
+    } list[2 * LIMIT_PLANNERS];
+};
+
+static bool is_on_device(const struct job_spec *spec)
+{
+    return spec->backend[0] != '\0' && strcmp(spec->backend, "cpu") != 0;
+}
+
+/* Whether a job before this one has its planner, in the same kind of place. */
+static bool tried(struct trials *trials, const struct job_spec *spec)
+{
+    bool on_device = is_on_device(spec);
+    for (uint32_t i = 0; i < trials->count; i++) {
+        if (strcmp(trials->list[i].planner, spec->planner) == 0 &&
+            trials->list[i].on_device == on_device) {
+            return true;
+        }
+    }
+    if (trials->count < COUNT_OF(trials->list)) {
+        trials->list[trials->count].planner = spec->planner;
+        trials->list[trials->count++].on_device = on_device;
+    }
+    return false;
+}
+
+/* A planner that cannot even start is told to the user now, not job by job. */
+static enum status try_planners(const struct submission *submission,
+                                const struct planner_confinement *confinement, struct error *error)
+{
+    struct trials trials = {0};
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < submission->job_count && status == STATUS_OK; i++) {
+        const struct job_spec *spec = &submission->specs[i];
+        if (!tried(&trials, spec)) {
+            status =
+                planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, error);
+        }
+    }
+    return status;
+}
+
+static int64_t finished_jobs(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_DONE] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_DEAD] +
+           status->jobs[JOB_CANCELLED];
+}
+
+/* On a terminal one line that changes, elsewhere a line each time. */
+static void show_progress(const struct store_suite_status *status, int64_t elapsed_ns,
+                          int64_t finished_at_start, bool terminal)
+{
+    int64_t done = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        done += status->rollouts[v];
+    }
+    int64_t jobs = finished_jobs(status);
+    int64_t total = jobs + status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED];
+    double elapsed_s = (double)elapsed_ns / (double)NS_PER_S;
+    double rate = (double)(jobs - finished_at_start) / elapsed_s;
+    double judged = (double)(done - status->rollouts[VERDICT_FLAGGED]);
+    char eta[32] = "?";
+    if (rate > 0) {
+        snprintf(eta, sizeof eta, "%.0f s", ceil((double)(total - jobs) / rate));
+    }
+    fprintf(stderr, "%s%lld/%lld rollouts  pass %.0f%%  %.2f miles  $%.6f  ETA %s%s",
+            terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total,
+            judged > 0 ? 100.0 * (double)status->rollouts[VERDICT_PASS] / judged : 0.0,
+            (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
+            (double)status->cost_uusd / (double)UUSD_PER_USD, eta, terminal ? "" : "\n");
+}
+
+/* The pools of a run, one per kind of job; each is started when its first job is there. */
+enum { RUN_BULK = 0, RUN_TEACHER, RUN_POOLS };
+
+struct run_pools {
+    struct pool_config config[RUN_POOLS];
+    bool wanted[RUN_POOLS];
+    bool started[RUN_POOLS];
+    struct pool pool[RUN_POOLS];
+};
+
+static void want_pools(struct run_pools *pools, const struct submission *submission)
+{
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        bool teacher = strcmp(submission->specs[i].pool, "teacher") == 0;
+        pools->wanted[teacher ? RUN_TEACHER : RUN_BULK] = true;
+    }
+}
+
+/* Starts what is wanted, watches what was started. A flagged job has a successor for the teacher.
+ */
+static enum status watch_pools(struct run_pools *pools, struct store *store,
+                               const struct store_suite_status *now, bool progressed, bool idle,
+                               struct error *error)
+{
+    enum status status = STATUS_OK;
+    pools->wanted[RUN_TEACHER] |= now->jobs[JOB_FLAGGED] > 0;
+    for (int i = 0; i < RUN_POOLS && status == STATUS_OK; i++) {
+        if (pools->started[i]) {
+            status = pool_watch(&pools->pool[i], store, progressed, idle, error);
+        } else if (pools->wanted[i]) {
+            status = pool_start(&pools->pool[i], &pools->config[i], error);
+            pools->started[i] = status == STATUS_OK;
+        }
+    }
+    return status;
+}
+
+static void stop_pools(struct run_pools *pools)
+{
+    for (int i = 0; i < RUN_POOLS; i++) {
+        if (pools->started[i]) {
+            pool_stop(&pools->pool[i], STOP_GRACE_MS);
+        }
+    }
+}
+
+/* Waits until every job of the suite has ended, successors of flagged ones included, keeping the
+ * pools alive. */
+static enum status supervise(struct run_pools *pools, struct store *store, const char *suite_id,
+                             struct error *error)
+{
+    const struct clock *clock = clock_system();
+    bool terminal = isatty(STDERR_FILENO) == 1;
+    int64_t start_ns = clock_now_ns(clock);
+    int64_t period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS;
+    int64_t shown_ns = terminal ? 0 : start_ns;
+    int64_t finished = -1;
+    int64_t finished_at_start = 0;
+    for (;;) {
+        struct store_suite_status now;
+        enum status status = store->ops->suite_status(store, suite_id, &now, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        bool progressed = finished_jobs(&now) != finished;
+        if (finished < 0) {
+            finished_at_start = finished_jobs(&now);
+        }
+        finished = finished_jobs(&now);
+        bool over = now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
+        int64_t now_ns = clock_now_ns(clock);
+        if ((over && terminal) || now_ns - shown_ns > period_ns) {
+            shown_ns = now_ns;
+            show_progress(&now, now_ns - start_ns + 1, finished_at_start, terminal);
+        }
+        if (over) {
+            if (terminal) {
+                fputc('\n', stderr);
+            }
+            return STATUS_OK;
+        }
+        if (atomic_load(&interrupted)) {
+            return error_set(error, STATUS_CANCELLED,
+                             "interrupted with %lld of %lld jobs finished; they are kept: run the "
+                             "same command again to go on",
+                             (long long)finished,
+                             (long long)(finished + now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED]));
+        }
+        /* With nothing queued the workers could not have finished anything: what is left may be
+         * leased to somebody who vanished with an earlier run, and comes back in its time. */
+        bool idle = now.jobs[JOB_QUEUED] == 0;
+        status = watch_pools(pools, store, &now, progressed, idle, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* What workers get: the CPU unless a job was made for a device; "auto" may not change its mind. */
+static const char *device_of(const struct run_options *options, const struct submission *submission)
+{
+    const char *given = options->suite.device;
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        if (strcmp(submission->specs[i].backend, "cpu") != 0) {
+            return strcmp(given, "auto") == 0 ? "cuda:0" : given;
+        }
+    }
+    return "cpu";
+}
+
+static enum status run_jobs(const struct run_options *options, struct store *store,
+                            const struct submission *submission, const struct logger *logger,
+                            struct error *error)
+{
+    static const char *const names[RUN_POOLS] = {"bulk", "teacher"};
+    const struct pool_config config = {
+        .store_url = cli_store_url(options->store_url),
+        .models = options->suite.models,
+        .device = device_of(options, submission),
+        .worker_count = (uint32_t)options->workers,
+        .slot_count = (uint32_t)options->slots,
+        .planner_deadline_ms = options->planner_deadline_ms,
+        .confinement = options->confinement,
+        .verbose = options->verbose,
+        .logger = logger,
+    };
+    struct store_suite_status now;
+    enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
+    if (status != STATUS_OK || now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0) {
+        return status;
+    }
+    struct run_pools *pools = calloc(1, sizeof *pools);
+    if (pools == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "run: out of memory");
+    }
+    for (int i = 0; i < RUN_POOLS; i++) {
+        pools->config[i] = config;
+        pools->config[i].pool = names[i];
+    }
+    want_pools(pools, submission);
+    status = supervise(pools, store, submission->suite_id, error);
+    stop_pools(pools);
+    free(pools);
+    return status;
+}
+
+/* Whoever runs a suite again must not take old results for new ones. */
+static void tell_known(const struct submission *submission, const struct summary *summary,
+                       int64_t known)
+{
+    if (known == 0) {
+        return;
+    }
+    text_print(stdout, "%lld of %u jobs were known already and were not run again\n",
+               (long long)known, submission->job_count);
+    if (summary->total.verdicts[VERDICT_PLANNER_ERROR] > 0) {
+        text_print(
+            stdout,
+            "planner errors are results like others, kept until a file that the planner's "
+            "command line names changes (a mended import or a longer deadline does not count); "
+            "another --store drives them again\n");
+    }
+}
+
+/* Tables, failures and what else a person wants to know; `known` jobs had results before. Returns
+ * the exit code, `code` unless dead jobs cannot be read. */
+static int present_to_people(const struct run_options *options, struct store *store,
+                             const struct submission *submission, const struct summary *summary,
+                             int64_t known, double wall_s, int code)
+{
+    struct error error;
+    summary_print(summary, stdout);
+    summary_print_failures(summary, stdout);
+    if (summary_print_dead(store, submission->suite_id, summary, stdout, &error) != STATUS_OK &&
+        code == 0) {
+        code = cli_fail(&error);
+    }
+    text_print(stdout, "\nsuite %s in %s, %.1f s\n", submission->suite_id,
+               cli_store_url(options->store_url), wall_s);
+    tell_known(submission, summary, known);
+    if (submission->audit_count > 0) {
+        text_print(stdout, "%u of %u jobs repeat others on the teacher, as an audit\n",
+                   submission->audit_count, submission->job_count);
+    }
+    if (submission->degraded_count > 0) {
+        bool one = submission->degraded_count == 1;
+        bool asked = strcmp(options->suite.world, "object") == 0;
+        text_print(stdout, "%u scenario%s about perception; %sthe object world answered %s%s\n",
+                   submission->degraded_count, one ? " asks" : "s ask",
+                   asked ? "" : "without a world model ", one ? "it" : "them",
+                   asked ? ", as --world object says" : ", as --allow-degraded says");
+    }
+    if (options->report != NULL && code == 0) {
+        text_print(stdout, "report: %s\n", options->report);
+    }
+    return code;
+}
+
+/* A planner that answered nowhere is broken, whatever a gate asks for. */
+static bool planner_failed_everywhere(const struct summary *summary)
+{
+    const int64_t *verdicts = summary->total.verdicts;
+    return verdicts[VERDICT_PLANNER_ERROR] > 0 && verdicts[VERDICT_PASS] == 0 &&
+           verdicts[VERDICT_FAIL] == 0;
+}
+
+/* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
+ * before. Returns the exit code. */
+static int present(const struct run_options *options, struct store *store,
+                   const struct submission *submission, int64_t known, double wall_s)
+{
+    struct summary summary = {0};
+    struct error error;
+    if (summary_load(store, submission->suite_id, &summary, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    summary_measure_peak(&summary);
+    int code = 0;
+    if (options->report != NULL &&
+        report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
+                     options->report, &error) != STATUS_OK) {
+        code = cli_fail(&error);
+    }
+    double rate = summary.total.main_total > 0
+                      ? (double)summary.total.main_passed / (double)summary.total.main_total
+                      : 0.0;
+    double wanted = options->gate_rate;
+    int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
+    int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED];
+    bool gate_met = rate >= wanted && unanswered == 0;
+    if (options->json) {
+        json_t *json = summary_json(&summary);
+        if (json != NULL) {
+            json_object_set_new(json, "store", json_string(cli_store_url(options->store_url)));
+            json_object_set_new(json, "suite", json_string(submission->suite_id));
+            json_object_set_new(json, "wall_s", json_real(wall_s));
+            json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
+            json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
+            json_object_set_new(json, "gate_met", json_boolean(gate_met));
+        }
+        int json_code = cli_print_json(json);
+        code = code != 0 ? code : json_code;
+        if (summary_print_dead(store, submission->suite_id, &summary, stderr, &error) !=
+                STATUS_OK &&
+            code == 0) {
+            code = cli_fail(&error);
+        }
+    } else {
+        code = present_to_people(options, store, submission, &summary, known, wall_s, code);
+    }
+    bool failed_everywhere = planner_failed_everywhere(&summary);
+    int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
+    summary_finish(&summary);
+    if (code == 0 && options->gate && !gate_met) {
+        text_print(stderr,
+                   "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted; %lld jobs "
+                   "without an answer\n",
+                   100 * rate, 100 * wanted, (long long)unanswered);
+        code = status_exit_code(STATUS_MISMATCH);
+    }
+    if (failed_everywhere) {
+        text_print(stderr, "swerve: the planner failed in every one of %lld rollouts\n",
+                   (long long)planner_errors);
+    }
+    /* A job without any answer weighs more than a rate among those that have one. */
+    if ((dead > 0 || failed_everywhere) &&
+        (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
+        code = status_exit_code(STATUS_PLANNER);
+    }
+    return code;
+}
+
+static int run(const struct run_options *options, const char *path)
+{
+    const struct clock *clock = clock_system();
+    int64_t start_ns = clock_now_ns(clock);
+    struct error error;
+    struct suite *suite = NULL;
+    struct submission submission = {0};
+    enum status status = suite_options_build(&options->suite, path, &suite, &submission, &error);
+    if (status != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    const struct logger logger = {STDERR_FILENO, options->verbose ? LOG_INFO : LOG_ERROR,
+                                  "swerve run"};
+    const struct store_config store_config = {.logger = &logger};
+    struct store *store = NULL;
+    int code;
+    /* Before hours of driving, not after. */
+    if (options->report != NULL) {
+        status = report_check(options->report, &error);
+    }
+    if (status == STATUS_OK) {
+        status = try_planners(&submission, options->confinement, &error);
+    }
+    if (status == STATUS_OK) {
+        status = store_open(cli_store_url(options->store_url), &store_config, &store, &error);
+    }
+    if (status == STATUS_OK) {
+        status = submission_send(&submission, store, (uint32_t)options->suite.weight, &error);
+    }
+    struct store_suite_status before = {0};
+    if (status == STATUS_OK) {
+        status = store->ops->suite_status(store, submission.suite_id, &before, &error);
+    }
+    if (status == STATUS_OK) {
+        status = run_jobs(options, store, &submission, &logger, &error);
+    }
+    if (status == STATUS_OK) {
+        double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;
+        /* Teachers that answered for flagged jobs are no jobs of the submission. */
+        int64_t known = before.jobs[JOB_DONE] < submission.job_count ? before.jobs[JOB_DONE]
+                                                                     : submission.job_count;
+        code = present(options, store, &submission, known, wall_s);
+    } else {
+        code = cli_fail(&error);
+        if (status == STATUS_CANCELLED && atomic_load(&interrupted) != 0) {
+            code = 128 + atomic_load(&interrupted); /* as shells report it */
+        }
+    }
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+    submission_finish(&submission);
+    suite_destroy(suite);
+    return code;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct run_options options = {
+        .suite = SUITE_OPTIONS_DEFAULT,
+        .confinement_options = CONFINEMENT_OPTIONS_DEFAULT,
+        .workers = sysconf(_SC_NPROCESSORS_ONLN),
+        .slots = 16,
+        .planner_deadline_ms = 1000,
+        .gate_rate = 1.0,
+    };
+    const struct cli_option rows[] = {
+        SUITE_OPTION_ROWS(options.suite),
+        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)",
+         .text = &options.store_url},
+        {"--workers", "N", "worker processes (one per core)", .number = &options.workers},
+        {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
+        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
+         .number = &options.planner_deadline_ms},
+        CONFINEMENT_OPTION_ROWS(options.confinement_options),
+        {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
+        {"--json", NULL, "print one JSON object", .flag = &options.json},
+        {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
+        {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes",
+         .text = &options.gate_rate_text},
+        {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
+    };
+    const struct cli_command command = {
+        "run",
+        "SUITE [options]",
+        "Runs a suite in closed loop and reports on it. Exits 1 when a gate is not met, 6 when a\n"
+        "planner cannot start or fails in every rollout, or when jobs are dead (attempts used up,\n"
+        "no answer), 130 or 143 when a signal interrupted it: what is finished is kept, and the\n"
+        "same command goes on.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        1,
+    };
+    const char *path = NULL;
+    uint32_t count;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &path, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (options.workers < 1 || options.workers > POOL_WORKERS_MAX || options.slots < 1 ||
+        options.slots > LIMIT_SLOTS) {
+        error_set(&error, STATUS_USAGE, "expected --workers 1 to %d and --slots 1 to %d",
+                  POOL_WORKERS_MAX, LIMIT_SLOTS);
+        return cli_fail(&error);
+    }
+    if (options.gate_rate_text != NULL) {
+        char *end;
+        options.gate_rate = strtod(options.gate_rate_text, &end);
+        if (end == options.gate_rate_text || *end != '\0' ||
+            !(options.gate_rate >= 0.0 && options.gate_rate <= 1.0)) {
+            error_set(&error, STATUS_USAGE, "--gate-rate: expected 0 to 1, found \"%s\"",
+                      options.gate_rate_text);
+            return cli_fail(&error);
+        }
+        options.gate = true;
+    }
+    if (confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
+                                   &options.confinement, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return run(&options, path);
+}

@@ -1,0 +1,257 @@
+/*
+ * swerve show: one outcome, with its metrics; its trace as JSON (one object per tick, for pandas),
+ * or its scenario; with --all every outcome of a store or suite, one JSON object a line.
+ */
+#include "worker/cli/cli.h"
+#include "worker/trace/trace.h"
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "schemas/outcome_json.h"
+#include "store/api/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOW_PAGE = 100 };
+
+struct show {
+    const char *store_url;
+    bool trace;
+    bool scenario;
+    bool all;
+    const char *evidence; /* file to write the flagged frame to */
+    const char *suite;
+    bool reader_left; /* stdout is a pipe that nobody reads any more */
+    struct store *store;
+    struct outcome outcome;
+};
+
+static enum status find_outcome(struct show *show, int64_t id, struct error *error)
+{
+    struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
+    uint32_t count = 0;
+    enum status status =
+        show->store->ops->outcomes(show->store, &filter, &show->outcome, &count, error);
+    if (status == STATUS_OK && count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
+                         (long long)id);
+    }
+    return status;
+}
+
+static enum status print_scenario(struct show *show, struct error *error)
+{
+    char *body = NULL;
+    size_t bytes = 0;
+    enum status status = show->store->ops->scenario_get(show->store, show->outcome.scenario_hash,
+                                                        &body, &bytes, error);
+    if (status == STATUS_OK) {
+        text_print_lines(stdout, "%s\n", body);
+        free(body);
+    }
+    return status;
+}
+
+/* The picture of what a health check flagged. */
+static enum status write_evidence(struct show *show, struct error *error)
+{
+    const struct outcome *outcome = &show->outcome;
+    void *png = NULL;
+    size_t bytes = 0;
+    if (outcome->evidence_hash[0] == '\0') {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "outcome %lld: expected a rollout flagged in a learned world, found %s",
+                         (long long)outcome->id,
+                         outcome->health_check[0] == '\0' ? "one that no health check flagged"
+                                                          : "a flag on a world that is redrawn");
+    }
+    enum status status =
+        show->store->ops->artifact_get(show->store, outcome->evidence_hash, &png, &bytes, error);
+    if (status == STATUS_OK) {
+        status = file_replace(show->evidence, png, bytes, 0644, error);
+        free(png);
+    }
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s: %s at tick %u, found %g, bound %g\n", show->evidence,
+                   outcome->health_check, outcome->health_tick, outcome->health_value,
+                   outcome->health_threshold);
+    }
+    return status;
+}
+
+/* Where the outcome's job comes from and where it went, beside the outcome itself. */
+static json_t *with_lineage(struct show *show)
+{
+    struct store_job job;
+    struct error ignored;
+    json_t *json = outcome_encode(&show->outcome);
+    if (json != NULL &&
+        show->store->ops->job(show->store, show->outcome.job_id, &job, &ignored) == STATUS_OK) {
+        json_object_set_new(json, "job_state", json_string(job_state_names[job.state]));
+        json_object_set_new(json, "job_key", json_string(job.spec.key));
+    }
+    return json;
+}
+
+static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent *agents,
+                         uint32_t agent_count)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < agent_count; i++) {
+        if (agents[i].present) {
+            json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f, s:f}", "agent", (int)i,
+                                                  "x_m", agents[i].x_m, "y_m", agents[i].y_m,
+                                                  "heading_rad", agents[i].heading_rad, "speed_mps",
+                                                  agents[i].speed_mps));
+        }
+    }
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:o}",
+                     "tick", (int)tick->tick, "t_s", tick->tick * TICK_S, "x_m", tick->x_m, "y_m",
+                     tick->y_m, "heading_rad", tick->heading_rad, "speed_mps", tick->speed_mps,
+                     "accel_mps2", tick->accel_mps2, "lat_accel_mps2", tick->lat_accel_mps2,
+                     "yaw_rate_rps", tick->yaw_rate_rps, "steer_rad", tick->steer_rad,
+                     "action_accel_mps2", tick->action_accel_mps2, "action_steer_rad",
+                     tick->action_steer_rad, "guardian", tick->guardian != 0, "sensors_dark",
+                     (int)tick->sensors_dark, "agents", list);
+}
+
+static enum status print_line(struct show *show, json_t *json, struct error *error)
+{
+    errno = 0;
+    bool bad = !cli_put_json(json, JSON_COMPACT);
+    show->reader_left = bad && errno == EPIPE;
+    json_decref(json);
+    return bad ? error_set(error, STATUS_IO, "cannot write to stdout") : STATUS_OK;
+}
+
+static enum status print_trace(struct show *show, struct error *error)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    struct trace_reader reader = {0};
+    enum status status = show->store->ops->artifact_get(show->store, show->outcome.artifact_hash,
+                                                        &data, &bytes, error);
+    if (status == STATUS_NOT_FOUND) { /* the outcome is known: it is the store that lacks a part */
+        char cause[ERROR_TEXT_BYTES];
+        snprintf(cause, sizeof cause, "%s", error->text);
+        status = error_set(error, STATUS_STORE,
+                           "outcome %lld: its trace is missing: %.800s; run the suite again (the "
+                           "same command), or restore the file",
+                           (long long)show->outcome.id, cause);
+    }
+    if (status == STATUS_OK) {
+        status = trace_reader_init(&reader, data, bytes, error);
+    }
+    int32_t rollout =
+        status == STATUS_OK ? trace_reader_find(&reader, show->outcome.branch_id) : -1;
+    if (status == STATUS_OK && rollout < 0) {
+        status = error_set(error, STATUS_STORE, "outcome %lld: not in its trace artifact",
+                           (long long)show->outcome.id);
+    }
+    for (uint32_t t = 0; status == STATUS_OK && t <= trace_reader_last_tick(&reader, rollout);
+         t++) {
+        struct trace_tick tick;
+        struct trace_agent agents[LIMIT_AGENTS];
+        if (!trace_reader_tick(&reader, rollout, t, &tick, agents)) {
+            continue;
+        }
+        status = print_line(show, tick_json(&tick, agents, reader.header.agent_count), error);
+    }
+    trace_reader_finish(&reader);
+    free(data);
+    return status;
+}
+
+static enum status show_every_outcome(struct show *show, struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = SHOW_PAGE};
+    struct outcome *page = calloc(SHOW_PAGE, sizeof *page);
+    uint32_t count = SHOW_PAGE;
+    enum status status = STATUS_OK;
+    if (page == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "show: out of memory");
+    }
+    if (show->suite != NULL) {
+        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", show->suite);
+    }
+    while (status == STATUS_OK && count > 0) {
+        status = show->store->ops->outcomes(show->store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = print_line(show, outcome_encode(&page[i]), error);
+            filter.after_id = page[i].id;
+        }
+    }
+    free(page);
+    return status;
+}
+
+static enum status show_one(struct show *show, int64_t id, struct error *error)
+{
+    enum status status = find_outcome(show, id, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (show->scenario) {
+        return print_scenario(show, error);
+    }
+    if (show->trace) {
+        return print_trace(show, error);
+    }
+    if (show->evidence != NULL) {
+        return write_evidence(show, error);
+    }
+    if (cli_print_json(with_lineage(show)) != 0) {
+        return error_set(error, STATUS_IO, "cannot print outcome %lld", (long long)id);
+    }
+    return STATUS_OK;
+}
+
+int command_show(int argc, char **argv)
+{
+    struct show show = {0};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
+        {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
+        {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
+        {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.evidence},
+        {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
+        {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
+    };
+    const struct cli_command command = {
+        "show", "OUTCOME|--all --store URL", "Outcomes as JSON.", rows, COUNT_OF(rows), 0, 1,
+    };
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    int64_t id = 0;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    enum status status = STATUS_OK;
+    int parts = show.trace + show.scenario + (show.evidence != NULL);
+    if ((count == 1) == show.all || (show.all && parts > 0) || parts > 1 ||
+        (!show.all && show.suite != NULL)) {
+        status =
+            error_set(&error, STATUS_USAGE,
+                      "expected one OUTCOME with --trace, --scenario or --evidence, or --all with "
+                      "--suite");
+    } else if (count == 1) {
+        status = cli_parse_id(argument, &id, &error);
+    }
+    if (status == STATUS_OK) {
+        status = cli_store_open(show.store_url, &show.store, &error);
+    }
+    if (status == STATUS_OK) {
+        status = show.all ? show_every_outcome(&show, &error) : show_one(&show, id, &error);
+        show.store->ops->close(show.store);
+    }
+    /* Who took what they wanted and left, as head does, is no error. */
+    return status == STATUS_OK || show.reader_left ? 0 : cli_fail(&error);
+}

@@ -1,0 +1,245 @@
+/*
+ * swerve status, report, cancel: questions and orders about the suites of a store.
+ */
+#include "worker/cli/cli.h"
+#include "worker/report/report.h"
+#include "worker/report/summary.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUITES_MAX = 256 };
+
+struct suite_query {
+    const char *store_url;
+    const char *suite; /* NULL: the newest, or all for `status` */
+    const char *report;
+    bool json;
+};
+
+#define QUERY_ROWS(query)                                                                        \
+    {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &(query).store_url}, \
+    {                                                                                            \
+        "--json", NULL, "print one JSON object", .flag = &(query).json                           \
+    }
+
+/* The suite asked for, or the newest one of the store. */
+static enum status pick_suite(const struct suite_query *query, struct store *store,
+                              char id[LIMIT_ID_BYTES], struct error *error)
+{
+    if (query->suite != NULL) {
+        snprintf(id, LIMIT_ID_BYTES, "%s", query->suite);
+        return STATUS_OK;
+    }
+    char ids[1][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    enum status status = store->ops->suites(store, ids, 1, &count, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite",
+                         cli_store_url(query->store_url));
+    }
+    memcpy(id, ids[0], LIMIT_ID_BYTES);
+    return STATUS_OK;
+}
+
+static json_t *status_json(const char *id, const struct store_suite_status *status)
+{
+    json_t *json = json_object();
+    json_object_set_new(json, "suite", json_string(id));
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        json_object_set_new(json, job_state_names[i], json_integer((json_int_t)status->jobs[i]));
+    }
+    json_object_set_new(json, "rollouts", json_integer((json_int_t)status->rollouts_total));
+    for (int i = 0; i < VERDICT_COUNT; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "rollouts_%s", verdict_names[i]);
+        json_object_set_new(json, name, json_integer((json_int_t)status->rollouts[i]));
+    }
+    json_object_set_new(json, "rollouts_audit", json_integer((json_int_t)status->rollouts_audit));
+    json_object_set_new(json, "audits_dead", json_integer((json_int_t)status->audits_dead));
+    json_object_set_new(json, "unstarted_hosts", json_integer((json_int_t)status->unstarted_hosts));
+    json_object_set_new(json, "unstarted", json_string(status->unstarted));
+    json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
+    json_object_set_new(json, "miles",
+                        json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
+    json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
+    return json;
+}
+
+static void status_line(const char *id, const struct store_suite_status *status)
+{
+    text_print(stdout, "%-48s", id);
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        if (status->jobs[i] > 0) {
+            text_print(stdout, "  %lld %s", (long long)status->jobs[i], job_state_names[i]);
+        }
+    }
+    if (status->rollouts_audit > 0) {
+        text_print(stdout, "  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
+    }
+    char bill[SUMMARY_MONEY_BYTES];
+    text_print(stdout, "  %.2f miles  %s\n",
+               (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
+               summary_uusd_text(status->cost_uusd, bill));
+    if (status->unstarted_hosts > 0 && status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0) {
+        text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
+                   (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",
+                   status->unstarted);
+    }
+}
+
+static enum status print_status(const struct suite_query *query, struct store *store,
+                                struct error *error)
+{
+    static char ids[SUITES_MAX][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    enum status status = STATUS_OK;
+    if (query->suite != NULL) {
+        snprintf(ids[count++], LIMIT_ID_BYTES, "%s", query->suite);
+    } else {
+        status = store->ops->suites(store, ids, SUITES_MAX, &count, error);
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct store_suite_status suite;
+        status = store->ops->suite_status(store, ids[i], &suite, error);
+        if (status == STATUS_OK && query->json) {
+            json_array_append_new(list, status_json(ids[i], &suite));
+        } else if (status == STATUS_OK) {
+            status_line(ids[i], &suite);
+        }
+    }
+    if (status == STATUS_OK && query->json &&
+        cli_print_json(json_pack("{s:O}", "suites", list)) != 0) {
+        status = error_set(error, STATUS_IO, "cannot print");
+    }
+    json_decref(list);
+    return status;
+}
+
+static enum status print_report(const struct suite_query *query, struct store *store,
+                                struct error *error)
+{
+    char id[LIMIT_ID_BYTES];
+    struct summary summary = {0};
+    enum status status = pick_suite(query, store, id, error);
+    if (status == STATUS_OK && query->report != NULL) {
+        status = report_check(query->report, error);
+    }
+    if (status == STATUS_OK) {
+        status = summary_load(store, id, &summary, error);
+    }
+    if (status == STATUS_OK) {
+        summary_measure_peak(&summary);
+    }
+    if (status == STATUS_OK && query->report != NULL) {
+        status = report_write(store, cli_store_url(query->store_url), id, &summary, query->report,
+                              error);
+    }
+    if (status == STATUS_OK && query->json) {
+        json_t *json = summary_json(&summary);
+        if (json != NULL) {
+            json_object_set_new(json, "suite", json_string(id));
+            json_object_set_new(json, "store", json_string(cli_store_url(query->store_url)));
+        }
+        if (cli_print_json(json) != 0) {
+            status = error_set(error, STATUS_IO, "cannot print");
+        }
+    } else if (status == STATUS_OK) {
+        summary_print(&summary, stdout);
+        status = summary_print_dead(store, id, &summary, stdout, error);
+        text_print(stdout, "\nsuite %s\n", id);
+        if (query->report != NULL) {
+            text_print(stdout, "report: %s\n", query->report);
+        }
+    }
+    summary_finish(&summary);
+    return status;
+}
+
+static enum status cancel_suite(const struct suite_query *query, struct store *store,
+                                struct error *error)
+{
+    int64_t count = 0;
+    enum status status = store->ops->cancel(store, query->suite, &count, error);
+    if (status == STATUS_OK && query->json) {
+        if (cli_print_json(json_pack("{s:s, s:I}", "suite", query->suite, "cancelled",
+                                     (json_int_t)count)) != 0) {
+            status = error_set(error, STATUS_IO, "cannot print");
+        }
+    } else if (status == STATUS_OK) {
+        text_print(stdout, "%s: %lld jobs cancelled\n", query->suite, (long long)count);
+    }
+    return status;
+}
+
+static int with_store(const struct suite_query *query,
+                      enum status (*act)(const struct suite_query *, struct store *,
+                                         struct error *))
+{
+    struct error error;
+    struct store *store = NULL;
+    enum status status = cli_store_open(query->store_url, &store, &error);
+    if (status == STATUS_OK) {
+        status = act(query, store, &error);
+        store->ops->close(store);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
+
+int command_status(int argc, char **argv)
+{
+    struct suite_query query = {0};
+    const struct cli_option rows[] = {QUERY_ROWS(query)};
+    const struct cli_command command = {
+        "status", "[SUITE] --store URL", "Suites of a store and how far they are.",
+        rows,     COUNT_OF(rows),        0,
+        1,
+    };
+    uint32_t count = 0;
+    bool help;
+    int code = cli_parse(&command, argc, argv, &query.suite, &count, &help);
+    return code != 0 || help ? code : with_store(&query, print_status);
+}
+
+int command_report(int argc, char **argv)
+{
+    struct suite_query query = {0};
+    const struct cli_option rows[] = {
+        QUERY_ROWS(query),
+        {"--report", "FILE.html", "write the self-contained report", .text = &query.report},
+        {"--output", "FILE.html", "the same, also -o", .text = &query.report},
+    };
+    const struct cli_command command = {
+        "report", "[SUITE] --store URL", "Tables and report of a suite (the newest).",
+        rows,     COUNT_OF(rows),        0,
+        1,
+    };
+    uint32_t count = 0;
+    bool help;
+    int code = cli_parse(&command, argc, argv, &query.suite, &count, &help);
+    return code != 0 || help ? code : with_store(&query, print_report);
+}
+
+int command_cancel(int argc, char **argv)
+{
+    struct suite_query query = {0};
+    const struct cli_option rows[] = {QUERY_ROWS(query)};
+    const struct cli_command command = {
+        "cancel", "SUITE --store URL", "Cancels what a suite has not finished.",
+        rows,     COUNT_OF(rows),      1,
+        1,
+    };
+    uint32_t count = 0;
+    bool help;
+    int code = cli_parse(&command, argc, argv, &query.suite, &count, &help);
+    return code != 0 || help ? code : with_store(&query, cancel_suite);
+}

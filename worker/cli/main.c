@@ -1,0 +1,75 @@
+/*
+ * swerve: one binary, many commands. This file only finds the command.
+ */
+#include "worker/cli/cli.h"
+#include "worker/planner/planner_host.h"
+#include "worker/run/revision.h"
+
+#include "base/text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"run", command_run, "run a suite in closed loop and report on it (the main job)"},
+    {"submit", command_submit, "put a suite's jobs into a store"},
+    {"worker", command_worker, "claim and run jobs from a store"},
+    {"serve", command_serve, "own a store and serve it to other machines"},
+    {"token", command_token, "who may use a server: add, list, revoke"},
+    {"status", command_status, "suites of a store and how far they are"},
+    {"report", command_report, "tables and HTML report of a suite in a store"},
+    {"show", command_show, "one outcome with its metrics, trace or scenario"},
+    {"cancel", command_cancel, "cancel what a suite has not finished"},
+    {"check", command_check, "whether everything in a store fits together"},
+    {"replay", command_replay, "run outcomes again and compare every figure of them"},
+    {"price", command_price, "what a device-hour costs: list, show, set"},
+    {"validate", command_validate, "check scenario and suite files"},
+    {"import", command_import, "turn foreign scenario files into ours"},
+    {"datagen", command_datagen, "write training data for world models"},
+    {"model", command_model, "world models: list, promote, roll back, calibrate"},
+    {"bench", command_bench, "measure worlds and the store against baselines"},
+    {PLANNER_HOST_COMMAND, command_plugin_host, NULL}, /* for our own child processes */
+    {"doctor", command_doctor, "what this machine has and what it lacks"},
+};
+
+static void print_help(FILE *stream)
+{
+    text_print(stream, "usage: swerve COMMAND ...   (swerve COMMAND --help for more)\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (commands[i].help != NULL) {
+            text_print(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        text_print(stdout, "swerve %s (revision %.12s)\n", SWERVE_VERSION, revision_hash);
+        return 0;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return 0;
+    }
+    /* A reader that goes away is an error of write(), not a reason to die. */
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    text_print(stderr, "swerve: unknown command \"%s\"\n", argv[1]);
+    print_help(stderr);
+    return 2;
+}

@@ -1,0 +1,64 @@
+/*
+ * Pool: the worker processes that `run` starts, watches and stops. A child that dies unasked is
+ * reported to the store at once (its jobs are queued again without waiting for the lease) and
+ * replaced.
+ */
+#ifndef SWERVE_WORKER_CLI_POOL_H
+#define SWERVE_WORKER_CLI_POOL_H
+
+#include "base/log.h"
+#include "store/api/store.h"
+#include "worker/planner/planner.h"
+
+#include <sys/types.h>
+
+enum {
+    POOL_WORKERS_MAX = 256,
+    POOL_EXIT_UNSTARTED = 16, /* of a child: what is left needs a planner that does not start */
+};
+
+struct pool_config {
+    const char *store_url;
+    const char *pool;
+    const char *models; /* directory; NULL: as the workers find it */
+    const char *device; /* of learned worlds; NULL: auto */
+    uint32_t worker_count;
+    uint32_t slot_count;
+    int64_t planner_deadline_ms;
+    const struct planner_confinement *confinement;
+    bool verbose;
+    const struct logger *logger; /* borrowed; may be NULL */
+};
+
+struct pool_worker {
+    pid_t pid; /* 0: none */
+    char worker_id[LIMIT_ID_BYTES];
+};
+
+struct pool {
+    struct pool_config config;
+    struct pool_worker workers[POOL_WORKERS_MAX];
+    /* Worker ids hold our pid, this and a number: in a container the pid alone would come back, and
+     * a dead worker's lease with it. */
+    int64_t started_ms;
+    uint32_t spawned;
+    uint32_t deaths;      /* since the last progress */
+    uint32_t store_fails; /* likewise: workers in a row that the store failed */
+    int words_fd;         /* memory into which a worker that the store fails writes its sentence */
+    int64_t deaths_total;
+};
+
+enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error);
+
+/* Reaps and replaces dead children. `progressed` tells that jobs were finished since the last call,
+ * `idle` that none were queued, so that none could be:
+ * too many deaths without progress are an error (a worker that cannot start), and so is a store
+ * that fails one worker after the other, and planners that start in no worker (STATUS_PLANNER),
+ * with the sentence that the last of them said. */
+enum status pool_watch(struct pool *pool, struct store *store, bool progressed, bool idle,
+                       struct error *error);
+
+/* Asks all to hand back and leave, waits, kills those who stay longer than grace_ms. */
+void pool_stop(struct pool *pool, int64_t grace_ms);
+
+#endif

@@ -1,0 +1,144 @@
+/*
+ * From options and a file name to a checked submission.
+ */
+#include "worker/cli/suite_options.h"
+
+#include "base/check.h"
+#include "engine/learned/device.h"
+
+#include <string.h>
+
+/* Where learned tiers run. Devices compute in bf16; a worker that lacks the device says so. */
+static enum status choose_backend(const struct suite_options *options,
+                                  const struct submission_options *build, struct device *device,
+                                  struct error *error)
+{
+    bool learned = build->policy.student_available || build->policy.teacher_available;
+    bool automatic = strcmp(options->device, "auto") == 0;
+    if (automatic && (!learned || build->precision != NN_BF16)) {
+        return device_choose("cpu", device, error);
+    }
+    enum status status = device_choose(options->device, device, error);
+    if (status == STATUS_OK && device->ops != NULL && build->precision != NN_BF16) {
+        status =
+            error_set(error, STATUS_USAGE, "--device %s: computes in bf16, found --precision %s",
+                      options->device, options->precision);
+    }
+    return status;
+}
+
+/* Reads what concerns learned tiers; worlds that need no model do not look for any. */
+static enum status prepare_models(const struct suite_options *options,
+                                  struct submission_options *build, struct audit_policy *audit,
+                                  struct models **models, struct error *error)
+{
+    enum status status = models_parse_degree(options->layout, &build->degree, error);
+    if (status == STATUS_OK) {
+        status = models_parse_precision(options->precision, &build->precision, error);
+    }
+    *audit = audit_policy_default();
+    build->audit = audit;
+    if (options->audit != NULL && strcmp(options->audit, "off") == 0) {
+        build->audit = NULL;
+    } else if (status == STATUS_OK && options->audit != NULL) {
+        status = audit_policy_load(options->audit, audit, error);
+    }
+    if (status != STATUS_OK || build->policy.choice == WORLD_OBJECT ||
+        build->policy.choice == WORLD_REPLAY) {
+        return status;
+    }
+    status = models_open(options->models, NULL, models, error);
+    if (status == STATUS_OK) {
+        build->models = *models;
+        build->policy.student_available = models_available(*models, TIER_STUDENT);
+        build->policy.teacher_available = models_available(*models, TIER_TEACHER);
+    }
+    if (status == STATUS_OK && build->policy.choice == WORLD_STUDENT &&
+        !build->policy.student_available) {
+        return models_missing(options->models, TIER_STUDENT, error);
+    }
+    if (status == STATUS_OK && build->policy.choice == WORLD_TEACHER &&
+        !build->policy.teacher_available) {
+        return models_missing(options->models, TIER_TEACHER, error);
+    }
+    return status;
+}
+
+/* An answer of another kind than the one asked for is given only to who agreed to it beforehand. */
+static enum status check_degraded(const struct suite_options *options,
+                                  const struct submission_options *build,
+                                  const struct submission *submission, struct error *error)
+{
+    uint32_t count = submission->degraded_count;
+    if (count == 0 || build->policy.choice != WORLD_AUTO || options->allow_degraded) {
+        return STATUS_OK;
+    }
+    models_missing(options->models, TIER_STUDENT, error);
+    return error_prefix(
+        error,
+        "%u scenario%s about perception, which a world model answers (or the object "
+        "world, with --allow-degraded)",
+        count, count == 1 ? " asks" : "s ask");
+}
+
+static enum status check_numbers(const struct suite_options *options, struct error *error)
+{
+    const struct {
+        const char *name;
+        int64_t value, least, most;
+    } rows[] = {
+        {"--seeds", options->seeds, 0, LIMIT_SEEDS}, /* 0: not given */
+        {"--attempts", options->attempts, 1, 100},
+        {"--weight", options->weight, 1, 100},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rows[i].value < rows[i].least || rows[i].value > rows[i].most) {
+            return error_set(error, STATUS_USAGE, "%s: expected 1 to %lld, found %lld",
+                             rows[i].name, (long long)rows[i].most, (long long)rows[i].value);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status suite_options_build(const struct suite_options *options, const char *path,
+                                struct suite **suite, struct submission *submission,
+                                struct error *error)
+{
+    struct submission_options build = {
+        .planner = options->planner,
+        .seed_count = (uint32_t)options->seeds,
+        .attempts_max = (uint32_t)options->attempts,
+    };
+    struct device device;
+    enum status status = check_numbers(options, error);
+    if (status == STATUS_OK) {
+        status = cli_world_choice(options->world, &build.policy.choice, error);
+    }
+    struct suite *loaded = NULL;
+    struct models *models = NULL;
+    struct audit_policy audit;
+    if (status == STATUS_OK) {
+        status = prepare_models(options, &build, &audit, &models, error);
+    }
+    if (status == STATUS_OK) {
+        status = choose_backend(options, &build, &device, error);
+        build.backend = device.backend;
+    }
+    if (status == STATUS_OK) {
+        status = suite_load(path, &loaded, error);
+    }
+    if (status == STATUS_OK) {
+        status = submission_build(loaded, &build, submission, error);
+    }
+    if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
+        status = error->status;
+        submission_finish(submission);
+    }
+    models_close(models); /* jobs name them by hash */
+    if (status != STATUS_OK) {
+        suite_destroy(loaded);
+        return status;
+    }
+    *suite = loaded;
+    return STATUS_OK;
+}

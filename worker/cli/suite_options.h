@@ -1,0 +1,61 @@
+/*
+ * The options that say what a suite's jobs are (planner, world, seeds), shared by `run` and
+ * `submit`.
+ */
+#ifndef SWERVE_WORKER_CLI_SUITE_OPTIONS_H
+#define SWERVE_WORKER_CLI_SUITE_OPTIONS_H
+
+#include "worker/cli/cli.h"
+#include "worker/run/submission.h"
+
+struct suite_options {
+    const char *planner;
+    const char *world;
+    const char *device;
+    const char *models;
+    const char *layout;
+    const char *precision;
+    const char *audit;
+    bool allow_degraded; /* the object world may answer what asks for a model that is not there */
+    int64_t seeds;
+    int64_t attempts;
+    int64_t weight;
+};
+
+#define SUITE_OPTIONS_DEFAULT                                                                  \
+    {                                                                                          \
+        .planner = "builtin:reference", .world = "auto", .device = "auto", .layout = "agents", \
+        .precision = "bf16", .attempts = 3, .weight = 10                                       \
+    }
+
+/* Rows for a command's option table. */
+#define SUITE_OPTION_ROWS(options)                                                                 \
+    {"--planner", "SPEC", "builtin:NAME, plugin:FILE.so or exec:COMMAND (builtin:reference)",      \
+     .text = &(options).planner},                                                                  \
+        {"--world", "NAME", "auto, replay, object, student or teacher (auto)",                     \
+         .text = &(options).world},                                                                \
+        {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",                \
+         .text = &(options).models},                                                               \
+        {"--layout", "DEGREE", "what a world model is given: agents, map or none (agents)",        \
+         .text = &(options).layout},                                                               \
+        {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                     \
+         .text = &(options).precision},                                                            \
+        {"--allow-degraded", NULL, "without world models the object world answers for them",       \
+         .flag = &(options).allow_degraded},                                                       \
+        {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
+         .text = &(options).audit},                                                                \
+        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
+        {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
+    {                                                                                              \
+        "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \
+            .number = &(options).weight                                                            \
+    }
+
+/* Loads the suite, checks every scenario, route and planner, and builds the jobs; nothing is sent.
+ * The submission borrows from the suite. */
+enum status suite_options_build(const struct suite_options *options, const char *path,
+                                struct suite **suite, struct submission *submission,
+                                struct error *error);
+
+#endif

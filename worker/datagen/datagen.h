@@ -1,0 +1,80 @@
+/*
+ * Data generation: drives the object world with good and bad planners and writes what sensors
+ * would have recorded, with what a learned world is given, as training shards (engine/model.md).
+ *
+ * Reproducible: a clip depends on the suite, the options and its own number alone. Rollouts are
+ * driven and recorded first; clips are then chosen from them and only those are drawn.
+ */
+#ifndef SWERVE_WORKER_DATAGEN_DATAGEN_H
+#define SWERVE_WORKER_DATAGEN_DATAGEN_H
+
+#include "base/status.h"
+#include "engine/worlds/world.h"
+#include "scenarios/scenarios.h"
+#include "schemas/scene.h"
+#include "worker/planner/planner.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    DATAGEN_CLIPS_MAX = 1000000,
+    DATAGEN_FRAMES_MAX = 600,
+    DATAGEN_SHARD_CLIPS_MAX = 4096,
+    DATAGEN_PLANNERS_MAX = 16,
+};
+
+/* Which scenarios' clips are wanted. */
+enum datagen_part { DATAGEN_ALL = 0, DATAGEN_TRAIN, DATAGEN_HELD_OUT };
+
+struct datagen_options {
+    const char *directory;
+    uint32_t clips;
+    uint32_t frames; /* per clip */
+    uint64_t seed;
+    double held_out; /* share of the scenarios, 0..1 */
+    enum datagen_part part;
+    uint32_t shard_clips;
+    uint32_t planner_count; /* 0: the usual mixture */
+    const char *planners[DATAGEN_PLANNERS_MAX];
+    /* Told of every finished shard; may be NULL. */
+    void (*shard_done)(const char *path, uint32_t clips);
+};
+
+struct datagen_result {
+    uint32_t shards;
+    uint32_t train_clips;
+    uint32_t held_out_clips;
+    uint64_t frames;
+    uint64_t bytes;
+    uint32_t train_scenarios;    /* of those long enough for a clip */
+    uint32_t held_out_scenarios; /* likewise */
+};
+
+enum status datagen_run(const struct suite *suite, const struct datagen_options *options,
+                        struct datagen_result *result, struct error *error);
+
+/* Whether a scenario's clips are kept from training: a hash of its id, so that the choice holds
+ * across suites, seeds and revisions. */
+bool datagen_is_held_out(const char *scenario_id, double fraction);
+
+/* ---- one drive (datagen_drive.c) ---- */
+
+enum { DRIVE_TICKS_MAX = 600 };
+
+/* How a rollout is driven. */
+struct drive_plan {
+    uint64_t seed;
+    struct planner *planner; /* borrowed, session 0 */
+    uint32_t planner_wants;
+    bool unruly; /* the planner is overridden now and then */
+    bool has_conditions;
+    struct conditions conditions; /* instead of the scenario's */
+};
+
+/* Drives the stage's scenario from tick 0 to its end (its horizon, a collision that ends it, a
+ * planner that failed) or DRIVE_TICKS_MAX and records every scene: scenes[DRIVE_TICKS_MAX]. */
+enum status drive_record(struct world *world, struct stage *stage, const struct drive_plan *plan,
+                         struct scene *scenes, uint32_t *count, struct error *error);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * Health: is this still a believable world? Checked every tick while a rollout runs. A rollout that
+ * fails a check is discarded, never kept: its job goes to the teacher pool, or ends dead with the
+ * evidence where no teacher exists. These checks need only the scene; learned worlds add their own.
+ */
+#ifndef SWERVE_WORKER_MODELS_HEALTH_H
+#define SWERVE_WORKER_MODELS_HEALTH_H
+
+#include "schemas/scenario.h"
+#include "schemas/scene.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Sizes of health_bounds.h's tables, checked there. */
+enum { HEALTH_MEASURES = 9, HEALTH_TICKS = 3 };
+
+enum health_check {
+    HEALTH_OK = 0,
+    HEALTH_NOT_FINITE, /* a NaN or infinity anywhere in the state or the latents */
+    HEALTH_TELEPORT,   /* an actor, or the scene, moved further in one tick than any vehicle can */
+    HEALTH_KINEMATICS, /* ego's speed changed faster than tyres allow */
+    HEALTH_FROZEN,     /* the world's tick does not advance, or its picture while ego moves */
+    /* of learned worlds alone, see health_world.h */
+    HEALTH_SATURATED,  /* latents at the end of their range */
+    HEALTH_MASS,       /* occupied area blooms or dwindles */
+    HEALTH_LAYOUT,     /* occupancy is not where the layout has it */
+    HEALTH_CAMERA,     /* cameras do not show what the layout has */
+    HEALTH_PERMANENCE, /* agents vanished in view */
+    HEALTH_HORIZON,    /* beyond the ticks for which the model is trusted */
+    HEALTH_CHECK_COUNT
+};
+
+extern const char *const health_check_names[HEALTH_CHECK_COUNT];
+
+struct health_verdict {
+    enum health_check check;
+    uint32_t tick;
+    int32_t agent;    /* index, -1: ego or the world */
+    double value;     /* what was measured */
+    double threshold; /* what it may be at most */
+};
+
+/* What health_world.h remembers of the ticks before. */
+struct health_world {
+    uint32_t seen;
+    double mass_cells;
+    uint32_t run[HEALTH_MEASURES]; /* values in a row, as far as it matters */
+    double recent[HEALTH_MEASURES][HEALTH_TICKS];
+};
+
+/* What the checks remember of the tick before. A plain value: a fork copies it. */
+struct health {
+    bool started;
+    uint32_t tick;
+    struct pose ego_pose;
+    double ego_speed_mps;
+    struct vec2 agent_position[LIMIT_AGENTS];
+    bool agent_present[LIMIT_AGENTS];
+    struct health_world world;
+};
+
+/* Looks at the scene of the next tick; *out is written when the answer is false. Constant work per
+ * agent, no allocation. `true_agents`: an index is the same agent in every tick, so that its steps
+ * can be judged (a world that extracts its agents judges them itself). */
+bool health_update(struct health *health, const struct scene *scene, bool true_agents,
+                   struct health_verdict *out);
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * The table of measures, calibration, and its file. See health_bounds.h.
+ */
+#include "worker/models/health_bounds.h"
+
+#include "base/check.h"
+#include "base/file.h"
+#include "schemas/json_read.h"
+#include "worker/models/model_registry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEALTH_FORMAT "swerve-health/1"
+
+enum { HEALTH_BYTES_MAX = 1 << 18 };
+
+_Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT && (int)HEALTH_TICKS == HEALTH_TICKS_MAX,
+               "sizes of struct health_world");
+
+/* Built-in bounds: far outside what a working model shows, inside what each fault does. */
+/* clang-format off */
+const struct health_measure_info health_measures[MEASURE_COUNT] = {
+    /*                    name, check, low is sick, ticks, slack, floor, ceiling, built-in */
+    [MEASURE_SATURATED] = {"saturated", HEALTH_SATURATED, false, 2, 0.05, 0.0, 0.98, {0.9, 0.9, 0.9}},
+    /* 1e-6 is a dozen bytes of a frame that differ by one: less is the same frame again. */
+    [MEASURE_STILL] = {"still", HEALTH_FROZEN, true, 3, 0.0, 1e-6, 1e-4, {1e-6, 1e-6, 1e-6}},
+    [MEASURE_CUT] = {"cut", HEALTH_TELEPORT, false, 1, 0.15, 0.0, 1.0, {0.95, 0.95, 0.95}},
+    [MEASURE_MASS_HIGH] = {"mass_high", HEALTH_MASS, false, 3, 0.5, 1.0, 8.0, {3.0, 4.0, 4.0}},
+    [MEASURE_MASS_LOW] = {"mass_low", HEALTH_MASS, true, 3, 0.15, 0.0, 1.0, {0.1, 0.1, 0.1}},
+    [MEASURE_LAYOUT] = {"layout", HEALTH_LAYOUT, true, 3, 0.15, 0.0, 1.0, {0.05, 0.0, 0.0}},
+    /* A mirrored camera by day scores near -1; by night the layout, which is drawn by day, is no
+     * guide to brightness and healthy frames reach -0.3. */
+    [MEASURE_CAMERA] = {"camera", HEALTH_CAMERA, true, 3, 0.1, -0.5, 1.0, {-0.5, -0.5, -0.5}},
+    [MEASURE_JUMP] = {"jump", HEALTH_TELEPORT, false, 1, 1.0, 0.0, 12.0, {12.0, 12.0, 12.0}},
+    [MEASURE_LOST] = {"lost", HEALTH_PERMANENCE, false, 1, 1.0, 0.0, 64.0, {4.0, 4.0, 4.0}},
+};
+/* clang-format on */
+
+struct health_bounds health_bounds_builtin(void)
+{
+    struct health_bounds bounds = {.calibrated = false};
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            bounds.bound[degree][i] = health_measures[i].builtin[degree];
+        }
+    }
+    return bounds;
+}
+
+/* ---- calibration ---- */
+
+void health_calibration_add(struct health_calibration *calibration, enum layout_degree degree,
+                            const double statistic[MEASURE_COUNT])
+{
+    calibration->ticks++;
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        struct health_sample *sample = &calibration->sample[degree][i];
+        double value = statistic[i];
+        if (!isfinite(value)) {
+            continue;
+        }
+        sample->least = sample->count == 0 || value < sample->least ? value : sample->least;
+        sample->most = sample->count == 0 || value > sample->most ? value : sample->most;
+        sample->count++;
+        sample->mean += (value - sample->mean) / (double)sample->count;
+    }
+}
+
+static double calibrated_bound(const struct health_measure_info *info,
+                               const struct health_sample *sample)
+{
+    double worst = info->low_is_sick ? sample->least : sample->most;
+    double beyond = 0.5 * fabs(worst - sample->mean);
+    beyond = beyond > info->slack ? beyond : info->slack;
+    double bound = info->low_is_sick ? worst - beyond : worst + beyond;
+    bound = bound < info->floor ? info->floor : bound;
+    return bound > info->ceiling ? info->ceiling : bound;
+}
+
+struct health_bounds health_calibration_bounds(const struct health_calibration *calibration,
+                                               const char *hash)
+{
+    struct health_bounds bounds = health_bounds_builtin();
+    bounds.calibrated = true;
+    snprintf(bounds.hash, sizeof bounds.hash, "%s", hash);
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            const struct health_sample *sample = &calibration->sample[degree][i];
+            if (sample->count > 0) {
+                bounds.bound[degree][i] = calibrated_bound(&health_measures[i], sample);
+            }
+        }
+    }
+    return bounds;
+}
+
+/* ---- the file ---- */
+
+static json_t *measure_json(const struct health_sample *sample, double bound)
+{
+    json_t *json = json_pack("{s:f, s:I}", "bound", bound, "ticks", (json_int_t)sample->count);
+    if (json != NULL && sample->count > 0) {
+        json_object_set_new(json, "least", json_real(sample->least));
+        json_object_set_new(json, "mean", json_real(sample->mean));
+        json_object_set_new(json, "most", json_real(sample->most));
+    }
+    return json;
+}
+
+static json_t *calibration_json(const struct health_calibration *calibration,
+                                const struct health_bounds *bounds)
+{
+    json_t *degrees = json_object();
+    for (int degree = 0; degrees != NULL && degree < LAYOUT_DEGREE_COUNT; degree++) {
+        json_t *measures = json_object();
+        for (int i = 0; measures != NULL && i < MEASURE_COUNT; i++) {
+            json_object_set_new(
+                measures, health_measures[i].name,
+                measure_json(&calibration->sample[degree][i], bounds->bound[degree][i]));
+        }
+        json_object_set_new(degrees, layout_degree_names[degree], measures);
+    }
+    return json_pack("{s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
+                     bounds->hash, "rollouts", (json_int_t)calibration->rollouts, "ticks",
+                     (json_int_t)calibration->ticks, "degrees", degrees);
+}
+
+enum status health_calibration_save(const struct health_calibration *calibration,
+                                    const struct health_bounds *bounds, const char *directory,
+                                    const char *name, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    enum status status = registry_path(directory, name, ".health.json", path, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    json_t *json = calibration_json(calibration, bounds);
+    char *text = json != NULL ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(json);
+    if (text == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
+    }
+    status = file_replace(path, text, strlen(text), 0644, error);
+    free(text);
+    return status;
+}
+
+static enum status read_degree(const struct json_cursor *cursor, double bound[MEASURE_COUNT],
+                               struct error *error)
+{
+    static const char *const keys[] = {"bound", "ticks", "least", "mean", "most", NULL};
+    const char *names[MEASURE_COUNT + 1] = {NULL};
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        names[i] = health_measures[i].name;
+    }
+    enum status status = json_object_begin(cursor, names, error);
+    for (int i = 0; status == STATUS_OK && i < MEASURE_COUNT; i++) {
+        struct json_cursor measure = json_cursor_member(cursor, names[i]);
+        status = json_object_begin(&measure, keys, error);
+        if (status == STATUS_OK) {
+            status = json_member_number(&measure, "bound", true, health_measures[i].floor,
+                                        health_measures[i].ceiling, &bound[i], error);
+        }
+    }
+    return status;
+}
+
+static enum status read_bounds(const struct json_cursor *cursor, struct health_bounds *out,
+                               struct error *error)
+{
+    static const char *const keys[] = {"format", "model_hash", "rollouts",
+                                       "ticks",  "degrees",    NULL};
+    const char *names[LAYOUT_DEGREE_COUNT + 1] = {NULL};
+    char format[LIMIT_ID_BYTES] = "";
+    enum status status = json_object_begin(cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_text(cursor, "format", true, format, sizeof format, error);
+    }
+    if (status == STATUS_OK && strcmp(format, HEALTH_FORMAT) != 0) {
+        status =
+            json_fail(cursor, error, "expected format \"%s\", found \"%s\"", HEALTH_FORMAT, format);
+    }
+    if (status == STATUS_OK) {
+        status = json_member_text(cursor, "model_hash", true, out->hash, sizeof out->hash, error);
+    }
+    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
+        names[i] = layout_degree_names[i];
+    }
+    struct json_cursor degrees = json_cursor_member(cursor, "degrees");
+    if (status == STATUS_OK) {
+        status = json_object_begin(&degrees, names, error);
+    }
+    for (int i = 0; status == STATUS_OK && i < LAYOUT_DEGREE_COUNT; i++) {
+        struct json_cursor degree = json_cursor_member(&degrees, names[i]);
+        status = read_degree(&degree, out->bound[i], error);
+    }
+    return status;
+}
+
+enum status health_bounds_load(const char *directory, const char *name, const char *hash,
+                               struct health_bounds *out, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    struct health_bounds bounds = {.calibrated = true};
+    json_t *root = NULL;
+    enum status status = registry_path(directory, name, ".health.json", path, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (access(path, F_OK) != 0) {
+        *out = health_bounds_builtin();
+        return STATUS_OK;
+    }
+    status = json_read_file(path, HEALTH_BYTES_MAX, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct json_cursor cursor = json_cursor_root(path, root);
+    status = read_bounds(&cursor, &bounds, error);
+    json_decref(root);
+    if (status == STATUS_OK && strcmp(bounds.hash, hash) != 0) {
+        status = error_set(error, STATUS_BAD_INPUT,
+                           "%s: expected bounds of the model with hash %.12s, found those of "
+                           "%.12s; calibrate this model (swerve model calibrate)",
+                           path, hash, bounds.hash);
+    }
+    if (status == STATUS_OK) {
+        *out = bounds;
+    }
+    return status;
+}

@@ -1,0 +1,89 @@
+/*
+ * Health bounds: what a learned world's signs may be before they count as sick, per degree of
+ * layout. Calibrated on healthy rollouts of one model (`swerve model calibrate`), stored beside it
+ * as NAME.health.json and bound to its hash; without such a file wide built-in bounds are used.
+ *
+ * A measure is a number per tick, judged where it stays beyond its bound for `ticks` ticks in a
+ * row: the statistic of a tick is the mildest of the last `ticks` values.
+ */
+#ifndef SWERVE_WORKER_MODELS_HEALTH_BOUNDS_H
+#define SWERVE_WORKER_MODELS_HEALTH_BOUNDS_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "engine/sensors/conditioning.h"
+#include "worker/models/health.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum health_measure {
+    MEASURE_SATURATED = 0, /* share of latents at the end of their range */
+    MEASURE_STILL,     /* change of the picture while ego moves: the larger of BEV and cameras */
+    MEASURE_CUT,       /* share of the occupied area that moved from one tick to the next */
+    MEASURE_MASS_HIGH, /* occupied area over what the layout (agents) or the past says */
+    MEASURE_MASS_LOW,
+    MEASURE_LAYOUT, /* overlap of occupancy and layout */
+    MEASURE_CAMERA, /* correlation of cameras and their layout */
+    MEASURE_JUMP,   /* unexplained step of an agent, m */
+    MEASURE_LOST,   /* agents that vanished in view */
+    MEASURE_COUNT
+};
+
+struct health_measure_info {
+    const char *name;
+    enum health_check check; /* that it raises */
+    bool low_is_sick;
+    uint32_t ticks; /* in a row, at most HEALTH_TICKS_MAX */
+    double slack;   /* that calibration leaves beyond the worst healthy tick, at least */
+    double floor;   /* calibrated bounds stay within floor .. ceiling, so that a fault that must */
+    double ceiling; /* never pass (nothing moves at all) does not become healthy by calibration */
+    double builtin[LAYOUT_DEGREE_COUNT];
+};
+
+enum { HEALTH_TICKS_MAX = 3 };
+
+extern const struct health_measure_info health_measures[MEASURE_COUNT];
+
+struct health_bounds {
+    bool calibrated;
+    char hash[SHA256_HEX_BYTES]; /* of the model; "" for the built-in ones */
+    double bound[LAYOUT_DEGREE_COUNT][MEASURE_COUNT];
+};
+
+struct health_bounds health_bounds_builtin(void);
+
+/* DIRECTORY/NAME.health.json, or the built-in bounds where there is none. CONFLICT: it was made for
+ * another model than the one of `hash`. */
+enum status health_bounds_load(const char *directory, const char *name, const char *hash,
+                               struct health_bounds *out, struct error *error);
+
+/* What healthy rollouts showed: extremes and a histogram-free sketch of the middle. */
+struct health_sample {
+    uint64_t count;
+    double least;
+    double most;
+    double mean;
+};
+struct health_calibration {
+    uint64_t rollouts;
+    uint64_t ticks;
+    struct health_sample sample[LAYOUT_DEGREE_COUNT][MEASURE_COUNT];
+};
+
+/* Adds one tick's statistics (NAN: does not apply). */
+void health_calibration_add(struct health_calibration *calibration, enum layout_degree degree,
+                            const double statistic[MEASURE_COUNT]);
+
+/* Bounds half as far beyond the worst healthy tick as that is from the mean, but at least the
+ * measure's slack; degrees that were not
+ * seen keep the built-in ones. */
+struct health_bounds health_calibration_bounds(const struct health_calibration *calibration,
+                                               const char *hash);
+
+/* Writes NAME.health.json, extremes and bounds. */
+enum status health_calibration_save(const struct health_calibration *calibration,
+                                    const struct health_bounds *bounds, const char *directory,
+                                    const char *name, struct error *error);
+
+#endif

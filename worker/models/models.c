@@ -1,0 +1,393 @@
+/*
+ * The models of a directory. See models.h.
+ */
+#include "worker/models/models.h"
+
+#include "base/check.h"
+#include "base/file.h"
+#include "engine/bench/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODELS_INSTALLED "/usr/share/swerve/models"
+#define MODELS_EXTENSION ".safetensors"
+
+enum { MODELS_OPEN_MAX = 16, FOLDERS_ABOVE = 4, FILES_MAX = 1024 };
+
+struct models_entry {
+    struct model *model; /* NULL: free */
+    enum nn_precision precision;
+    struct models_model view;
+};
+
+struct models {
+    const struct model_loader *loader;
+    struct registry registry;
+    struct models_entry entries[MODELS_OPEN_MAX];
+    uint32_t count;
+};
+
+/* ---- the engine's loader ---- */
+
+static enum status engine_open(const char *path, enum nn_precision precision, struct model **out,
+                               struct error *error)
+{
+    const struct model_open_options options = {
+        .precision = precision, .cpu_flags = machine_cpu_flags(), .device = true};
+    return model_open(path, &options, out, error);
+}
+
+const struct model_loader model_loader_engine = {
+    .open = engine_open,
+    .close = model_close,
+    .config = model_config,
+    .hash = model_hash,
+    .sampler = model_sampler,
+};
+
+/* ---- the directory ---- */
+
+static bool is_directory(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+void models_directory(const char *given, char out[LIMIT_PATH_BYTES])
+{
+    char folder[LIMIT_PATH_BYTES];
+    char candidate[LIMIT_PATH_BYTES + 64];
+    const char *environment = getenv("SWERVE_MODELS");
+    if (given == NULL && environment != NULL && environment[0] != '\0') {
+        given = environment;
+    }
+    if (given != NULL) {
+        snprintf(out, LIMIT_PATH_BYTES, "%s", given);
+        return;
+    }
+    snprintf(out, LIMIT_PATH_BYTES, "%s", MODELS_INSTALLED);
+    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    if (bytes <= 0) {
+        return;
+    }
+    folder[bytes] = '\0';
+    for (int level = 0; level < FOLDERS_ABOVE; level++) {
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL) {
+            return;
+        }
+        *slash = '\0';
+        snprintf(candidate, sizeof candidate, "%s/engine/models", folder);
+        if (!is_directory(candidate) && level == 1) {
+            snprintf(candidate, sizeof candidate, "%s/share/swerve/models", folder);
+        }
+        if (is_directory(candidate) && strlen(candidate) < LIMIT_PATH_BYTES) {
+            memcpy(out, candidate, strlen(candidate) + 1);
+            return;
+        }
+    }
+}
+
+enum status models_missing(const char *given, enum tier tier, struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    char executable[LIMIT_PATH_BYTES] = "the executable";
+    const char *environment = getenv("SWERVE_MODELS");
+    bool named = given != NULL || (environment != NULL && environment[0] != '\0');
+    models_directory(given, directory);
+    if (named || is_directory(directory)) {
+        return error_set(error, STATUS_DEVICE,
+                         "no %s model answers from %.400s%s: promote one there (swerve model), or "
+                         "name another directory with --models DIR or SWERVE_MODELS",
+                         tier_names[tier], directory,
+                         is_directory(directory) ? "" : ", which is no directory");
+    }
+    ssize_t bytes = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    if (bytes > 0) {
+        executable[bytes] = '\0';
+    }
+    return error_set(error, STATUS_DEVICE,
+                     "no %s model: looked for engine/models in the %d folders above %.400s, for "
+                     "../share/swerve/models beside its folder and for " MODELS_INSTALLED
+                     "; name the directory with --models DIR or SWERVE_MODELS",
+                     tier_names[tier], FOLDERS_ABOVE, executable);
+}
+
+enum status models_open(const char *given, const struct model_loader *loader, struct models **out,
+                        struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    if (given != NULL && !is_directory(given)) {
+        return error_set(error, STATUS_NOT_FOUND, "models directory %.500s: %s", given,
+                         errno == 0 ? "not a directory" : strerror(errno));
+    }
+    struct models *models = calloc(1, sizeof *models);
+    if (models == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "models: out of memory");
+    }
+    models->loader = loader != NULL ? loader : &model_loader_engine;
+    models_directory(given, directory);
+    enum status status = registry_load(directory, &models->registry, error);
+    if (status != STATUS_OK) {
+        free(models);
+        return status;
+    }
+    *out = models;
+    return STATUS_OK;
+}
+
+void models_close(struct models *models)
+{
+    for (uint32_t i = 0; models != NULL && i < models->count; i++) {
+        models->loader->close(models->entries[i].model);
+    }
+    free(models);
+}
+
+const struct registry *models_registry(const struct models *models)
+{
+    return &models->registry;
+}
+
+const struct model_loader *models_loader(const struct models *models)
+{
+    return models->loader;
+}
+
+bool models_available(const struct models *models, enum tier tier)
+{
+    char path[LIMIT_PATH_BYTES];
+    const struct registry_entry *entry = registry_promoted(&models->registry, tier);
+    return entry != NULL &&
+           registry_path(models->registry.directory, entry->name, MODELS_EXTENSION, path, NULL) ==
+               STATUS_OK &&
+           access(path, R_OK) == 0;
+}
+
+/* ---- opening ---- */
+
+/* Opens the file that has this name now. */
+static enum status open_entry(struct models *models, const char *name, enum nn_precision precision,
+                              const struct models_model **out, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    enum status status =
+        registry_path(models->registry.directory, name, MODELS_EXTENSION, path, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (models->count == MODELS_OPEN_MAX) {
+        return error_set(error, STATUS_LIMIT, "model %s: more than %d models at once", name,
+                         MODELS_OPEN_MAX);
+    }
+    if (access(path, R_OK) != 0) {
+        return error_set(error, STATUS_NOT_FOUND, "model %s: %s: %s", name, path, strerror(errno));
+    }
+    struct models_entry *entry = &models->entries[models->count];
+    memset(entry, 0, sizeof *entry);
+    status = models->loader->open(path, precision, &entry->model, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    entry->precision = precision;
+    entry->view.model = entry->model;
+    entry->view.config = models->loader->config(entry->model);
+    entry->view.hash = models->loader->hash(entry->model);
+    snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
+    status = health_bounds_load(models->registry.directory, name, entry->view.hash,
+                                &entry->view.bounds, error);
+    if (status != STATUS_OK) {
+        models->loader->close(entry->model);
+        return status;
+    }
+    models->count++;
+    *out = &entry->view;
+    return STATUS_OK;
+}
+
+enum status models_named(struct models *models, const char *name, enum nn_precision precision,
+                         const struct models_model **out, struct error *error)
+{
+    for (uint32_t i = 0; i < models->count; i++) {
+        if (models->entries[i].precision == precision &&
+            strcmp(models->entries[i].view.name, name) == 0) {
+            *out = &models->entries[i].view;
+            return STATUS_OK;
+        }
+    }
+    return open_entry(models, name, precision, out, error);
+}
+
+enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
+                            const struct models_model **out, struct error *error)
+{
+    const struct models_model *found = NULL;
+    const struct registry_entry *entry = registry_promoted(&models->registry, tier);
+    if (entry == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "%s: no model is promoted for tier %s",
+                         models->registry.directory, tier_names[tier]);
+    }
+    enum status status = models_named(models, entry->name, precision, &found, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (found->config->tier != tier) {
+        return error_set(error, STATUS_CONFLICT,
+                         "model %s: promoted for tier %s, but its file is a %s model", entry->name,
+                         tier_names[tier], tier_names[found->config->tier]);
+    }
+    if (entry->hash[0] != '\0' && strcmp(entry->hash, found->hash) != 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "model %s: its file changed since it was promoted (expected hash %.12s, "
+                         "found %.12s); promote it again or put the file back",
+                         entry->name, entry->hash, found->hash);
+    }
+    *out = found;
+    return STATUS_OK;
+}
+
+/* SHA-256 of a file; false when it cannot be read. */
+static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
+{
+    static const size_t block = 1 << 16;
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    struct error ignored;
+    size_t bytes;
+    int fd = -1;
+    FILE *stream = file_open(path, &fd, &bytes, &ignored) == STATUS_OK ? fdopen(fd, "rb") : NULL;
+    uint8_t *buffer = malloc(block);
+    bool good = stream != NULL && buffer != NULL;
+    size_t got;
+    sha256_init(&hash);
+    while (good && (got = fread(buffer, 1, block, stream)) > 0) {
+        sha256_update(&hash, buffer, got);
+    }
+    good = good && ferror(stream) == 0;
+    if (stream != NULL) {
+        fclose(stream);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    free(buffer);
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, out);
+    return good;
+}
+
+/* The name of the file of that hash in the directory; "" when there is none. */
+static void search_directory(const char *directory, const char *hash, char name[LIMIT_ID_BYTES])
+{
+    DIR *folder = opendir(directory);
+    const struct dirent *file;
+    name[0] = '\0';
+    for (int i = 0; folder != NULL && name[0] == '\0' && i < FILES_MAX; i++) {
+        char found[SHA256_HEX_BYTES];
+        char path[LIMIT_PATH_BYTES];
+        file = readdir(folder);
+        if (file == NULL) {
+            break;
+        }
+        size_t bytes = strlen(file->d_name);
+        size_t tail = sizeof MODELS_EXTENSION - 1;
+        if (bytes <= tail || bytes - tail >= LIMIT_ID_BYTES ||
+            strcmp(file->d_name + bytes - tail, MODELS_EXTENSION) != 0) {
+            continue;
+        }
+        int length = snprintf(path, sizeof path, "%s/%s", directory, file->d_name);
+        if (length > 0 && length < (int)sizeof path && file_hash(path, found) &&
+            strcmp(found, hash) == 0) {
+            memcpy(name, file->d_name, bytes - tail);
+            name[bytes - tail] = '\0';
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
+                        const struct models_model **out, struct error *error)
+{
+    char name[LIMIT_ID_BYTES];
+    const struct models_model *found = NULL;
+    for (uint32_t i = 0; i < models->count; i++) {
+        if (models->entries[i].precision == precision &&
+            strcmp(models->entries[i].view.hash, hash) == 0) {
+            *out = &models->entries[i].view;
+            return STATUS_OK;
+        }
+    }
+    search_directory(models->registry.directory, hash, name);
+    if (hash[0] == '\0' || name[0] == '\0') {
+        return error_set(error, STATUS_DEVICE,
+                         "model %.12s: this worker does not have it (looked in %s); put the file "
+                         "there or start the worker with --models",
+                         hash[0] != '\0' ? hash : "(none)", models->registry.directory);
+    }
+    /* Not by name: the file may have been another one when the name was last asked for. */
+    enum status status = open_entry(models, name, precision, &found, error);
+    if (status == STATUS_OK && strcmp(found->hash, hash) != 0) {
+        return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
+                         name);
+    }
+    if (status == STATUS_OK) {
+        *out = found;
+    }
+    return status;
+}
+
+/* ---- names ---- */
+
+enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error)
+{
+    for (int i = 0; i < NN_PRECISION_COUNT; i++) {
+        if (strcmp(name, nn_precision_names[i]) == 0) {
+            *out = (enum nn_precision)i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "precision: expected fp32, bf16 or int8, found \"%.60s\"",
+                     name);
+}
+
+enum status models_parse_degree(const char *name, enum layout_degree *out, struct error *error)
+{
+    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
+        if (strcmp(name, layout_degree_names[i]) == 0) {
+            *out = (enum layout_degree)i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "layout: expected agents, map or none, found \"%.60s\"",
+                     name);
+}
+
+enum status models_parse_sampler(const char *sampler, enum layout_degree *degree,
+                                 enum nn_precision *precision, struct error *error)
+{
+    char first[LIMIT_ID_BYTES];
+    const char *slash = strchr(sampler, '/');
+    const char *last = strrchr(sampler, '/');
+    enum layout_degree found_degree = LAYOUT_AGENTS;
+    enum nn_precision found_precision = NN_BF16;
+    if (slash == NULL || last == slash || slash - sampler >= LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
+    }
+    snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
+    if (models_parse_degree(first, &found_degree, error) != STATUS_OK ||
+        models_parse_precision(last + 1, &found_precision, error) != STATUS_OK) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
+    }
+    *degree = found_degree;
+    *precision = found_precision;
+    return STATUS_OK;
+}

@@ -1,0 +1,80 @@
+/*
+ * Models: the world models of one directory as a process sees them, opened when first asked for and
+ * kept until the end. Asked by tier (what is promoted) when jobs are made, by hash when they are
+ * run: a job names its model, and no other may answer for it.
+ *
+ * Not thread-safe: one thread of a process asks.
+ */
+#ifndef SWERVE_WORKER_MODELS_MODELS_H
+#define SWERVE_WORKER_MODELS_MODELS_H
+
+#include "base/status.h"
+#include "engine/learned/model.h"
+#include "schemas/limits.h"
+#include "worker/models/health_bounds.h"
+#include "worker/models/model_registry.h"
+
+struct models;
+
+/* How weights are opened: engine/learned/model.h, or a double in tests. */
+struct model_loader {
+    enum status (*open)(const char *path, enum nn_precision precision, struct model **out,
+                        struct error *error);
+    void (*close)(struct model *model);
+    const struct model_config *(*config)(const struct model *model);
+    const char *(*hash)(const struct model *model);
+    void (*sampler)(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES]);
+};
+
+extern const struct model_loader model_loader_engine;
+
+/* A model with what the worker knows of it. Owned by the models, valid until models_close. */
+struct models_model {
+    const struct model *model;
+    const struct model_config *config;
+    const char *hash;
+    char name[LIMIT_ID_BYTES]; /* NAME.safetensors */
+    struct health_bounds bounds;
+};
+
+/* Which directory: `given` (--models), else $SWERVE_MODELS, else engine/models in one of the
+ * folders above the executable, else ../share/swerve/models beside its folder (a build directory
+ * has a link there), else /usr/share/swerve/models. */
+void models_directory(const char *given, char out[LIMIT_PATH_BYTES]);
+
+/* STATUS_DEVICE: a sentence that names the tier which has no model, each place that was looked in
+ * and how to name another. */
+enum status models_missing(const char *given, enum tier tier, struct error *error);
+
+/* Reads the registry; no weights. A directory that was `given` must exist. loader NULL: the
+ * engine's. */
+enum status models_open(const char *given, const struct model_loader *loader, struct models **out,
+                        struct error *error);
+void models_close(struct models *models); /* accepts NULL */
+
+const struct registry *models_registry(const struct models *models);
+const struct model_loader *models_loader(const struct models *models);
+bool models_available(const struct models *models, enum tier tier);
+
+/* The promoted model of a tier. NOT_FOUND: none; CONFLICT: its file is not the one that was
+ * promoted, or is of another tier. */
+enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
+                            const struct models_model **out, struct error *error);
+
+/* The model of a hash, wherever in the directory it is. STATUS_DEVICE: this worker has none. */
+enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
+                        const struct models_model **out, struct error *error);
+
+/* A model by name, whatever its tier. */
+enum status models_named(struct models *models, const char *name, enum nn_precision precision,
+                         const struct models_model **out, struct error *error);
+
+/* "<degree>/euler<steps>/<precision>" into its first and last part. BAD_INPUT. */
+enum status models_parse_sampler(const char *sampler, enum layout_degree *degree,
+                                 enum nn_precision *precision, struct error *error);
+
+/* "fp32", "bf16" or "int8"; USAGE else. */
+enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error);
+enum status models_parse_degree(const char *name, enum layout_degree *out, struct error *error);
+
+#endif

@@ -1,0 +1,358 @@
+/*
+ * Planner host: one face for builtin planners, plugins and processes.
+ *
+ * Every answer passes through here, so this is where it is checked: a planner is untrusted, and
+ * nothing that is not finite or not physical may reach a world. What a planner did wrong is kept as
+ * a sentence, per session or for the whole instance; a dead instance answers nothing any more.
+ */
+#include "worker/planner/planner.h"
+
+#include "base/check.h"
+#include "worker/planner/planner_builtin.h"
+#include "worker/planner/planner_exec.h"
+#include "worker/planner/planner_host.h"
+#include "worker/planner/planner_plugin.h"
+#include "worker/planner/planner_spec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ACCEL_LIMIT_MPS2 50.0
+#define STEER_LIMIT_RAD 2.0
+
+enum { SESSION_ERROR_BYTES = 160, PLUGIN_ERROR_BYTES = 512 };
+
+struct planner {
+    const struct swerve_planner_ops *ops;
+    void *instance;
+    struct planner_exec *exec; /* == instance for planners in a process of their own, else NULL */
+    struct planner_plugin plugin; /* one in this process, else not loaded */
+    uint32_t session_count;
+    uint32_t wants;
+    bool dead;
+    char spec[LIMIT_SPEC_BYTES];
+    char (*session_errors)[SESSION_ERROR_BYTES]; /* [session_count] */
+    uint8_t *busy;                               /* [session_count] scratch: seen in this batch */
+    void (*watch)(void *context, const char *planner); /* a plugin's; else NULL */
+    void *watch_context;
+};
+
+/* Around each call of a planner's function. */
+static void enter(const struct planner *planner)
+{
+    if (planner->watch != NULL) {
+        planner->watch(planner->watch_context, planner->spec);
+    }
+}
+
+static void leave(const struct planner *planner)
+{
+    planner_plugin_end_copy(&planner->plugin);
+    if (planner->watch != NULL) {
+        planner->watch(planner->watch_context, "");
+    }
+}
+
+/* ---- open ---- */
+
+static enum status instance_open(struct planner *planner, const struct planner_spec *spec,
+                                 const struct planner_config *config, struct error *error)
+{
+    char text[PLUGIN_ERROR_BYTES] = "";
+    const struct swerve_place *place = config->place != NULL ? config->place : &planner_place_host;
+    enum status status = planner_ops_settle(
+        planner->ops, place,
+        "the world of this job runs on the CPU (expected --world student or teacher with --device "
+        "cuda:N)",
+        &planner->wants, error);
+    if (status != STATUS_OK) {
+        return error_prefix(error, "planner %s", planner->spec);
+    }
+    if (config->trial && (planner->wants & SWERVE_WANTS_DEVICE) != 0) {
+        return STATUS_OK;
+    }
+    enter(planner);
+    int failed = planner_ops_open(planner->ops, planner->wants, place, &planner->instance,
+                                  spec->config, planner->session_count, text, sizeof text);
+    leave(planner);
+    text[sizeof text - 1] = '\0';
+    if (failed != 0) {
+        planner->instance = NULL;
+        return error_set(error, STATUS_PLANNER, "planner %s: cannot open: %s", planner->spec,
+                         text[0] != '\0' ? text : "it gave no reason");
+    }
+    return STATUS_OK;
+}
+
+/* A confined plugin lives in a process of its own, which speaks the exec protocol for it. */
+static enum status plugin_open_apart(struct planner *planner, const struct planner_spec *spec,
+                                     const struct planner_config *config, struct error *error)
+{
+    char file[PATH_MAX];
+    struct planner_argv words = {.count = 4};
+    if (config->confinement->host == NULL) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner %s: this process cannot run a plugin apart from itself",
+                         planner->spec);
+    }
+    if (realpath(spec->target, file) == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "planner plugin %s: %s", spec->target,
+                         strerror(errno));
+    }
+    words.argv[0] = (char *)(uintptr_t)config->confinement->host;
+    words.argv[1] = (char *)(uintptr_t)PLANNER_HOST_COMMAND;
+    words.argv[2] = file;
+    words.argv[3] = (char *)(uintptr_t)spec->config;
+    words.argv[4] = NULL;
+    return planner_exec_open(planner->spec, &words, config, &planner->exec, error);
+}
+
+static enum status open_by_kind(struct planner *planner, const struct planner_spec *spec,
+                                const struct planner_config *config, struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct planner_argv words;
+    switch (spec->kind) {
+    case PLANNER_SPEC_BUILTIN:
+        planner->ops = planner_builtin_find(spec->target);
+        CHECK(planner->ops != NULL);
+        return instance_open(planner, spec, config, error);
+    case PLANNER_SPEC_PLUGIN:
+        if (config->confinement != NULL && config->confinement->sandbox) {
+            status = plugin_open_apart(planner, spec, config, error);
+            break;
+        }
+        planner->watch = config->watch;
+        planner->watch_context = config->watch_context;
+        enter(planner);
+        status = planner_plugin_load(spec->target, &planner->plugin, error);
+        leave(planner);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        planner->ops = planner->plugin.ops;
+        return instance_open(planner, spec, config, error);
+    case PLANNER_SPEC_EXEC:
+        status = planner_argv_parse(spec->target, &words, error);
+        if (status == STATUS_OK) {
+            status = planner_exec_open(planner->spec, &words, config, &planner->exec, error);
+        }
+        break;
+    }
+    if (status == STATUS_OK) {
+        planner->ops = &planner_exec_ops;
+        planner->instance = planner->exec;
+        planner->wants = planner_exec_wants(planner->exec);
+    }
+    return status;
+}
+
+enum status planner_open(const char *text, const struct planner_config *config,
+                         struct planner **out, struct error *error)
+{
+    CHECK(config->session_count >= 1);
+    struct planner_config filled = *config;
+    filled.tick_deadline_ms = filled.tick_deadline_ms > 0 ? filled.tick_deadline_ms : 1000;
+    filled.open_deadline_ms = filled.open_deadline_ms > 0 ? filled.open_deadline_ms : 20000;
+    if (filled.memory_limit_bytes <= 0 && filled.confinement != NULL) {
+        filled.memory_limit_bytes = filled.confinement->memory_bytes;
+    }
+    filled.memory_limit_bytes =
+        filled.memory_limit_bytes > 0 ? filled.memory_limit_bytes : INT64_C(4) << 30;
+
+    struct planner_spec spec;
+    enum status status = planner_spec_check(text, error);
+    if (status == STATUS_OK) {
+        status = planner_spec_parse(text, &spec, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct planner *planner = calloc(1, sizeof *planner);
+    if (planner == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", text);
+    }
+    planner->session_count = config->session_count;
+    snprintf(planner->spec, sizeof planner->spec, "%s", text);
+    planner->session_errors = calloc(config->session_count, sizeof planner->session_errors[0]);
+    planner->busy = calloc(config->session_count, sizeof planner->busy[0]);
+    if (planner->session_errors == NULL || planner->busy == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", text);
+        goto fail;
+    }
+    status = open_by_kind(planner, &spec, &filled, error);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    *out = planner;
+    return STATUS_OK;
+fail:
+    planner_close(planner);
+    return status;
+}
+
+void planner_close(struct planner *planner)
+{
+    if (planner == NULL) {
+        return;
+    }
+    if (planner->instance != NULL) {
+        enter(planner);
+        planner->ops->close(planner->instance);
+        leave(planner);
+    }
+    planner_plugin_unload(&planner->plugin);
+    free(planner->session_errors);
+    free(planner->busy);
+    free(planner);
+}
+
+uint32_t planner_wants(const struct planner *planner)
+{
+    return planner->wants;
+}
+
+bool planner_alive(const struct planner *planner)
+{
+    return !planner->dead && (planner->exec == NULL || planner_exec_alive(planner->exec));
+}
+
+/* ---- calls ---- */
+
+static enum status refuse_if_dead(const struct planner *planner, struct error *error)
+{
+    if (planner_alive(planner)) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_PLANNER, "planner %s: this instance is dead", planner->spec);
+}
+
+static enum status call_failed(const struct planner *planner, const char *call, char *text,
+                               size_t text_bytes, struct error *error)
+{
+    text[text_bytes - 1] = '\0';
+    return error_set(error, STATUS_PLANNER, "planner %s: %s: %s", planner->spec, call,
+                     text[0] != '\0' ? text : "failed and gave no reason");
+}
+
+enum status planner_reset(struct planner *planner, const struct swerve_episode *episode,
+                          struct error *error)
+{
+    CHECK(episode->session < planner->session_count);
+    enum status status = refuse_if_dead(planner, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    char text[PLUGIN_ERROR_BYTES] = "";
+    planner->session_errors[episode->session][0] = '\0';
+    enter(planner);
+    int failure = planner->ops->reset(planner->instance, episode, text, sizeof text);
+    leave(planner);
+    if (failure != 0) {
+        return call_failed(planner, "reset", text, sizeof text, error);
+    }
+    return STATUS_OK;
+}
+
+/* Marks answers that may not reach a world. A marked answer becomes "brake gently" so that no
+ * caller can pass on a NaN by mistake. */
+static void check_answer(struct planner *planner, const struct swerve_observation *observation,
+                         struct swerve_action *action, uint8_t *failed)
+{
+    char *reason = planner->session_errors[observation->session];
+    reason[0] = '\0';
+    if (*failed != 0) {
+        snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
+    } else if (!isfinite(action->accel_mps2) || !isfinite(action->steer_rad)) {
+        snprintf(reason, SESSION_ERROR_BYTES, "answer is not finite (accel %g, steer %g)",
+                 action->accel_mps2, action->steer_rad);
+    } else if (fabs(action->accel_mps2) > ACCEL_LIMIT_MPS2) {
+        snprintf(reason, SESSION_ERROR_BYTES, "|accel| %g m/s2 exceeds %g",
+                 fabs(action->accel_mps2), ACCEL_LIMIT_MPS2);
+    } else if (fabs(action->steer_rad) > STEER_LIMIT_RAD) {
+        snprintf(reason, SESSION_ERROR_BYTES, "|steer| %g rad exceeds %g", fabs(action->steer_rad),
+                 STEER_LIMIT_RAD);
+    } else {
+        return;
+    }
+    *failed = 1;
+    *action = (struct swerve_action){-2.0, 0.0};
+}
+
+enum status planner_act(struct planner *planner, uint32_t count,
+                        const struct swerve_observation *observations,
+                        struct swerve_action *actions, uint8_t *failed, struct error *error)
+{
+    enum status status = refuse_if_dead(planner, error);
+    if (status != STATUS_OK || count == 0) {
+        return status;
+    }
+    CHECK(count <= planner->session_count);
+    memset(planner->busy, 0, planner->session_count);
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK(observations[i].session < planner->session_count);
+        CHECK(planner->busy[observations[i].session] == 0);
+        planner->busy[observations[i].session] = 1;
+        failed[i] = 0;
+        /* A planner that forgets to answer must not repeat what the array held before. */
+        actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
+    }
+    char text[PLUGIN_ERROR_BYTES] = "";
+    enter(planner);
+    int failure = planner->ops->act(planner->instance, count, observations, actions, failed, text,
+                                    sizeof text);
+    leave(planner);
+    if (failure != 0) {
+        planner->dead = true;
+        return call_failed(planner, "act", text, sizeof text, error);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        check_answer(planner, &observations[i], &actions[i], &failed[i]);
+    }
+    return STATUS_OK;
+}
+
+enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error)
+{
+    CHECK(from < planner->session_count && to < planner->session_count && from != to);
+    enum status status = refuse_if_dead(planner, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    memcpy(planner->session_errors[to], planner->session_errors[from], SESSION_ERROR_BYTES);
+    char text[PLUGIN_ERROR_BYTES] = "";
+    enter(planner);
+    int failure = planner->ops->fork != NULL
+                      ? planner->ops->fork(planner->instance, from, to, text, sizeof text)
+                      : 0;
+    leave(planner);
+    if (failure != 0) {
+        return call_failed(planner, "fork", text, sizeof text, error);
+    }
+    return STATUS_OK;
+}
+
+void planner_end(struct planner *planner, uint32_t session)
+{
+    CHECK(session < planner->session_count);
+    if (planner_alive(planner) && planner->ops->end != NULL) {
+        enter(planner);
+        planner->ops->end(planner->instance, session);
+        leave(planner);
+    }
+}
+
+const char *planner_session_error(const struct planner *planner, uint32_t session)
+{
+    CHECK(session < planner->session_count);
+    return planner->session_errors[session];
+}
+
+const char *planner_stderr_tail(struct planner *planner)
+{
+    return planner->exec != NULL ? planner_exec_stderr(planner->exec) : "";
+}

@@ -1,0 +1,104 @@
+/*
+ * Planner host: opens a planner spec and drives it through the one C ABI of schemas/planner.h,
+ * whether it is built in, a shared object, or another process.
+ *
+ *   builtin:NAME[?config]   plugin:FILE.so[?config]   exec:COMMAND LINE
+ *
+ * Two kinds of failure. A *session* failure (non-finite or absurd answer, a non-zero `failed` mark)
+ * ends that rollout alone. An *instance* failure (crash, hang beyond the deadline, protocol
+ * nonsense) kills the instance: every later call answers STATUS_PLANNER, and the caller opens a new
+ * one and runs the interrupted rollouts again one at a time, so that a neighbour is never blamed.
+ */
+#ifndef SWERVE_WORKER_PLANNER_PLANNER_H
+#define SWERVE_WORKER_PLANNER_PLANNER_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "schemas/planner.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct planner;
+
+/* What exec planners may see and do beyond their limits. Borrowed for as long as planners are
+ * opened. SWERVE_TOKEN_FILE and everything else that begins with SWERVE_TOKEN is never theirs. */
+struct planner_confinement {
+    bool sandbox;            /* worker/planner/planner_sandbox.h; plugins run apart then */
+    const char *host;        /* the swerve binary, which runs plugins apart; NULL: refused */
+    bool environment_listed; /* of the environment, what is known to be needed, and `environment` */
+    const char *const
+        *paths; /* shown in the sandbox beside the system's and the working directory */
+    uint32_t path_count;
+    const char *const *environment; /* names */
+    uint32_t environment_count;
+    const char *secrets[2]; /* files that must not be visible; NULL: none */
+    int64_t memory_bytes;   /* where planner_config has none; 0: 4 GiB */
+    uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
+    int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
+};
+
+struct planner_config {
+    uint32_t session_count;     /* sessions 0 .. session_count - 1 */
+    int64_t tick_deadline_ms;   /* for one act() of an exec planner; 0: 1,000 */
+    int64_t open_deadline_ms;   /* for start-up of an exec planner; 0: 20,000 */
+    int64_t memory_limit_bytes; /* of each process of an exec planner, in a sandbox of all together;
+                                   0: as confinement says, or 4 GiB */
+    const struct planner_confinement *confinement; /* NULL: none */
+    /* Where the pictures of its world are, for plugins that read them there; borrowed during
+     * planner_open. NULL: in host memory. */
+    const struct swerve_place *place;
+    /* In a process that may not use a device: a plugin that would be given addresses on one is
+     * looked at and not opened. The planner can only be closed then. */
+    bool trial;
+    /* Told of each call into a plugin of this process: its spec when it begins, "" when it has
+     * returned. From code that hangs nothing else gets a sign. NULL: nobody is. */
+    void (*watch)(void *context, const char *planner);
+    void *watch_context;
+};
+
+/* Checks that a spec is well-formed and names something that exists, without running it. */
+enum status planner_spec_check(const char *spec, struct error *error);
+
+/* What the results of this planner depend on: builtin: its name, config and the simulation
+ * revision; plugin: the file's content and config; exec: the command line and the content of every
+ * regular file named in it. */
+enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
+
+/* Whether confined planners can be run here, by running one: what stands in the way otherwise. */
+enum status planner_confinement_check(const struct planner_confinement *confinement,
+                                      struct error *error);
+
+enum status planner_open(const char *spec, const struct planner_config *config,
+                         struct planner **out, struct error *error);
+void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a process group */
+
+/* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. */
+uint32_t planner_wants(const struct planner *planner);
+
+/* Whether the instance is still usable. */
+bool planner_alive(const struct planner *planner);
+
+enum status planner_reset(struct planner *planner, const struct swerve_episode *episode,
+                          struct error *error);
+
+/* actions[i] and failed[i] answer observations[i]. Answers are checked: not finite, |accel| > 50
+ * m/s2 or |steer| > 2 rad marks failed[i], with the reason in planner_session_error(). Not OK: the
+ * instance is dead. */
+enum status planner_act(struct planner *planner, uint32_t count,
+                        const struct swerve_observation *observations,
+                        struct swerve_action *actions, uint8_t *failed, struct error *error);
+
+enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error);
+void planner_end(struct planner *planner, uint32_t session);
+
+/* Why the session's last answer failed; "" if it did not. Valid until its next act or reset. */
+const char *planner_session_error(const struct planner *planner, uint32_t session);
+
+/* Introduces the last line of stderr in the sentence of an exec planner's death. */
+#define PLANNER_STDERR_JOINT "; stderr ends: "
+
+/* The last few KiB an exec planner wrote to stderr, terminated; "" for the others. */
+const char *planner_stderr_tail(struct planner *planner);
+
+#endif

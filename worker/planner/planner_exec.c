@@ -1,0 +1,512 @@
+/*
+ * Process adapter: the exec protocol (schemas/planner.md) on top of a child process.
+ *
+ * The worker asks one question at a time and waits for its answer until a deadline. Anything else
+ * than the one right answer ends the instance: a late or confused process cannot be brought back in
+ * step, a new one can. Grids and images go through shared memory that the child cannot write.
+ */
+#include "worker/planner/planner_exec.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "schemas/observation.h"
+#include "worker/planner/planner_process.h"
+#include "worker/planner/planner_sandbox.h"
+#include "worker/planner/planner_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+enum { EXEC_FILES_MAX = 1024, DEATH_BYTES = 800, LIMIT_BYTES = 240 };
+#define EXIT_GRACE_NS (1 * NS_PER_S)
+#define MEMORY_OPTION "--planner-memory-mib"
+
+struct planner_exec {
+    struct planner_process process;
+    struct planner_config config;
+    uint32_t sequence;
+    uint32_t wants;
+    bool alive;
+    char name[WIRE_NAME_BYTES_MAX + 1];
+    char death[DEATH_BYTES]; /* why it is dead */
+    uint8_t *shm;            /* session_count * WIRE_SLOT_BYTES, ours to write */
+    size_t shm_bytes;
+    uint8_t *frame; /* question under construction */
+    size_t frame_capacity;
+    uint8_t *answer; /* header, payload */
+    size_t answer_capacity;
+    char tail_text[PROCESS_TAIL_BYTES + 1];
+};
+
+/* ---- death ---- */
+
+/* The last line of stderr that says something, for the error sentence. Of a long one the end is
+ * kept: it is what says why. */
+static void last_line(struct planner_exec *exec, char *line, size_t bytes)
+{
+    process_tail_text(&exec->process, exec->tail_text);
+    size_t end = strlen(exec->tail_text);
+    while (end > 0 && (exec->tail_text[end - 1] == '\n' || exec->tail_text[end - 1] == ' ')) {
+        end--;
+    }
+    size_t start = end;
+    while (start > 0 && exec->tail_text[start - 1] != '\n') {
+        start--;
+    }
+    if (end - start >= bytes) {
+        start = end - (bytes - 1) + 2;
+        while (start < end && ((unsigned char)exec->tail_text[start] & 0xC0) == 0x80) {
+            start++; /* not into the middle of a UTF-8 character */
+        }
+        memcpy(line, "..", 2);
+        line += 2;
+        bytes -= 2;
+    }
+    wire_error_text((const uint8_t *)exec->tail_text + start, end - start, line, bytes);
+}
+
+/* A sentence about the limit of ours that the last line of stderr complains about; "" for none. */
+static void limit_text(const struct planner_exec *exec, const char *line, char *text, size_t bytes)
+{
+    enum what { MEMORY, PROCESSES, TMP, FILES, SIGHT };
+    static const struct {
+        const char *words;
+        enum what what;
+    } signs[] = {
+        {"MemoryError", MEMORY},
+        {"Cannot allocate memory", MEMORY},
+        {"an't allocate memory", MEMORY},
+        {"Unable to allocate", MEMORY},
+        {"bad_alloc", MEMORY},
+        {"ut of memory", MEMORY},
+        {"can't start new thread", PROCESSES},
+        {"Resource temporarily unavailable", PROCESSES},
+        {"No space left on device", TMP},
+        {"Too many open files", FILES},
+        {"ModuleNotFoundError", SIGHT},
+        {"No such file or directory", SIGHT},
+        {"No module named", SIGHT},
+        {"not found", SIGHT},
+    };
+    const struct planner_confinement *confinement = exec->config.confinement;
+    bool sandbox = confinement != NULL && confinement->sandbox;
+    size_t i = 0;
+    text[0] = '\0';
+    while (i < COUNT_OF(signs) && strstr(line, signs[i].words) == NULL) {
+        i++;
+    }
+    if (i == COUNT_OF(signs)) {
+        return;
+    }
+    if (signs[i].what == MEMORY) {
+        snprintf(text, bytes, " (this worker allows a planner %lld MiB of memory: %s)",
+                 (long long)(exec->config.memory_limit_bytes >> 20), MEMORY_OPTION);
+    } else if (signs[i].what == FILES) {
+        snprintf(text, bytes, " (a planner may have %d files open)", EXEC_FILES_MAX);
+    } else if (sandbox && signs[i].what == PROCESSES) {
+        snprintf(text, bytes,
+                 " (this worker allows a planner %u processes and threads: --planner-processes)",
+                 sandbox_processes(confinement));
+    } else if (sandbox && signs[i].what == TMP) {
+        snprintf(text, bytes,
+                 " (this worker allows a planner %lld MiB in its /tmp: --planner-tmp-mib)",
+                 (long long)(sandbox_tmp_bytes(confinement) >> 20));
+    } else if (sandbox) {
+        snprintf(text, bytes,
+                 " (in its sandbox it sees what worker/FLEET.md lists: --planner-path shows more)");
+    }
+}
+
+/* Ends the process and records why. `wait_ns` > 0 where the process may be about to exit by itself,
+ * so that its own status is reported rather than our SIGKILL. */
+static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bool tell_exit)
+{
+    char exit_text[96] = "";
+    char line[240] = "";
+    char limit[LIMIT_BYTES] = "";
+    char over[LIMIT_BYTES];
+    process_end(&exec->process, wait_ns);
+    if (tell_exit) {
+        process_exit_text(&exec->process, exit_text, sizeof exit_text);
+    }
+    last_line(exec, line, sizeof line);
+    if (exec->process.killed_at_bytes > 0) {
+        snprintf(over, sizeof over,
+                 "its processes used %lld MiB of memory together, of %lld MiB that this worker "
+                 "allows a planner (%s), and were ended",
+                 (long long)(exec->process.killed_at_bytes >> 20),
+                 (long long)(exec->config.memory_limit_bytes >> 20), MEMORY_OPTION);
+        what = over;
+        tell_exit = false;
+    } else {
+        limit_text(exec, line, limit, sizeof limit);
+    }
+    snprintf(exec->death, sizeof exec->death, "%.239s%s%s%s%s%s", what, tell_exit ? " " : "",
+             tell_exit ? exit_text : "", limit, line[0] != '\0' ? PLANNER_STDERR_JOINT : "", line);
+    exec->alive = false;
+}
+
+static int report(const char *sentence, char *error_text, uint32_t error_bytes)
+{
+    snprintf(error_text, error_bytes, "%s", sentence);
+    return 1;
+}
+
+/* ---- one question, one answer ---- */
+
+/* Sends the frame in exec->frame and receives its answer; `type` is the answer that is right
+ * (WIRE_ERROR is let through too). On 0 the payload is at exec->answer + 16. The sentences do not
+ * name the question: the caller does. */
+static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_type type,
+               int64_t deadline_ms, size_t payload_bytes_max, struct wire_header *header,
+               char *error_text, uint32_t error_bytes)
+{
+    char text[160];
+    struct error fault;
+    int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
+    size_t sent = 0;
+    enum process_result result = process_exchange(&exec->process, exec->frame, frame_bytes, &sent,
+                                                  exec->answer, sizeof *header, deadline_ns);
+    if (result == PROCESS_OK) {
+        if (wire_header_decode(exec->answer, exec->sequence, payload_bytes_max, header, &fault) !=
+            STATUS_OK) {
+            die(exec, fault.text, 0, false);
+            return report(exec->death, error_text, error_bytes);
+        }
+        result =
+            process_exchange(&exec->process, exec->frame, frame_bytes, &sent,
+                             exec->answer + sizeof *header, header->payload_bytes, deadline_ns);
+    }
+    switch (result) {
+    case PROCESS_OK:
+        break;
+    case PROCESS_TIMEOUT:
+        snprintf(text, sizeof text, "no answer within %lld ms%s", (long long)deadline_ms,
+                 type == WIRE_ACTIONS ? " (--planner-deadline-ms)" : "");
+        die(exec, text, 0, false);
+        return report(exec->death, error_text, error_bytes);
+    case PROCESS_CLOSED:
+        die(exec, "the process", EXIT_GRACE_NS, true);
+        return report(exec->death, error_text, error_bytes);
+    case PROCESS_FAULT:
+        snprintf(text, sizeof text, "%s", strerror(errno));
+        die(exec, text, 0, false);
+        return report(exec->death, error_text, error_bytes);
+    }
+    exec->sequence++;
+    if (header->type != (uint32_t)type && header->type != WIRE_ERROR) {
+        snprintf(text, sizeof text, "answer: expected frame type %d, found %u", (int)type,
+                 header->type);
+        die(exec, text, 0, false);
+        return report(exec->death, error_text, error_bytes);
+    }
+    return 0;
+}
+
+/* The planner answered with an error frame: passes its text on. */
+static int answered_error(const struct planner_exec *exec, const struct wire_header *header,
+                          char *error_text, uint32_t error_bytes)
+{
+    wire_error_text(exec->answer + sizeof *header, header->payload_bytes, error_text, error_bytes);
+    return 1;
+}
+
+static int refuse_dead(const struct planner_exec *exec, char *error_text, uint32_t error_bytes)
+{
+    return report(exec->death, error_text, error_bytes);
+}
+
+/* ---- the ABI ---- */
+
+static int exec_reset(void *planner, const struct swerve_episode *episode, char *error_text,
+                      uint32_t error_bytes)
+{
+    struct planner_exec *exec = planner;
+    if (!exec->alive) {
+        return refuse_dead(exec, error_text, error_bytes);
+    }
+    size_t bytes = wire_reset_bytes(episode);
+    if (bytes > exec->frame_capacity) {
+        uint8_t *larger = realloc(exec->frame, bytes);
+        if (larger == NULL) {
+            return report("out of memory", error_text, error_bytes);
+        }
+        exec->frame = larger;
+        exec->frame_capacity = bytes;
+    }
+    wire_reset_encode(exec->frame, exec->sequence, episode);
+    struct wire_header header;
+    if (ask(exec, bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX, &header,
+            error_text, error_bytes) != 0) {
+        return 1;
+    }
+    return header.type == WIRE_ERROR ? answered_error(exec, &header, error_text, error_bytes) : 0;
+}
+
+static void share(struct planner_exec *exec, const struct swerve_observation *observation)
+{
+    uint8_t *slot = exec->shm + (size_t)observation->session * WIRE_SLOT_BYTES;
+    if ((exec->wants & SWERVE_WANTS_BEV) != 0 && observation->bev != NULL) {
+        memcpy(slot, observation->bev, BEV_BYTES);
+    }
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        if ((exec->wants & SWERVE_WANTS_CAMERAS) != 0 && observation->camera[i] != NULL) {
+            memcpy(slot + BEV_BYTES + i * CAMERA_BYTES, observation->camera[i], CAMERA_BYTES);
+        }
+    }
+}
+
+static int exec_act(void *planner, uint32_t count, const struct swerve_observation *observations,
+                    struct swerve_action *actions, uint8_t *failed, char *error_text,
+                    uint32_t error_bytes)
+{
+    struct planner_exec *exec = planner;
+    if (!exec->alive) {
+        return refuse_dead(exec, error_text, error_bytes);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        share(exec, &observations[i]);
+    }
+    CHECK(wire_act_bytes(count) <= exec->frame_capacity);
+    wire_act_encode(exec->frame, exec->sequence, exec->wants, count, observations);
+    struct wire_header header;
+    if (ask(exec, wire_act_bytes(count), WIRE_ACTIONS, exec->config.tick_deadline_ms,
+            wire_answer_bytes_max(count), &header, error_text, error_bytes) != 0) {
+        return 1;
+    }
+    if (header.type == WIRE_ERROR) {
+        answered_error(exec, &header, error_text, error_bytes);
+        die(exec, error_text, 0, false);
+        return 1;
+    }
+    struct error fault;
+    if (wire_actions_decode(exec->answer + sizeof header, header.payload_bytes, count, observations,
+                            actions, failed, &fault) != STATUS_OK) {
+        die(exec, fault.text, 0, false);
+        return report(exec->death, error_text, error_bytes);
+    }
+    return 0;
+}
+
+static int exec_fork(void *planner, uint32_t from, uint32_t to, char *error_text,
+                     uint32_t error_bytes)
+{
+    struct planner_exec *exec = planner;
+    if (!exec->alive) {
+        return refuse_dead(exec, error_text, error_bytes);
+    }
+    struct wire_header header;
+    size_t bytes = wire_fork_encode(exec->frame, exec->sequence, from, to);
+    if (ask(exec, bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX, &header,
+            error_text, error_bytes) != 0) {
+        return 1;
+    }
+    return header.type == WIRE_ERROR ? answered_error(exec, &header, error_text, error_bytes) : 0;
+}
+
+/* Sends a frame that has no answer. A child too busy to take 24 bytes gets the deadline. */
+static void notify(struct planner_exec *exec, const char *what, size_t frame_bytes,
+                   int64_t deadline_ms)
+{
+    size_t sent = 0;
+    enum process_result result =
+        process_exchange(&exec->process, exec->frame, frame_bytes, &sent, NULL, 0,
+                         process_now_ns() + deadline_ms * NS_PER_MS);
+    exec->sequence++;
+    if (result != PROCESS_OK) {
+        char text[96];
+        snprintf(text, sizeof text, "%s could not be sent", what);
+        die(exec, text, 0, false);
+    }
+}
+
+static void exec_end(void *planner, uint32_t session)
+{
+    struct planner_exec *exec = planner;
+    if (exec->alive) {
+        size_t bytes = wire_end_encode(exec->frame, exec->sequence, session);
+        notify(exec, "end", bytes, exec->config.tick_deadline_ms);
+    }
+}
+
+static void exec_close(void *planner)
+{
+    struct planner_exec *exec = planner;
+    if (exec->alive) {
+        size_t bytes = wire_bye_encode(exec->frame, exec->sequence);
+        notify(exec, "bye", bytes, 100);
+    }
+    if (exec->process.in_fd >= 0) {
+        shutdown(exec->process.in_fd, SHUT_WR);
+    }
+    process_end(&exec->process, EXIT_GRACE_NS);
+    process_finish(&exec->process);
+    if (exec->shm != NULL) {
+        munmap(exec->shm, exec->shm_bytes);
+    }
+    free(exec->frame);
+    free(exec->answer);
+    free(exec);
+}
+
+const struct swerve_planner_ops planner_exec_ops = {
+    .abi_version = SWERVE_PLANNER_ABI_VERSION,
+    .name = "exec",
+    .close = exec_close,
+    .reset = exec_reset,
+    .act = exec_act,
+    .fork = exec_fork,
+    .end = exec_end,
+};
+
+/* ---- open ---- */
+
+/* Memory that we write and the child can only read: once sealed against future writing, neither
+ * write() nor a writable mapping is possible through the descriptor that the child inherits. */
+static enum status shm_create(struct planner_exec *exec, int *fd, struct error *error)
+{
+    exec->shm_bytes = (size_t)exec->config.session_count * WIRE_SLOT_BYTES;
+    int memory = memfd_create("swerve-planner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0 || ftruncate(memory, (off_t)exec->shm_bytes) != 0) {
+        goto fail;
+    }
+    void *mapped = mmap(NULL, exec->shm_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (mapped == MAP_FAILED) {
+        goto fail;
+    }
+    exec->shm = mapped;
+    if (fcntl(memory, F_ADD_SEALS,
+              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+        goto fail;
+    }
+    *fd = memory;
+    return STATUS_OK;
+fail:
+    error_set(error, STATUS_IO, "planner shared memory of %zu bytes: %s", exec->shm_bytes,
+              strerror(errno));
+    if (memory >= 0) {
+        close(memory);
+    }
+    return STATUS_IO;
+}
+
+static enum status greet(struct planner_exec *exec, struct error *error)
+{
+    char text[512] = "";
+    struct wire_header header;
+    wire_hello_encode(exec->frame, exec->sequence, exec->config.session_count,
+                      (uint32_t)exec->config.tick_deadline_ms);
+    if (ask(exec, wire_hello_bytes(), WIRE_WELCOME, exec->config.open_deadline_ms,
+            WIRE_ERROR_BYTES_MAX, &header, text, sizeof text) != 0) {
+        return error_set(error, STATUS_PLANNER, "hello: %s", text);
+    }
+    const uint8_t *payload = exec->answer + sizeof header;
+    if (header.type == WIRE_ERROR) {
+        wire_error_text(payload, header.payload_bytes, text, sizeof text);
+        return error_set(error, STATUS_PLANNER, "%s", text);
+    }
+    return wire_welcome_decode(payload, header.payload_bytes, &exec->wants, exec->name, error);
+}
+
+enum status planner_exec_open(const char *spec, const struct planner_argv *words,
+                              const struct planner_config *config, struct planner_exec **out,
+                              struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct planner_exec *exec = calloc(1, sizeof *exec);
+    if (exec == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", spec);
+    }
+    exec->config = *config;
+    exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
+    exec->frame_capacity = wire_act_bytes(config->session_count);
+    exec->answer_capacity =
+        sizeof(struct wire_header) + wire_answer_bytes_max(config->session_count);
+    exec->frame = malloc(exec->frame_capacity);
+    exec->answer = malloc(exec->answer_capacity);
+    int shm_fd = -1;
+    if (exec->frame == NULL || exec->answer == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "out of memory");
+    } else {
+        status = shm_create(exec, &shm_fd, error);
+    }
+    if (status == STATUS_OK) {
+        const struct process_limits limits = {config->memory_limit_bytes, EXEC_FILES_MAX,
+                                              config->confinement};
+        status = process_start(&exec->process, words, shm_fd, exec->shm_bytes, &limits, error);
+        exec->alive = status == STATUS_OK;
+    }
+    if (shm_fd >= 0) {
+        close(shm_fd);
+    }
+    if (status == STATUS_OK) {
+        status = greet(exec, error);
+    }
+    if (status != STATUS_OK) {
+        if (exec->alive) {
+            die(exec, "", 0, false);
+        }
+        exec_close(exec);
+        error_prefix(error, "planner %s", spec);
+        return status;
+    }
+    *out = exec;
+    return STATUS_OK;
+}
+
+enum status planner_confinement_check(const struct planner_confinement *confinement,
+                                      struct error *error)
+{
+    struct planner_argv words;
+    struct planner_process process;
+    const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement};
+    enum status status = planner_argv_parse("/bin/true", &words, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int fd = memfd_create("swerve-check", MFD_CLOEXEC);
+    if (fd < 0) {
+        return error_set(error, STATUS_IO, "planner check: %s", strerror(errno));
+    }
+    status = process_start(&process, &words, fd, 0, &limits, error);
+    close(fd);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    process_end(&process, EXIT_GRACE_NS);
+    if (process.exit_code != CLD_EXITED || process.exit_value != 0) {
+        char text[96];
+        process_exit_text(&process, text, sizeof text);
+        status = error_set(error, STATUS_PLANNER, "planner check: /bin/true %s", text);
+    }
+    process_finish(&process);
+    return status;
+}
+
+uint32_t planner_exec_wants(const struct planner_exec *exec)
+{
+    return exec->wants;
+}
+
+bool planner_exec_alive(const struct planner_exec *exec)
+{
+    return exec->alive;
+}
+
+const char *planner_exec_stderr(struct planner_exec *exec)
+{
+    process_drain(&exec->process);
+    process_tail_text(&exec->process, exec->tail_text);
+    return exec->tail_text;
+}

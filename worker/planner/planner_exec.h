@@ -1,0 +1,33 @@
+/*
+ * Process adapter: runs an exec planner as a child process and presents it through the C ABI of
+ * schemas/planner.h. Private to the planner host (worker/planner/planner.c).
+ *
+ * Whatever the child does (hang, crash, talk nonsense, flood stderr) costs at most the deadline:
+ * its process group is killed and reaped, the instance is dead, and a sentence says why.
+ */
+#ifndef SWERVE_WORKER_PLANNER_PLANNER_EXEC_H
+#define SWERVE_WORKER_PLANNER_PLANNER_EXEC_H
+
+#include "worker/planner/planner.h"
+#include "worker/planner/planner_spec.h"
+
+struct planner_exec;
+
+/* Starts the program, exchanges hello and welcome within the open deadline. The child is
+ * killed by the kernel should the calling thread die, so the thread that opens an instance must
+ * outlive it. `config` has its defaults filled in; `spec` is for messages. */
+enum status planner_exec_open(const char *spec, const struct planner_argv *words,
+                              const struct planner_config *config, struct planner_exec **out,
+                              struct error *error);
+
+uint32_t planner_exec_wants(const struct planner_exec *exec);
+bool planner_exec_alive(const struct planner_exec *exec);
+
+/* Drains what the child has written so far. Terminated; valid until the next call. */
+const char *planner_exec_stderr(struct planner_exec *exec);
+
+/* reset, act, fork, end and close; the instance pointer is a struct planner_exec. A failure leaves
+ * the instance either alive (the child answered with an error) or dead. open is NULL. */
+extern const struct swerve_planner_ops planner_exec_ops;
+
+#endif

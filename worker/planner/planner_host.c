@@ -1,0 +1,390 @@
+/*
+ * A plugin in a process of its own. See planner_host.h.
+ *
+ * The worker is trusted to send whole frames, but a plain mistake is said and not read out of
+ * bounds: every length is checked against the payload.
+ */
+#include "worker/planner/planner_host.h"
+
+#include "base/check.h"
+#include "schemas/limits.h"
+#include "schemas/observation.h"
+#include "worker/planner/planner_plugin.h"
+#include "worker/planner/planner_wire.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The longest reset: a log of a million points is no scenario of ours. */
+enum { PAYLOAD_BYTES_MAX = 64 << 20, ERROR_BYTES = 512 };
+
+struct host {
+    int in;
+    int out;
+    struct planner_plugin plugin;
+    const char *config;
+    void *instance; /* NULL: no hello yet */
+    uint32_t session_count;
+    struct wire_hello hello;
+    const uint8_t *shm;
+    size_t shm_bytes;
+    struct wire_header header; /* of the question */
+    uint8_t *payload;          /* its payload; malloc'ed, so aligned for every record */
+    size_t payload_capacity;
+    struct swerve_observation *observations; /* [session_count] */
+    struct swerve_action *actions;           /* [session_count] */
+    uint8_t *failed;                         /* [session_count] */
+    char text[ERROR_BYTES];
+};
+
+/* ---- frames ---- */
+
+/* False: the end of input, or an error with errno. */
+static bool read_all(int fd, void *to, size_t bytes)
+{
+    uint8_t *at = to;
+    errno = 0;
+    while (bytes > 0) {
+        ssize_t got = read(fd, at, bytes);
+        if (got == 0 || (got < 0 && errno != EINTR)) {
+            return false;
+        }
+        at += got > 0 ? got : 0;
+        bytes -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+static enum status write_all(int fd, const void *from, size_t bytes, struct error *error)
+{
+    const uint8_t *at = from;
+    while (bytes > 0) {
+        ssize_t wrote = write(fd, at, bytes);
+        if (wrote < 0 && errno != EINTR) {
+            return error_set(error, STATUS_PLANNER, "answer: %s", strerror(errno));
+        }
+        at += wrote > 0 ? wrote : 0;
+        bytes -= wrote > 0 ? (size_t)wrote : 0;
+    }
+    return STATUS_OK;
+}
+
+/* One answer to the current question, in two parts. */
+static enum status answer(struct host *host, enum planner_wire_type type, const void *head,
+                          size_t head_bytes, const void *rest, size_t rest_bytes,
+                          struct error *error)
+{
+    struct wire_header header = {PLANNER_WIRE_MAGIC, (uint32_t)type,
+                                 (uint32_t)(head_bytes + rest_bytes), host->header.sequence};
+    enum status status = write_all(host->out, &header, sizeof header, error);
+    if (status == STATUS_OK) {
+        status = write_all(host->out, head, head_bytes, error);
+    }
+    return status == STATUS_OK ? write_all(host->out, rest, rest_bytes, error) : status;
+}
+
+/* Passes on what the plugin said of its failure. */
+static enum status answer_error(struct host *host, struct error *error)
+{
+    host->text[sizeof host->text - 1] = '\0';
+    const char *text = host->text[0] != '\0' ? host->text : "failed and gave no reason";
+    return answer(host, WIRE_ERROR, text, strlen(text), NULL, 0, error);
+}
+
+static enum status wrong_frame(const struct host *host, struct error *error)
+{
+    return error_set(error, STATUS_PLANNER,
+                     "frame %u: type %u with a payload of %u bytes makes no sense here",
+                     host->header.sequence, host->header.type, host->header.payload_bytes);
+}
+
+/* ---- questions ---- */
+
+static enum status take_hello(struct host *host, struct error *error)
+{
+    const char *shm_fd = getenv("SWERVE_SHM_FD");
+    const char *shm_bytes = getenv("SWERVE_SHM_BYTES");
+    if (host->header.payload_bytes != sizeof host->hello || host->instance != NULL) {
+        return wrong_frame(host, error);
+    }
+    memcpy(&host->hello, host->payload, sizeof host->hello);
+    host->session_count = host->hello.session_count;
+    host->shm_bytes = shm_bytes != NULL ? strtoull(shm_bytes, NULL, 10) : 0;
+    if (shm_fd == NULL || host->session_count == 0 || host->hello.version != PLANNER_WIRE_VERSION ||
+        host->hello.slot_bytes != WIRE_SLOT_BYTES ||
+        host->shm_bytes / WIRE_SLOT_BYTES < host->session_count) {
+        return error_set(error, STATUS_PLANNER,
+                         "hello: expected version %u and %d bytes of shared "
+                         "memory per session",
+                         PLANNER_WIRE_VERSION, WIRE_SLOT_BYTES);
+    }
+    void *mapped = mmap(NULL, host->shm_bytes, PROT_READ, MAP_SHARED, atoi(shm_fd), 0);
+    if (mapped == MAP_FAILED) {
+        return error_set(error, STATUS_PLANNER, "shared memory: %s", strerror(errno));
+    }
+    host->shm = mapped;
+    host->observations = calloc(host->session_count, sizeof *host->observations);
+    host->actions = calloc(host->session_count, sizeof *host->actions);
+    host->failed = calloc(host->session_count, sizeof *host->failed);
+    if (host->observations == NULL || host->actions == NULL || host->failed == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory");
+    }
+    const struct swerve_planner_ops *ops = host->plugin.ops;
+    uint32_t wants = 0;
+    struct error refused;
+    if (planner_ops_settle(ops, &planner_place_host,
+                           "here it has a process of its own, where they mean nothing (expected "
+                           "a worker with --planner-sandbox off)",
+                           &wants, &refused) != STATUS_OK) {
+        snprintf(host->text, sizeof host->text, "%.*s", (int)sizeof host->text - 1, refused.text);
+        return answer_error(host, error);
+    }
+    int failure = planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
+                                   host->session_count, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
+        host->instance = NULL;
+        return answer_error(host, error);
+    }
+    const char *name = ops->name != NULL ? ops->name : "";
+    struct wire_welcome welcome = {.version = PLANNER_WIRE_VERSION,
+                                   .wants = wants,
+                                   .name_bytes = (uint32_t)strnlen(name, WIRE_NAME_BYTES_MAX)};
+    return answer(host, WIRE_WELCOME, &welcome, sizeof welcome, name, welcome.name_bytes, error);
+}
+
+static enum status take_reset(struct host *host, struct error *error)
+{
+    struct wire_reset reset;
+    char scenario_id[LIMIT_TEXT_BYTES + 1] = "";
+    static const size_t point_bytes = sizeof(struct swerve_log_point);
+    size_t bytes = host->header.payload_bytes;
+    if (bytes < sizeof reset) {
+        return wrong_frame(host, error);
+    }
+    memcpy(&reset, host->payload, sizeof reset);
+    size_t rest = bytes - sizeof reset;
+    if (reset.log_count > rest / point_bytes || reset.session >= host->session_count ||
+        reset.scenario_id_bytes > LIMIT_TEXT_BYTES || reset.prompt_bytes > LIMIT_PROMPT_BYTES ||
+        rest != reset.log_count * point_bytes + reset.scenario_id_bytes + reset.prompt_bytes) {
+        return wrong_frame(host, error);
+    }
+    const uint8_t *log = host->payload + sizeof reset;
+    const uint8_t *texts = log + reset.log_count * point_bytes;
+    memcpy(scenario_id, texts, reset.scenario_id_bytes);
+    host->payload[bytes] = '\0'; /* there is room for it; the prompt comes last */
+    const struct swerve_episode episode = {
+        .session = reset.session,
+        .horizon_ticks = reset.horizon_ticks,
+        .seed = reset.seed,
+        .tick_s = reset.tick_s,
+        .scenario_id = scenario_id,
+        .prompt = (const char *)texts + reset.scenario_id_bytes,
+        .ego_length_m = reset.ego_length_m,
+        .ego_width_m = reset.ego_width_m,
+        .ego_wheelbase_m = reset.ego_wheelbase_m,
+        .log_count = reset.log_count,
+        .log = (const struct swerve_log_point *)(const void *)log,
+    };
+    int failure = host->plugin.ops->reset(host->instance, &episode, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
+        return answer_error(host, error);
+    }
+    return answer(host, WIRE_DONE, NULL, 0, NULL, 0, error);
+}
+
+static void fill_observation(const struct host *host, const struct wire_query *query,
+                             struct swerve_observation *out)
+{
+    const uint8_t *slot = host->shm + (size_t)query->session * WIRE_SLOT_BYTES;
+    *out = (struct swerve_observation){
+        .session = query->session,
+        .tick = query->tick,
+        .time_ns = query->time_ns,
+        .bev_time_ns = query->bev_time_ns,
+        .x_m = query->x_m,
+        .y_m = query->y_m,
+        .heading_rad = query->heading_rad,
+        .speed_mps = query->speed_mps,
+        .accel_mps2 = query->accel_mps2,
+        .lat_accel_mps2 = query->lat_accel_mps2,
+        .yaw_rate_rps = query->yaw_rate_rps,
+        .steer_rad = query->steer_rad,
+        .route_count = query->route_count,
+        .route = (const struct swerve_route_point *)(const void *)query->route,
+        .bev = (query->present & WIRE_PRESENT_BEV) != 0 ? slot + host->hello.bev_offset : NULL,
+    };
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        out->camera_time_ns[i] = query->camera_time_ns[i];
+        if ((query->present & (uint32_t)WIRE_PRESENT_CAMERA_LEFT << i) != 0) {
+            out->camera[i] = slot + host->hello.camera_offset[i];
+        }
+    }
+}
+
+static enum status take_act(struct host *host, struct error *error)
+{
+    struct wire_act act;
+    size_t bytes = host->header.payload_bytes;
+    if (bytes < sizeof act) {
+        return wrong_frame(host, error);
+    }
+    memcpy(&act, host->payload, sizeof act);
+    const struct wire_query *queries =
+        (const struct wire_query *)(const void *)(host->payload + sizeof act);
+    if (act.count > host->session_count || act.record_bytes != sizeof *queries ||
+        bytes != sizeof act + act.count * sizeof *queries) {
+        return wrong_frame(host, error);
+    }
+    for (uint32_t i = 0; i < act.count; i++) {
+        if (queries[i].session >= host->session_count ||
+            queries[i].route_count > WIRE_ROUTE_POINTS) {
+            return wrong_frame(host, error);
+        }
+        fill_observation(host, &queries[i], &host->observations[i]);
+        host->actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
+        host->failed[i] = 0;
+    }
+    int failure = host->plugin.ops->act(host->instance, act.count, host->observations,
+                                        host->actions, host->failed, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
+        return answer_error(host, error);
+    }
+    /* The questions are answered: their memory serves for the answers, which are shorter. */
+    _Static_assert(sizeof(struct wire_answer) <= sizeof(struct wire_query), "answers fit");
+    const struct wire_act head = {act.count, sizeof(struct wire_answer)};
+    for (uint32_t i = 0; i < act.count; i++) {
+        const struct wire_answer record = {host->observations[i].session,
+                                           host->failed[i] != 0 ? 1 : 0,
+                                           host->actions[i].accel_mps2, host->actions[i].steer_rad};
+        memcpy(host->payload + i * sizeof record, &record, sizeof record);
+    }
+    return answer(host, WIRE_ACTIONS, &head, sizeof head, host->payload,
+                  act.count * sizeof(struct wire_answer), error);
+}
+
+static enum status take_fork(struct host *host, struct error *error)
+{
+    struct wire_fork fork_frame;
+    if (host->header.payload_bytes != sizeof fork_frame) {
+        return wrong_frame(host, error);
+    }
+    memcpy(&fork_frame, host->payload, sizeof fork_frame);
+    if (fork_frame.from >= host->session_count || fork_frame.to >= host->session_count) {
+        return wrong_frame(host, error);
+    }
+    int failure = 0;
+    if (host->plugin.ops->fork != NULL) {
+        failure = host->plugin.ops->fork(host->instance, fork_frame.from, fork_frame.to, host->text,
+                                         sizeof host->text);
+    }
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
+        return answer_error(host, error);
+    }
+    return answer(host, WIRE_DONE, NULL, 0, NULL, 0, error);
+}
+
+static enum status take_end(struct host *host, struct error *error)
+{
+    struct wire_end end;
+    if (host->header.payload_bytes != sizeof end) {
+        return wrong_frame(host, error);
+    }
+    memcpy(&end, host->payload, sizeof end);
+    if (end.session >= host->session_count) {
+        return wrong_frame(host, error);
+    }
+    if (host->plugin.ops->end != NULL) {
+        host->plugin.ops->end(host->instance, end.session);
+        planner_plugin_end_copy(&host->plugin);
+    }
+    return STATUS_OK;
+}
+
+static enum status take(struct host *host, struct error *error)
+{
+    host->text[0] = '\0';
+    if (host->header.type == WIRE_HELLO) {
+        return take_hello(host, error);
+    }
+    if (host->instance == NULL) {
+        return wrong_frame(host, error);
+    }
+    switch (host->header.type) {
+    case WIRE_RESET:
+        return take_reset(host, error);
+    case WIRE_ACT:
+        return take_act(host, error);
+    case WIRE_FORK:
+        return take_fork(host, error);
+    case WIRE_END:
+        return take_end(host, error);
+    default:
+        return wrong_frame(host, error);
+    }
+}
+
+/* ---- the loop ---- */
+
+/* The next question into header and payload. *over: there is none. */
+static enum status next_frame(struct host *host, bool *over, struct error *error)
+{
+    *over = !read_all(host->in, &host->header, sizeof host->header);
+    if (*over) {
+        return STATUS_OK; /* the worker is gone; nobody would hear a complaint */
+    }
+    size_t bytes = host->header.payload_bytes;
+    if (host->header.magic != PLANNER_WIRE_MAGIC || bytes > PAYLOAD_BYTES_MAX) {
+        return wrong_frame(host, error);
+    }
+    if (bytes + 1 > host->payload_capacity) {
+        uint8_t *grown = realloc(host->payload, bytes + 1);
+        if (grown == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory for a frame");
+        }
+        host->payload = grown;
+        host->payload_capacity = bytes + 1;
+    }
+    *over = !read_all(host->in, host->payload, bytes) || host->header.type == WIRE_BYE;
+    return STATUS_OK;
+}
+
+enum status planner_host_run(const char *file, const char *config, struct error *error)
+{
+    struct host host = {.in = STDIN_FILENO, .config = config};
+    bool over = false;
+    host.out = dup(STDOUT_FILENO);
+    if (host.out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        return error_set(error, STATUS_IO, "plugin: descriptors: %s", strerror(errno));
+    }
+    enum status status = planner_plugin_load(file, &host.plugin, error);
+    while (status == STATUS_OK && !over) {
+        status = next_frame(&host, &over, error);
+        if (status == STATUS_OK && !over) {
+            status = take(&host, error);
+        }
+    }
+    if (host.instance != NULL) {
+        host.plugin.ops->close(host.instance);
+        planner_plugin_end_copy(&host.plugin);
+    }
+    planner_plugin_unload(&host.plugin);
+    if (host.shm != NULL) {
+        munmap((void *)(uintptr_t)host.shm, host.shm_bytes);
+    }
+    free(host.observations);
+    free(host.actions);
+    free(host.failed);
+    free(host.payload);
+    close(host.out);
+    return status;
+}

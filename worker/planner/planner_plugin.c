@@ -1,0 +1,148 @@
+/*
+ * Loading a planner plugin. See planner_plugin.h.
+ */
+#include "worker/planner/planner_plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2 };
+
+static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
+
+const struct swerve_place planner_place_host = {-1, "cpu"};
+
+/* What the table's version knows of. */
+static bool opens_on(const struct swerve_planner_ops *ops)
+{
+    return ops->abi_version >= ABI_OPEN_ON && ops->open_on != NULL;
+}
+
+enum status planner_ops_settle(const struct swerve_planner_ops *ops,
+                               const struct swerve_place *place, const char *reason,
+                               uint32_t *wants, struct error *error)
+{
+    uint32_t shown = ops->wants & sensors;
+    if (shown != 0 && opens_on(ops) && (ops->wants & SWERVE_WANTS_DEVICE) != 0) {
+        if (place->device >= 0) {
+            shown |= SWERVE_WANTS_DEVICE;
+        } else if ((ops->wants & SWERVE_WANTS_HOST_ELSE) == 0) {
+            return error_set(error, STATUS_PLANNER,
+                             "it takes observations on a device alone (SWERVE_WANTS_DEVICE without "
+                             "SWERVE_WANTS_HOST_ELSE): %s",
+                             reason);
+        }
+    }
+    *wants = shown;
+    return STATUS_OK;
+}
+
+int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,
+                     const struct swerve_place *place, void **instance, const char *config,
+                     uint32_t session_count, char *text, uint32_t text_bytes)
+{
+    if (!opens_on(ops)) {
+        return ops->open(instance, config, session_count, text, text_bytes);
+    }
+    const struct swerve_place *shown =
+        (wants & SWERVE_WANTS_DEVICE) != 0 ? place : &planner_place_host;
+    return ops->open_on(instance, shown, config, session_count, text, text_bytes);
+}
+
+/* Of a version that is known. */
+static enum status check_table(const char *file, const struct swerve_planner_ops *ops,
+                               struct error *error)
+{
+    const uint32_t known = sensors | SWERVE_WANTS_DEVICE | SWERVE_WANTS_HOST_ELSE;
+    if ((ops->open == NULL && !opens_on(ops)) || ops->close == NULL || ops->reset == NULL ||
+        ops->act == NULL) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner plugin %s: open, close, reset and act must all be given", file);
+    }
+    if (ops->abi_version < ABI_OPEN_ON) {
+        return STATUS_OK;
+    }
+    if ((ops->wants & ~known) != 0) {
+        return error_set(error, STATUS_PLANNER, "planner plugin %s: wants has unknown bits: 0x%x",
+                         file, ops->wants & ~known);
+    }
+    if ((ops->wants & SWERVE_WANTS_DEVICE) != 0 && !opens_on(ops)) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner plugin %s: with SWERVE_WANTS_DEVICE open_on must be given: it "
+                         "says on which device observations lie",
+                         file);
+    }
+    return STATUS_OK;
+}
+
+void planner_plugin_end_copy(const struct planner_plugin *plugin)
+{
+    static const char sentence[] =
+        "swerve: a child of a planner plugin's fork() came back from the "
+        "plugin's function; it was ended\n";
+    if (plugin->process == 0 || plugin->process == getpid()) {
+        return;
+    }
+    /* Nothing else may run: locks and buffers are copies of those that the worker still uses. */
+    ssize_t wrote = write(STDERR_FILENO, sentence, sizeof sentence - 1);
+    _exit(wrote > 0 ? 0 : 1);
+}
+
+enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
+                                struct error *error)
+{
+    /* Without a slash dlopen would search the library path instead of taking the file named. */
+    char path[PATH_MAX];
+    if (realpath(file, path) == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "planner plugin %s: %s", file, strerror(errno));
+    }
+    struct planner_plugin loaded = {.process = getpid()};
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    planner_plugin_end_copy(&loaded);
+    if (library == NULL) {
+        const char *reason = dlerror();
+        return error_set(error, STATUS_PLANNER, "planner plugin %s: %s", file,
+                         reason != NULL ? reason : "cannot be loaded");
+    }
+    swerve_planner_entry_fn entry = NULL;
+    void *symbol = dlsym(library, "swerve_planner_entry");
+    memcpy(&entry, &symbol, sizeof entry);
+    const struct swerve_planner_ops *ops = entry != NULL ? entry() : NULL;
+    planner_plugin_end_copy(&loaded);
+    if (ops == NULL) {
+        error_set(error, STATUS_PLANNER,
+                  "planner plugin %s: %s swerve_planner_entry (schemas/planner.h)", file,
+                  entry == NULL ? "does not export" : "got nothing from");
+        goto fail;
+    }
+    if (ops->abi_version < ABI_OLDEST || ops->abi_version > SWERVE_PLANNER_ABI_VERSION) {
+        error_set(error, STATUS_PLANNER,
+                  "planner plugin %s: expected ABI version %d to %u, found %u", file, ABI_OLDEST,
+                  SWERVE_PLANNER_ABI_VERSION, ops->abi_version);
+        goto fail;
+    }
+    if (check_table(file, ops, error) != STATUS_OK) {
+        goto fail;
+    }
+    loaded.library = library;
+    loaded.ops = ops;
+    *plugin = loaded;
+    return STATUS_OK;
+fail:
+    dlclose(library);
+    return STATUS_PLANNER;
+}
+
+void planner_plugin_unload(struct planner_plugin *plugin)
+{
+    if (plugin->library != NULL) {
+        dlclose(plugin->library);
+        planner_plugin_end_copy(plugin);
+    }
+    *plugin = (struct planner_plugin){0};
+}

@@ -1,0 +1,45 @@
+/*
+ * Loading a planner plugin: a shared object with the C ABI of schemas/planner.h. Private to the
+ * planner host and to the process that runs a plugin apart (worker/planner/planner_host.h).
+ */
+#ifndef SWERVE_WORKER_PLANNER_PLANNER_PLUGIN_H
+#define SWERVE_WORKER_PLANNER_PLANNER_PLUGIN_H
+
+#include "base/status.h"
+#include "schemas/planner.h"
+
+#include <sys/types.h>
+
+struct planner_plugin {
+    void *library; /* of dlopen; NULL: not loaded */
+    const struct swerve_planner_ops *ops;
+    pid_t process; /* that loaded it */
+};
+
+/* What an instance of a checked table is shown (enum swerve_planner_wants): grid, cameras, and
+ * DEVICE where it is given addresses on `place`'s device. place: where the pictures of its world
+ * are. STATUS_PLANNER: it takes device addresses alone, and there are none because of `reason`, a
+ * clause that says what to do. */
+enum status planner_ops_settle(const struct swerve_planner_ops *ops,
+                               const struct swerve_place *place, const char *reason,
+                               uint32_t *wants, struct error *error);
+
+/* open or open_on, whichever the table has; `wants` is settled. */
+int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,
+                     const struct swerve_place *place, void **instance, const char *config,
+                     uint32_t session_count, char *text, uint32_t text_bytes);
+
+extern const struct swerve_place planner_place_host;
+
+/* Loads the file and checks its table. On failure *plugin is unchanged. */
+enum status planner_plugin_load(const char *file, struct planner_plugin *plugin,
+                                struct error *error);
+/* To be called after each call into a plugin: a plugin may fork(), and a child that comes back from
+ * the call would go on as a second worker, with its store and its leases. Such a child says so on
+ * stderr and ends here; the process that loaded the plugin returns, as it does for a plugin that is
+ * not loaded. */
+void planner_plugin_end_copy(const struct planner_plugin *plugin);
+
+void planner_plugin_unload(struct planner_plugin *plugin); /* accepts one that is not loaded */
+
+#endif

@@ -1,0 +1,492 @@
+/*
+ * Child process of an exec planner. Between fork and exec only async-signal-safe calls are made,
+ * because the worker has threads; everything that allocates is prepared before.
+ */
+#include "worker/planner/planner_process.h"
+
+#include "base/units.h"
+#include "worker/planner/planner_environment.h"
+#include "worker/planner/planner_memory.h"
+#include "worker/planner/planner_sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t process_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* ---- start ---- */
+
+/* Both ends of everything between us and the child. */
+struct plumbing {
+    int in[2];  /* socket pair: ours, child's */
+    int out[2]; /* pipe: ours (read), child's (write) */
+    int err[2];
+    int start[2]; /* carries a struct sandbox_fault if exec fails, closes if it succeeds */
+    int go[2];    /* child's end, ours: a byte once its users are known, for the sandbox */
+};
+
+static void plumbing_close(struct plumbing *plumbing, int end)
+{
+    close_fd(&plumbing->in[end]);
+    close_fd(&plumbing->out[end]);
+    close_fd(&plumbing->err[end]);
+    close_fd(&plumbing->start[end]);
+    close_fd(&plumbing->go[1 - end]);
+}
+
+static int plumbing_open(struct plumbing *plumbing)
+{
+    *plumbing = (struct plumbing){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->in) == 0 &&
+        pipe2(plumbing->out, O_CLOEXEC) == 0 && pipe2(plumbing->err, O_CLOEXEC) == 0 &&
+        pipe2(plumbing->start, O_CLOEXEC) == 0 && pipe2(plumbing->go, O_CLOEXEC) == 0 &&
+        shutdown(plumbing->in[0], SHUT_RD) == 0 && /* nothing comes back, descriptors neither */
+        fcntl(plumbing->out[0], F_SETFL, O_NONBLOCK) == 0 &&
+        fcntl(plumbing->err[0], F_SETFL, O_NONBLOCK) == 0) {
+        return 0;
+    }
+    int code = errno;
+    plumbing_close(plumbing, 0);
+    plumbing_close(plumbing, 1);
+    return code;
+}
+
+static void limit(int resource, rlim_t value)
+{
+    struct rlimit bounds;
+    if (getrlimit(resource, &bounds) == 0) {
+        bounds.rlim_cur = bounds.rlim_max < value ? bounds.rlim_max : value;
+        bounds.rlim_max = bounds.rlim_cur;
+        setrlimit(resource, &bounds);
+    }
+}
+
+/* Puts the child's descriptors at 0..3 and the start pipe at 4, closes all others. */
+static int arrange_descriptors(const struct plumbing *plumbing, int shm_fd)
+{
+    enum { COUNT = 5, ABOVE = 16 };
+    const int sources[COUNT] = {plumbing->in[1], plumbing->out[1], plumbing->err[1], shm_fd,
+                                plumbing->start[1]};
+    int raised[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        raised[i] = fcntl(sources[i], F_DUPFD, ABOVE);
+        if (raised[i] < 0) {
+            return -1;
+        }
+    }
+    for (int i = 0; i < COUNT; i++) {
+        if (dup3(raised[i], i, i == COUNT - 1 ? O_CLOEXEC : 0) < 0) {
+            return -1;
+        }
+    }
+    if (syscall(SYS_close_range, COUNT, ~0u, 0) != 0) {
+        for (int fd = COUNT; fd < 65536; fd++) {
+            close(fd);
+        }
+    }
+    return COUNT - 1;
+}
+
+/* What the child needs, all of it made before the fork. */
+struct child_plan {
+    const char *path;
+    char *const *argv;
+    char *const *environment;
+    const struct plumbing *plumbing;
+    const struct process_limits *limits;
+    const struct sandbox *sandbox; /* NULL: none */
+    int shm_fd;
+    pid_t parent;
+};
+
+/* Our parent may have died before we asked to be told. In a namespace of our own its number is not
+ * known, but the start pipe has lost its reader then. */
+static bool parent_lives(const struct child_plan *plan, int start_fd)
+{
+    if (plan->sandbox == NULL) {
+        return getppid() == plan->parent;
+    }
+    struct pollfd watched = {.fd = start_fd, .events = 0};
+    return poll(&watched, 1, 0) == 0;
+}
+
+/* Everything between fork and exec but the descriptors. */
+static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fault *fault)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    if (setpgid(0, 0) != 0) {
+        *fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
+        return -1;
+    }
+    if (plan->sandbox != NULL && sandbox_enter(plan->sandbox, fault) != 0) {
+        return -1;
+    }
+    /* After the change of users, which forgets it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !parent_lives(plan, start_fd)) {
+        *fault = (struct sandbox_fault){ECHILD, SANDBOX_EXEC, 0};
+        return -1;
+    }
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_DATA, (rlim_t)plan->limits->memory_bytes);
+    limit(RLIMIT_NOFILE, plan->limits->files);
+    return plan->sandbox != NULL ? sandbox_filter(fault) : 0;
+}
+
+_Noreturn static void child_main(const struct child_plan *plan)
+{
+    struct sandbox_fault fault = {.code = 0};
+    char go = '\0';
+    close(plan->plumbing->go[1]); /* or its end would not be seen */
+    if (plan->sandbox != NULL && read(plan->plumbing->go[0], &go, 1) != 1) {
+        _exit(126); /* our parent gave up, or died */
+    }
+    int start_fd = arrange_descriptors(plan->plumbing, plan->shm_fd);
+    if (start_fd < 0) {
+        _exit(126);
+    }
+    if (settle(plan, start_fd, &fault) == 0) {
+        execve(plan->path, plan->argv, plan->environment);
+        fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
+    }
+    ssize_t wrote = write(start_fd, &fault, sizeof fault);
+    _exit(wrote == (ssize_t)sizeof fault ? 127 : 126);
+}
+
+/* The child's fault if its start failed; code 0 once exec has happened. */
+static void start_result(int fd, struct sandbox_fault *fault)
+{
+    *fault = (struct sandbox_fault){.code = 0};
+    for (;;) {
+        ssize_t got = read(fd, fault, sizeof *fault);
+        if (got > 0 && (got != (ssize_t)sizeof *fault || fault->code == 0)) {
+            fault->code = ECHILD;
+        }
+        if (got >= 0 || errno != EINTR) {
+            return;
+        }
+    }
+}
+
+/* The child's process id once exec has happened; -1 and a fault otherwise, nothing left behind. */
+static pid_t launch(const struct child_plan *plan, struct plumbing *plumbing,
+                    struct planner_cgroup *cgroup, struct sandbox_fault *fault)
+{
+    if (plan->sandbox != NULL) {
+        planner_cgroup_prepare(cgroup);
+    }
+    pid_t pid = plan->sandbox != NULL ? sandbox_clone() : fork();
+    if (pid == 0) {
+        child_main(plan);
+    }
+    *fault = (struct sandbox_fault){errno, SANDBOX_USERS, 0};
+    plumbing_close(plumbing, 1);
+    if (pid < 0) {
+        fault->step = plan->sandbox != NULL ? SANDBOX_USERS : SANDBOX_EXEC;
+        return -1;
+    }
+    if (plan->sandbox != NULL) {
+        planner_cgroup_enter(cgroup, pid, plan->limits->memory_bytes);
+    }
+    bool mapped = plan->sandbox == NULL ||
+                  (sandbox_map_users(pid) == 0 && write(plumbing->go[1], "g", 1) == 1);
+    fault->code = errno;
+    close_fd(&plumbing->go[1]);
+    if (mapped) {
+        start_result(plumbing->start[0], fault);
+    }
+    close_fd(&plumbing->start[0]);
+    if (fault->code == 0) {
+        return pid;
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    (void)planner_cgroup_leave(cgroup);
+    return -1;
+}
+
+static enum status tell_fault(const struct child_plan *plan, const struct sandbox_fault *fault,
+                              struct error *error)
+{
+    char text[ERROR_TEXT_BYTES / 2];
+    if (plan->sandbox == NULL) {
+        return error_set(error, STATUS_PLANNER, "planner program %s: cannot be started: %s",
+                         plan->path, strerror(fault->code));
+    }
+    sandbox_fault_text(plan->sandbox, fault, text, sizeof text);
+    return error_set(error, STATUS_PLANNER, "planner program %.400s: cannot be started: %s",
+                     plan->path, text);
+}
+
+enum status process_start(struct planner_process *process, const struct planner_argv *words,
+                          int shm_fd, size_t shm_bytes, const struct process_limits *limits,
+                          struct error *error)
+{
+    memset(process, 0, sizeof *process);
+    process->pid_fd = process->in_fd = process->out_fd = process->err_fd = -1;
+    const struct planner_confinement *confinement = limits->confinement;
+    char path[LIMIT_PATH_BYTES];
+    char **environment = NULL;
+    struct sandbox *sandbox = NULL;
+    struct sandbox_fault fault;
+    struct plumbing plumbing;
+    enum status status = planner_program_find(words->argv[0], path, error);
+    if (status == STATUS_OK && confinement != NULL && confinement->sandbox) {
+        status = sandbox_prepare(confinement, words, path, &sandbox, error);
+    }
+    if (status == STATUS_OK) {
+        status =
+            planner_environment_make(confinement, PROCESS_SHM_FD, shm_bytes, &environment, error);
+    }
+    if (status != STATUS_OK) {
+        goto done;
+    }
+    int code = plumbing_open(&plumbing);
+    if (code != 0) {
+        status = error_set(error, STATUS_IO, "planner program %s: pipes: %s", path, strerror(code));
+        goto done;
+    }
+    const struct child_plan plan = {
+        .path = path,
+        .argv = words->argv,
+        .environment = environment,
+        .plumbing = &plumbing,
+        .limits = limits,
+        .sandbox = sandbox,
+        .shm_fd = shm_fd,
+        .parent = getpid(),
+    };
+    pid_t pid = launch(&plan, &plumbing, &process->cgroup, &fault);
+    if (pid < 0) {
+        plumbing_close(&plumbing, 0);
+        status = tell_fault(&plan, &fault, error);
+        goto done;
+    }
+    process->pid = pid;
+    process->memory_bytes = limits->memory_bytes;
+    process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    process->in_fd = plumbing.in[0];
+    process->out_fd = plumbing.out[0];
+    process->err_fd = plumbing.err[0];
+    if (sandbox != NULL) {
+        status = memory_watch_start(pid, limits->memory_bytes, &process->watch, error);
+    }
+    if (status != STATUS_OK) {
+        process_end(process, 0);
+        process_finish(process);
+    }
+done:
+    free(environment);
+    sandbox_free(sandbox);
+    return status;
+}
+
+/* ---- talk ---- */
+
+void process_drain(struct planner_process *process)
+{
+    char block[4096];
+    /* Bounded, so that a child which writes without end cannot keep us here. */
+    for (int round = 0; round < 64 && process->err_fd >= 0; round++) {
+        ssize_t got = read(process->err_fd, block, sizeof block);
+        if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
+            close_fd(&process->err_fd);
+        }
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return;
+        }
+        for (ssize_t i = 0; i < got; i++) {
+            process->tail[process->tail_total_bytes++ % PROCESS_TAIL_BYTES] = block[i];
+        }
+    }
+}
+
+/* Sends what fits. A child that no longer reads is found out by its silence. */
+static void send_some(struct planner_process *process, const uint8_t *data, size_t bytes,
+                      size_t *sent)
+{
+    ssize_t wrote = send(process->in_fd, data + *sent, bytes - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (wrote >= 0) {
+        *sent += (size_t)wrote;
+    } else if (errno != EAGAIN && errno != EINTR) {
+        *sent = bytes;
+    }
+}
+
+enum process_result process_exchange(struct planner_process *process, const uint8_t *data,
+                                     size_t bytes, size_t *sent, uint8_t *into, size_t want_bytes,
+                                     int64_t deadline_ns)
+{
+    size_t got_bytes = 0;
+    if (*sent < bytes) {
+        send_some(process, data, bytes, sent);
+    }
+    while (got_bytes < want_bytes || *sent < bytes) {
+        int64_t left_ns = deadline_ns - process_now_ns();
+        if (left_ns <= 0) {
+            return PROCESS_TIMEOUT;
+        }
+        struct pollfd watched[3] = {
+            {.fd = got_bytes < want_bytes ? process->out_fd : -1, .events = POLLIN},
+            {.fd = process->err_fd, .events = POLLIN},
+            {.fd = *sent < bytes ? process->in_fd : -1, .events = POLLOUT},
+        };
+        struct timespec wait = {left_ns / NS_PER_S, left_ns % NS_PER_S};
+        int ready = ppoll(watched, 3, &wait, NULL);
+        if (ready < 0 && errno != EINTR) {
+            return PROCESS_FAULT;
+        }
+        if (ready <= 0) {
+            continue;
+        }
+        if (watched[1].revents != 0) {
+            process_drain(process);
+        }
+        if (watched[2].revents != 0) {
+            send_some(process, data, bytes, sent);
+        }
+        if (watched[0].revents != 0) {
+            ssize_t got = read(process->out_fd, into + got_bytes, want_bytes - got_bytes);
+            if (got == 0) {
+                return PROCESS_CLOSED;
+            }
+            if (got < 0 && errno != EAGAIN && errno != EINTR) {
+                return PROCESS_FAULT;
+            }
+            got_bytes += got > 0 ? (size_t)got : 0;
+        }
+    }
+    return PROCESS_OK;
+}
+
+/* ---- end ---- */
+
+/* True once the leader has exited; it is left unreaped, so its number stays ours. */
+static bool leader_exited(struct planner_process *process)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0) {
+        return false;
+    }
+    process->exit_code = info.si_code;
+    process->exit_value = info.si_status;
+    return true;
+}
+
+/* Keeps both pipes empty while waiting, or a child that still writes would never exit. */
+static void wait_for_exit(struct planner_process *process, int64_t wait_ns)
+{
+    int64_t deadline_ns = process_now_ns() + wait_ns;
+    while (!leader_exited(process)) {
+        int64_t left_ns = deadline_ns - process_now_ns();
+        if (left_ns <= 0) {
+            return;
+        }
+        struct pollfd watched[3] = {
+            {.fd = process->pid_fd, .events = POLLIN},
+            {.fd = process->err_fd, .events = POLLIN},
+            {.fd = process->out_fd, .events = POLLIN},
+        };
+        /* Without a pid descriptor, look again every 10 ms. */
+        int64_t step_ns =
+            process->pid_fd >= 0 || left_ns < 10 * NS_PER_MS ? left_ns : 10 * NS_PER_MS;
+        struct timespec wait = {step_ns / NS_PER_S, step_ns % NS_PER_S};
+        if (ppoll(watched, 3, &wait, NULL) <= 0) {
+            continue;
+        }
+        if (watched[1].revents != 0) {
+            process_drain(process);
+        }
+        char ignored[4096];
+        if (watched[2].revents != 0 && read(process->out_fd, ignored, sizeof ignored) == 0) {
+            close_fd(&process->out_fd);
+        }
+    }
+}
+
+void process_end(struct planner_process *process, int64_t wait_ns)
+{
+    if (process->pid == 0) {
+        return;
+    }
+    wait_for_exit(process, wait_ns);
+    process->killed_at_bytes = memory_watch_end(process->watch);
+    process->watch = NULL;
+    kill(-process->pid, SIGKILL);
+    while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    if (planner_cgroup_leave(&process->cgroup) && process->killed_at_bytes == 0) {
+        process->killed_at_bytes = process->memory_bytes;
+    }
+    process->pid = 0;
+    process_drain(process);
+}
+
+void process_finish(struct planner_process *process)
+{
+    close_fd(&process->pid_fd);
+    close_fd(&process->in_fd);
+    close_fd(&process->out_fd);
+    close_fd(&process->err_fd);
+}
+
+/* ---- report ---- */
+
+void process_exit_text(const struct planner_process *process, char *text, size_t bytes)
+{
+    if (process->exit_code == CLD_EXITED) {
+        snprintf(text, bytes, "exited with status %d", process->exit_value);
+    } else if (process->exit_code == CLD_KILLED || process->exit_code == CLD_DUMPED) {
+        const char *name = sigdescr_np(process->exit_value);
+        snprintf(text, bytes, "was killed by signal %d (%s)", process->exit_value,
+                 name != NULL ? name : "unknown");
+    } else {
+        snprintf(text, bytes, "had to be killed");
+    }
+}
+
+void process_tail_text(const struct planner_process *process, char *text)
+{
+    size_t total = process->tail_total_bytes;
+    size_t kept = total < PROCESS_TAIL_BYTES ? total : PROCESS_TAIL_BYTES;
+    for (size_t i = 0; i < kept; i++) {
+        char byte = process->tail[(total - kept + i) % PROCESS_TAIL_BYTES];
+        text[i] = byte != '\0' ? byte : '?';
+    }
+    text[kept] = '\0';
+}

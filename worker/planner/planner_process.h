@@ -1,0 +1,81 @@
+/*
+ * Child process of an exec planner: starting it under limits in its own process group, talking to
+ * it without ever blocking beyond a deadline, and ending it. Knows nothing of the protocol.
+ *
+ * The child gets: stdin (a socket, so that writing to a dead child is an error and not SIGPIPE),
+ * stdout and stderr (pipes), shared memory on descriptor 3, and no other descriptor of ours. What
+ * else it may see and do is the sandbox's business (worker/planner/planner_sandbox.h).
+ */
+#ifndef SWERVE_WORKER_PLANNER_PLANNER_PROCESS_H
+#define SWERVE_WORKER_PLANNER_PLANNER_PROCESS_H
+
+#include "base/status.h"
+#include "worker/planner/planner.h"
+#include "worker/planner/planner_cgroup.h"
+#include "worker/planner/planner_spec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROCESS_TAIL_BYTES = 8192, PROCESS_SHM_FD = 3 };
+
+struct planner_process {
+    pid_t pid;  /* process group leader; 0: none, or reaped */
+    int pid_fd; /* readable once the leader has exited; -1 where the kernel has none */
+    int in_fd;  /* our end of the child's stdin; -1: closed */
+    int out_fd;
+    int err_fd;
+    int exit_code;              /* of waitid: CLD_EXITED, CLD_KILLED ..; 0: it had to be killed */
+    int exit_value;             /* status or signal */
+    struct memory_watch *watch; /* of a sandbox; NULL: none */
+    struct planner_cgroup cgroup;
+    int64_t memory_bytes;    /* the limit */
+    int64_t killed_at_bytes; /* memory of all its processes when it was ended for that; else 0 */
+    size_t tail_total_bytes; /* everything it wrote to stderr so far */
+    char tail[PROCESS_TAIL_BYTES]; /* ring */
+};
+
+struct process_limits {
+    int64_t memory_bytes; /* private writable memory (RLIMIT_DATA) of each process; in a sandbox
+                             also of all together (worker/planner/planner_memory.h) */
+    uint32_t files;
+    const struct planner_confinement *confinement; /* NULL: none */
+};
+
+/* Monotonic time for deadlines. */
+int64_t process_now_ns(void);
+
+/* Starts the program; returns once exec has succeeded or failed. shm_fd is duplicated for the
+ * child. On failure nothing is left behind. */
+enum status process_start(struct planner_process *process, const struct planner_argv *words,
+                          int shm_fd, size_t shm_bytes, const struct process_limits *limits,
+                          struct error *error);
+
+enum process_result { PROCESS_OK = 0, PROCESS_TIMEOUT, PROCESS_CLOSED, PROCESS_FAULT };
+
+/* One exchange: sends `bytes` of `data` and receives exactly `want_bytes` into `into`, stderr being
+ * drained all the while, so neither side can deadlock. *sent is advanced (start with 0; an exchange
+ * may need several calls). PROCESS_CLOSED: the child closed stdout. */
+enum process_result process_exchange(struct planner_process *process, const uint8_t *data,
+                                     size_t bytes, size_t *sent, uint8_t *into, size_t want_bytes,
+                                     int64_t deadline_ns);
+
+/* Reads what is there of stderr, without waiting. */
+void process_drain(struct planner_process *process);
+
+/* Waits until the leader has exited by itself or `wait_ns` have passed, then kills what is left of
+ * the group and reaps the leader. Afterwards exit_code says how it went. Idempotent. */
+void process_end(struct planner_process *process, int64_t wait_ns);
+
+/* Closes the descriptors; the process must have ended. */
+void process_finish(struct planner_process *process);
+
+/* "exited with status 3", "was killed by signal 11 (Segmentation fault)", .. */
+void process_exit_text(const struct planner_process *process, char *text, size_t bytes);
+
+/* The ring as terminated text of at most PROCESS_TAIL_BYTES; text has room for one more byte. */
+void process_tail_text(const struct planner_process *process, char *text);
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * The sandbox's filter of system calls: a short program that the kernel runs on every call of the
+ * planner. It takes away what no planner needs and what has opened ways out of namespaces before;
+ * everything else is decided by namespaces and privileges.
+ *
+ * Refused calls answer EPERM, so a library that probes goes on without. clone3 answers ENOSYS: its
+ * flags are in memory where a filter cannot look, and libraries then use clone, whose are not.
+ */
+#include "worker/planner/planner_sandbox.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#if defined(__x86_64__)
+#define FILTER_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define FILTER_ARCH AUDIT_ARCH_AARCH64
+#else
+#define FILTER_ARCH 0 /* not known here: see sandbox_filter */
+#endif
+
+enum { X32_BIT = 0x40000000 };
+
+#define NAMESPACE_FLAGS                                                                        \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+     CLONE_NEWCGROUP)
+
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret 447 /* the same number on every machine */
+#endif
+
+#define DENY(code) (SECCOMP_RET_ERRNO | (code))
+#define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, (value))
+/* The call's number is loaded: refuses this one. */
+#define REFUSE_AS(number, code) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), RETURN(DENY(code))
+#define REFUSE(name) REFUSE_AS(SYS_##name, EPERM)
+#define ALLOW_DOMAIN(domain) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (domain), 0, 1), RETURN(SECCOMP_RET_ALLOW)
+
+int sandbox_filter(struct sandbox_fault *fault)
+{
+    static const struct sock_filter program[] = {
+        LOAD(arch),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0),
+        RETURN(SECCOMP_RET_KILL_PROCESS),
+        LOAD(nr),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1),
+        RETURN(DENY(ENOSYS)),
+        /* Other processes. */
+        REFUSE(ptrace),
+        REFUSE(process_vm_readv),
+        REFUSE(process_vm_writev),
+        REFUSE(pidfd_getfd),
+        REFUSE(kcmp),
+        /* Mounts and namespaces. */
+        REFUSE(mount),
+        REFUSE(umount2),
+        REFUSE(pivot_root),
+        REFUSE(chroot),
+        REFUSE(move_mount),
+        REFUSE(open_tree),
+        REFUSE(fsopen),
+        REFUSE(fsconfig),
+        REFUSE(fsmount),
+        REFUSE(fspick),
+        REFUSE(mount_setattr),
+        REFUSE(unshare),
+        REFUSE(setns),
+        REFUSE(open_by_handle_at),
+        REFUSE(name_to_handle_at),
+        /* Wide doors into the kernel. */
+        REFUSE(bpf),
+        REFUSE(perf_event_open),
+        REFUSE(userfaultfd),
+        REFUSE(io_uring_setup),
+        REFUSE(io_uring_enter),
+        REFUSE(io_uring_register),
+        REFUSE(add_key),
+        REFUSE(request_key),
+        REFUSE(keyctl),
+        REFUSE(init_module),
+        REFUSE(finit_module),
+        REFUSE(delete_module),
+        REFUSE(kexec_load),
+        REFUSE(kexec_file_load),
+        /* Memory that belongs to no process, which no limit on processes sees. */
+        REFUSE(memfd_create),
+        REFUSE(memfd_secret),
+        REFUSE(shmget),
+        REFUSE(msgget),
+        /* The machine. */
+        REFUSE(reboot),
+        REFUSE(swapon),
+        REFUSE(swapoff),
+        REFUSE(acct),
+        REFUSE(quotactl),
+        REFUSE(syslog),
+        REFUSE(settimeofday),
+        REFUSE(clock_settime),
+        REFUSE(clock_adjtime),
+        REFUSE(adjtimex),
+        REFUSE_AS(SYS_clone3, ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 5),
+        LOAD(args[3]),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 0, 1), /* and MAP_SHARED_VALIDATE */
+        RETURN(DENY(EPERM)),
+        RETURN(SECCOMP_RET_ALLOW),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+        LOAD(args[0]),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACE_FLAGS, 0, 1),
+        RETURN(DENY(EPERM)),
+        RETURN(SECCOMP_RET_ALLOW),
+        /* Domains that a network namespace covers; VM sockets, for one, reach the host. */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 1, 0),
+        RETURN(SECCOMP_RET_ALLOW),
+        LOAD(args[0]),
+        ALLOW_DOMAIN(AF_UNIX),
+        ALLOW_DOMAIN(AF_INET),
+        ALLOW_DOMAIN(AF_INET6),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0),
+        RETURN(DENY(EAFNOSUPPORT)),
+        /* The list of interfaces, which libraries ask for; no other of its families. */
+        LOAD(args[2]),
+        ALLOW_DOMAIN(NETLINK_ROUTE),
+        RETURN(DENY(EAFNOSUPPORT)),
+    };
+    const struct sock_fprog filter = {COUNT_OF(program), (struct sock_filter *)(uintptr_t)program};
+    /* A machine whose numbers nobody has looked at has no filter, and so no sandbox. */
+    errno = ENOSYS;
+    if (FILTER_ARCH == 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0) {
+        *fault = (struct sandbox_fault){errno, SANDBOX_FILTER, 0};
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * Planner specs: taking `builtin:NAME[?config]`, `plugin:FILE.so[?config]` and `exec:COMMAND LINE`
+ * apart. Pure text and file-system look-ups; nothing is run here.
+ *
+ * The command line of an exec planner is split into words the way a shell quotes, but no shell is
+ * involved: no variables, globs, pipes or redirections, so a spec means the same everywhere.
+ */
+#ifndef SWERVE_WORKER_PLANNER_PLANNER_SPEC_H
+#define SWERVE_WORKER_PLANNER_PLANNER_SPEC_H
+
+#include "base/status.h"
+#include "schemas/limits.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum planner_spec_kind { PLANNER_SPEC_BUILTIN = 0, PLANNER_SPEC_PLUGIN, PLANNER_SPEC_EXEC };
+
+struct planner_spec {
+    enum planner_spec_kind kind;
+    char target[LIMIT_SPEC_BYTES]; /* builtin name, plugin file, or the whole command line */
+    char config[LIMIT_SPEC_BYTES]; /* text after the first "?", "" for none and for exec */
+};
+
+enum { PLANNER_ARGV_MAX = 128 };
+
+/* A command line as words. argv[count] is NULL; the words live in `text`. */
+struct planner_argv {
+    uint32_t count;
+    char *argv[PLANNER_ARGV_MAX + 1];
+    char text[LIMIT_SPEC_BYTES + 1];
+};
+
+enum status planner_spec_parse(const char *text, struct planner_spec *spec, struct error *error);
+
+/* Words are separated by blanks. '..' keeps everything, ".." keeps everything but \" and \\, a
+ * backslash outside quotes keeps the next character. An open quote, a trailing backslash or no word
+ * at all is STATUS_BAD_INPUT. The result points into itself: do not copy it. */
+enum status planner_argv_parse(const char *command, struct planner_argv *out, struct error *error);
+
+/* Where execvp would find the program: `program` itself when it holds a slash, else the first match
+ * in PATH. STATUS_NOT_FOUND names what was searched. path has LIMIT_PATH_BYTES. */
+enum status planner_program_find(const char *program, char *path, struct error *error);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * Planner wire: the bytes that travel between the worker and an exec planner. The protocol is
+ * documented for implementers in schemas/planner.md; this is its codec. Pure: memory to memory.
+ *
+ * A frame is a 16-byte header and a payload, everything little-endian. The worker asks, the planner
+ * answers each question with one frame that repeats its sequence number. Decoders take bytes from
+ * an untrusted process: they read nothing beyond the given length, write only on success, and say
+ * what was expected and what was found.
+ */
+#ifndef SWERVE_WORKER_PLANNER_PLANNER_WIRE_H
+#define SWERVE_WORKER_PLANNER_PLANNER_WIRE_H
+
+#include "base/status.h"
+#include "schemas/planner.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLANNER_WIRE_MAGIC 0x4c505753u /* "SWPL" */
+#define PLANNER_WIRE_VERSION 1u
+
+enum planner_wire_type {
+    WIRE_HELLO = 1,   /* worker: struct wire_hello */
+    WIRE_WELCOME = 2, /* planner: struct wire_welcome, name */
+    WIRE_RESET = 3,   /* worker: struct wire_reset, log, scenario id, prompt */
+    WIRE_DONE = 4,    /* planner, to RESET and FORK: empty */
+    WIRE_ACT = 5,     /* worker: struct wire_act, count * struct wire_query */
+    WIRE_ACTIONS = 6, /* planner: struct wire_act, count * struct wire_answer */
+    WIRE_FORK = 7,    /* worker: struct wire_fork */
+    WIRE_END = 8,     /* worker: struct wire_end; not answered */
+    WIRE_ERROR = 9,   /* planner, instead of any answer: UTF-8 text */
+    WIRE_BYE = 10,    /* worker: empty; not answered, the planner exits */
+};
+
+enum {
+    WIRE_NAME_BYTES_MAX = 63,
+    WIRE_ERROR_BYTES_MAX = 4096,
+    WIRE_SLOT_BYTES = 131072, /* of shared memory per session: grid, three images, padding */
+    WIRE_ROUTE_POINTS = SWERVE_ROUTE_POINTS,
+};
+
+struct wire_header {
+    uint32_t magic;
+    uint32_t type;
+    uint32_t payload_bytes;
+    uint32_t sequence;
+};
+
+struct wire_camera {
+    double x_m, y_m, z_m, yaw_rad, hfov_rad;
+};
+
+struct wire_hello {
+    uint32_t version;
+    uint32_t session_count;
+    uint32_t slot_bytes;       /* session i's slot starts at i * slot_bytes */
+    uint32_t bev_offset;       /* within a slot */
+    uint32_t camera_offset[3]; /* within a slot: left, front, right */
+    uint32_t bev_channels, bev_rows, bev_cols;
+    uint32_t camera_rows, camera_cols;
+    uint32_t tick_deadline_ms;
+    uint32_t route_points_max;
+    uint32_t reserved[2];
+    double route_step_m;
+    double bev_cell_m, bev_x_min_m, bev_y_min_m;
+    struct wire_camera cameras[3];
+};
+
+struct wire_welcome {
+    uint32_t version;
+    uint32_t wants;
+    uint32_t name_bytes;
+    uint32_t reserved;
+};
+
+struct wire_reset {
+    uint32_t session;
+    uint32_t horizon_ticks;
+    uint64_t seed;
+    double tick_s;
+    double ego_length_m, ego_width_m, ego_wheelbase_m;
+    uint32_t log_count; /* struct swerve_log_point each: five doubles */
+    uint32_t scenario_id_bytes;
+    uint32_t prompt_bytes;
+    uint32_t reserved;
+};
+
+struct wire_act {
+    uint32_t count;
+    uint32_t record_bytes; /* sizeof(struct wire_query) or sizeof(struct wire_answer) */
+};
+
+enum wire_present { WIRE_PRESENT_BEV = 1, WIRE_PRESENT_CAMERA_LEFT = 2 /* front 4, right 8 */ };
+
+struct wire_query {
+    uint32_t session;
+    uint32_t tick;
+    int64_t time_ns;
+    int64_t bev_time_ns;
+    int64_t camera_time_ns[3];
+    double x_m, y_m, heading_rad;
+    double speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad;
+    uint32_t route_count;
+    uint32_t present;                  /* enum wire_present: which parts of the slot are filled */
+    float route[WIRE_ROUTE_POINTS][7]; /* members of struct swerve_route_point in order */
+    uint32_t reserved[2];
+};
+
+struct wire_answer {
+    uint32_t session;
+    uint32_t failed; /* 0 or 1 */
+    double accel_mps2;
+    double steer_rad;
+};
+
+struct wire_fork {
+    uint32_t from;
+    uint32_t to;
+};
+
+struct wire_end {
+    uint32_t session;
+    uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct wire_header) == 16, "wire layout");
+_Static_assert(sizeof(struct wire_hello) == 216, "wire layout");
+_Static_assert(sizeof(struct wire_welcome) == 16, "wire layout");
+_Static_assert(sizeof(struct wire_reset) == 64, "wire layout");
+_Static_assert(sizeof(struct wire_act) == 8, "wire layout");
+_Static_assert(sizeof(struct wire_query) == 1024, "wire layout");
+_Static_assert(sizeof(struct wire_answer) == 24, "wire layout");
+_Static_assert(sizeof(struct swerve_route_point) == 28, "wire layout");
+_Static_assert(sizeof(struct swerve_log_point) == 40, "wire layout");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are copied, not swapped");
+
+/* ---- worker to planner: return the frame's bytes, header included ---- */
+
+size_t wire_hello_bytes(void);
+size_t wire_reset_bytes(const struct swerve_episode *episode);
+size_t wire_act_bytes(uint32_t count);
+
+/* `out` has room for the frame. `wants` (enum swerve_planner_wants) masks what a query says is
+ * present. */
+void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
+                       uint32_t tick_deadline_ms);
+void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_episode *episode);
+void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
+                     const struct swerve_observation *observations);
+size_t wire_fork_encode(uint8_t out[24], uint32_t sequence, uint32_t from, uint32_t to);
+size_t wire_end_encode(uint8_t out[24], uint32_t sequence, uint32_t session);
+size_t wire_bye_encode(uint8_t out[24], uint32_t sequence);
+
+/* ---- planner to worker ---- */
+
+/* Largest payload that an answer to a batch of `count` may have. */
+size_t wire_answer_bytes_max(uint32_t count);
+
+/* The first 16 bytes of an answer: right magic, a type the planner may send, `sequence` repeated,
+ * payload within payload_bytes_max. */
+enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_t payload_bytes_max,
+                               struct wire_header *out, struct error *error);
+
+/* name has WIRE_NAME_BYTES_MAX + 1 bytes; printable ASCII only. */
+enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, uint32_t *wants, char *name,
+                                struct error *error);
+
+/* Answers must come in the order of the questions. Numbers are not judged here. */
+enum status wire_actions_decode(const uint8_t *payload, size_t bytes, uint32_t count,
+                                const struct swerve_observation *observations,
+                                struct swerve_action *actions, uint8_t *failed,
+                                struct error *error);
+
+/* Text of a WIRE_ERROR frame for people: control bytes become blanks, cut to fit, terminated. */
+void wire_error_text(const uint8_t *payload, size_t bytes, char *text, size_t text_bytes);
+
+#endif

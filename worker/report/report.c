@@ -1,0 +1,130 @@
+/*
+ * The report as a whole: makes the plan, runs the sections in reading order, writes the file at
+ * once. What a section shows is in report_head.c, report_slices.c, report_failures.c,
+ * report_fanouts.c, report_learned.c and report_table.c; frames and charts come from report_drive.c
+ * and report_chart.c.
+ */
+#include "worker/report/report.h"
+
+#include "base/check.h"
+#include "base/embedded.h"
+#include "base/file.h"
+#include "worker/report/report_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern const struct embedded_text report_assets[];
+extern const size_t report_assets_count;
+
+static const char *asset(const char *name)
+{
+    for (size_t i = 0; i < report_assets_count; i++) {
+        if (strcmp(report_assets[i].name, name) == 0) {
+            return report_assets[i].text;
+        }
+    }
+    CHECK(!"an asset that was not compiled in");
+    return "";
+}
+
+static void document_begin(struct report *report)
+{
+    struct html *html = &report->html;
+    html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+                   "<title>Swerve: ");
+    html_text(html, report->suite_id);
+    html_raw(html, "</title><style>");
+    html_raw(html, asset("report.css"));
+    html_raw(html, "</style></head><body>");
+}
+
+static void document_end(struct report *report)
+{
+    html_raw(&report->html, "</main><script>");
+    html_raw(&report->html, asset("report.js"));
+    html_raw(&report->html, "</script></body></html>\n");
+}
+
+static enum status write_sections(struct report *report, struct error *error)
+{
+    document_begin(report);
+    report_head(report);
+    enum status status = report_notes(report, error);
+    if (status == STATUS_OK) {
+        report_slices(report);
+        report_cost(report);
+        report_audit(report);
+        report_flags(report);
+        status = report_failures(report, error);
+    }
+    if (status == STATUS_OK) {
+        status = report_fanouts(report, error);
+    }
+    if (status == STATUS_OK) {
+        report_rollouts(report);
+        report_definitions(&report->html);
+        document_end(report);
+    }
+    if (status == STATUS_OK && report->html.failed) {
+        status = error_set(error, STATUS_NO_MEMORY, "report: out of memory");
+    }
+    return status;
+}
+
+enum status report_check(const char *path, struct error *error)
+{
+    char temporary[LIMIT_PATH_BYTES];
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: is a directory", path);
+    }
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= sizeof temporary) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: the name is too long", path);
+    }
+    int fd = mkstemp(temporary);
+    if (fd < 0) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: cannot create: %s", path, strerror(errno));
+    }
+    close(fd);
+    unlink(temporary);
+    return STATUS_OK;
+}
+
+/* A report gets around: no URL with a user's name or password in it, nor one that cannot be quoted.
+ */
+static const char *showable(const char *store_url)
+{
+    if (store_url == NULL || strchr(store_url, '\'') != NULL ||
+        (strstr(store_url, "://") != NULL && strpbrk(store_url, "@?") != NULL)) {
+        return NULL;
+    }
+    return store_url;
+}
+
+enum status report_write(struct store *store, const char *store_url, const char *suite_id,
+                         const struct summary *summary, const char *path, struct error *error)
+{
+    struct report report = {
+        .store = store,
+        .store_url = showable(store_url),
+        .suite_id = suite_id,
+        .summary = summary,
+    };
+    enum status status = report_plan_make(&report, error);
+    if (status == STATUS_OK) {
+        status = write_sections(&report, error);
+    }
+    if (status == STATUS_OK) {
+        status = file_replace(path, report.html.text, report.html.bytes, 0644, error);
+    }
+    report_drive_close(&report.drive);
+    report_plan_finish(&report.plan);
+    html_finish(&report.html);
+    return status;
+}

@@ -1,0 +1,56 @@
+/*
+ * A recorded drive reopened for the report: scenario and trace of one job, and what can be drawn of
+ * them.
+ */
+#ifndef SWERVE_WORKER_REPORT_REPORT_DRIVE_H
+#define SWERVE_WORKER_REPORT_REPORT_DRIVE_H
+
+#include "engine/sensors/raster.h"
+#include "scenarios/scenarios.h"
+#include "store/api/store.h"
+#include "worker/report/report_html.h"
+#include "worker/trace/trace.h"
+
+struct report_drive {
+    char scenario_hash[SHA256_HEX_BYTES]; /* of what is loaded, so that neighbours reuse it */
+    char artifact_hash[SHA256_HEX_BYTES];
+    struct scenario_document *document;
+    struct raster_layers *layers;
+    void *artifact;
+    struct trace_reader reader;
+};
+
+/* Loads what the outcome refers to; what the drive already holds of it is kept. */
+enum status report_drive_open(struct report_drive *drive, struct store *store,
+                              const struct outcome *outcome, struct error *error);
+void report_drive_close(struct report_drive *drive);
+
+/* Rollout index of the outcome in the trace, -1: not recorded. */
+int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
+
+/* When it was decided and against whom. */
+struct report_moment {
+    uint32_t tick;          /* first contact, closest approach, or the end */
+    int32_t agent;          /* touched or closest, -1: none */
+    uint32_t guardian_tick; /* first override up to then, UINT32_MAX: none */
+};
+struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
+                                         const struct outcome *outcome);
+
+/* The tick that is shown for a tick: itself, or in a learned world, whose frames cannot be redrawn,
+ * the nearest one that was filmed. */
+uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick);
+
+/* Whether the frames are those that a model generated. */
+bool report_drive_filmed(const struct report_drive *drive);
+
+/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
+ * above; class "guardian" where the guardian would have overridden. */
+void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        uint64_t seed, bool camera, struct html *html);
+
+/* The three camera images at a tick, side by side; the front one alone when they were filmed. */
+void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                          uint64_t seed, struct html *html);
+
+#endif

@@ -1,0 +1,180 @@
+/*
+ * The buffer, escaping, and PNG as data: URIs (base64 after RFC 4648).
+ */
+#include "worker/report/report_html.h"
+
+#include "worker/trace/png_encode.h"
+
+#include "base/text.h"
+#include "base/utf8.h"
+
+#include <png.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reserve(struct html *html, size_t bytes)
+{
+    if (html->failed) {
+        return false;
+    }
+    if (html->capacity_bytes - html->bytes > bytes) {
+        return true;
+    }
+    size_t capacity = html->capacity_bytes == 0 ? 65536 : html->capacity_bytes * 2;
+    while (capacity - html->bytes <= bytes) {
+        capacity *= 2;
+    }
+    char *text = realloc(html->text, capacity);
+    if (text == NULL) {
+        html->failed = true;
+        return false;
+    }
+    html->text = text;
+    html->capacity_bytes = capacity;
+    return true;
+}
+
+static void append(struct html *html, const char *text, size_t bytes)
+{
+    if (reserve(html, bytes)) {
+        memcpy(html->text + html->bytes, text, bytes);
+        html->bytes += bytes;
+        html->text[html->bytes] = '\0';
+    }
+}
+
+void html_finish(struct html *html)
+{
+    free(html->text);
+    *html = (struct html){0};
+}
+
+void html_raw(struct html *html, const char *text)
+{
+    append(html, text, strlen(text));
+}
+
+void html_format(struct html *html, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    int bytes = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (bytes < 0 || (size_t)bytes >= sizeof text) {
+        html->failed = true;
+        return;
+    }
+    append(html, text, (size_t)bytes);
+}
+
+/* One character as a terminal would show it, because a browser obeys bidirectional overrides as
+ * well. Returns its bytes in text. */
+static size_t append_shown(struct html *html, const char *text)
+{
+    char one[8] = "";
+    char spelled[32];
+    size_t left = strnlen(text, 4);
+    size_t bytes = utf8_sequence_bytes((const unsigned char *)text, left);
+    bytes = bytes > 0 ? bytes : 1;
+    memcpy(one, text, bytes);
+    size_t length = text_escape(one, TEXT_LINES, spelled, sizeof spelled);
+    append(html, spelled, length);
+    return bytes;
+}
+
+void html_text(struct html *html, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '&':
+            html_raw(html, "&amp;");
+            break;
+        case '<':
+            html_raw(html, "&lt;");
+            break;
+        case '>':
+            html_raw(html, "&gt;");
+            break;
+        case '"':
+            html_raw(html, "&quot;");
+            break;
+        case '\'':
+            html_raw(html, "&#39;");
+            break;
+        default:
+            text += append_shown(html, text) - 1;
+            break;
+        }
+    }
+}
+
+static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (!reserve(html, bytes / 3 * 4 + 8)) {
+        return;
+    }
+    char *out = html->text + html->bytes;
+    size_t i = 0;
+    for (; i + 2 < bytes; i += 3) {
+        uint32_t word = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
+        *out++ = digits[word >> 18];
+        *out++ = digits[word >> 12 & 63];
+        *out++ = digits[word >> 6 & 63];
+        *out++ = digits[word & 63];
+    }
+    if (i < bytes) {
+        uint32_t word = (uint32_t)data[i] << 16 | (i + 1 < bytes ? (uint32_t)data[i + 1] << 8 : 0);
+        *out++ = digits[word >> 18];
+        *out++ = digits[word >> 12 & 63];
+        *out++ = i + 1 < bytes ? digits[word >> 6 & 63] : '=';
+        *out++ = '=';
+    }
+    *out = '\0';
+    html->bytes = (size_t)(out - html->text);
+}
+
+void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,
+                  uint32_t shown_width, const char *alt)
+{
+    struct error error;
+    uint8_t *png = NULL;
+    size_t bytes = 0;
+    if (png_encode(rgb, width, height, &png, &bytes, &error) != STATUS_OK) {
+        html->failed = true;
+        return;
+    }
+    html_format(html, "<img width=\"%u\" height=\"%u\" alt=\"", shown_width,
+                height * shown_width / width);
+    html_text(html, alt);
+    html_raw(html, "\" src=\"data:image/png;base64,");
+    append_base64(html, png, bytes);
+    html_raw(html, "\">");
+    free(png);
+}
+
+bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
+              const char *alt)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    if (!png_image_begin_read_from_memory(&image, data, bytes)) {
+        return false;
+    }
+    if (image.width == 0 || image.height == 0 || image.width > HTML_PNG_SIDE_MAX ||
+        image.height > HTML_PNG_SIDE_MAX) {
+        png_image_free(&image);
+        return false;
+    }
+    image.format = PNG_FORMAT_RGB;
+    uint8_t *rgb = malloc(PNG_IMAGE_SIZE(image));
+    bool good = rgb != NULL && png_image_finish_read(&image, NULL, rgb, 0, NULL);
+    if (good) {
+        html_picture(html, rgb, image.width, image.height, shown_width, alt);
+    }
+    png_image_free(&image);
+    free(rgb);
+    return good;
+}

@@ -1,0 +1,205 @@
+/*
+ * Verdicts by slice and the ledger. Within a slice the values that fail come first, weakest first;
+ * the others follow by name.
+ */
+#include "worker/report/report_internal.h"
+
+#include "base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BAR_WIDTH = 120 };
+
+static double pass_rate(const struct summary_row *row)
+{
+    return row->main_total > 0 ? (double)row->main_passed / (double)row->main_total : 1.0;
+}
+
+/* Rows of one group; what fails first. */
+static int compare_rows(const void *a, const void *b)
+{
+    const struct summary_row *x = *(const struct summary_row *const *)a;
+    const struct summary_row *y = *(const struct summary_row *const *)b;
+    double difference = pass_rate(x) - pass_rate(y);
+    return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(x->value, y->value);
+}
+
+static void rate_bar(struct html *html, const struct summary_row *row)
+{
+    double low;
+    double high;
+    double rate = pass_rate(row);
+    summary_wilson(row->main_passed, row->main_total, &low, &high);
+    html_format(html,
+                "<svg class=\"rate\" viewBox=\"0 0 %d 14\"><title>%.1f%% pass, 95%% interval "
+                "%.0f to %.0f%%</title><rect class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" "
+                "rx=\"2\"/><rect class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/>"
+                "<path class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
+                BAR_WIDTH, 100 * rate, 100 * low, 100 * high, BAR_WIDTH, BAR_WIDTH * rate,
+                BAR_WIDTH * low, BAR_WIDTH * high, BAR_WIDTH * low + 0.7, BAR_WIDTH * high - 0.7);
+}
+
+static void slice_row(struct html *html, const struct summary_row *row, bool errors)
+{
+    char rate[SUMMARY_MONEY_BYTES];
+    double miles = summary_miles(row);
+    int64_t counted = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        counted += v == VERDICT_FLAGGED ? 0 : row->verdicts[v];
+    }
+    int64_t branches = counted - row->main_total - row->main_repeats;
+    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed - row->main_repeats_passed;
+    html_raw(html, "<tr><td class=\"name\">");
+    html_text(html, row->value[0] != '\0' ? row->value : "(none)");
+    if (row->main_total > 0) {
+        html_format(html, "</td><td class=\"n%s\">%lld/%lld</td><td>",
+                    row->main_passed < row->main_total ? " bad" : "", (long long)row->main_passed,
+                    (long long)row->main_total);
+        rate_bar(html, row);
+    } else {
+        html_raw(html, "</td><td class=\"n\">&ndash;</td><td>");
+    }
+    if (branches > 0) {
+        html_format(html, "</td><td class=\"n\">%lld/%lld</td>", (long long)passed,
+                    (long long)branches);
+    } else {
+        html_raw(html, "</td><td class=\"n soft\">&ndash;</td>");
+    }
+    if (errors) {
+        html_format(
+            html, "<td class=\"n\">%lld</td>",
+            (long long)(row->verdicts[VERDICT_PLANNER_ERROR] + row->verdicts[VERDICT_FLAGGED]));
+    }
+    html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\">%s</td></tr>", miles,
+                summary_rate_text(row->work.usd, miles, rate));
+}
+
+/* rows[count], one group. */
+static void slice_card(struct report *report, const struct summary_row **rows, uint32_t count)
+{
+    struct html *html = &report->html;
+    const struct summary_row *total = &report->summary->total;
+    bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] > 0;
+    qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
+    html_raw(html, "<section class=\"card slice\"><table><thead><tr><th>");
+    html_text(html, rows[0]->group);
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "main line", "passed");
+    html_raw(html, "</th><th>");
+    report_metric(html, "95% interval", "95%");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "branch", "what if");
+    html_raw(html, errors ? "</th><th class=\"n\">no result" : "");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "miles", "miles");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "world $/mile", "world $/mile");
+    html_raw(html, "</th></tr></thead><tbody>");
+    for (uint32_t i = 0; i < count && i < REPORT_SLICE_ROWS_MAX; i++) {
+        slice_row(html, rows[i], errors);
+    }
+    html_raw(html, "</tbody></table>");
+    if (count > REPORT_SLICE_ROWS_MAX) {
+        html_format(html, "<p class=\"note\">%u more values, none weaker, are not listed.</p>",
+                    count - REPORT_SLICE_ROWS_MAX);
+    }
+    html_raw(html, "</section>");
+}
+
+void report_slices(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    const struct summary_row **rows = malloc((summary->row_count + 1) * sizeof *rows);
+    if (rows == NULL) {
+        html->failed = true;
+        return;
+    }
+    html_raw(html, "<h2 id=\"slices\">Verdicts by slice</h2><p class=\"soft\">Passed counts main "
+                   "lines: the planner drove from start to end. The bracket is the 95% interval; "
+                   "where it is wide, ");
+    char advice[SUMMARY_SEEDS_BYTES];
+    html_raw(html, summary_advice_text(summary, advice));
+    html_raw(html, ". What if: branches that pass.</p><div class=\"columns\">");
+    for (uint32_t i = 0; i < summary->row_count;) {
+        uint32_t count = 0;
+        const char *group = summary->rows[i].group;
+        while (i < summary->row_count && strcmp(summary->rows[i].group, group) == 0) {
+            rows[count++] = &summary->rows[i++];
+        }
+        /* Models are named with what their tiers took. */
+        if (strcmp(group, "model") != 0) {
+            slice_card(report, rows, count);
+        }
+    }
+    html_raw(html, "</div>");
+    free(rows);
+}
+
+void report_cost(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    char money[SUMMARY_MONEY_BYTES];
+    char rate[SUMMARY_MONEY_BYTES];
+    struct ledger_totals all = {0};
+    double all_usd = 0;
+    html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Dollars a mile are those of "
+                   "the world alone, for results alone: what a planner computes in a process of "
+                   "its own is not in them. With retries, what was flagged, failed or lost on the "
+                   "way is paid by the same miles.</p>");
+    report_tiers(report);
+    html_raw(
+        html,
+        "<p class=\"soft\">The store's ledger: every "
+        "attempt at a job, the failed and lost ones too. Workers report device time and "
+        "distance. Charged is what the ledger booked, at the price of that moment, in whole "
+        "micro-dollars (what an attempt leaves over is carried to the next), so that the rows add "
+        "up to the bill. Dollars a mile are the device time at today's price, not rounded.</p>"
+        "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
+        "<th>ended</th><th>for</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
+        "<th class=\"n\">TFLOP</th><th class=\"n\">miles</th><th class=\"n\">charged</th><th "
+        "class=\"n\">world $/mile</th>"
+        "</tr></thead><tbody>");
+    for (uint32_t i = 0; i <= summary->ledger_count; i++) {
+        bool last = i == summary->ledger_count;
+        const struct store_ledger_row *row = last ? NULL : &summary->ledger[i];
+        const struct ledger_totals *totals = last ? &all : &row->totals;
+        double miles = (double)totals->metres_mm / (double)MM_PER_M / M_PER_MILE;
+        double usd = last ? all_usd : summary->ledger_usd[i];
+        if (last) {
+            html_raw(html, "<tr class=\"total\"><td colspan=\"5\">all");
+        } else {
+            html_raw(html, "<tr><td>");
+            html_text(html, row->pool);
+            html_raw(html, "</td><td>");
+            html_text(html, row->device);
+            html_format(html, "</td><td>%s</td><td>", tier_names[row->tier]);
+            html_text(html, row->end);
+            html_raw(html, row->audit ? "</td><td>audit" : "</td><td>results");
+            all.attempts += totals->attempts;
+            all.device_ns += totals->device_ns;
+            all.metres_mm += totals->metres_mm;
+            all.mflop += totals->mflop;
+            all.cost_uusd += totals->cost_uusd;
+            all_usd += usd;
+        }
+        html_format(html,
+                    "</td><td class=\"n\">%lld</td><td class=\"n\">%.2f s</td><td class=\"n\">%.2f"
+                    "</td><td class=\"n\">%.2f</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
+                    "</tr>",
+                    (long long)totals->attempts, (double)totals->device_ns / (double)NS_PER_S,
+                    (double)totals->mflop / 1e6, miles, summary_uusd_text(totals->cost_uusd, money),
+                    summary_rate_text(usd, miles, rate));
+    }
+    html_raw(html, "</tbody></table>");
+    const struct summary_row *total = &summary->total;
+    html_format(html, "<p>The bill is %s.</p>", summary_bill_text(summary, money));
+    html_format(html,
+                "<p>%lld ticks were simulated; %lld more were shared with a main line and not "
+                "simulated again, which saved %s.</p></div>",
+                (long long)total->work.ticks, (long long)summary->prefix_ticks_saved,
+                summary_usd_text(summary->prefix_usd_saved, money));
+}

@@ -1,0 +1,488 @@
+/*
+ * Counting. Rows are few (slice values), so they are found linearly and sorted once.
+ */
+#include "worker/report/summary.h"
+
+#include "base/units.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUMMARY_PAGE = 200, SUMMARY_LEDGER_ROWS_MAX = 256 };
+
+/* Group order of the tables. */
+static const char *const group_order[] = {"scenario_type", "road",      "weather",         "light",
+                                          "actor",         "geography", "safety_critical", "tier",
+                                          "model",         "planner"};
+
+static int group_rank(const char *group)
+{
+    for (size_t i = 0; i < sizeof group_order / sizeof *group_order; i++) {
+        if (strcmp(group_order[i], group) == 0) {
+            return (int)i;
+        }
+    }
+    return (int)(sizeof group_order / sizeof *group_order);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct summary_row *x = a;
+    const struct summary_row *y = b;
+    int rank = group_rank(x->group) - group_rank(y->group);
+    return rank != 0 ? rank : strcmp(x->value, y->value);
+}
+
+static struct summary_row *find_row(struct summary *summary, uint32_t *capacity, const char *group,
+                                    const char *value)
+{
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        if (strcmp(summary->rows[i].group, group) == 0 &&
+            strcmp(summary->rows[i].value, value) == 0) {
+            return &summary->rows[i];
+        }
+    }
+    if (summary->row_count == *capacity) {
+        uint32_t grown = *capacity == 0 ? 64 : *capacity * 2;
+        struct summary_row *rows = realloc(summary->rows, grown * sizeof *rows);
+        if (rows == NULL) {
+            return NULL;
+        }
+        summary->rows = rows;
+        *capacity = grown;
+    }
+    struct summary_row *row = &summary->rows[summary->row_count++];
+    *row = (struct summary_row){0};
+    snprintf(row->group, sizeof row->group, "%s", group);
+    snprintf(row->value, sizeof row->value, "%s", value);
+    return row;
+}
+
+/* ---- rows ---- */
+
+static void count(struct summary_row *row, const struct outcome *outcome, bool repeat, double usd)
+{
+    row->verdicts[outcome->verdict]++;
+    if (summary_is_sample(outcome)) {
+        bool passed = outcome->verdict == VERDICT_PASS;
+        row->main_total += !repeat;
+        row->main_passed += !repeat && passed;
+        row->main_repeats += repeat;
+        row->main_repeats_passed += repeat && passed;
+    }
+    bool flagged = outcome->verdict == VERDICT_FLAGGED;
+    struct summary_work *work = flagged ? &row->flagged : &row->work;
+    work->ticks += outcome->ticks - outcome->prefix_ticks;
+    work->metres_mm += outcome->metres_mm;
+    work->device_ns += outcome->device_ns;
+    work->mflop += outcome->mflop;
+    work->usd += usd;
+    row->prefix_ticks += flagged ? 0 : outcome->prefix_ticks;
+    row->learned += summary_is_learned(outcome);
+    row->caught += outcome->tier >= TIER_STUDENT && summary_is_caught(outcome);
+}
+
+static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
+{
+    return (double)device_ns / (double)NS_PER_HOUR * (double)price_uusd_per_hour /
+           (double)UUSD_PER_USD;
+}
+
+static enum status count_outcome(struct summary *summary, uint32_t *capacity, uint32_t index,
+                                 int64_t price_uusd_per_hour, struct error *error)
+{
+    const struct outcome *outcome = &summary->outcomes[index];
+    double usd = device_usd(outcome->device_ns, price_uusd_per_hour);
+    char model[LIMIT_SPEC_BYTES];
+    summary->outcome_usd[index] = usd;
+    if (outcome->audit_of != 0) {
+        return STATUS_OK;
+    }
+    bool repeat = summary_is_repeat(summary, index);
+    count(&summary->total, outcome, repeat, usd);
+    if (outcome->verdict != VERDICT_FLAGGED) {
+        summary->prefix_ticks_saved += outcome->prefix_ticks;
+        /* A branch's count begins with its main line's, whose miles are not driven again. */
+        summary->interventions +=
+            outcome->branch_id[0] == '\0' ? outcome->metrics.intervention_count : 0;
+    }
+    snprintf(model, sizeof model, "%s %.12s %s", tier_names[outcome->tier], outcome->model_hash,
+             outcome->sampler);
+    for (int i = 0; i < SLICE_KIND_COUNT + 3 + (outcome->model_hash[0] != '\0'); i++) {
+        const char *group = "tier";
+        const char *value = tier_names[outcome->tier];
+        if (i == SLICE_KIND_COUNT + 3) {
+            group = "model";
+            value = model;
+        } else if (i < SLICE_KIND_COUNT) {
+            group = slice_names[i];
+            value = outcome->slice[i];
+        } else if (i == SLICE_KIND_COUNT) {
+            group = "safety_critical";
+            value = outcome->safety_critical ? "true" : "false";
+        } else if (i == SLICE_KIND_COUNT + 1) {
+            group = "planner";
+            value = outcome->planner;
+        }
+        struct summary_row *row = find_row(summary, capacity, group, value);
+        if (row == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+        }
+        count(row, outcome, repeat, usd);
+    }
+    return STATUS_OK;
+}
+
+static enum status load_outcomes(struct store *store, const char *suite_id, struct summary *summary,
+                                 struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = SUMMARY_PAGE};
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id);
+    for (;;) {
+        struct outcome *grown = realloc(
+            summary->outcomes, ((size_t)summary->outcome_count + SUMMARY_PAGE) * sizeof *grown);
+        if (grown == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+        }
+        summary->outcomes = grown;
+        uint32_t found = 0;
+        enum status status = store->ops->outcomes(
+            store, &filter, summary->outcomes + summary->outcome_count, &found, error);
+        if (status != STATUS_OK || found == 0) {
+            return status;
+        }
+        summary->outcome_count += found;
+        filter.after_id = summary->outcomes[summary->outcome_count - 1].id;
+    }
+}
+
+/* Moves the twins behind the results; both keep their order. */
+static enum status part_twins(struct summary *summary, struct error *error)
+{
+    uint32_t count = summary->outcome_count;
+    uint32_t results = 0;
+    uint32_t twins = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        twins += summary->outcomes[i].audit_of != 0;
+    }
+    struct outcome *kept = malloc((twins > 0 ? twins : 1) * sizeof *kept);
+    summary->outcome_usd = calloc(count > 0 ? count : 1, sizeof *summary->outcome_usd);
+    if (kept == NULL || summary->outcome_usd == NULL) {
+        free(kept);
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    twins = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (summary->outcomes[i].audit_of != 0) {
+            kept[twins++] = summary->outcomes[i];
+        } else if (results++ != i) {
+            summary->outcomes[results - 1] = summary->outcomes[i];
+        }
+    }
+    memcpy(summary->outcomes + results, kept, twins * sizeof *kept);
+    free(kept);
+    summary->outcome_count = results;
+    summary->twin_count = twins;
+    return STATUS_OK;
+}
+
+static enum status load_ledger(struct store *store, const char *suite_id, struct summary *summary,
+                               struct error *error)
+{
+    summary->ledger = calloc(SUMMARY_LEDGER_ROWS_MAX, sizeof *summary->ledger);
+    summary->ledger_usd = calloc(SUMMARY_LEDGER_ROWS_MAX, sizeof *summary->ledger_usd);
+    if (summary->ledger == NULL || summary->ledger_usd == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    enum status status = store->ops->ledger(store, suite_id, summary->ledger,
+                                            SUMMARY_LEDGER_ROWS_MAX, &summary->ledger_count, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < summary->ledger_count; i++) {
+        const struct store_ledger_row *row = &summary->ledger[i];
+        int64_t price_uusd = 0;
+        status = store->ops->price_get(store, row->pool, row->device, &price_uusd, error);
+        summary->ledger_usd[i] = device_usd(row->totals.device_ns, price_uusd);
+    }
+    return status;
+}
+
+enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
+                         struct error *error)
+{
+    struct summary summary = {0};
+    uint32_t capacity = 0;
+    int64_t price_uusd = 0;
+    const struct outcome *priced = NULL; /* the last one whose price was looked up */
+    enum status status = load_outcomes(store, suite_id, &summary, error);
+    if (status == STATUS_OK) {
+        status = part_twins(&summary, error);
+    }
+    if (status == STATUS_OK) {
+        status = summary_find_repeats(&summary, error);
+    }
+    if (status == STATUS_OK) {
+        status = load_ledger(store, suite_id, &summary, error);
+    }
+    if (status == STATUS_OK) {
+        status = store->ops->suite_status(store, suite_id, &summary.status, error);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count + summary.twin_count;
+         i++) {
+        const struct outcome *outcome = &summary.outcomes[i];
+        if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
+            strcmp(priced->backend, outcome->backend) != 0) {
+            const char *device = strncmp(outcome->backend, "cuda", 4) == 0 ? "cuda" : "cpu";
+            status = store->ops->price_get(store, outcome->pool, device, &price_uusd, error);
+            priced = outcome;
+        }
+        if (status == STATUS_OK) {
+            status = count_outcome(&summary, &capacity, i, price_uusd, error);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = summary_learned(&summary, error);
+    }
+    if (status != STATUS_OK) {
+        summary_finish(&summary);
+        return status;
+    }
+    snprintf(summary.total.group, sizeof summary.total.group, "all");
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        const struct summary_row *row = &summary.rows[i];
+        if (strcmp(row->group, "tier") == 0 && row->work.ticks > 0) {
+            summary.prefix_usd_saved +=
+                row->work.usd / (double)row->work.ticks * (double)row->prefix_ticks;
+        }
+    }
+    if (summary.row_count > 0) {
+        qsort(summary.rows, summary.row_count, sizeof *summary.rows, compare_rows);
+    }
+    *out = summary;
+    return STATUS_OK;
+}
+
+void summary_finish(struct summary *summary)
+{
+    free(summary->rows);
+    free(summary->outcomes);
+    free(summary->outcome_usd);
+    free(summary->same_as);
+    free(summary->flags);
+    free(summary->agreement);
+    free(summary->pairs);
+    free(summary->ledger);
+    free(summary->ledger_usd);
+    *summary = (struct summary){0};
+}
+
+void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
+{
+    struct agreement_interval interval =
+        agreement_wilson((double)passed, (double)total, AGREEMENT_Z95);
+    *low = interval.low;
+    *high = interval.high;
+}
+
+double summary_miles(const struct summary_row *row)
+{
+    return (double)row->work.metres_mm / (double)MM_PER_M / M_PER_MILE;
+}
+
+const struct summary_row *summary_tier(const struct summary *summary, enum tier tier)
+{
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[tier]) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+const char *summary_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+int64_t summary_unfinished(const struct summary *summary)
+{
+    return summary->status.jobs[JOB_QUEUED] + summary->status.jobs[JOB_LEASED];
+}
+
+/* Decimals that leave three significant digits. */
+static int decimals(double value)
+{
+    enum { DECIMALS_MAX = 18 };
+    if (!(value > 0)) {
+        return 2;
+    }
+    double wanted = 2 - floor(log10(value));
+    return wanted < 0 ? 0 : wanted > DECIMALS_MAX ? DECIMALS_MAX : (int)wanted;
+}
+
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES])
+{
+    if (isfinite(value)) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "%.*f", decimals(value), value);
+    } else {
+        snprintf(out, SUMMARY_MONEY_BYTES, "-");
+    }
+    return out;
+}
+
+const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES])
+{
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", usd < 0.01 ? decimals(usd) : 2, usd);
+    return out;
+}
+
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
+{
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%lld.%06lld", (long long)(uusd / UUSD_PER_USD),
+             (long long)(uusd % UUSD_PER_USD));
+    return out;
+}
+
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES])
+{
+    bool driven = false;
+    for (uint32_t i = 0; i < summary->ledger_count; i++) {
+        driven = driven || summary->ledger_usd[i] > 0;
+    }
+    if (driven && summary->status.cost_uusd == 0) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "under $0.000001");
+        return out;
+    }
+    return summary_uusd_text(summary->status.cost_uusd, out);
+}
+
+const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES])
+{
+    if (!(miles > 0)) {
+        snprintf(out, SUMMARY_MONEY_BYTES, "-");
+        return out;
+    }
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", decimals(usd / miles), usd / miles);
+    return out;
+}
+
+static int64_t rollouts(const struct summary_row *row)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        sum += row->verdicts[v];
+    }
+    return sum;
+}
+
+/* ---- JSON ---- */
+
+json_t *summary_row_json(const struct summary_row *row)
+{
+    double low;
+    double high;
+    double miles = summary_miles(row);
+    summary_wilson(row->main_passed, row->main_total, &low, &high);
+    json_t *json = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "rollouts",
+        (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS], "failed",
+        (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
+        (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
+        (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
+        (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed,
+        "identical_repeats", (json_int_t)row->main_repeats, "pass_rate_low", low, "pass_rate_high",
+        high, "ticks", (json_int_t)row->work.ticks, "miles", miles, "usd", row->work.usd);
+    if (json != NULL && row->main_total > 0) {
+        json_object_set_new(json, "pass_rate",
+                            json_real((double)row->main_passed / (double)row->main_total));
+    }
+    if (json != NULL && miles > 0) {
+        json_object_set_new(json, "usd_per_mile", json_real(row->work.usd / miles));
+    }
+    return json;
+}
+
+static json_t *ledger_json(const struct summary *summary)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < summary->ledger_count; i++) {
+        const struct store_ledger_row *row = &summary->ledger[i];
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pool", row->pool,
+                      "device", row->device, "tier", tier_names[row->tier], "end", row->end,
+                      "audit", row->audit, "attempts", (json_int_t)row->totals.attempts,
+                      "device_ns", (json_int_t)row->totals.device_ns, "metres_mm",
+                      (json_int_t)row->totals.metres_mm, "mflop", (json_int_t)row->totals.mflop,
+                      "cost_uusd", (json_int_t)row->totals.cost_uusd));
+    }
+    return list;
+}
+
+json_t *summary_json(const struct summary *summary)
+{
+    json_t *json = summary_row_json(&summary->total);
+    json_t *by_slice = json_object();
+    json_t *by_tier = json_object();
+    json_t *by_planner = json_object();
+    json_t *by_model = json_object();
+    json_t *ids = json_array();
+    if (json == NULL || by_slice == NULL || by_tier == NULL || by_planner == NULL ||
+        by_model == NULL || ids == NULL) {
+        json_decref(json);
+        json_decref(by_slice);
+        json_decref(by_tier);
+        json_decref(by_planner);
+        json_decref(by_model);
+        json_decref(ids);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(row->group, "tier") == 0) {
+            json_object_set_new(by_tier, row->value, summary_row_json(row));
+        } else if (strcmp(row->group, "planner") == 0) {
+            json_object_set_new(by_planner, row->value, summary_row_json(row));
+        } else if (strcmp(row->group, "model") == 0) {
+            json_object_set_new(by_model, row->value, summary_row_json(row));
+        } else {
+            json_t *group = json_object_get(by_slice, row->group);
+            if (group == NULL) {
+                group = json_object();
+                json_object_set_new(by_slice, row->group, group);
+            }
+            json_object_set_new(group, row->value, summary_row_json(row));
+        }
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        json_array_append_new(ids, json_integer((json_int_t)summary->outcomes[i].id));
+    }
+    json_object_set_new(json, "prefix_ticks_saved",
+                        json_integer((json_int_t)summary->prefix_ticks_saved));
+    json_object_set_new(json, "prefix_usd_saved", json_real(summary->prefix_usd_saved));
+    json_object_set_new(json, "guardian_interventions",
+                        json_integer((json_int_t)summary->interventions));
+    json_object_set_new(json, "dead_jobs",
+                        json_integer((json_int_t)summary->status.jobs[JOB_DEAD]));
+    json_object_set_new(json, "unfinished_jobs",
+                        json_integer((json_int_t)summary_unfinished(summary)));
+    json_object_set_new(json, "cancelled_jobs",
+                        json_integer((json_int_t)summary->status.jobs[JOB_CANCELLED]));
+    json_object_set_new(json, "memoised_jobs",
+                        json_integer((json_int_t)summary->status.memoised_jobs));
+    json_object_set_new(json, "billed_usd",
+                        json_real((double)summary->status.cost_uusd / (double)UUSD_PER_USD));
+    json_object_set_new(json, "by_slice", by_slice);
+    json_object_set_new(json, "by_tier", by_tier);
+    json_object_set_new(json, "by_planner", by_planner);
+    json_object_set_new(json, "by_model", by_model);
+    json_object_set_new(json, "ledger", ledger_json(summary));
+    json_object_set_new(json, "outcomes", ids);
+    if (!summary_learned_json(summary, json)) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}

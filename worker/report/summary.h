@@ -1,0 +1,235 @@
+/*
+ * Summary: outcomes counted by slice, tier and planner, with what they cost. What the terminal,
+ * --json and the HTML report show all comes from here, so they cannot disagree.
+ *
+ * Verdict counts cover every rollout. The pass rate with its interval covers main lines only: a
+ * branch answers "what if", it is not another sample of how the planner drives. Nor is a seed that
+ * changes nothing: main lines of one scenario and planner that are the same drive, to a millimetre
+ * (summary_seeds.c), are one sample.
+ *
+ * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
+ * results drove, its cost too. A twin of the audit is a second opinion: it is in no row, only in
+ * the agreement and on the bill.
+ */
+#ifndef SWERVE_WORKER_REPORT_SUMMARY_H
+#define SWERVE_WORKER_REPORT_SUMMARY_H
+
+#include "scheduler/agreement.h"
+#include "schemas/outcome.h"
+#include "schemas/scenario.h"
+#include "store/api/store.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* What driving took. */
+struct summary_work {
+    int64_t ticks; /* simulated, shared prefixes once */
+    int64_t metres_mm;
+    int64_t device_ns;
+    int64_t mflop; /* of learned worlds, counted from the shapes of the model */
+    double usd;    /* device_ns at today's price of its pool; the ledger has the bill */
+};
+
+struct summary_row {
+    char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "model", "planner", "safety_critical" */
+    char value[LIMIT_SPEC_BYTES];
+    int64_t verdicts[VERDICT_COUNT];
+    int64_t main_total; /* distinct main lines that ended in pass, fail or planner_error */
+    int64_t main_passed;
+    int64_t main_repeats; /* main lines that are the same drive as one counted in main_total */
+    int64_t main_repeats_passed;
+    int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
+    struct summary_work work;    /* of results */
+    struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
+    int64_t learned;             /* rollouts that learned worlds drove, flagged ones included */
+    int64_t caught;              /* of these, those in which a health check fired */
+};
+
+/* A job that a health check ended, and who answered instead. */
+struct summary_flag {
+    uint32_t outcome; /* the rollout in which the check fired */
+    int32_t answer;   /* the same rollout of the job that replaced it, -1: nothing has answered */
+};
+
+/* Twins and what they repeat, counted over one slice value or over all. */
+struct summary_agreement {
+    char group[LIMIT_ID_BYTES]; /* as summary_row; the last one is "all" */
+    char value[LIMIT_SPEC_BYTES];
+    struct agreement agreement;
+};
+
+/* Operations per second that one core or device of this machine sustains, 0: not measured. */
+struct summary_peak {
+    double fp32_flops;
+    double bf16_flops;
+    double int8_flops;
+};
+
+struct summary {
+    struct summary_row total;
+    uint32_t row_count;
+    struct summary_row *rows; /* owned; grouped, groups in slice order, values sorted */
+    int64_t prefix_ticks_saved;
+    double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
+    int64_t interventions;   /* onsets of the guardian, of main lines */
+    uint32_t outcome_count;
+    struct outcome *outcomes; /* owned; ascending id; the twins follow after outcome_count */
+    double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
+    uint32_t twin_count;
+    uint32_t *same_as; /* owned; index of the first main line that is the same drive, else its
+                        * own; NULL: nothing repeats */
+    /* Of the (scenario, planner) pairs with more than one main line: */
+    int64_t seed_groups;
+    int64_t seed_still;  /* of these, pairs in which the seeds varied nothing: one distinct drive */
+    int64_t seed_drives; /* main lines, repeats included */
+    int64_t seed_distinct; /* of these, distinct */
+    uint32_t flag_count;
+    struct summary_flag *flags;          /* owned */
+    uint32_t agreement_count;            /* 0: nothing was audited */
+    struct summary_agreement *agreement; /* owned; grouped like rows */
+    uint32_t pair_count;
+    struct agreement_pair *pairs; /* owned; into outcomes */
+    struct summary_peak peak;     /* the caller's to fill; for MFU */
+    uint32_t ledger_count;
+    struct store_ledger_row *ledger; /* owned */
+    double *ledger_usd;              /* owned; device_ns of each ledger row at today's price, as
+                                      * `usd` above; NULL without a ledger */
+    struct store_suite_status status;
+};
+
+/* Reads every outcome of a suite and counts. */
+enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
+                         struct error *error);
+void summary_finish(struct summary *summary);
+
+/* Wilson score interval (Wilson 1927) at 95%; total 0 gives 0..1. */
+void summary_wilson(int64_t passed, int64_t total, double *low, double *high);
+
+/* ---- summary_seeds.c ---- */
+
+/* Up to how far two drives are the same: metres, metres per second, units of a score. */
+#define SUMMARY_SAME_M 1e-3
+#define SUMMARY_SAME_MPS 1e-3
+#define SUMMARY_SAME_SCORE 1e-3
+
+/* A main line that counts as a sample, unless it is the same drive as another. */
+bool summary_is_sample(const struct outcome *outcome);
+
+/* Fills same_as and the counts of seeds from the outcomes. */
+enum status summary_find_repeats(struct summary *summary, struct error *error);
+
+/* Whether outcome `index` is the same drive as an earlier main line. */
+bool summary_is_repeat(const struct summary *summary, uint32_t index);
+
+/* What seeds gave, as a sentence for the terminal and the report: how many drives are how many
+ * samples, and where the seeds varied nothing. Returns `out`; "": every drive is a sample. */
+enum { SUMMARY_SEEDS_BYTES = 400 };
+const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
+
+/* How a wide interval is narrowed: by more seeds, or where these vary nothing by variations. */
+const char *summary_advice_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
+
+/* ---- figures ---- */
+
+/* The ending of a counted noun: "" or "s". */
+const char *summary_plural(int64_t count);
+
+/* Jobs of the suite that wait or run: no figure has them. */
+int64_t summary_unfinished(const struct summary *summary);
+
+double summary_miles(const struct summary_row *row);
+
+/* Model FLOP utilisation: operations of a row's results over what the machine's peak could have
+ * done in their device time. The peak is that of the precision that the row's samplers name; NAN
+ * without operations, device time or a peak. */
+double summary_mfu(const struct summary *summary, const struct summary_row *row);
+
+/* Measures the machine's peak, for MFU, unless no model computed anything. */
+void summary_measure_peak(struct summary *summary);
+
+/* The row of a tier, or NULL. */
+const struct summary_row *summary_tier(const struct summary *summary, enum tier tier);
+
+/* Whether a health check fired in this rollout itself: not in the main line that it shares to its
+ * end, and not in another rollout of the job. */
+bool summary_is_caught(const struct outcome *outcome);
+
+/* Whether a learned world drove any of this rollout itself: not when its planner died before the
+ * first tick, and not a branch that ended in the past that it shares. */
+bool summary_is_learned(const struct outcome *outcome);
+
+/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins:
+ * device time at today's price, and what the ledger booked, which is what tables show. */
+struct summary_overhead {
+    double flagged_usd;
+    double failed_usd; /* failed, lost, stale, released */
+    double audit_usd;
+    int64_t flagged_uusd;
+    int64_t failed_uusd;
+    int64_t audit_uusd;
+    int64_t flagged_attempts;
+    int64_t failed_attempts;
+    int64_t audit_attempts;
+};
+struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
+
+/* What a tier took, as every table shows it. False: nothing, so that it has no row. A tier that
+ * gave no result may have cost something all the same: a teacher that drove nothing but twins. */
+struct summary_tier_cost {
+    const struct summary_row *row; /* its results; all zero without any */
+    double device_s;
+    double tick_ms; /* NaN without ticks */
+    double mfu;     /* NaN: see summary_mfu */
+    double miles;
+    double with_retries_usd; /* results, flagged and failed attempts */
+    struct summary_overhead over;
+};
+bool summary_tier_cost(const struct summary *summary, enum tier tier,
+                       struct summary_tier_cost *out);
+
+/* Figures for people, the same in the terminal and in the report; all return `out`. A number has
+ * three significant digits, however small ("-": not finite). An amount of money has cents, or below
+ * a cent three significant digits. A rate is always in dollars per mile, so that the figures of a
+ * column compare at a glance; "-" without miles. */
+enum { SUMMARY_MONEY_BYTES = 48 };
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
+const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
+const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
+
+/* What the ledger booked, to the last micro-dollar: its rows add up to its total, digit by digit.
+ */
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
+
+/* The suite's bill in the same spelling; "under $0.000001" when all that was driven fell short of a
+ * micro-dollar. */
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES]);
+
+/* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
+ * NULL. */
+json_t *summary_json(const struct summary *summary);
+
+/* The figures of one row, as "by_slice" and "by_tier" hold them. New reference or NULL. */
+json_t *summary_row_json(const struct summary_row *row);
+
+/* ---- summary_learned.c ---- */
+
+/* Fills flags and agreement from the outcomes. */
+enum status summary_learned(struct summary *summary, struct error *error);
+
+/* "by_tier" members of learned tiers, "flags", "audit"; false: out of memory. */
+bool summary_learned_json(const struct summary *summary, json_t *json);
+
+/* ---- summary_print.c ---- */
+
+/* Tables for a person, to a stream, and which jobs are not in them. */
+void summary_print(const struct summary *summary, FILE *stream);
+
+/* Main lines that did not pass: verdict, reasons, a planner's last error; the same drive once. */
+void summary_print_failures(const struct summary *summary, FILE *stream);
+
+/* The dead jobs of the suite, if any, each with the first line of its last error. */
+enum status summary_print_dead(struct store *store, const char *suite_id,
+                               const struct summary *summary, FILE *stream, struct error *error);
+
+#endif

@@ -1,0 +1,374 @@
+/*
+ * A summary as the terminal shows it: a table per group, tiers with what they took, what was
+ * flagged, how audited rollouts agreed, what did not pass and what has no answer.
+ */
+#include "worker/report/summary.h"
+
+#include "base/text.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_WIDTH_MIN = 26,
+    SUMMARY_FAILURES_SHOWN = 40,
+    SUMMARY_FLAGS_SHOWN = 20,
+    SUMMARY_DEAD_SHOWN = 10
+};
+
+/* ---- terminal ---- */
+
+static int64_t rollouts(const struct summary_row *row)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        sum += row->verdicts[v];
+    }
+    return sum;
+}
+
+/* Width of the names of the group that begins at rows[first]: nothing of them is cut off. */
+static int name_width(const struct summary *summary, uint32_t first)
+{
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = first;
+         i < summary->row_count && strcmp(summary->rows[i].group, summary->rows[first].group) == 0;
+         i++) {
+        int bytes = (int)strlen(summary->rows[i].value);
+        width = bytes > width ? bytes : width;
+    }
+    return width;
+}
+
+static void print_row(const struct summary_row *row, int width, FILE *stream)
+{
+    double low;
+    double high;
+    double miles = summary_miles(row);
+    char rate[32] = "-";
+    char per_mile[SUMMARY_MONEY_BYTES];
+    if (row->main_total > 0) {
+        summary_wilson(row->main_passed, row->main_total, &low, &high);
+        snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
+                 100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
+    }
+    text_print(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
+               row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
+               (long long)row->verdicts[VERDICT_PASS], (long long)row->verdicts[VERDICT_FAIL],
+               (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+               (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
+               summary_rate_text(row->work.usd, miles, per_mile));
+}
+
+static void print_head(const char *group, int width, FILE *stream)
+{
+    text_print(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
+               "pass", "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
+}
+
+/* ---- learned tiers ---- */
+
+static void print_tier(const struct summary *summary, enum tier tier, FILE *stream)
+{
+    struct summary_tier_cost cost;
+    char text[SUMMARY_MONEY_BYTES];
+    char tick[SUMMARY_MONEY_BYTES];
+    char tflop[SUMMARY_MONEY_BYTES] = "-";
+    char mfu[16] = "-";
+    if (!summary_tier_cost(summary, tier, &cost)) {
+        return;
+    }
+    const struct summary_row *row = cost.row;
+    if (!isnan(cost.mfu)) {
+        snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
+    }
+    if (row->work.mflop > 0) {
+        summary_number_text((double)row->work.mflop / 1e6, tflop);
+    }
+    text_print(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
+               (long long)row->work.ticks, summary_number_text(cost.device_s, text),
+               summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
+    text_print(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
+    text_print(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
+    text_print(stream, " %11s\n",
+               cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
+}
+
+static void print_tiers(const struct summary *summary, FILE *stream)
+{
+    text_print(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
+               "device s", "ms/tick", "TFLOP", "MFU", "miles", "world $/mile", "with retries",
+               "audit");
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        print_tier(summary, (enum tier)tier, stream);
+    }
+    text_print(stream,
+               "world $/mile: what a planner computes in a process of its own is not in it\n");
+    if (summary->peak.bf16_flops > 0) {
+        text_print(
+            stream,
+            "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
+            "int8 a core\n",
+            summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9,
+            summary->peak.int8_flops / 1e9);
+    }
+}
+
+static void print_flags(const struct summary *summary, FILE *stream)
+{
+    int64_t boxes = 0; /* flagged in a world without a model */
+    for (uint32_t i = 0; i < summary->flag_count; i++) {
+        boxes += summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
+    }
+    if (summary->flag_count > boxes) {
+        text_print(stream,
+                   "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
+                   "again by the teacher\n",
+                   (long long)summary->total.caught, (long long)summary->total.learned,
+                   summary_plural(summary->total.learned));
+    }
+    if (boxes > 0) {
+        text_print(
+            stream,
+            "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is asked\n",
+            (long long)boxes, summary_plural(boxes));
+    }
+    for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
+        const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
+        int32_t answer = summary->flags[i].answer;
+        text_print(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
+                   outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
+                   outcome->health_check, outcome->health_tick);
+        if (answer < 0) {
+            text_print(stream, "no answer\n");
+        } else {
+            text_print(stream, "%s: %s\n", tier_names[summary->outcomes[answer].tier],
+                       verdict_names[summary->outcomes[answer].verdict]);
+        }
+    }
+    if (summary->flag_count > SUMMARY_FLAGS_SHOWN) {
+        text_print(stream, "  .. and %u more; see the report\n",
+                   summary->flag_count - SUMMARY_FLAGS_SHOWN);
+    }
+}
+
+static void print_share(const struct agreement *agreement, const struct agreement_count *count,
+                        FILE *stream)
+{
+    struct agreement_interval at = agreement_interval95(agreement, count);
+    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
+               100 * at.low, 100 * at.high);
+}
+
+/* Figures of a part of a suite look like those of the whole. */
+static void print_missing(const struct summary *summary, FILE *stream)
+{
+    long long unfinished = summary_unfinished(summary);
+    long long cancelled = summary->status.jobs[JOB_CANCELLED];
+    if (unfinished > 0) {
+        text_print(stream, "\n%lld job%s not finished: what is above covers the others\n",
+                   unfinished, unfinished == 1 ? " is" : "s are");
+    }
+    if (cancelled > 0) {
+        text_print(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
+                   cancelled == 1 ? " was" : "s were");
+    }
+}
+
+static void print_audit(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    if (summary->agreement_count == 0) {
+        return;
+    }
+    const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
+    if (all->pairs == 0) {
+        text_print(
+            stream,
+            "\naudit: nothing to compare yet: of %lld rollout%s that the teacher drove as well, "
+            "each was flagged on one side or ended by its planner\n",
+            (long long)all->incomplete, summary_plural(all->incomplete));
+        return;
+    }
+    text_print_lines(
+        stream,
+        "\naudit: the same drive by the teacher; agreement over jobs with 95%% interval\n"
+        "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
+        "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
+    for (uint32_t i = 0; i < summary->agreement_count; i++) {
+        const struct summary_agreement *row = &summary->agreement[i];
+        const struct agreement *a = &row->agreement;
+        if (a->pairs == 0) {
+            continue;
+        }
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            text_print(stream, "%s\n", group);
+        }
+        text_print(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs,
+                   (long long)a->pairs);
+        print_share(a, &a->verdict, stream);
+        print_share(a, &a->collision, stream);
+        print_share(a, &a->interventions, stream);
+        if (a->distance_pairs > 0) {
+            text_print(stream, " %7.2f m",
+                       a->distance_difference_abs_sum_m / (double)a->distance_pairs);
+        }
+        fputc('\n', stream);
+    }
+}
+
+void summary_print(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            width = name_width(summary, i);
+            print_head(group, width, stream);
+        }
+        print_row(row, width, stream);
+    }
+    print_head("all", NAME_WIDTH_MIN, stream);
+    struct summary_row total = summary->total;
+    snprintf(total.value, sizeof total.value, "total");
+    print_row(&total, NAME_WIDTH_MIN, stream);
+    print_tiers(summary, stream);
+    print_flags(summary, stream);
+    print_audit(summary, stream);
+    char seeds[SUMMARY_SEEDS_BYTES];
+    if (summary_seeds_text(summary, seeds)[0] != '\0') {
+        text_print(stream, "\n%s\n", seeds);
+    }
+    char saved[SUMMARY_MONEY_BYTES];
+    char bill[SUMMARY_MONEY_BYTES];
+    text_print(stream,
+               "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
+               "guardian overrides in main lines: %lld; bill: %s\n",
+               (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
+               summary_usd_text(summary->prefix_usd_saved, saved),
+               (long long)summary->interventions, summary_bill_text(summary, bill));
+    print_missing(summary, stream);
+}
+
+/* ---- what has no pass and what has no answer ---- */
+
+static int first_line(const char *text)
+{
+    return (int)strcspn(text, "\r\n");
+}
+
+/* What a planner's error says first, and the last line that its process left on stderr: the first
+ * names the tick, the other what went wrong there. */
+static void print_planner_error(const char *text, FILE *stream)
+{
+    text_print(stream, ": %.*s", first_line(text), text);
+    const char *kept = strstr(text, "\nstderr: ");
+    if (kept == NULL) {
+        return;
+    }
+    const char *end = text + strlen(text);
+    while (end > kept && strchr("\r\n ", end[-1]) != NULL) {
+        end--;
+    }
+    const char *start = end;
+    while (start > kept + 1 && start[-1] != '\n' && start[-1] != '\r') {
+        start--;
+    }
+    if (strncmp(start, "stderr: ", strlen("stderr: ")) == 0) {
+        start += strlen("stderr: ");
+    }
+    if (start < end) {
+        text_print(stream, "; stderr ends: %.*s", (int)(end - start), start);
+    }
+}
+
+static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
+                          FILE *stream)
+{
+    const struct outcome *outcome = &summary->outcomes[index];
+    uint32_t repeats = 0;
+    for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
+        repeats += summary->same_as != NULL && summary->same_as[i] == index;
+    }
+    text_print(stream, "  %6lld  %-48s %-13s", (long long)outcome->id, outcome->scenario_id,
+               verdict_names[outcome->verdict]);
+    if (seeds) {
+        text_print(stream, " seed %llu", (unsigned long long)outcome->seed);
+    }
+    if (repeats > 0) {
+        text_print(stream, " (and %u alike)", repeats);
+    }
+    if (planners) {
+        text_print(stream, " %s", outcome->planner);
+    }
+    for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
+        if (outcome->reasons & (1u << bit)) {
+            text_print(stream, " %s", reason_names[bit]);
+        }
+    }
+    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
+        print_planner_error(outcome->error, stream);
+    }
+    fputc('\n', stream);
+}
+
+void summary_print_failures(const struct summary *summary, FILE *stream)
+{
+    int shown = 0;
+    bool seeds = false;
+    bool planners = false;
+    for (uint32_t i = 1; i < summary->outcome_count; i++) {
+        seeds = seeds || summary->outcomes[i].seed != summary->outcomes[0].seed;
+        planners =
+            planners || strcmp(summary->outcomes[i].planner, summary->outcomes[0].planner) != 0;
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FLAGGED ||
+            outcome->branch_id[0] != '\0' || summary_is_repeat(summary, i)) {
+            continue;
+        }
+        if (shown++ == 0) {
+            text_print(stream, "\nmain lines that did not pass\n");
+        }
+        if (shown <= SUMMARY_FAILURES_SHOWN) {
+            print_failure(summary, i, seeds, planners, stream);
+        }
+    }
+    if (shown > SUMMARY_FAILURES_SHOWN) {
+        text_print(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
+    }
+}
+
+enum status summary_print_dead(struct store *store, const char *suite_id,
+                               const struct summary *summary, FILE *stream, struct error *error)
+{
+    long long dead = (long long)summary->status.jobs[JOB_DEAD];
+    if (dead == 0) {
+        return STATUS_OK;
+    }
+    struct store_job *jobs = calloc(SUMMARY_DEAD_SHOWN, sizeof *jobs);
+    if (jobs == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+    }
+    uint32_t count = 0;
+    enum status status =
+        store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);
+    if (status == STATUS_OK) {
+        text_print(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
+        for (uint32_t i = 0; i < count; i++) {
+            text_print(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
+                       jobs[i].error);
+        }
+        if (dead > count) {
+            text_print(stream, "  .. and %lld more\n", dead - count);
+        }
+    }
+    free(jobs);
+    return status;
+}

@@ -1,0 +1,171 @@
+/*
+ * The calibration drive. See calibrate.h.
+ */
+#include "worker/run/calibrate.h"
+
+#include "base/check.h"
+#include "scenarios/scenarios.h"
+#include "worker/run/runner_open.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALIBRATE_SLOTS = 8 };
+
+struct drive {
+    const struct calibrate_options *options;
+    struct health_calibration calibration;
+    enum layout_degree degree;
+    struct runner *runner;
+};
+
+static void observe(void *context, const struct world_signs *signs, const double *statistic)
+{
+    struct drive *drive = context;
+    if (signs->tick <= signs->horizon_ticks) {
+        health_calibration_add(&drive->calibration, drive->degree, statistic);
+    }
+}
+
+/* Takes out what is finished. A broken job breaks the calibration: its ticks are missing. */
+static enum status collect(struct drive *drive, struct error *error)
+{
+    struct job_run *job;
+    enum status status = STATUS_OK;
+    while ((job = runner_take(drive->runner)) != NULL) {
+        if (job->failure != STATUS_OK && status == STATUS_OK) {
+            status = error_set(error, job->failure, "calibrate: scenario %s: %.700s",
+                               job->scenario->id, job->error);
+        }
+        drive->calibration.rollouts++;
+        job_run_destroy(job);
+    }
+    return status;
+}
+
+static enum status drive_one(struct drive *drive, const struct scenario *scenario, uint64_t seed,
+                             struct error *error)
+{
+    struct stage *stage = NULL;
+    struct job_run *job = NULL;
+    struct job_lease lease = {.epoch = 1, .spec = {.seed = seed}};
+    enum status status = stage_create(scenario, &stage, error);
+    if (status == STATUS_OK) {
+        status = job_run_create(&lease, stage, &job, error);
+    }
+    stage_unref(stage); /* the job has its own reference */
+    if (status == STATUS_OK) {
+        status = runner_add(drive->runner, job, ROLLOUT_MAIN, error);
+        if (status != STATUS_OK) {
+            job_run_destroy(job);
+        }
+    }
+    while (status == STATUS_OK && runner_free_slots(drive->runner) == 0) {
+        runner_tick(drive->runner);
+        status = collect(drive, error);
+    }
+    return status;
+}
+
+/* `scenarios` has one per entry of the suite. */
+static enum status drive_suite(struct drive *drive, const struct suite *suite,
+                               const struct scenario *scenarios, struct error *error)
+{
+    uint32_t seeds = drive->options->seed_count;
+    enum status status = STATUS_OK;
+    for (uint32_t e = 0; e < suite->entry_count && status == STATUS_OK; e++) {
+        const struct suite_entry *entry = &suite->entries[e];
+        uint32_t count = seeds > 0 ? seeds : entry->seed_count;
+        for (uint32_t s = 0; s < count && status == STATUS_OK; s++) {
+            status = drive_one(drive, &scenarios[e], seeds > 0 ? s + 1 : entry->seeds[s], error);
+        }
+    }
+    while (status == STATUS_OK && runner_busy(drive->runner)) {
+        runner_tick(drive->runner);
+        status = collect(drive, error);
+    }
+    return status;
+}
+
+/* The suite's scenarios, no longer than the model is trusted in this degree: what comes after that
+ * is not calibrated. Shallow copies, which live as long as the suite; the caller frees the array.
+ */
+static struct scenario *clip(const struct suite *suite, uint32_t horizon_ticks)
+{
+    struct scenario *scenarios = calloc(suite->entry_count, sizeof *scenarios);
+    for (uint32_t e = 0; scenarios != NULL && e < suite->entry_count; e++) {
+        scenarios[e] = suite->entries[e].document->scenario;
+        if (scenarios[e].horizon_ticks > horizon_ticks) {
+            scenarios[e].horizon_ticks = horizon_ticks;
+        }
+    }
+    return scenarios;
+}
+
+static enum status drive_degree(struct drive *drive, const struct suite *suite, struct error *error)
+{
+    const struct calibrate_options *options = drive->options;
+    struct open_runner open = {0};
+    const struct runner_source source = {
+        .models = options->models,
+        .world_for_tier = options->world_for_tier,
+        .planner_config = {.tick_deadline_ms = 1000},
+        .slot_count = options->slot_count > 0 ? options->slot_count : CALIBRATE_SLOTS,
+        .thread_count = 1,
+        .clock = clock_system(),
+        .observe_health = observe,
+        .observe_context = drive,
+    };
+    struct job_spec spec = {.tier = options->model->config->tier};
+    if (strlen(options->planner) >= sizeof spec.planner) {
+        return error_set(error, STATUS_LIMIT, "calibrate: the planner's spec is too long");
+    }
+    strcpy(spec.planner, options->planner);
+    memcpy(spec.model_hash, options->model->hash, sizeof spec.model_hash);
+    models_loader(options->models)->sampler(options->model->model, drive->degree, spec.sampler);
+    struct scenario *scenarios = clip(suite, options->model->config->horizon_ticks[drive->degree]);
+    if (scenarios == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "calibrate: no memory for %u scenarios",
+                         suite->entry_count);
+    }
+    enum status status = runner_open(&source, &spec, &open, error);
+    if (status == STATUS_OK) {
+        drive->runner = open.runner;
+        status = drive_suite(drive, suite, scenarios, error);
+        runner_close(&open);
+    }
+    free(scenarios);
+    return status;
+}
+
+enum status calibrate_run(const struct calibrate_options *options, struct calibrate_result *result,
+                          struct error *error)
+{
+    struct drive drive = {.options = options};
+    const struct registry *registry = models_registry(options->models);
+    struct suite *suite = NULL;
+    enum status status = suite_load(options->suite, &suite, error);
+    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT && status == STATUS_OK; degree++) {
+        drive.degree = (enum layout_degree)degree;
+        if (options->model->config->horizon_ticks[degree] > 0) {
+            status = drive_degree(&drive, suite, error);
+        }
+    }
+    suite_destroy(suite);
+    if (status == STATUS_OK && drive.calibration.ticks == 0) {
+        status = error_set(error, STATUS_BAD_INPUT,
+                           "calibrate: model %s is trusted for no tick of any layout",
+                           options->model->name);
+    }
+    if (status == STATUS_OK) {
+        struct health_bounds bounds =
+            health_calibration_bounds(&drive.calibration, options->model->hash);
+        status = health_calibration_save(&drive.calibration, &bounds, registry->directory,
+                                         options->model->name, error);
+    }
+    if (status == STATUS_OK) {
+        *result = (struct calibrate_result){.rollouts = (int64_t)drive.calibration.rollouts,
+                                            .ticks = (int64_t)drive.calibration.ticks};
+    }
+    return status;
+}

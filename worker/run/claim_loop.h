@@ -1,0 +1,72 @@
+/*
+ * Claim loop: the life of a worker process. Claims prefix groups, runs them over static slots,
+ * reports outcomes with artifacts and cost, keeps its lease alive from a second thread, and on
+ * request finishes what it can and hands back the rest.
+ *
+ * A store that cannot be reached does not stop the simulation. What is finished meanwhile waits;
+ * when the lease ends, what still runs is discarded, because it may be somebody else's by now. When
+ * the store is back it gets what waited, and decides by the epochs what of it counts.
+ *
+ * A store that cannot keep artifacts (its disk is full) ends the loop: what it did not take goes
+ * back unfinished, and no attempt is charged for it.
+ *
+ * A planner that does not start here is this host's fault until the store has heard the same from
+ * another: its jobs go back uncharged, and the worker claims no more of them (unstarted.h).
+ *
+ * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
+ * else is held meanwhile: if it takes the process with it, no other job is charged for that.
+ */
+#ifndef SWERVE_WORKER_RUN_CLAIM_LOOP_H
+#define SWERVE_WORKER_RUN_CLAIM_LOOP_H
+
+#include "base/log.h"
+#include "base/status.h"
+#include "engine/worlds/world.h"
+#include "store/api/store.h"
+#include "worker/models/models.h"
+#include "worker/planner/planner.h"
+
+#include <stdatomic.h>
+
+struct claim_loop_config {
+    struct store *store; /* borrowed */
+    struct store_worker worker;
+    uint32_t slot_count;
+    bool drain; /* return when the pool has nothing left to claim, own retries included */
+    /* Return, too, when all that could be claimed are jobs whose planners do not start here. */
+    bool leave_unstarted;
+    bool solo; /* run every branch from tick 0 (checks, benchmarks) */
+    /* Learned tiers. */
+    struct models *models; /* borrowed; NULL: only worlds without a model */
+    const struct world_ops *(*world_for_tier)(enum tier tier); /* NULL: world_ops_for_tier */
+    uint32_t thread_count;                                     /* per learned world; 0: one */
+    const char *device;       /* that learned worlds may use; NULL: auto */
+    uint64_t spill_bytes_max; /* per learned world; 0: 8 GiB */
+    struct planner_config planner_config;
+    /* A plugin that stays in one call for longer than this ends the process (exit status 6);
+     * 0: the greater of 30 s and 20 planner deadlines. */
+    int64_t stuck_limit_ms;
+    int64_t grace_ms; /* after `stop`: how long what runs may go on; the rest is handed back */
+    /* How long a store may be silent before the loop ends with what it said; until then it goes on
+     * computing what it has. 0: it ends at once. */
+    int64_t offline_limit_ms;
+    /* How long a claim may wait at the store while there is nothing to do; the store must come back
+     * from it when `stop` is set (store_config), or this be short. 0: 300. */
+    int64_t idle_wait_ms;
+    const struct logger *logger;
+    const atomic_bool *stop; /* set (by a signal handler): hand back and return */
+};
+
+struct claim_loop_stats {
+    int64_t jobs;
+    int64_t ticks;
+    int64_t forks;
+    int64_t stale; /* completions that were fenced off */
+};
+
+/* Returns OK after a drain or a stop; STATUS_PLANNER when jobs are left whose planners do not start
+ * here; otherwise what the store said when it was gone for good or could not keep an artifact. */
+enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
+                           struct error *error);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * Copies what identifies and what happened; decides nothing.
+ */
+#include "worker/run/outcome_build.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(SLICE_KIND_COUNT == 6, "struct outcome holds six slice values");
+
+static const char *branch_id(const struct job_run *job, uint32_t rollout)
+{
+    return rollout == 0 ? "" : job->scenario->branches[rollout - 1].id;
+}
+
+void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *out)
+{
+    const struct job_spec *spec = &job->lease.spec;
+    const struct rollout_result *result = &job->results[rollout];
+    CHECK(result->finished);
+    *out = (struct outcome){
+        .job_id = job->lease.job_id,
+        .epoch = job->lease.epoch,
+        .tier = spec->tier,
+        .seed = spec->seed,
+        .verdict = result->verdict,
+        .reasons = result->reasons,
+        .metrics = result->metrics,
+        .ticks = result->ticks,
+        .prefix_ticks = result->prefix_ticks,
+        .metres_mm = result->metres_mm,
+        .device_ns = result->device_ns,
+        .mflop = (int64_t)(result->flop * 1e-6), /* cut off, so that parts never exceed the whole */
+        .safety_critical = job->scenario->slices.safety_critical,
+    };
+    memcpy(out->suite_id, spec->suite_id, sizeof out->suite_id);
+    memcpy(out->scenario_id, spec->scenario_id, sizeof out->scenario_id);
+    memcpy(out->scenario_hash, spec->scenario_hash, sizeof out->scenario_hash);
+    snprintf(out->branch_id, sizeof out->branch_id, "%s", branch_id(job, rollout));
+    memcpy(out->planner, spec->planner, sizeof out->planner);
+    memcpy(out->planner_hash, spec->planner_hash, sizeof out->planner_hash);
+    memcpy(out->pool, spec->pool, sizeof out->pool);
+    memcpy(out->model_hash, spec->model_hash, sizeof out->model_hash);
+    memcpy(out->sampler, spec->sampler, sizeof out->sampler);
+    memcpy(out->backend, spec->backend, sizeof out->backend);
+    memcpy(out->revision, spec->revision, sizeof out->revision);
+    memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
+    memcpy(out->slice, job->scenario->slices.value, sizeof out->slice);
+    memcpy(out->error, result->error, sizeof out->error);
+    if (result->health.check != HEALTH_OK) {
+        snprintf(out->health_check, sizeof out->health_check, "%s",
+                 health_check_names[result->health.check]);
+        out->health_tick = result->health.tick;
+        out->health_value = result->health.value;
+        out->health_threshold = result->health.threshold;
+    }
+}
+
+enum status outcome_pack_traces(const struct job_run *job, uint8_t **data, size_t *bytes,
+                                struct error *error)
+{
+    uint32_t n = job->rollout_count;
+    const struct trace **traces = calloc(n, sizeof(const struct trace *));
+    const char **ids = calloc(n, sizeof *ids);
+    int32_t *parents = calloc(n, sizeof *parents);
+    enum status status;
+    if (traces == NULL || ids == NULL || parents == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "job %lld: out of memory",
+                           (long long)job->lease.job_id);
+    } else {
+        for (uint32_t i = 0; i < n; i++) {
+            traces[i] = &job->results[i].trace;
+            ids[i] = branch_id(job, i);
+            parents[i] = job->results[i].parent;
+        }
+        status = trace_pack(traces, ids, parents, n, data, bytes, error);
+    }
+    free(traces);
+    free(ids);
+    free(parents);
+    return status;
+}
+
+int64_t outcome_job_mflop(const struct job_run *job)
+{
+    double flop = 0.0;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        flop += job->results[i].flop;
+    }
+    return (int64_t)(flop * 1e-6);
+}
+
+bool outcome_any_flagged(const struct job_run *job)
+{
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].verdict == VERDICT_FLAGGED) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,26 @@
+/*
+ * From a finished job run to what the store keeps: one outcome per rollout, one trace artifact per
+ * job, one completion.
+ */
+#ifndef SWERVE_WORKER_RUN_OUTCOME_BUILD_H
+#define SWERVE_WORKER_RUN_OUTCOME_BUILD_H
+
+#include "schemas/job.h"
+#include "schemas/outcome.h"
+#include "worker/run/rollout.h"
+
+/* Fills outcome `rollout` (0: main line) of the job; ids and artifact hash are the store's to set.
+ */
+void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *out);
+
+/* The job's trace artifact, malloc'ed, owned by the caller. */
+enum status outcome_pack_traces(const struct job_run *job, uint8_t **data, size_t *bytes,
+                                struct error *error);
+
+/* Millions of operations of a whole job, what it discarded included. */
+int64_t outcome_job_mflop(const struct job_run *job);
+
+/* Whether any rollout was flagged by a health check. */
+bool outcome_any_flagged(const struct job_run *job);
+
+#endif

@@ -1,0 +1,397 @@
+/*
+ * One rollout's state: creation, forking, looking, ending. No scheduling here; see runner.c.
+ */
+#include "worker/run/rollout.h"
+
+#include "base/check.h"
+#include "base/dmath.h"
+#include "base/units.h"
+#include "engine/worlds/world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status job_run_create(const struct job_lease *lease, struct stage *stage, struct job_run **out,
+                           struct error *error)
+{
+    const struct scenario *scenario = stage_scenario(stage);
+    struct job_run *job = calloc(1, sizeof *job);
+    struct rollout_result *results = calloc(1 + scenario->branch_count, sizeof *results);
+    if (job == NULL || results == NULL) {
+        free(job);
+        free(results);
+        return error_set(error, STATUS_NO_MEMORY, "job %lld: out of memory",
+                         (long long)lease->job_id);
+    }
+    job->lease = *lease;
+    job->scenario = scenario;
+    job->stage = stage_ref(stage);
+    job->rollout_count = 1 + scenario->branch_count;
+    job->results = results;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        trace_init(&results[i].trace, scenario->agent_count);
+        results[i].parent = -1;
+    }
+    *out = job;
+    return STATUS_OK;
+}
+
+void job_run_destroy(struct job_run *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        trace_finish(&job->results[i].trace);
+        free(job->results[i].evidence);
+    }
+    stage_unref(job->stage);
+    free(job->results);
+    free(job);
+}
+
+static enum status allocate(struct job_run *job, uint32_t wants, struct rollout **out,
+                            struct error *error)
+{
+    struct rollout *rollout = calloc(1, sizeof *rollout);
+    if (rollout == NULL) {
+        goto no_memory;
+    }
+    rollout->job = job;
+    rollout->slot = -1;
+    rollout->score = malloc(score_bytes(job->scenario->horizon_ticks, job->scenario->agent_count));
+    if (rollout->score == NULL) {
+        goto no_memory;
+    }
+    rollout->wants = wants;
+    bool here = (wants & SWERVE_WANTS_DEVICE) == 0;
+    if (here && (wants & SWERVE_WANTS_BEV) != 0) {
+        rollout->bev = calloc(1, BEV_BYTES);
+        if (rollout->bev == NULL) {
+            goto no_memory;
+        }
+    }
+    if (here && (wants & SWERVE_WANTS_CAMERAS) != 0) {
+        rollout->cameras = calloc(CAMERA_COUNT, CAMERA_BYTES);
+        if (rollout->cameras == NULL) {
+            goto no_memory;
+        }
+    }
+    *out = rollout;
+    return STATUS_OK;
+no_memory:
+    rollout_destroy(rollout);
+    return error_set(error, STATUS_NO_MEMORY, "rollout: out of memory");
+}
+
+enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
+                           struct rollout **out, struct error *error)
+{
+    struct rollout *rollout = NULL;
+    enum status status = allocate(job, wants, &rollout, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    rollout->branch = branch;
+    rollout->solo = solo;
+    rollout->score = score_init(rollout->score, job->stage);
+    rollout->route_s_m = -1.0;
+    rollout->bev_time_ns = -1;
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        rollout->camera_time_ns[i] = -1;
+    }
+    stack_init(&rollout->stack, job->lease.spec.seed);
+    trace_init(&rollout->trace, job->scenario->agent_count);
+    rollout->trace.film.period_ticks = job->film_period_ticks;
+    *out = rollout;
+    return STATUS_OK;
+}
+
+enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t tick,
+                         struct rollout **out, struct error *error)
+{
+    struct rollout *rollout = NULL;
+    enum status status = allocate(parent->job, parent->wants, &rollout, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    rollout->branch = branch;
+    rollout->prefix_ticks = tick;
+    rollout->route_s_m = parent->route_s_m;
+    rollout->stack = parent->stack;
+    rollout->health = parent->health;
+    rollout->score = score_init(rollout->score, parent->job->stage);
+    score_copy(rollout->score, parent->score);
+    trace_fork(&rollout->trace, &parent->trace, tick);
+    rollout->bev_time_ns = parent->bev_time_ns;
+    memcpy(rollout->camera_time_ns, parent->camera_time_ns, sizeof rollout->camera_time_ns);
+    if (parent->bev != NULL) {
+        memcpy(rollout->bev, parent->bev, BEV_BYTES);
+    }
+    if (parent->cameras != NULL) {
+        memcpy(rollout->cameras, parent->cameras, (size_t)CAMERA_COUNT * CAMERA_BYTES);
+    }
+    *out = rollout;
+    return STATUS_OK;
+}
+
+void rollout_destroy(struct rollout *rollout)
+{
+    if (rollout == NULL) {
+        return;
+    }
+    trace_finish(&rollout->trace);
+    free(rollout->score);
+    free(rollout->bev);
+    free(rollout->cameras);
+    free(rollout);
+}
+
+const struct branch *rollout_branch(const struct rollout *rollout)
+{
+    return rollout->branch == ROLLOUT_MAIN ? NULL
+                                           : &rollout->job->scenario->branches[rollout->branch];
+}
+
+void rollout_episode(const struct rollout *rollout, struct swerve_episode *out)
+{
+    const struct scenario *scenario = rollout->job->scenario;
+    _Static_assert(sizeof(struct swerve_log_point) == sizeof(struct trajectory_point),
+                   "a log is handed to planners as it is stored");
+    *out = (struct swerve_episode){
+        .session = rollout->session,
+        .horizon_ticks = scenario->horizon_ticks,
+        .seed = rollout->job->lease.spec.seed,
+        .tick_s = TICK_S,
+        .scenario_id = scenario->id,
+        .prompt = scenario->prompt,
+        .ego_length_m = scenario->ego.length_m,
+        .ego_width_m = scenario->ego.width_m,
+        .ego_wheelbase_m = scenario->ego.wheelbase_m,
+        .log_count = scenario->ego.log.point_count,
+        .log = (const struct swerve_log_point *)scenario->ego.log.points,
+    };
+}
+
+/* How far same-direction driving lanes reach beyond this one on a side (0: left, 1: right). */
+static double adjacent_m(const struct map *map, int32_t lane, int side)
+{
+    const struct lane *own = &map->lanes[lane];
+    int32_t next = side == 0 ? own->left : own->right;
+    bool opposite = side == 0 ? own->left_opposite : own->right_opposite;
+    if (next < 0 || opposite || map->lanes[next].kind != LANE_DRIVING) {
+        return 0.0;
+    }
+    return map->lanes[next].width_m[0];
+}
+
+static void fill_route(struct rollout *rollout, const struct scene *scene)
+{
+    const struct stage *stage = rollout->job->stage;
+    const struct route *route = stage_route(stage);
+    const struct map *map = roadmap_map(stage_roadmap(stage));
+    const struct pose *ego = &scene->ego.pose;
+    double s;
+    double c;
+    dmath_sincos(ego->heading_rad, &s, &c);
+    for (int i = 0; i < SWERVE_ROUTE_POINTS; i++) {
+        double s_m = rollout->route_s_m + i * SWERVE_ROUTE_STEP_M;
+        struct pose at = route_pose_at(route, s_m, 0.0);
+        double dx = at.x_m - ego->x_m;
+        double dy = at.y_m - ego->y_m;
+        int32_t lane = route_lane_at(route, s_m);
+        /* Width at the lane's start serves: lanes here change width slowly, and the route's own
+         * arc length is not the lane's. */
+        double half_m = lane >= 0 ? map->lanes[lane].width_m[0] / 2 : 1.75;
+        rollout->route_points[i] = (struct swerve_route_point){
+            .x_m = (float)(c * dx + s * dy),
+            .y_m = (float)(-s * dx + c * dy),
+            .speed_limit_mps = lane >= 0 ? (float)map->lanes[lane].speed_limit_mps : 0.0f,
+            .left_m = (float)half_m,
+            .right_m = (float)half_m,
+            .adjacent_left_m = lane >= 0 ? (float)adjacent_m(map, lane, 0) : 0.0f,
+            .adjacent_right_m = lane >= 0 ? (float)adjacent_m(map, lane, 1) : 0.0f,
+        };
+    }
+}
+
+/* Draws what its sensors see into the rollout's own pictures. */
+static void see(struct rollout *rollout, const struct world *world, uint32_t dark,
+                struct swerve_observation *out)
+{
+    struct observation_buffers buffers = {.bev = dark & SENSOR_LIDAR ? NULL : rollout->bev};
+    rollout->observation_digest = 0;
+    out->bev = rollout->bev;
+    for (int i = 0; i < CAMERA_COUNT && rollout->cameras != NULL; i++) {
+        uint8_t *camera = rollout->cameras + (size_t)i * CAMERA_BYTES;
+        out->camera[i] = camera;
+        buffers.camera[i] = dark & (uint32_t)SENSOR_CAMERA_LEFT << i ? NULL : camera;
+    }
+    if (rollout->bev == NULL && rollout->cameras == NULL) {
+        return;
+    }
+    world->ops->slot_observe(world, (uint32_t)rollout->slot, &buffers);
+    if (rollout->bev != NULL) {
+        rollout->observation_digest = trace_digest(1, rollout->bev, BEV_BYTES);
+    }
+    if (rollout->cameras != NULL) {
+        rollout->observation_digest = trace_digest(rollout->observation_digest, rollout->cameras,
+                                                   (size_t)CAMERA_COUNT * CAMERA_BYTES);
+    }
+}
+
+/* A sensor that has been dark from the first tick on shows what buffers begin with. */
+static enum view_look look_of(uint32_t dark, int64_t time_ns)
+{
+    return dark == 0 ? VIEW_DRAW : time_ns >= 0 ? VIEW_KEEP : VIEW_CLEAR;
+}
+
+/* The same in its session's view; times are still those of the last look. */
+static void see_there(const struct rollout *rollout, const struct world *world, uint32_t dark,
+                      struct swerve_observation *out, struct world_view *view)
+{
+    struct observation_buffers there;
+    world->ops->view_address(world, rollout->session, &there);
+    *view = (struct world_view){
+        .slot = (uint32_t)rollout->slot,
+        .view = rollout->session,
+        .bev = look_of(dark & SENSOR_LIDAR, rollout->bev_time_ns),
+    };
+    out->bev = there.bev;
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        out->camera[i] = there.camera[i];
+        view->cameras[i] =
+            look_of(dark & (uint32_t)SENSOR_CAMERA_LEFT << i, rollout->camera_time_ns[i]);
+    }
+}
+
+/* When the sensors that the planner wants were last seen by. */
+static void set_times(struct rollout *rollout, uint32_t dark, int64_t now_ns)
+{
+    if ((rollout->wants & SWERVE_WANTS_BEV) != 0 && !(dark & SENSOR_LIDAR)) {
+        rollout->bev_time_ns = now_ns;
+    }
+    for (int i = 0; i < CAMERA_COUNT && (rollout->wants & SWERVE_WANTS_CAMERAS) != 0; i++) {
+        if (!(dark & (uint32_t)SENSOR_CAMERA_LEFT << i)) {
+            rollout->camera_time_ns[i] = now_ns;
+        }
+    }
+}
+
+void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
+                     struct swerve_observation *out, struct world_view *view)
+{
+    uint32_t dark = stack_sensors_dark(&rollout->stack, scene->tick);
+    int64_t now_ns = (int64_t)scene->tick * TICK_NS;
+    struct vec2 at = {scene->ego.pose.x_m, scene->ego.pose.y_m};
+    rollout->route_s_m =
+        route_project(stage_route(rollout->job->stage), at, rollout->route_s_m).s_m;
+    fill_route(rollout, scene);
+    const struct ego_state *ego = &scene->ego;
+    *out = (struct swerve_observation){
+        .session = rollout->session,
+        .tick = scene->tick,
+        .time_ns = now_ns,
+        .x_m = ego->pose.x_m,
+        .y_m = ego->pose.y_m,
+        .heading_rad = ego->pose.heading_rad,
+        .speed_mps = ego->speed_mps,
+        .accel_mps2 = ego->accel_mps2,
+        .lat_accel_mps2 = ego->lat_accel_mps2,
+        .yaw_rate_rps = ego->yaw_rate_rps,
+        .steer_rad = ego->steer_rad,
+        .route_count = SWERVE_ROUTE_POINTS,
+        .route = rollout->route_points,
+    };
+    if ((rollout->wants & SWERVE_WANTS_DEVICE) != 0) {
+        see_there(rollout, world, dark, out, view);
+    } else {
+        see(rollout, world, dark, out);
+    }
+    set_times(rollout, dark, now_ns);
+    out->bev_time_ns = rollout->bev_time_ns;
+    memcpy(out->camera_time_ns, rollout->camera_time_ns, sizeof out->camera_time_ns);
+}
+
+void rollout_charge(struct rollout *rollout)
+{
+    struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
+    result->device_ns += rollout->device_ns;
+    result->metres_mm += (int64_t)floor(rollout->distance_m * (double)MM_PER_M + 0.5);
+    result->flop += rollout->flop;
+    rollout->device_ns = 0;
+    rollout->distance_m = 0.0;
+    rollout->flop = 0.0;
+}
+
+static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks)
+{
+    struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
+    CHECK(!result->finished);
+    result->finished = true;
+    result->ticks = ticks;
+    result->prefix_ticks = rollout->prefix_ticks;
+    result->parent = rollout->branch != ROLLOUT_MAIN && !rollout->solo ? 0 : -1;
+    rollout_charge(rollout);
+    trace_hash_hex(&rollout->trace, result->trace_hash);
+    trace_finish(&result->trace);
+    result->trace = rollout->trace;
+    trace_init(&rollout->trace, rollout->trace.agent_count);
+    rollout->job->finished_count++;
+    return result;
+}
+
+void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
+{
+    struct rollout_result *result = own_result(rollout, ticks);
+    score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
+    if (error[0] != '\0') {
+        result->verdict = VERDICT_PLANNER_ERROR;
+        result->reasons = 0;
+        snprintf(result->error, sizeof result->error, "%s", error);
+    }
+}
+
+void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
+                  uint8_t *evidence)
+{
+    struct rollout_result *result = own_result(rollout, ticks);
+    score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
+    result->verdict = VERDICT_FLAGGED;
+    result->reasons = 0;
+    result->health = *health;
+    result->evidence = evidence;
+    char where[32] = "ego or the world";
+    if (health->agent >= 0) {
+        snprintf(where, sizeof where, "agent %d", health->agent);
+    }
+    if (health->check == HEALTH_NOT_FINITE) {
+        snprintf(result->error, sizeof result->error,
+                 "health: not_finite at tick %u, %s: its state has a NaN or an infinity",
+                 health->tick, where);
+        return;
+    }
+    snprintf(result->error, sizeof result->error,
+             "health: %s at tick %u, %s: found %g, expected at %s %g",
+             health_check_names[health->check], health->tick, where, health->value,
+             health->value < health->threshold ? "least" : "most", health->threshold);
+}
+
+void rollout_result_share(struct job_run *job, int32_t branch)
+{
+    const struct rollout_result *main_line = &job->results[0];
+    struct rollout_result *result = &job->results[branch + 1];
+    CHECK(main_line->finished && !result->finished);
+    struct trace empty = result->trace;
+    *result = *main_line;
+    result->trace = empty;
+    result->evidence = NULL; /* the main line keeps it for both */
+    result->parent = 0;
+    result->prefix_ticks = main_line->ticks;
+    result->device_ns = 0;
+    result->metres_mm = 0;
+    result->flop = 0.0;
+    job->finished_count++;
+}

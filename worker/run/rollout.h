@@ -1,0 +1,136 @@
+/*
+ * Rollout: one simulated drive, the main line of a job or one of its branches, from its first tick
+ * to its verdict. The runner owns slots and batches; this file owns what one rollout carries with
+ * it, how it forks, and what it leaves behind.
+ */
+#ifndef SWERVE_WORKER_RUN_ROLLOUT_H
+#define SWERVE_WORKER_RUN_ROLLOUT_H
+
+#include "base/status.h"
+#include "engine/traffic/roadmap.h"
+#include "engine/worlds/world.h"
+#include "scenarios/scenarios.h"
+#include "schemas/job.h"
+#include "schemas/planner.h"
+#include "worker/models/health.h"
+#include "worker/score/score.h"
+#include "worker/run/stack.h"
+#include "worker/trace/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ROLLOUT_MAIN = -1 };
+
+/* What a finished rollout leaves. Owned by its job run. */
+struct rollout_result {
+    bool started; /* a branch: it was forked, or queued to run alone */
+    bool finished;
+    enum verdict verdict;
+    uint32_t reasons;
+    struct metrics metrics;
+    uint32_t ticks;
+    uint32_t prefix_ticks;
+    int32_t parent; /* rollout it forked from, -1: none; rollout r is branch r - 1 */
+    int64_t device_ns;
+    int64_t metres_mm;
+    double flop; /* of a learned world */
+    char trace_hash[SHA256_HEX_BYTES];
+    struct trace trace;
+    struct health_verdict health; /* check != OK: flagged */
+    uint8_t *evidence; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
+                          cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
+    char error[OUTCOME_ERROR_BYTES];
+};
+
+/* A job while this worker runs it. */
+struct job_run {
+    struct job_lease lease;
+    const struct scenario *scenario; /* borrowed, outlives the run */
+    struct stage *stage;             /* one reference */
+    uint32_t rollout_count;
+    struct rollout_result *results; /* [rollout_count] */
+    uint32_t finished_count;
+    uint64_t order;             /* of arrival at its runner */
+    uint32_t film_period_ticks; /* 0: no films */
+    bool no_forks;              /* branches are run from tick 0, or not at all */
+    bool cancelled;
+    enum status failure; /* not OK: the attempt broke, `error` says how */
+    char error[OUTCOME_ERROR_BYTES];
+    struct job_run *next;
+    void *owner; /* the claim loop's bookkeeping */
+};
+
+struct rollout {
+    struct job_run *job;
+    int32_t branch;   /* index in the scenario, or ROLLOUT_MAIN */
+    bool solo;        /* a branch run from tick 0, its interventions applied on the way */
+    uint32_t session; /* planner session */
+    bool has_session;
+    int32_t slot; /* world slot; -1: parked or not started */
+    void *parked; /* world state while waiting for a slot */
+    uint32_t prefix_ticks;
+    uint32_t next_intervention;
+    double route_s_m; /* last projection of ego on its route */
+    struct stack stack;
+    struct health health;
+    struct trace trace;
+    struct score *score; /* own memory */
+    int64_t device_ns;
+    double distance_m; /* driven by this rollout itself */
+    double flop;
+    /* sensor frames as last seen; kept so that a dark sensor shows its last frame */
+    uint8_t *bev;     /* [BEV_BYTES] when the planner wants it, and not on the device */
+    uint8_t *cameras; /* [CAMERA_COUNT * CAMERA_BYTES] likewise */
+    uint32_t wants;   /* enum swerve_planner_wants */
+    int64_t bev_time_ns;
+    int64_t camera_time_ns[CAMERA_COUNT];
+    /* between the phases of one tick */
+    struct action action;
+    uint64_t observation_digest;
+    struct swerve_route_point route_points[SWERVE_ROUTE_POINTS];
+    struct rollout *next;
+};
+
+enum status job_run_create(const struct job_lease *lease, struct stage *stage, struct job_run **out,
+                           struct error *error);
+void job_run_destroy(struct job_run *job); /* accepts NULL */
+
+/* A main line, or with `solo` one branch from tick 0. `wants`: enum swerve_planner_wants. */
+enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
+                           struct rollout **out, struct error *error);
+/* A branch that shares everything up to the parent's current tick; no slot or session yet. */
+enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t tick,
+                         struct rollout **out, struct error *error);
+void rollout_destroy(
+    struct rollout *rollout); /* accepts NULL; not the slot, session or parked state */
+
+/* The interventions this rollout applies: its branch's, none on the main line. */
+const struct branch *rollout_branch(const struct rollout *rollout);
+
+/* What the planner is told at the start. Valid while the stage lives; log points are borrowed. */
+void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
+
+/* Looks at the world through this rollout's sensors and fills the planner's query (borrowed from
+ * the rollout until the next call). Dark sensors keep their last frame and time. Of a planner that
+ * looks on the device the pictures are those of the view with its session's number, and are not
+ * drawn by this: *view says what to draw, and its digest is the observation's then. */
+void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
+                     struct swerve_observation *out, struct world_view *view);
+
+/* Moves device time, metres and operations so far into the job's result: the rollout ends or is
+ * dropped. */
+void rollout_charge(struct rollout *rollout);
+
+/* Ends the rollout: fills its job's result from score and trace. `error` "" unless PLANNER_ERROR.
+ */
+void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error);
+
+/* Ends it as flagged by a health check. `evidence` (may be NULL) becomes the result's. */
+void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
+                  uint8_t *evidence);
+
+/* A branch whose main line ended at or before its fork: the same outcome, nothing of its own. */
+void rollout_result_share(struct job_run *job, int32_t branch);
+
+#endif

@@ -1,0 +1,671 @@
+/*
+ * The lockstep loop: what happens in one tick, in which order. See runner_internal.h for the
+ * invariants and for the parts that live elsewhere.
+ */
+#include "worker/run/runner_internal.h"
+
+#include "base/check.h"
+#include "engine/worlds/world.h"
+#include "worker/models/health_world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening and closing ---- */
+
+/* How many rollouts go on at a time. A device steps all its slots for the price of one; a model on
+ * the CPU takes as long for a tick of each, so there the first jobs end the sooner, for the same
+ * throughput, the fewer go on beside them. A few do, for planners that answer in batches. */
+static uint32_t width_of(const struct runner_config *config, bool on_device)
+{
+    bool computes = config->world->tier >= TIER_STUDENT && !on_device;
+    uint32_t threads = config->thread_count > 0 ? config->thread_count : 1;
+    uint32_t most = RUNNER_CPU_WIDTH * threads;
+    return computes && most < config->slot_count ? most : config->slot_count;
+}
+
+enum status runner_create(const struct runner_config *config, struct runner **out,
+                          struct error *error)
+{
+    CHECK(config->slot_count >= 1 && config->slot_count <= LIMIT_SLOTS);
+    struct runner *runner = calloc(1, sizeof *runner);
+    if (runner == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
+    }
+    uint32_t n = config->slot_count;
+    /* Every slot, every parked branch, and as many main lines as slots, parked for want of place.
+     */
+    uint32_t sessions = 2 * n + RUNNER_PARKED_MAX;
+    runner->config = *config;
+    runner->slot_count = n;
+    runner->session_count = sessions;
+    snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
+    snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
+             config->planner_hash != NULL ? config->planner_hash : "");
+    runner->slots = calloc(n, sizeof *runner->slots);
+    runner->actions = calloc(n, sizeof *runner->actions);
+    runner->active = calloc(n, sizeof *runner->active);
+    runner->observations = calloc(n, sizeof *runner->observations);
+    runner->views = calloc(n, sizeof *runner->views);
+    runner->answers = calloc(n, sizeof *runner->answers);
+    runner->failed = calloc(n, sizeof *runner->failed);
+    runner->slot_of_query = calloc(n, sizeof *runner->slot_of_query);
+    runner->free_sessions = calloc(sessions, sizeof *runner->free_sessions);
+    enum status status = STATUS_OK;
+    if (runner->slots == NULL || runner->actions == NULL || runner->active == NULL ||
+        runner->observations == NULL || runner->views == NULL || runner->answers == NULL ||
+        runner->failed == NULL || runner->slot_of_query == NULL || runner->free_sessions == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
+        goto fail;
+    }
+    /* Filled so that session 0 is handed out first. */
+    for (uint32_t i = 0; i < sessions; i++) {
+        runner->free_sessions[i] = sessions - 1 - i;
+    }
+    runner->free_session_count = sessions;
+    if (config->bounds == NULL) {
+        runner->builtin_bounds = health_bounds_builtin();
+        runner->config.bounds = &runner->builtin_bounds;
+    }
+    const struct world_config world_config = {
+        .slot_count = n,
+        .model = config->model,
+        .degree = config->degree,
+        .device = config->device,
+        .thread_count = config->thread_count,
+        .host_bytes_max = WORLD_HOST_DEFAULT,
+        .spill = config->spill,
+    };
+    runner->on_device = config->device != NULL && config->device->ops != NULL;
+    if (runner->on_device && config->world->views_open != NULL) {
+        snprintf(runner->backend, sizeof runner->backend, "%s", config->device->backend);
+        runner->place = (struct swerve_place){(int32_t)config->device->index, runner->backend};
+    }
+    runner->width = width_of(config, runner->on_device);
+    runner->config.device = NULL; /* lent for this call */
+    status = config->world->open(&world_config, &runner->world, error);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = runner_open_planner(runner, error);
+    if (status != STATUS_OK) {
+        /* Whatever it is that keeps the planner from starting here. */
+        bool other = status == STATUS_NO_MEMORY || status == STATUS_DEVICE;
+        status = error->status = other ? status : STATUS_PLANNER;
+        goto fail;
+    }
+    *out = runner;
+    return STATUS_OK;
+fail:
+    runner_destroy(runner);
+    return status;
+}
+
+static void destroy_jobs(struct job_run *job)
+{
+    while (job != NULL) {
+        struct job_run *next = job->next;
+        job_run_destroy(job);
+        job = next;
+    }
+}
+
+void runner_destroy(struct runner *runner)
+{
+    if (runner == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < runner->slot_count && runner->slots != NULL; i++) {
+        if (runner->slots[i] != NULL) {
+            runner_discard(runner, runner->slots[i]);
+        }
+    }
+    runner_discard_list(runner, &runner->waiting);
+    runner_discard_list(runner, &runner->isolated);
+    destroy_jobs(runner->jobs);
+    destroy_jobs(runner->done);
+    planner_close(runner->planner);
+    runner_ops(runner)->close(runner->world);
+    free(runner->slots);
+    free(runner->actions);
+    free(runner->active);
+    free(runner->observations);
+    free(runner->views);
+    free(runner->answers);
+    free(runner->failed);
+    free(runner->slot_of_query);
+    free(runner->free_sessions);
+    free(runner);
+}
+
+/* ---- starting rollouts ---- */
+
+static void end_rollout(struct runner *runner, struct rollout *rollout, uint32_t ticks,
+                        const char *error);
+
+/* A rollout from the waiting list into a free slot: restored when parked, reset when new. */
+static void start(struct runner *runner, struct rollout *rollout, int32_t slot)
+{
+    struct error error;
+    if (rollout->parked != NULL) {
+        runner_unpark(runner, rollout, slot);
+        return;
+    }
+    runner_take_session(runner, rollout);
+    enum status status = runner_ops(runner)->slot_reset(
+        runner->world, (uint32_t)slot, rollout->job->stage, rollout->job->lease.spec.seed, &error);
+    if (status != STATUS_OK) {
+        runner_fail_job(rollout->job, &error);
+        runner_discard(runner, rollout);
+        return;
+    }
+    runner_occupy(runner, rollout, slot);
+    struct swerve_episode episode;
+    rollout_episode(rollout, &episode);
+    if (planner_reset(runner->planner, &episode, &error) != STATUS_OK) {
+        if (planner_alive(runner->planner)) {
+            end_rollout(runner, rollout, 0, error.text);
+        } else {
+            runner_planner_died(runner, &error);
+        }
+    }
+}
+
+enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
+                       struct error *error)
+{
+    struct rollout *first = NULL;
+    job->order = ++runner->orders;
+    job->film_period_ticks =
+        runner_ops(runner)->tier >= TIER_STUDENT ? film_period_ticks(job->scenario) : 0;
+    int32_t branch = only == ROLLOUT_ALL ? ROLLOUT_MAIN : only;
+    enum status status =
+        rollout_create(job, branch, branch != ROLLOUT_MAIN, runner->wants, &first, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (only != ROLLOUT_ALL) {
+        /* The others count as finished so that the job ends; their results stay unfinished. */
+        job->finished_count = job->rollout_count - 1;
+        job->no_forks = true;
+    } else if (runner->config.always_solo) {
+        job->no_forks = true;
+        for (uint32_t b = 0; b + 1 < job->rollout_count; b++) {
+            struct rollout *solo = NULL;
+            status = rollout_create(job, (int32_t)b, true, runner->wants, &solo, error);
+            if (status != STATUS_OK) {
+                runner_purge_list(runner, &runner->waiting, job);
+                rollout_destroy(first);
+                return status;
+            }
+            runner_wait(runner, solo);
+        }
+    }
+    runner_wait(runner, first);
+    job->next = runner->jobs;
+    runner->jobs = job;
+    return STATUS_OK;
+}
+
+/* ---- one tick ---- */
+
+static void fill_slots(struct runner *runner)
+{
+    if (runner->waiting.head == NULL && runner->isolated.head == NULL) {
+        return;
+    }
+    if (runner->planner == NULL) {
+        runner_reopen_planner(runner);
+        if (runner->planner == NULL) {
+            return;
+        }
+    }
+    if (runner->isolated.head != NULL || runner->alone != NULL) {
+        if (runner->alone == NULL && runner->active_count == 0) {
+            runner->alone = rollout_list_pop(&runner->isolated);
+            start(runner, runner->alone, runner_find_free_slot(runner));
+        }
+        return;
+    }
+    int32_t slot;
+    while (runner->planner != NULL && runner->waiting.head != NULL &&
+           (slot = runner_find_free_slot(runner)) >= 0) {
+        start(runner, rollout_list_pop(&runner->waiting), slot);
+    }
+}
+
+/* Tells the world which parked rollouts go on next, so that it fetches what they need while the
+ * planner and the world's step take their time. At most as many as there are slots to go on in. */
+static void look_ahead(struct runner *runner)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    const struct rollout *next = runner->waiting.head;
+    bool more = ops->slot_state_prefetch != NULL;
+    for (uint32_t i = 0; more && i < runner->width && next != NULL && next->parked != NULL;
+         i++, next = next->next) {
+        more = ops->slot_state_prefetch(runner->world, next->parked);
+    }
+}
+
+/* False when the rollout ended here because its scenario's intervention cannot be applied. */
+static bool apply_interventions(struct runner *runner, struct rollout *rollout)
+{
+    const struct branch *branch = rollout_branch(rollout);
+    if (branch == NULL) {
+        return true;
+    }
+    const struct scene *scene =
+        runner_ops(runner)->slot_scene(runner->world, (uint32_t)rollout->slot);
+    while (rollout->next_intervention < branch->intervention_count &&
+           branch->interventions[rollout->next_intervention].tick <= scene->tick) {
+        const struct intervention *what = &branch->interventions[rollout->next_intervention++];
+        if (stack_intervene(&rollout->stack, what, scene, stage_route(rollout->job->stage))) {
+            continue;
+        }
+        struct error error;
+        if (runner_ops(runner)->slot_intervene(runner->world, (uint32_t)rollout->slot, what,
+                                               &error) != STATUS_OK) {
+            runner_fail_job(rollout->job, &error);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The main line is over: branches that have not forked by now share its end. */
+static void end_main_line(struct job_run *job)
+{
+    if (job->no_forks) {
+        return;
+    }
+    for (uint32_t b = 0; b < job->scenario->branch_count; b++) {
+        if (!job->results[b + 1].started) {
+            rollout_result_share(job, (int32_t)b);
+        }
+    }
+}
+
+static void end_rollout(struct runner *runner, struct rollout *rollout, uint32_t ticks,
+                        const char *error)
+{
+    struct job_run *job = rollout->job;
+    bool main_line = rollout->branch == ROLLOUT_MAIN;
+    rollout_finish(rollout, ticks, error);
+    runner_discard(runner, rollout);
+    if (main_line) {
+        end_main_line(job);
+    }
+}
+
+/* `last`: the rollout ends here. */
+static void record(struct runner *runner, struct rollout *rollout, const struct scene *scene,
+                   struct action action, bool last)
+{
+    const struct trace_extra extra = {
+        .action = action,
+        .sensors_dark = stack_sensors_dark(&rollout->stack, scene->tick),
+        .guardian = score_guardian_active(rollout->score),
+        .observation_digest = rollout->observation_digest,
+    };
+    struct error error;
+    if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK) {
+        runner_fail_job(rollout->job, &error);
+    }
+    if (film_wants(&rollout->trace.film, scene->tick, last) &&
+        film_take(&rollout->trace.film, runner->world, (uint32_t)rollout->slot, scene->tick,
+                  &error) != STATUS_OK) {
+        runner_fail_job(rollout->job, &error);
+    }
+}
+
+/* What a learned world shows now, for people to look at; NULL when memory is short or the frame can
+ * be redrawn from the trace. */
+static uint8_t *take_evidence(const struct runner *runner, const struct rollout *rollout)
+{
+    if (runner_ops(runner)->slot_signs == NULL) {
+        return NULL;
+    }
+    uint8_t *evidence = malloc(BEV_BYTES + (size_t)CAMERA_COUNT * CAMERA_BYTES);
+    if (evidence != NULL) {
+        struct observation_buffers buffers = {.bev = evidence};
+        for (int i = 0; i < CAMERA_COUNT; i++) {
+            buffers.camera[i] = evidence + BEV_BYTES + (size_t)i * CAMERA_BYTES;
+        }
+        runner_ops(runner)->slot_observe(runner->world, (uint32_t)rollout->slot, &buffers);
+    }
+    return evidence;
+}
+
+/* Every check of this tick; *out is written when the answer is false. */
+static bool healthy(struct runner *runner, struct rollout *rollout, const struct scene *scene,
+                    struct health_verdict *out)
+{
+    const struct world_ops *ops = runner_ops(runner);
+    double statistic[MEASURE_COUNT];
+    if (!health_update(&rollout->health, scene, ops->slot_signs == NULL, out)) {
+        return false;
+    }
+    if (ops->slot_signs == NULL) {
+        return true;
+    }
+    const struct world_signs *signs = ops->slot_signs(runner->world, (uint32_t)rollout->slot);
+    health_world_measure(&rollout->health.world, signs, statistic);
+    if (runner->config.observe_health != NULL) {
+        runner->config.observe_health(runner->config.observe_context, signs, statistic);
+        return true;
+    }
+    return health_world_judge(signs, statistic, runner->config.bounds, runner->config.degree, out);
+}
+
+/* Scores the scene, checks its health and ends the rollout when it is over. True: it goes on. */
+static bool look(struct runner *runner, struct rollout *rollout)
+{
+    const struct scene *scene =
+        runner_ops(runner)->slot_scene(runner->world, (uint32_t)rollout->slot);
+    struct health_verdict health;
+    if (!healthy(runner, rollout, scene, &health)) {
+        struct job_run *job = rollout->job;
+        bool main_line = rollout->branch == ROLLOUT_MAIN;
+        rollout_flag(rollout, scene->tick, &health, take_evidence(runner, rollout));
+        runner_discard(runner, rollout);
+        if (main_line) {
+            end_main_line(job);
+        }
+        return false;
+    }
+    score_update(rollout->score, scene);
+    if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score)) {
+        record(runner, rollout, scene, (struct action){0}, true);
+        end_rollout(runner, rollout, scene->tick, "");
+        return false;
+    }
+    return true;
+}
+
+/* Phase 1: everything that happens before the planner is asked. New branches join in the same tick.
+ */
+static void prepare(struct runner *runner)
+{
+    for (uint32_t i = 0; i < runner->slot_count && runner->planner != NULL; i++) {
+        runner_fork_due(runner, i);
+    }
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout == NULL) {
+            continue;
+        }
+        if (rollout->job->cancelled || rollout->job->failure != STATUS_OK ||
+            !apply_interventions(runner, rollout)) {
+            runner_discard(runner, rollout);
+            continue;
+        }
+        look(runner, rollout);
+    }
+}
+
+/* Draws the views of the queries. False: the device failed, and the attempts with it; that is no
+ * fault of the planner's, and nothing that a teacher could judge. */
+static bool draw_views(struct runner *runner, uint32_t count)
+{
+    struct error error;
+    if (!runner_looks_there(runner)) {
+        return true;
+    }
+    enum status status =
+        runner_ops(runner)->views_draw(runner->world, runner->views, count, &error);
+    for (uint32_t q = 0; q < count; q++) {
+        struct rollout *rollout = runner->slots[runner->slot_of_query[q]];
+        rollout->observation_digest = runner->views[q].digest;
+        if (status != STATUS_OK) {
+            runner_fail_job(rollout->job, &error);
+        }
+    }
+    return status == STATUS_OK;
+}
+
+/* Phase 2: one batched question to the planner. False when it could not be put, or its instance
+ * died. */
+static bool ask(struct runner *runner, uint32_t *count)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL) {
+            rollout_observe(rollout, runner->world,
+                            runner_ops(runner)->slot_scene(runner->world, i),
+                            &runner->observations[n], &runner->views[n]);
+            runner->slot_of_query[n++] = i;
+        }
+    }
+    *count = n;
+    if (n == 0) {
+        return true;
+    }
+    if (!draw_views(runner, n)) {
+        return false;
+    }
+    struct error error;
+    memset(runner->failed, 0, n);
+    if (planner_act(runner->planner, n, runner->observations, runner->answers, runner->failed,
+                    &error) != STATUS_OK) {
+        runner_planner_died(runner, &error);
+        return false;
+    }
+    return true;
+}
+
+struct world_cost runner_cost(const struct runner *runner)
+{
+    struct world_cost cost = {0};
+    if (runner_ops(runner)->cost != NULL) {
+        runner_ops(runner)->cost(runner->world, &cost);
+    }
+    return cost;
+}
+
+/* Operations that the world counted since the last time, shared by the rollouts that it stepped:
+ * every tick of a model costs the same. */
+static void share_flop(struct runner *runner)
+{
+    uint32_t stepped = 0;
+    if (runner_ops(runner)->cost == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        stepped += runner->active[i] != 0;
+    }
+    if (stepped == 0) {
+        return;
+    }
+    struct world_cost cost = runner_cost(runner);
+    double each = (cost.flop - runner->flop_seen) / stepped;
+    runner->flop_seen = cost.flop;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        if (runner->active[i]) {
+            runner->slots[i]->flop += each;
+        }
+    }
+}
+
+/* Phase 3: answers become actions and are recorded; then one step of the world. */
+static void drive(struct runner *runner, uint32_t count)
+{
+    memset(runner->active, 0, runner->slot_count);
+    for (uint32_t q = 0; q < count; q++) {
+        uint32_t slot = runner->slot_of_query[q];
+        struct rollout *rollout = runner->slots[slot];
+        const struct scene *scene = runner_ops(runner)->slot_scene(runner->world, slot);
+        if (runner->failed[q]) {
+            char text[OUTCOME_ERROR_BYTES];
+            runner_fault_text(runner, scene->tick,
+                              planner_session_error(runner->planner, rollout->session), text);
+            record(runner, rollout, scene, (struct action){0}, true);
+            end_rollout(runner, rollout, scene->tick, text);
+            continue;
+        }
+        const struct action answer = {runner->answers[q].accel_mps2, runner->answers[q].steer_rad};
+        rollout->action =
+            stack_drive(&rollout->stack, &answer, scene, stage_route(rollout->job->stage),
+                        rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
+        record(runner, rollout, scene, rollout->action, false);
+        runner->actions[slot] = rollout->action;
+        runner->active[slot] = 1;
+    }
+    runner_ops(runner)->step(runner->world, runner->actions, runner->active);
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        if (runner->active[i]) {
+            const struct pose *now = &runner_ops(runner)->slot_scene(runner->world, i)->ego.pose;
+            double dx = now->x_m - runner->slots[i]->health.ego_pose.x_m;
+            double dy = now->y_m - runner->slots[i]->health.ego_pose.y_m;
+            runner->slots[i]->distance_m += sqrt(dx * dx + dy * dy);
+            runner->stats.ticks++;
+        }
+    }
+    share_flop(runner);
+}
+
+/* Shares the processor time of a tick equally among the rollouts that go on; when all of them ended
+ * in it, the first finished job bears it, so that none is lost. */
+static void charge(struct runner *runner, int64_t elapsed_ns)
+{
+    uint32_t left = runner->active_count;
+    if (left == 0 && runner->jobs != NULL) {
+        runner->jobs->results[0].device_ns += elapsed_ns;
+    }
+    for (uint32_t i = 0; i < runner->slot_count && left > 0; i++) {
+        if (runner->slots[i] != NULL) {
+            int64_t share_ns = elapsed_ns / left;
+            runner->slots[i]->device_ns += share_ns;
+            elapsed_ns -= share_ns;
+            left--;
+        }
+    }
+}
+
+static void collect_done(struct runner *runner)
+{
+    struct job_run **link = &runner->jobs;
+    while (*link != NULL) {
+        struct job_run *job = *link;
+        bool broken = job->cancelled || job->failure != STATUS_OK;
+        if (broken) {
+            runner_purge_job(runner, job);
+        }
+        if (broken || job->finished_count == job->rollout_count) {
+            *link = job->next;
+            job->next = runner->done;
+            runner->done = job;
+        } else {
+            link = &job->next;
+        }
+    }
+}
+
+/* What a tick is charged for: processor time, or with a device, which works while the thread waits,
+ * the time that it is taken. */
+static int64_t meter_ns(const struct runner *runner)
+{
+    return runner->on_device ? clock_now_ns(runner->config.clock)
+                             : clock_thread_cpu_ns(runner->config.clock);
+}
+
+void runner_tick(struct runner *runner)
+{
+    int64_t start_ns = meter_ns(runner);
+    uint32_t count = 0;
+    fill_slots(runner);
+    prepare(runner);
+    look_ahead(runner);
+    if (runner->planner != NULL && ask(runner, &count)) {
+        drive(runner, count);
+    }
+    charge(runner, meter_ns(runner) - start_ns);
+    collect_done(runner);
+}
+
+uint32_t runner_width(const struct runner *runner)
+{
+    return runner->width;
+}
+
+uint32_t runner_free_slots(const struct runner *runner)
+{
+    uint32_t taken = runner->active_count;
+    for (const struct rollout *r = runner->waiting.head; r != NULL; r = r->next) {
+        taken++;
+    }
+    for (const struct rollout *r = runner->isolated.head; r != NULL; r = r->next) {
+        taken++;
+    }
+    return taken >= runner->width ? 0 : runner->width - taken;
+}
+
+bool runner_busy(const struct runner *runner)
+{
+    return runner->jobs != NULL;
+}
+
+struct job_run *runner_take(struct runner *runner)
+{
+    struct job_run *job = runner->done;
+    if (job != NULL) {
+        runner->done = job->next;
+        job->next = NULL;
+    }
+    return job;
+}
+
+void runner_cancel(struct runner *runner, int64_t job_id)
+{
+    for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
+        if (job->lease.job_id == job_id) {
+            job->cancelled = true;
+        }
+    }
+}
+
+void runner_cancel_all(struct runner *runner)
+{
+    for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
+        job->cancelled = true;
+    }
+    collect_done(runner);
+}
+
+static void add_progress(struct runner_progress *entry, const struct job_run *job,
+                         const struct rollout *rollout)
+{
+    if (rollout != NULL && rollout->job == job) {
+        entry->device_ns += rollout->device_ns;
+        entry->metres_mm += (int64_t)(rollout->distance_m * 1000.0);
+        entry->flop += rollout->flop;
+    }
+}
+
+uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max)
+{
+    uint32_t count = 0;
+    for (const struct job_run *job = runner->jobs; job != NULL && count < max; job = job->next) {
+        struct runner_progress *entry = &out[count++];
+        *entry = (struct runner_progress){.job_id = job->lease.job_id, .epoch = job->lease.epoch};
+        for (uint32_t i = 0; i < job->rollout_count; i++) {
+            entry->device_ns += job->results[i].device_ns;
+            entry->metres_mm += job->results[i].metres_mm;
+            entry->flop += job->results[i].flop;
+        }
+        for (uint32_t i = 0; i < runner->slot_count; i++) {
+            add_progress(entry, job, runner->slots[i]);
+        }
+        for (const struct rollout *r = runner->waiting.head; r != NULL; r = r->next) {
+            add_progress(entry, job, r);
+        }
+    }
+    return count;
+}
+
+const struct runner_stats *runner_stats(const struct runner *runner)
+{
+    return &runner->stats;
+}

@@ -1,0 +1,107 @@
+/*
+ * Runner: drives many rollouts through one world and one planner, in lockstep, over static slots.
+ *
+ * Each tick: fork branches that are due, apply interventions, score and check every scene, ask the
+ * planner once for all, record, step the world once for all. Rollouts join and leave between ticks.
+ * Jobs end in the order in which they came rather than all at once, so that what is finished is in
+ * the store when the worker is interrupted: a branch that finds no free slot takes that of a later
+ * job's rollout. That one, or the branch where there is none, is parked (its world state saved) and
+ * goes on when a slot is free, of which the world is told beforehand; the past that a main line and
+ * its branches share is simulated once.
+ *
+ * When the planner's instance dies, every rollout it was driving is run again, alone and from tick
+ * 0, until the one during which it dies again is found: that one and no other ends as
+ * planner_error. A fresh instance is opened after every death.
+ */
+#ifndef SWERVE_WORKER_RUN_RUNNER_H
+#define SWERVE_WORKER_RUN_RUNNER_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/worlds/world.h"
+#include "worker/models/health_bounds.h"
+#include "worker/planner/planner.h"
+#include "worker/run/rollout.h"
+
+struct runner;
+
+enum { RUNNER_CPU_WIDTH = 2 }; /* rollouts at a time and thread, of a model on the CPU */
+
+struct runner_config {
+    const struct world_ops *world;
+    const char *planner;                  /* spec, copied */
+    const char *planner_hash;             /* identity it must have, copied; NULL, "": any */
+    struct planner_config planner_config; /* session_count is set by the runner */
+    uint32_t slot_count;
+    /* Learned worlds; see struct world_config. */
+    const struct model *model; /* borrowed */
+    enum layout_degree degree;
+    const struct device *device; /* borrowed during create; NULL: the CPU */
+    uint32_t thread_count;
+    const struct spill_ops *spill;
+    const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */
+    /* Given every tick's signs and statistics [MEASURE_COUNT]; then nothing is flagged by them
+     * (calibration). */
+    void (*observe_health)(void *context, const struct world_signs *signs, const double *statistic);
+    void *observe_context;
+    bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
+    const struct clock *clock;
+    const struct logger *logger; /* may be NULL */
+};
+
+/* Counters since creation. */
+struct runner_stats {
+    int64_t ticks; /* rollout-ticks simulated */
+    int64_t forks;
+    int64_t fork_refusals; /* a planner's: those branches ran from tick 0 */
+    int64_t parks;
+    int64_t planner_restarts;
+};
+
+/* STATUS_PLANNER: the planner does not start. */
+enum status runner_create(const struct runner_config *config, struct runner **out,
+                          struct error *error);
+void runner_destroy(struct runner *runner); /* accepts NULL; unfinished job runs are destroyed */
+
+/* Queues a job; the runner owns it until runner_take(). `only` >= -1 runs just that rollout
+ * (ROLLOUT_MAIN or a branch, solo) and leaves the others unfinished; ROLLOUT_ALL runs all. */
+enum { ROLLOUT_ALL = -2 };
+enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
+                       struct error *error);
+
+/* How many rollouts go on at a time: at most as many as there are slots. */
+uint32_t runner_width(const struct runner *runner);
+
+/* How many more jobs can start without waiting. */
+uint32_t runner_free_slots(const struct runner *runner);
+
+/* Whether any rollout is unfinished. */
+bool runner_busy(const struct runner *runner);
+
+/* One tick for every rollout that has a slot. */
+void runner_tick(struct runner *runner);
+
+/* A job with every rollout finished, failed or cancelled; NULL: none now. The caller owns it. */
+struct job_run *runner_take(struct runner *runner);
+
+/* Marks a job: its rollouts stop before the next tick and runner_take() returns it as cancelled. */
+void runner_cancel(struct runner *runner, int64_t job_id);
+
+/* Stops every job at once; runner_take() returns them as cancelled. */
+void runner_cancel_all(struct runner *runner);
+
+/* Cost so far of the unfinished jobs, for heartbeats; at most `max` entries, returns how many. */
+struct runner_progress {
+    int64_t job_id;
+    int64_t epoch;
+    int64_t device_ns;
+    int64_t metres_mm;
+    double flop; /* of a learned world */
+};
+uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max);
+
+const struct runner_stats *runner_stats(const struct runner *runner);
+/* What its world counted so far; zeros where it counts nothing. */
+struct world_cost runner_cost(const struct runner *runner);
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * Runner internals, shared by runner.c (the tick), runner_place.c (where rollouts are),
+ * runner_fork.c (branches) and runner_isolate.c (a planner that died). Nobody else includes this.
+ *
+ * Invariants: a rollout is in exactly one place: a slot (`slots`), the waiting list (parked, or not
+ * started) or the isolated list; parked ones stand before those not started, and within each kind
+ * those of earlier jobs before those of later ones. A job is in `jobs` until every rollout of it is
+ * finished, then in `done`. Nothing depends on slot numbers, so neither do results.
+ */
+#ifndef SWERVE_WORKER_RUN_RUNNER_INTERNAL_H
+#define SWERVE_WORKER_RUN_RUNNER_INTERNAL_H
+
+#include "engine/learned/device.h"
+#include "engine/worlds/world.h"
+#include "worker/run/runner.h"
+
+/* Branches that wait for a slot. A main line that finds no place for its next branch waits too. */
+enum { RUNNER_PARKED_MAX = 64 };
+
+struct rollout_list {
+    struct rollout *head;
+    struct rollout *tail;
+};
+
+struct runner {
+    struct runner_config config;
+    char planner_spec[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES]; /* "": not checked */
+    struct world *world;
+    struct planner *planner; /* NULL: died, opened again before the next tick */
+    bool planner_opened;     /* once, so that `wants` is known */
+    uint32_t wants;
+    bool on_device; /* the world runs on one */
+    char backend[DEVICE_NAME_BYTES];
+    struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
+    bool views_opened;
+    uint32_t slot_count;
+    uint32_t width;         /* slots in use at a time: <= slot_count */
+    uint64_t orders;        /* jobs that arrived */
+    struct rollout **slots; /* [slot_count], NULL: free */
+    uint32_t active_count;
+    uint32_t *free_sessions; /* stack, [session_count] */
+    uint32_t free_session_count;
+    uint32_t session_count;
+    uint32_t parked_branch_count;
+    struct rollout_list waiting;
+    struct rollout_list isolated; /* to be run alone and solo */
+    struct rollout *alone;        /* the isolated rollout that is running */
+    struct job_run *jobs;
+    struct job_run *done;
+    struct runner_stats stats;
+    struct health_bounds builtin_bounds;
+    double flop_seen; /* of the world's account, already given to rollouts */
+    /* per tick, [slot_count] */
+    struct action *actions;
+    uint8_t *active;
+    struct swerve_observation *observations;
+    struct world_view *views;
+    struct swerve_action *answers;
+    uint8_t *failed;
+    uint32_t *slot_of_query;
+};
+
+/* Whether the planner looks at pictures on the device. */
+static inline bool runner_looks_there(const struct runner *runner)
+{
+    return (runner->wants & SWERVE_WANTS_DEVICE) != 0;
+}
+
+static inline const struct world_ops *runner_ops(const struct runner *runner)
+{
+    return runner->config.world;
+}
+
+/* ---- places (runner_place.c) ---- */
+
+void rollout_list_push_back(struct rollout_list *list, struct rollout *rollout);
+struct rollout *rollout_list_pop(struct rollout_list *list);
+void rollout_list_remove(struct rollout_list *list, struct rollout *rollout); /* it is in there */
+bool rollout_list_has(const struct rollout_list *list, const struct job_run *job, int32_t branch);
+
+/* -1: all are occupied. */
+int32_t runner_find_free_slot(const struct runner *runner);
+void runner_occupy(struct runner *runner, struct rollout *rollout, int32_t slot);
+void runner_take_session(struct runner *runner, struct rollout *rollout);
+
+/* Puts a rollout, parked or not started, at its place in the waiting list. */
+void runner_wait(struct runner *runner, struct rollout *rollout);
+/* Moves a rollout from its slot to the waiting list; it keeps its session. False when memory is
+ * short: nothing happened. */
+bool runner_park(struct runner *runner, struct rollout *rollout);
+/* A free slot for a rollout of a job that arrived before another that has one: a rollout of the
+ * latest job is parked. -1: there is none, and nothing happened. */
+int32_t runner_make_way(struct runner *runner, const struct job_run *job);
+/* Puts a rollout whose state was saved into the waiting list. */
+void runner_wait_parked(struct runner *runner, struct rollout *rollout, void *state);
+void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot);
+
+/* Takes a rollout out of wherever it is and destroys it. Device time that its result does not have
+ * yet stays with its job. */
+void runner_discard(struct runner *runner, struct rollout *rollout);
+void runner_discard_list(struct runner *runner, struct rollout_list *list);
+/* Drops the rollouts of one job from a list, keeping the order of the others. */
+void runner_purge_list(struct runner *runner, struct rollout_list *list, const struct job_run *job);
+void runner_purge_job(struct runner *runner, const struct job_run *job);
+
+/* The attempt at this job broke for a reason that is not the planner's (memory, a world that
+ * refuses). The first reason counts. */
+void runner_fail_job(struct job_run *job, const struct error *error);
+
+/* ---- branches (runner_fork.c) ---- */
+
+/* Forks what is due at the tick of the main line in this slot. Afterwards that main line may be
+ * parked, and the planner may be dead. */
+void runner_fork_due(struct runner *runner, uint32_t slot);
+
+/* ---- planner instances (runner_isolate.c) ---- */
+
+enum status runner_open_planner(struct runner *runner, struct error *error);
+
+/* Closes the dead instance; what it was driving is queued to be run again, alone. */
+void runner_planner_died(struct runner *runner, const struct error *error);
+
+/* What an outcome says about a planner's fault at a tick: the sentence, then as much of the end of
+ * its stderr as fits, because the last line of a traceback is the one that says why. */
+void runner_fault_text(struct runner *runner, uint32_t tick, const char *sentence,
+                       char text[OUTCOME_ERROR_BYTES]);
+
+/* After a death. When it cannot be opened again every job fails: an operating fault. */
+void runner_reopen_planner(struct runner *runner);
+
+#endif

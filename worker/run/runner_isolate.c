@@ -1,0 +1,196 @@
+/*
+ * A planner's instance died while it drove several rollouts. Nobody knows which one is to blame, so
+ * each of them is run again from tick 0 with the planner to itself; the one during which it dies
+ * again is the guilty one. A fresh instance is opened after every death.
+ */
+#include "worker/run/runner_internal.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Results are stored under the identity that was submitted, so no other planner may drive. */
+static enum status check_identity(const struct runner *runner, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    if (runner->planner_hash[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = planner_identity(runner->planner_spec, found, error);
+    if (status != STATUS_OK || strcmp(found, runner->planner_hash) == 0) {
+        return status;
+    }
+    bool builtin = strncmp(runner->planner_spec, "builtin:", 8) == 0;
+    return error_set(error, STATUS_PLANNER,
+                     "planner %.600s: %s since the job was submitted (expected hash %.12s, found "
+                     "%.12s); submit again",
+                     runner->planner_spec,
+                     builtin ? "this worker's version of it changed" : "its files changed",
+                     runner->planner_hash, found);
+}
+
+/* A view for every session, where the planner looks on the device. */
+static enum status open_views(struct runner *runner, struct error *error)
+{
+    if (!runner_looks_there(runner) || runner->views_opened) {
+        return STATUS_OK;
+    }
+    enum status status = runner_ops(runner)->views_open(
+        runner->world, runner->session_count, (runner->wants & SWERVE_WANTS_BEV) != 0,
+        (runner->wants & SWERVE_WANTS_CAMERAS) != 0, error);
+    runner->views_opened = status == STATUS_OK;
+    return status;
+}
+
+enum status runner_open_planner(struct runner *runner, struct error *error)
+{
+    struct planner_config config = runner->config.planner_config;
+    struct planner *planner = NULL;
+    config.session_count = runner->session_count;
+    config.place = runner->place.backend != NULL ? &runner->place : NULL;
+    enum status status = check_identity(runner, error);
+    if (status == STATUS_OK) {
+        status = planner_open(runner->planner_spec, &config, &planner, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    /* Once more: its files may have been written while it was starting. */
+    status = check_identity(runner, error);
+    if (status != STATUS_OK) {
+        planner_close(planner);
+        return status;
+    }
+    /* Rollouts have room for the sensors asked for at first, and the choice is part of their bits.
+     */
+    if (runner->planner_opened && planner_wants(planner) != runner->wants) {
+        status = error_set(error, STATUS_PLANNER,
+                           "planner %s: asked for sensors %u when it was started again, %u before",
+                           runner->planner_spec, planner_wants(planner), runner->wants);
+        planner_close(planner);
+        return status;
+    }
+    runner->planner = planner;
+    runner->planner_opened = true;
+    runner->wants = planner_wants(planner);
+    return open_views(runner, error);
+}
+
+static void isolate(struct runner *runner, struct rollout *rollout)
+{
+    struct error error;
+    struct rollout *again = NULL;
+    struct job_run *job = rollout->job;
+    if (rollout_create(job, rollout->branch, rollout->branch != ROLLOUT_MAIN, runner->wants, &again,
+                       &error) != STATUS_OK) {
+        runner_fail_job(job, &error);
+    } else {
+        rollout_list_push_back(&runner->isolated, again);
+    }
+    /* What was simulated in vain is still paid for; discarding charges it. Its metres do not count:
+     * the rollout drives them again. */
+    rollout->distance_m = 0.0;
+    runner_discard(runner, rollout);
+}
+
+/* A main line in isolation does not fork: its unfinished branches follow, each alone. */
+static void isolate_branches(struct runner *runner, struct job_run *job)
+{
+    job->no_forks = true;
+    for (uint32_t b = 0; b < job->scenario->branch_count; b++) {
+        if (job->results[b + 1].finished || rollout_list_has(&runner->isolated, job, (int32_t)b) ||
+            rollout_list_has(&runner->waiting, job, (int32_t)b)) {
+            continue;
+        }
+        struct error error;
+        struct rollout *solo = NULL;
+        if (rollout_create(job, (int32_t)b, true, runner->wants, &solo, &error) != STATUS_OK) {
+            runner_fail_job(job, &error);
+            return;
+        }
+        rollout_list_push_back(&runner->isolated, solo);
+    }
+}
+
+void runner_fault_text(struct runner *runner, uint32_t tick, const char *sentence,
+                       char text[OUTCOME_ERROR_BYTES])
+{
+    const char *tail = planner_stderr_tail(runner->planner);
+    size_t used = 0;
+    int wrote = snprintf(text, OUTCOME_ERROR_BYTES, "tick %u: %s", tick, sentence);
+    CHECK(wrote > 0 && wrote < OUTCOME_ERROR_BYTES);
+    used = (size_t)wrote;
+    if (tail[0] == '\0') {
+        return;
+    }
+    /* The sentence of a death ends with the last line of what follows anyway. */
+    char *twice = strstr(text, PLANNER_STDERR_JOINT);
+    if (twice != NULL) {
+        used = (size_t)(twice - text);
+    }
+    const char joint[] = "\nstderr: ";
+    size_t room = OUTCOME_ERROR_BYTES - used - sizeof joint;
+    size_t tail_bytes = strlen(tail);
+    if (tail_bytes > room) {
+        tail += tail_bytes - room;
+        while (((unsigned char)*tail & 0xC0) == 0x80) {
+            tail++; /* not into the middle of a UTF-8 character */
+        }
+    }
+    snprintf(text + used, OUTCOME_ERROR_BYTES - used, "%s%s", joint, tail);
+}
+
+static void blame(struct runner *runner, const struct error *error)
+{
+    struct rollout *guilty = runner->alone;
+    char text[OUTCOME_ERROR_BYTES];
+    uint32_t tick = runner_ops(runner)->slot_scene(runner->world, (uint32_t)guilty->slot)->tick;
+    runner_fault_text(runner, tick, error->text, text);
+    rollout_finish(guilty, tick, text);
+    runner_discard(runner, guilty);
+}
+
+void runner_planner_died(struct runner *runner, const struct error *error)
+{
+    log_event(runner->config.logger, LOG_WARNING, "%s: %s; running its rollouts again one by one",
+              runner->planner_spec, error->text);
+    if (runner->alone != NULL) {
+        blame(runner, error);
+    }
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        if (runner->slots[i] != NULL) {
+            isolate(runner, runner->slots[i]);
+        }
+    }
+    struct rollout_list kept = {0};
+    struct rollout *rollout;
+    while ((rollout = rollout_list_pop(&runner->waiting)) != NULL) {
+        if (rollout->has_session) {
+            isolate(runner, rollout);
+        } else {
+            rollout_list_push_back(&kept, rollout);
+        }
+    }
+    runner->waiting = kept;
+    for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
+        if (!job->no_forks && rollout_list_has(&runner->isolated, job, ROLLOUT_MAIN)) {
+            isolate_branches(runner, job);
+        }
+    }
+    planner_close(runner->planner);
+    runner->planner = NULL;
+}
+
+void runner_reopen_planner(struct runner *runner)
+{
+    struct error error;
+    runner->stats.planner_restarts++;
+    if (runner_open_planner(runner, &error) == STATUS_OK) {
+        return;
+    }
+    /* It started before and does not now: an operating fault. The attempts fail and are retried. */
+    for (struct job_run *job = runner->jobs; job != NULL; job = job->next) {
+        runner_fail_job(job, &error);
+    }
+}

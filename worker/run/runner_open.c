@@ -1,0 +1,120 @@
+/*
+ * From a job's spec to a runner. See runner_open.h.
+ */
+#include "worker/run/runner_open.h"
+
+#include "engine/learned/device.h"
+#include "engine/worlds/world.h"
+
+#include <string.h>
+
+static bool learned(enum tier tier)
+{
+    return tier == TIER_STUDENT || tier == TIER_TEACHER;
+}
+
+/* Fills the model's part of the configuration, after checking that it is what the job names. */
+static enum status choose_model(const struct runner_source *source, const struct job_spec *spec,
+                                struct runner_config *config, struct error *error)
+{
+    enum layout_degree degree = LAYOUT_AGENTS;
+    enum nn_precision precision = NN_BF16;
+    const struct models_model *model = NULL;
+    char sampler[LIMIT_ID_BYTES];
+    if (source->models == NULL) {
+        return error_set(error, STATUS_DEVICE, "tier %s: this process has no models",
+                         tier_names[spec->tier]);
+    }
+    enum status status = models_parse_sampler(spec->sampler, &degree, &precision, error);
+    if (status == STATUS_OK) {
+        status = models_find(source->models, spec->model_hash, precision, &model, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    models_loader(source->models)->sampler(model->model, degree, sampler);
+    if (model->config->tier != spec->tier || strcmp(sampler, spec->sampler) != 0) {
+        return error_set(error, STATUS_DEVICE,
+                         "model %s: the job wants tier %s with sampler %s, this model is tier %s "
+                         "with sampler %s",
+                         model->name, tier_names[spec->tier], spec->sampler,
+                         tier_names[model->config->tier], sampler);
+    }
+    config->model = model->model;
+    config->degree = degree;
+    config->bounds = &model->bounds;
+    return STATUS_OK;
+}
+
+/* The device of the job's backend: bits differ between backends, so no other will do. */
+static enum status choose_device(const struct runner_source *source, const struct job_spec *spec,
+                                 struct device *device, struct error *error)
+{
+    *device = (struct device){.backend = "cpu"};
+    if (spec->backend[0] == '\0' || strcmp(spec->backend, device->backend) == 0) {
+        return STATUS_OK;
+    }
+    enum status status =
+        device_choose(source->device != NULL ? source->device : "auto", device, error);
+    if (status == STATUS_OK && strcmp(device->backend, spec->backend) != 0) {
+        status = error_set(error, STATUS_DEVICE,
+                           "the job was submitted for %s, this worker runs on %s (--device)",
+                           spec->backend, device->backend);
+    }
+    return status;
+}
+
+enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
+                        struct open_runner *out, struct error *error)
+{
+    struct open_runner opened = {0};
+    struct runner_config config = {
+        .planner = spec->planner,
+        .planner_hash = spec->planner_hash,
+        .planner_config = source->planner_config,
+        .slot_count = source->slot_count,
+        .thread_count = source->thread_count,
+        .always_solo = source->always_solo,
+        .observe_health = source->observe_health,
+        .observe_context = source->observe_context,
+        .clock = source->clock,
+        .logger = source->logger,
+    };
+    config.world = source->world_for_tier != NULL ? source->world_for_tier(spec->tier)
+                                                  : world_ops_for_tier(spec->tier);
+    if (config.world == NULL) {
+        return error_set(error, STATUS_DEVICE, "tier %s: this worker has no such world",
+                         tier_names[spec->tier]);
+    }
+    enum status status = STATUS_OK;
+    struct device device;
+    if (learned(spec->tier)) {
+        status = choose_model(source, spec, &config, error);
+        if (status == STATUS_OK) {
+            status = choose_device(source, spec, &device, error);
+            config.device = &device;
+        }
+        if (status == STATUS_OK) {
+            status = spill_create(NULL, source->spill_bytes_max, &opened.spill, error);
+        }
+        if (status == STATUS_OK) {
+            config.spill = spill_ops_of(opened.spill);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = runner_create(&config, &opened.runner, error);
+    }
+    if (status != STATUS_OK) {
+        spill_destroy(opened.spill);
+        return status;
+    }
+    *out = opened;
+    return STATUS_OK;
+}
+
+void runner_close(struct open_runner *open)
+{
+    runner_destroy(open->runner);
+    spill_destroy(open->spill); /* the world's pages refer to it until it is closed */
+    *open = (struct open_runner){0};
+}

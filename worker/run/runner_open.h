@@ -1,0 +1,41 @@
+/*
+ * Opening a runner for what a job asks: its tier's world, and for a learned one the very model and
+ * sampler that it names. A worker that does not have them says so; it never runs another model.
+ */
+#ifndef SWERVE_WORKER_RUN_RUNNER_OPEN_H
+#define SWERVE_WORKER_RUN_RUNNER_OPEN_H
+
+#include "engine/worlds/world.h"
+#include "schemas/job.h"
+#include "worker/models/models.h"
+#include "worker/run/runner.h"
+#include "worker/run/spill.h"
+
+struct runner_source {
+    struct models *models; /* borrowed; NULL: learned tiers cannot be run */
+    /* NULL: world_ops_for_tier; tests put a double here. */
+    const struct world_ops *(*world_for_tier)(enum tier tier);
+    struct planner_config planner_config;
+    uint32_t slot_count;
+    uint32_t thread_count; /* per learned world */
+    const char *device;    /* that learned worlds may use, as on the command line; NULL: auto */
+    uint64_t spill_bytes_max;
+    bool always_solo;
+    const struct clock *clock;
+    const struct logger *logger;
+    void (*observe_health)(void *context, const struct world_signs *signs, const double *statistic);
+    void *observe_context;
+};
+
+struct open_runner {
+    struct runner *runner; /* NULL: none */
+    struct spill *spill;
+};
+
+/* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, backend ("" is
+ * "cpu"). STATUS_DEVICE: no such world, model, sampler or device here. */
+enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
+                        struct open_runner *out, struct error *error);
+void runner_close(struct open_runner *open); /* accepts one that is not open */
+
+#endif

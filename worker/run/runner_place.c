@@ -1,0 +1,251 @@
+/*
+ * Where rollouts are: slots, sessions, parking, lists. Nothing here decides anything; it keeps the
+ * counts right whichever way a rollout leaves.
+ */
+#include "worker/run/runner_internal.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- lists ---- */
+
+void rollout_list_push_back(struct rollout_list *list, struct rollout *rollout)
+{
+    rollout->next = NULL;
+    if (list->tail != NULL) {
+        list->tail->next = rollout;
+    } else {
+        list->head = rollout;
+    }
+    list->tail = rollout;
+}
+
+struct rollout *rollout_list_pop(struct rollout_list *list)
+{
+    struct rollout *rollout = list->head;
+    if (rollout != NULL) {
+        list->head = rollout->next;
+        if (list->head == NULL) {
+            list->tail = NULL;
+        }
+        rollout->next = NULL;
+    }
+    return rollout;
+}
+
+void rollout_list_remove(struct rollout_list *list, struct rollout *rollout)
+{
+    struct rollout *before = NULL;
+    struct rollout *at = list->head;
+    while (at != rollout) {
+        before = at;
+        at = at->next;
+    }
+    *(before == NULL ? &list->head : &before->next) = rollout->next;
+    if (list->tail == rollout) {
+        list->tail = before;
+    }
+    rollout->next = NULL;
+}
+
+bool rollout_list_has(const struct rollout_list *list, const struct job_run *job, int32_t branch)
+{
+    for (const struct rollout *r = list->head; r != NULL; r = r->next) {
+        if (r->job == job && r->branch == branch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- slots and sessions ---- */
+
+int32_t runner_find_free_slot(const struct runner *runner)
+{
+    for (uint32_t i = 0; runner->active_count < runner->width && i < runner->slot_count; i++) {
+        if (runner->slots[i] == NULL) {
+            return (int32_t)i;
+        }
+    }
+    return -1;
+}
+
+void runner_occupy(struct runner *runner, struct rollout *rollout, int32_t slot)
+{
+    CHECK(runner->slots[slot] == NULL && rollout->slot < 0);
+    rollout->slot = slot;
+    runner->slots[slot] = rollout;
+    runner->active_count++;
+}
+
+static void leave_slot(struct runner *runner, struct rollout *rollout)
+{
+    runner_ops(runner)->slot_release(runner->world, (uint32_t)rollout->slot);
+    runner->slots[rollout->slot] = NULL;
+    runner->active_count--;
+    rollout->slot = -1;
+}
+
+void runner_take_session(struct runner *runner, struct rollout *rollout)
+{
+    /* Enough for every slot, every parked branch and every parked main line. */
+    CHECK(runner->free_session_count > 0 && !rollout->has_session);
+    rollout->session = runner->free_sessions[--runner->free_session_count];
+    rollout->has_session = true;
+}
+
+static void drop_session(struct runner *runner, struct rollout *rollout)
+{
+    if (rollout->has_session) {
+        if (planner_alive(runner->planner)) {
+            planner_end(runner->planner, rollout->session);
+        }
+        runner->free_sessions[runner->free_session_count++] = rollout->session;
+        rollout->has_session = false;
+    }
+}
+
+/* ---- parking ---- */
+
+static void forget_parked(struct runner *runner, struct rollout *rollout)
+{
+    free(rollout->parked);
+    rollout->parked = NULL;
+    if (rollout->branch != ROLLOUT_MAIN) {
+        runner->parked_branch_count--;
+    }
+}
+
+static void remember_parked(struct runner *runner, struct rollout *rollout, void *state)
+{
+    rollout->parked = state;
+    runner->stats.parks++;
+    if (rollout->branch != ROLLOUT_MAIN) {
+        runner->parked_branch_count++;
+    }
+}
+
+/* Whether `a` goes on before `b`: what is under way before what has not begun, earlier jobs first.
+ */
+static bool goes_before(const struct rollout *a, const struct rollout *b)
+{
+    bool under_way = a->parked != NULL;
+    return under_way != (b->parked != NULL) ? under_way : a->job->order < b->job->order;
+}
+
+void runner_wait(struct runner *runner, struct rollout *rollout)
+{
+    struct rollout_list *list = &runner->waiting;
+    struct rollout *before = NULL;
+    struct rollout *at = list->head;
+    while (at != NULL && !goes_before(rollout, at)) {
+        before = at;
+        at = at->next;
+    }
+    rollout->next = at;
+    *(before == NULL ? &list->head : &before->next) = rollout;
+    if (at == NULL) {
+        list->tail = rollout;
+    }
+}
+
+void runner_wait_parked(struct runner *runner, struct rollout *rollout, void *state)
+{
+    remember_parked(runner, rollout, state);
+    runner_wait(runner, rollout);
+}
+
+bool runner_park(struct runner *runner, struct rollout *rollout)
+{
+    void *state = malloc(runner_ops(runner)->slot_state_bytes(runner->world));
+    if (state == NULL) {
+        return false;
+    }
+    runner_ops(runner)->slot_save(runner->world, (uint32_t)rollout->slot, state);
+    leave_slot(runner, rollout);
+    runner_wait_parked(runner, rollout, state);
+    return true;
+}
+
+int32_t runner_make_way(struct runner *runner, const struct job_run *job)
+{
+    struct rollout *latest = NULL;
+    bool room = runner->parked_branch_count < RUNNER_PARKED_MAX;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL && (room || rollout->branch == ROLLOUT_MAIN) &&
+            rollout->job->order > (latest == NULL ? job : latest->job)->order) {
+            latest = rollout;
+        }
+    }
+    return latest != NULL && runner_park(runner, latest) ? runner_find_free_slot(runner) : -1;
+}
+
+void runner_unpark(struct runner *runner, struct rollout *rollout, int32_t slot)
+{
+    runner_ops(runner)->slot_restore(runner->world, (uint32_t)slot, rollout->parked);
+    forget_parked(runner, rollout);
+    runner_occupy(runner, rollout, slot);
+}
+
+/* ---- leaving ---- */
+
+void runner_discard(struct runner *runner, struct rollout *rollout)
+{
+    if (rollout->slot >= 0) {
+        leave_slot(runner, rollout);
+    }
+    if (rollout->parked != NULL) {
+        runner_ops(runner)->slot_state_drop(runner->world, rollout->parked);
+        forget_parked(runner, rollout);
+    }
+    drop_session(runner, rollout);
+    if (rollout == runner->alone) {
+        runner->alone = NULL;
+    }
+    rollout_charge(rollout);
+    rollout_destroy(rollout);
+}
+
+void runner_discard_list(struct runner *runner, struct rollout_list *list)
+{
+    struct rollout *rollout;
+    while ((rollout = rollout_list_pop(list)) != NULL) {
+        runner_discard(runner, rollout);
+    }
+}
+
+void runner_purge_list(struct runner *runner, struct rollout_list *list, const struct job_run *job)
+{
+    struct rollout_list kept = {0};
+    struct rollout *rollout;
+    while ((rollout = rollout_list_pop(list)) != NULL) {
+        if (rollout->job == job) {
+            runner_discard(runner, rollout);
+        } else {
+            rollout_list_push_back(&kept, rollout);
+        }
+    }
+    *list = kept;
+}
+
+void runner_purge_job(struct runner *runner, const struct job_run *job)
+{
+    runner_purge_list(runner, &runner->waiting, job);
+    runner_purge_list(runner, &runner->isolated, job);
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        if (runner->slots[i] != NULL && runner->slots[i]->job == job) {
+            runner_discard(runner, runner->slots[i]);
+        }
+    }
+}
+
+void runner_fail_job(struct job_run *job, const struct error *error)
+{
+    if (job->failure == STATUS_OK) {
+        job->failure = error->status;
+        snprintf(job->error, sizeof job->error, "%s", error->text);
+    }
+}

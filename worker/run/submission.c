@@ -1,0 +1,398 @@
+/*
+ * Building and sending job rows.
+ */
+#include "worker/run/submission.h"
+
+#include "base/check.h"
+#include "worker/planner/planner.h"
+#include "worker/run/revision.h"
+#include "worker/trace/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUBMIT_BATCH = 1000, ROUNDS_MAX = 9999 };
+
+static void update_text(struct sha256 *hash, const char *text)
+{
+    sha256_update(hash, text, strlen(text) + 1);
+}
+
+/* The result's name: everything an outcome's bits depend on. */
+static void make_key(struct job_spec *spec)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    sha256_init(&hash);
+    update_text(&hash, spec->scenario_hash);
+    update_text(&hash, spec->planner);
+    update_text(&hash, spec->planner_hash);
+    update_text(&hash, tier_names[spec->tier]);
+    update_text(&hash, spec->model_hash);
+    update_text(&hash, spec->sampler);
+    update_text(&hash, spec->backend);
+    update_text(&hash, spec->revision);
+    sha256_update(&hash, &spec->seed, sizeof spec->seed);
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, spec->key);
+}
+
+/* The promoted model of the spec's tier, and how it is sampled. */
+static enum status set_model(struct models *models, enum layout_degree degree,
+                             enum nn_precision precision, struct job_spec *spec,
+                             struct error *error)
+{
+    const struct models_model *model = NULL;
+    if (models == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "tier %s: no models", tier_names[spec->tier]);
+    }
+    enum status status = models_promoted(models, spec->tier, precision, &model, error);
+    if (status == STATUS_OK) {
+        snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
+        models_loader(models)->sampler(model->model, degree, spec->sampler);
+    }
+    return status;
+}
+
+enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
+                                    struct job_spec *out, struct error *error)
+{
+    enum layout_degree degree = LAYOUT_AGENTS;
+    enum nn_precision precision = NN_BF16;
+    struct job_spec spec = *student;
+    enum status status = models_parse_sampler(student->sampler, &degree, &precision, error);
+    spec.tier = TIER_TEACHER;
+    spec.parent_job_id = 0;
+    spec.audit_key[0] = '\0';
+    snprintf(spec.pool, sizeof spec.pool, "teacher");
+    if (status == STATUS_OK) {
+        status = set_model(models, degree, precision, &spec, error);
+    }
+    if (status == STATUS_OK) {
+        make_key(&spec);
+        *out = spec;
+    }
+    return status;
+}
+
+static uint32_t entry_seed_count(const struct suite_entry *entry,
+                                 const struct submission_options *options)
+{
+    return options->seed_count > 0 ? options->seed_count : entry->seed_count;
+}
+
+static uint32_t entry_planner_count(const struct suite_entry *entry)
+{
+    return entry->planner_count > 0 ? entry->planner_count : 1;
+}
+
+struct planner_hashes {
+    char spec[LIMIT_PLANNERS + 1][LIMIT_SPEC_BYTES];
+    char hash[LIMIT_PLANNERS + 1][SHA256_HEX_BYTES];
+    uint32_t count;
+};
+
+/* Hash of a planner spec, computed once per suite. */
+static enum status planner_hash(struct planner_hashes *cache, const char *spec, const char **hash,
+                                struct error *error)
+{
+    for (uint32_t i = 0; i < cache->count; i++) {
+        if (strcmp(cache->spec[i], spec) == 0) {
+            *hash = cache->hash[i];
+            return STATUS_OK;
+        }
+    }
+    if (cache->count == COUNT_OF(cache->spec) || strlen(spec) >= LIMIT_SPEC_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "planners: expected at most %d specs of at most %d bytes", LIMIT_PLANNERS,
+                         LIMIT_SPEC_BYTES - 1);
+    }
+    enum status status = planner_spec_check(spec, error);
+    if (status == STATUS_OK) {
+        status = planner_identity(spec, cache->hash[cache->count], error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    snprintf(cache->spec[cache->count], sizeof cache->spec[0], "%s", spec);
+    *hash = cache->hash[cache->count++];
+    return STATUS_OK;
+}
+
+/* What a job records at most must fit an artifact, or it would be simulated in vain. */
+static enum status check_trace_bytes(const struct suite_entry *entry, struct error *error)
+{
+    const struct scenario *scenario = &entry->document->scenario;
+    uint64_t bytes = trace_artifact_bytes_max(scenario);
+    if (bytes <= LIMIT_ARTIFACT_BYTES) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_LIMIT,
+                     "%s: scenario %s: its trace may take %llu MiB (ticks x rollouts x agents), "
+                     "expected at most %d; use a shorter horizon or fewer branches",
+                     entry->file, scenario->id, (unsigned long long)(bytes >> 20),
+                     LIMIT_ARTIFACT_BYTES >> 20);
+}
+
+static void add_job(struct submission *out, const struct suite_entry *entry,
+                    const struct job_spec *spec)
+{
+    out->specs[out->job_count] = *spec;
+    out->documents[out->job_count++] = entry->document;
+}
+
+/* Adds a job, and its twin when it is sampled. */
+static enum status add_audited(struct submission *out, const struct suite_entry *entry,
+                               const struct submission_options *options,
+                               const struct job_spec *spec, struct error *error)
+{
+    struct job_spec twin;
+    add_job(out, entry, spec);
+    out->rollout_count += spec->rollout_count;
+    if (options->audit == NULL || spec->tier != TIER_STUDENT ||
+        !options->policy.teacher_available ||
+        !audit_sampled(spec->key, audit_rate(options->audit, &entry->document->scenario.slices))) {
+        return STATUS_OK;
+    }
+    enum status status = submission_teacher_spec(options->models, spec, &twin, error);
+    if (status == STATUS_OK) {
+        char key[SHA256_HEX_BYTES];
+        audit_twin_key(twin.key, key);
+        memcpy(twin.key, key, sizeof twin.key);
+        memcpy(twin.audit_key, spec->key, sizeof twin.audit_key);
+        add_job(out, entry, &twin);
+        out->audit_count++;
+    }
+    return status;
+}
+
+static enum status add_entry(struct submission *out, const struct suite_entry *entry,
+                             const struct submission_options *options,
+                             struct planner_hashes *hashes, struct error *error)
+{
+    const struct scenario *scenario = &entry->document->scenario;
+    struct route_decision decision;
+    enum status status = route_scenario(scenario, &options->policy, &decision, error);
+    if (status != STATUS_OK) {
+        return error_prefix(error, "%s", entry->file);
+    }
+    status = check_trace_bytes(entry, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    out->degraded_count += decision.degraded;
+    for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
+        const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
+        const char *hash = NULL;
+        status = planner_hash(hashes, planner, &hash, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
+            struct job_spec built = {
+                .tier = decision.tier,
+                .seed = options->seed_count > 0 ? s + 1 : entry->seeds[s],
+                .priority = entry->priority,
+                .rollout_count = 1 + scenario->branch_count,
+                .attempts_max = options->attempts_max,
+            };
+            struct job_spec *spec = &built;
+            snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", scenario->id);
+            memcpy(spec->scenario_hash, entry->document->hash, sizeof spec->scenario_hash);
+            memcpy(spec->prefix_key, entry->document->hash, sizeof spec->prefix_key);
+            snprintf(spec->planner, sizeof spec->planner, "%s", planner);
+            memcpy(spec->planner_hash, hash, sizeof spec->planner_hash);
+            snprintf(spec->pool, sizeof spec->pool, "%s", decision.pool);
+            bool learned = spec->tier == TIER_STUDENT || spec->tier == TIER_TEACHER;
+            snprintf(spec->backend, sizeof spec->backend, "%s", learned ? options->backend : "cpu");
+            snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
+            if (learned) {
+                status =
+                    set_model(options->models, options->degree, options->precision, spec, error);
+            }
+            if (status == STATUS_OK) {
+                make_key(spec);
+                status = add_audited(out, entry, options, spec, error);
+            }
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+static void set_suite_id(struct submission *out, const char *id)
+{
+    snprintf(out->suite_id, sizeof out->suite_id, "%s", id);
+    for (uint32_t i = 0; i < out->job_count; i++) {
+        memcpy(out->specs[i].suite_id, out->suite_id, sizeof out->suite_id);
+    }
+}
+
+/* "<suite>-<8 hex digits of all keys>": the same work has the same id, however much of it is
+ * audited.
+ */
+static void name_suite(struct submission *out, const struct suite *suite)
+{
+    char id[LIMIT_ID_BYTES];
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    char hex[SHA256_HEX_BYTES];
+    sha256_init(&hash);
+    for (uint32_t i = 0; i < out->job_count; i++) {
+        if (out->specs[i].audit_key[0] == '\0') {
+            update_text(&hash, out->specs[i].key);
+        }
+    }
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, hex);
+    snprintf(id, sizeof id, "%.*s-%.8s", LIMIT_ID_BYTES - 16, suite->id, hex);
+    set_suite_id(out, id);
+}
+
+static void set_round(struct submission *submission, const char first[LIMIT_ID_BYTES],
+                      uint32_t round)
+{
+    char id[LIMIT_ID_BYTES];
+    CHECK(round <= ROUNDS_MAX); /* four digits, so that nothing of the id's hash is cut off */
+    if (round > 1) {
+        snprintf(id, sizeof id, "%.*s-%u", LIMIT_ID_BYTES - 6, first, round);
+    } else {
+        memcpy(id, first, sizeof id);
+    }
+    set_suite_id(submission, id);
+}
+
+/* Jobs that ended without an answer (dead, cancelled) or whose traces are gone stay as they are in
+ * their suite. So asking again makes a suite of its own, "<id>-2", ..: finished results are taken
+ * over, the rest is run. Goes on from *round to the first one that is open or has every answer. */
+static enum status pick_round(struct submission *submission, struct store *store,
+                              const char first[LIMIT_ID_BYTES], uint32_t *round,
+                              struct error *error)
+{
+    for (;; ++*round) {
+        struct store_suite_status now;
+        set_round(submission, first, *round);
+        enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
+        if (status == STATUS_NOT_FOUND) {
+            return STATUS_OK;
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
+            now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0 || *round >= ROUNDS_MAX) {
+            return STATUS_OK;
+        }
+    }
+}
+
+enum status submission_build(const struct suite *suite, const struct submission_options *options,
+                             struct submission *out, struct error *error)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        count += (uint64_t)entry_seed_count(&suite->entries[i], options) *
+                 entry_planner_count(&suite->entries[i]);
+    }
+    if (count == 0 || count > LIMIT_SUITE_JOBS) {
+        return error_set(error, STATUS_LIMIT, "suite %s: expected 1 to %d jobs, found %llu",
+                         suite->id, LIMIT_SUITE_JOBS, (unsigned long long)count);
+    }
+    struct submission built = {0};
+    struct planner_hashes *hashes = calloc(1, sizeof *hashes);
+    /* Every job may have a twin. */
+    uint64_t room = options->audit != NULL ? 2 * count : count;
+    built.specs = calloc(room, sizeof *built.specs);
+    built.documents = calloc(room, sizeof *built.documents);
+    enum status status = STATUS_OK;
+    if (hashes == NULL || built.specs == NULL || built.documents == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "suite %s: out of memory for %llu jobs",
+                           suite->id, (unsigned long long)count);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < suite->entry_count; i++) {
+        status = add_entry(&built, &suite->entries[i], options, hashes, error);
+    }
+    free(hashes);
+    if (status != STATUS_OK) {
+        submission_finish(&built);
+        return status;
+    }
+    name_suite(&built, suite);
+    *out = built;
+    return STATUS_OK;
+}
+
+void submission_finish(struct submission *submission)
+{
+    free(submission->specs);
+    free(submission->documents);
+    submission->specs = NULL;
+    submission->documents = NULL;
+}
+
+static enum status put_scenarios(const struct submission *submission, struct store *store,
+                                 struct error *error)
+{
+    const struct scenario_document *last = NULL;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
+        const struct scenario_document *document = submission->documents[i];
+        if (document != last) {
+            status = store->ops->scenario_put(store, document->hash, document->canonical,
+                                              document->canonical_bytes, error);
+            last = document;
+        }
+    }
+    return status;
+}
+
+/* Submits all jobs under the suite's present id; *lost: some are done there, but their traces are
+ * gone. */
+static enum status submit_jobs(struct submission *submission, struct store *store, uint32_t weight,
+                               bool *lost, struct error *error)
+{
+    struct store_submit_result *results = calloc(SUBMIT_BATCH, sizeof *results);
+    if (results == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "submit: out of memory");
+    }
+    enum status status = STATUS_OK;
+    *lost = false;
+    submission->memoised_count = 0;
+    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i += SUBMIT_BATCH) {
+        uint32_t left = submission->job_count - i;
+        uint32_t count = left < SUBMIT_BATCH ? left : SUBMIT_BATCH;
+        status = store->ops->submit(store, submission->suite_id, weight, submission->specs + i,
+                                    count, results, error);
+        for (uint32_t k = 0; status == STATUS_OK && k < count; k++) {
+            submission->memoised_count += results[k].memoised;
+            *lost |= results[k].lost;
+        }
+    }
+    free(results);
+    return status;
+}
+
+enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
+                            struct error *error)
+{
+    char first[LIMIT_ID_BYTES];
+    memcpy(first, submission->suite_id, sizeof first);
+    enum status status = put_scenarios(submission, store, error);
+    bool lost = true;
+    for (uint32_t round = 1; status == STATUS_OK && lost && round <= ROUNDS_MAX; round++) {
+        struct store_suite_status now;
+        status = pick_round(submission, store, first, &round, error);
+        if (status == STATUS_OK) {
+            status = submit_jobs(submission, store, weight, &lost, error);
+        }
+        if (status == STATUS_OK && lost) {
+            status = store->ops->suite_status(store, submission->suite_id, &now, error);
+            /* What still runs is finished first; the next submission repairs the rest. */
+            lost = status == STATUS_OK && now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,56 @@
+/*
+ * Submission: from an expanded suite to job rows in a store. Routes every scenario to a tier, names
+ * every result by its key, and submits idempotently: the same suite, planner and world give the
+ * same suite id and the same keys, so running it again resumes what was left and repeats nothing.
+ */
+#ifndef SWERVE_WORKER_RUN_SUBMISSION_H
+#define SWERVE_WORKER_RUN_SUBMISSION_H
+
+#include "scenarios/scenarios.h"
+#include "scheduler/audit.h"
+#include "scheduler/route.h"
+#include "store/api/store.h"
+#include "worker/models/models.h"
+
+struct submission_options {
+    const char *planner; /* for entries that name none */
+    const char *backend; /* of learned tiers: "cpu", "cuda:sm_90"; other tiers run on the CPU */
+    struct route_policy policy;
+    /* Learned tiers: where their models are, and how they are sampled. */
+    struct models *models; /* borrowed; may be NULL when the policy has none available */
+    enum layout_degree degree;
+    enum nn_precision precision;
+    const struct audit_policy *audit; /* borrowed; NULL: no twins */
+    uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
+    uint32_t attempts_max;            /* per job */
+    uint32_t weight;                  /* the suite's share among others, 1..100 */
+};
+
+struct submission {
+    char suite_id[LIMIT_ID_BYTES];
+    uint32_t job_count;
+    struct job_spec *specs; /* [job_count], owned */
+    const struct scenario_document *
+        *documents;          /* [job_count], owned array of the suite's documents */
+    int64_t rollout_count;   /* without those of twins */
+    uint32_t audit_count;    /* twins among the jobs */
+    uint32_t degraded_count; /* scenarios answered by a cheaper tier than their question wants */
+    uint32_t memoised_count; /* after sending */
+};
+
+/* Pure but for planner files, whose content is hashed. Fails with everything unsent. */
+enum status submission_build(const struct suite *suite, const struct submission_options *options,
+                             struct submission *out, struct error *error);
+void submission_finish(struct submission *submission);
+
+/* The job that asks the promoted teacher what `student` (a student's job) asks: pool, tier, model,
+ * sampler, key. NOT_FOUND: no teacher is promoted. */
+enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
+                                    struct job_spec *out, struct error *error);
+
+/* Puts scenario bodies, then submits all jobs. When the suite is in the store already and ended
+ * with dead or cancelled jobs, it gets a new id ("<id>-2", ..) so that those are run again. */
+enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,
+                            struct error *error);
+
+#endif

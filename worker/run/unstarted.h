@@ -1,0 +1,41 @@
+/*
+ * Planners that do not start on this host. Their jobs go back to the store uncharged, and claims
+ * leave them to workers elsewhere; unless the store answers that the planner does not start there
+ * either: then it is the planner's fault, and its jobs are tried, and fail, like others.
+ */
+#ifndef SWERVE_WORKER_RUN_UNSTARTED_H
+#define SWERVE_WORKER_RUN_UNSTARTED_H
+
+#include "base/log.h"
+#include "store/api/store.h"
+
+enum { UNSTARTED_JOBS_MAX = 64 }; /* handed back and looked for at the end */
+
+struct unstarted {
+    uint32_t count;
+    struct store_planner planners[STORE_WITHOUT_MAX];
+    bool told[STORE_WITHOUT_MAX]; /* that this host leaves the planner alone */
+    struct error why;             /* of the last one */
+    uint32_t job_count;
+    int64_t jobs[UNSTARTED_JOBS_MAX];
+};
+
+void unstarted_planner(const struct job_spec *spec, struct store_planner *out);
+
+bool unstarted_has(const struct unstarted *unstarted, const struct store_planner *planner);
+
+/* From now on its jobs are handed back unseen. False: there are too many. */
+bool unstarted_add(struct unstarted *unstarted, const struct store_planner *planner,
+                   const struct error *why);
+
+/* The store took the job back: the host is at fault (excused), or the planner, which is forgotten.
+ */
+void unstarted_judge(struct unstarted *unstarted, const struct store_planner *planner,
+                     int64_t job_id, bool excused, const struct logger *logger);
+
+/* STATUS_PLANNER, with a sentence for the user: jobs that were handed back still wait for somebody.
+ */
+enum status unstarted_left(const struct unstarted *unstarted, struct store *store,
+                           struct error *error);
+
+#endif
