@@ -6,7 +6,7 @@
 #define SWERVE_KERNELS_CAMERA_TONE_H
 
 #include "base/both.h"
-#include "kernels/drawing_camera.h"
+#include "kernels/draw_list_camera.h"
 
 BOTH_FN struct rgb rgb_make(float r, float g, float b)
 {

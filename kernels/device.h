@@ -22,8 +22,8 @@
 #ifndef SWERVE_KERNELS_DEVICE_H
 #define SWERVE_KERNELS_DEVICE_H
 
-#include "kernels/drawing.h"
-#include "kernels/sums.h"
+#include "kernels/draw_list.h"
+#include "kernels/frame_sums.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -71,7 +71,7 @@ struct device_text {
 };
 
 /* y[n] = w[n][k] x[k] + bias[n]; convolutions have k = 3 x 3 x inputs, channels fastest. */
-struct device_product {
+struct device_matmul {
     uint32_t n, k;
     const uint16_t *weights; /* bf16 [n][k] */
     const float *bias;       /* [n] */
@@ -80,13 +80,13 @@ struct device_product {
 /* What BEV and cameras each have; names as in engine/model.md. */
 struct device_part {
     uint32_t channels, context_channels;
-    struct device_product mod, ctx, in, mid, embed, unembed, head, out, memory;
+    struct device_matmul mod, ctx, in, mid, embed, unembed, head, out, memory;
 };
 
 struct device_block {
     uint32_t joint;     /* 1: attention over all tokens, 0: per view */
     const float *table; /* [6][width] */
-    struct device_product qkv, o, tq, tk, tv, to, fc1, fc2;
+    struct device_matmul qkv, o, tq, tk, tv, to, fc1, fc2;
     const float *norm_weight; /* [width] */
     const float *norm_bias;
     const float *tbias;  /* [heads][window] */
@@ -100,7 +100,7 @@ struct device_model {
     const float *features; /* [steps][DEVICE_FEATURES] */
     const float *weight;   /* [steps]: of x0 - x in the sampler's step, the last 1 */
     double camera_yaw_rad[3];
-    struct device_product time1, time2, ada, final;
+    struct device_matmul time1, time2, ada, final;
     const float *pos; /* [DEVICE_TOKENS][width] */
     struct device_part part[2];
     struct device_block blocks[DEVICE_LAYERS_MAX];
@@ -121,7 +121,7 @@ struct device_slot {
     uint32_t active;   /* 0: the slot's other members are not read, its frame not written */
     uint32_t tick;     /* of the frame to generate */
     int32_t window[2]; /* i, j of the frame to generate */
-    uint32_t degree;   /* enum layout_degree of engine/worlds/world.h */
+    uint32_t conditioning;   /* enum conditioning of engine/worlds/world.h */
     uint32_t page_count;
     uint32_t page[DEVICE_PAGES_MAX]; /* newest first */
     int32_t page_window[DEVICE_PAGES_MAX][2];
@@ -139,11 +139,11 @@ struct device_counts {
 };
 
 /* What becomes of a part of a view. */
-enum device_look {
-    DEVICE_LOOK_KEEP = 0, /* it stays as it is */
-    DEVICE_LOOK_DRAW,     /* from the page's frame */
-    DEVICE_LOOK_CLEAR,    /* zeros */
-    DEVICE_LOOK_NOTHING,  /* what is seen when nothing is: zeros, but unseen 255 */
+enum device_view_update {
+    DEVICE_VIEW_KEEP = 0, /* it stays as it is */
+    DEVICE_VIEW_DRAW,     /* from the page's frame */
+    DEVICE_VIEW_CLEAR,    /* zeros */
+    DEVICE_VIEW_NOTHING,  /* what is seen when nothing is: zeros, but unseen 255 */
 };
 
 /* A *view*: the observation of a planner that reads it on the device (schemas/planner.h). The grid
@@ -152,8 +152,8 @@ enum device_look {
 struct device_view {
     uint32_t view; /* no two records of a call name the same one */
     uint32_t page; /* read where a part is drawn */
-    uint32_t degree;
-    uint8_t bev, camera[3]; /* enum device_look */
+    uint32_t conditioning;
+    uint8_t bev, camera[3]; /* enum device_view_update */
     /* Where the grid's first cell lies in the window's cells, and steps along its rows and columns:
      * 2^-16 cells, between cell centres; the window's first cell is row 2, column 2. */
     int64_t row, col;
@@ -183,7 +183,7 @@ struct device_info {
 enum { DEVICE_SCALE_KINDS_MAX = 16, DEVICE_RANKS_MAX = 8 };
 
 /* One of several processes of a machine that run a configuration together, on a device each; see
- * kernels/cuda/scale/exchange.h. Who started them ends them all when one of them fails or is gone. */
+ * kernels/cuda/scale/all_to_all.h. Who started them ends them all when one of them fails or is gone. */
 struct device_ranks {
     uint32_t rank, ranks;
     void *shared; /* of all ranks, zeroed before the first began; aligned to 64 */
@@ -198,17 +198,17 @@ struct device_ranks {
 struct device_scale {
     double step_ms, host_us;                /* by graph; the host's time to start it */
     double eager_ms, eager_host_us;         /* launch by launch */
-    double product_flop;                    /* of a world step */
-    double product_fp8_flop;                /* of them in fp8 */
+    double matmul_flop;                    /* of a world step */
+    double matmul_fp8_flop;                /* of them in fp8 */
     double attention_flop;                  /* within a frame and over the past */
     double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
     double moved_bytes;    /* what its launches read and write, each operand once */
     double copy_rate;      /* bytes per second, read and written, of a large copy on the device */
-    double exchange_bytes; /* to other ranks in a world step */
+    double all_to_all_bytes; /* to other ranks in a world step */
     double parameters;
     uint64_t weight_bytes, workspace_bytes, page_bytes;
     /* Run so far: on the vendor's library, on our kernel, on the library in bf16 instead of fp8. */
-    uint64_t library_products, own_products, expanded_products;
+    uint64_t gemm_tuner_matmuls, own_matmuls, expanded_matmuls;
     uint64_t latents_sum; /* of the last frame's latents, each mixed with its place: sums of all
                            * ranks add up to that of one */
     uint32_t launches;    /* of a world step */
@@ -220,8 +220,8 @@ struct device_scale {
         double ms; /* one after the other: together more than a step */
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
-    char library[128];  /* its version, or why there is none */
-    char exchange[128]; /* over what; "": no ranks */
+    char gemm_tuner[128];  /* its version, or why there is none */
+    char all_to_all[128]; /* over what; "": no ranks */
     /* Operations per second by our own kernels, of its largest attention over tokens and of one
      * large fp8 product, on mma.sync and on wgmma; 0: not run. */
     double mma_flops, wgmma_flops, mma_fp8_flops, wgmma_fp8_flops;
@@ -246,8 +246,8 @@ struct device_ops {
     /* Pinned host memory of the session, valid until close. */
     struct device_slot *(*slots)(struct device_session *session);      /* [slot_count] */
     uint8_t *(*layout)(struct device_session *session, uint32_t slot); /* what is given of it */
-    /* Room of DRAWING_BYTES_MAX, to be filled where not all of the layout is given. */
-    struct drawing *(*drawing)(struct device_session *session, uint32_t slot);
+    /* Room of DRAW_LIST_BYTES_MAX, to be filled where not all of the layout is given. */
+    struct draw_list *(*draw_list)(struct device_session *session, uint32_t slot);
     /* Of the last tick that delivered the slot's. */
     const uint8_t *(*frame)(const struct device_session *session, uint32_t slot);
     const struct device_counts *(*counts)(const struct device_session *session);
@@ -333,7 +333,7 @@ static inline uint32_t device_abi_bytes(void)
 {
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
-                      sizeof(struct device_counts) + DRAWING_BYTES_MAX +
+                      sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
                       sizeof(struct device_view));
 }
 

@@ -1,6 +1,6 @@
 /*
  * Lidar geometry: what one agent's box is to a sensor at the origin of a grid, as the engine
- * (engine/sensors/raster_lidar.c, which has the method) and the device (kernels/cuda/student/drawing_bev.cu) draw
+ * (engine/sensors/raster_lidar.c, which has the method) and the device (kernels/cuda/student/draw_list_bev.cu) draw
  * it. Pure functions on plain structs; the same bits on both (base/both.h).
  *
  * Frame: origin at the sensor, x along the grid's rows, metres. The grid's corner is at

@@ -9,8 +9,8 @@
  * line's.
  *
  * A job of a learned tier has a film after its last rollout: what the model generated cannot be
- * redrawn, so a few frames are kept: a trace_film_header, then `frame_count` struct
- * trace_film_frame by rollout, then by tick. A branch's film begins at its fork, as its ticks do.
+ * redrawn, so a few frames are kept: a trace_keyframe_header, then `frame_count` struct
+ * trace_keyframe_frame by rollout, then by tick. A branch's film begins at its fork, as its ticks do.
  *
  * trace_hash of a rollout = SHA-256 over its ticks from tick 0 (the shared prefix included), each
  * exactly as encoded here: two runs with equal hashes did the same thing to the last bit.
@@ -24,10 +24,10 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC "SWTRACE1"
-#define TRACE_FILM_MAGIC "SWFILM01"
+#define TRACE_KEYFRAME_MAGIC "SWFILM01"
 
 /* The part of the grid that a film keeps: all columns, 12 m behind ego to 52 m ahead. */
-enum { TRACE_FILM_FIRST_ROW = 8, TRACE_FILM_ROWS = 128 };
+enum { TRACE_KEYFRAME_FIRST_ROW = 8, TRACE_KEYFRAME_ROWS = 128 };
 
 struct trace_file_header {
     char magic[8];
@@ -63,7 +63,7 @@ struct trace_agent {
     uint32_t reserved;
 };
 
-struct trace_film_header {
+struct trace_keyframe_header {
     char magic[8];
     uint32_t frame_count;
     uint32_t reserved;
@@ -72,15 +72,15 @@ struct trace_film_header {
 /* One frame in four bits a channel (v / 17): occupancy in the high nibble of bev[0], unseen in the
  * low one; drivable and marking in bev[1]. The front camera in five, six and five bits of red,
  * green and blue, red in the highest. */
-struct trace_film_frame {
+struct trace_keyframe_frame {
     uint32_t rollout;
     uint32_t tick;
-    uint8_t bev[2][TRACE_FILM_ROWS * BEV_COLS];
+    uint8_t bev[2][TRACE_KEYFRAME_ROWS * BEV_COLS];
     uint16_t camera[CAMERA_ROWS * CAMERA_COLS];
 };
 
-_Static_assert(sizeof(struct trace_film_header) == 16, "trace layout");
-_Static_assert(sizeof(struct trace_film_frame) == 36872, "trace layout");
+_Static_assert(sizeof(struct trace_keyframe_header) == 16, "trace layout");
+_Static_assert(sizeof(struct trace_keyframe_frame) == 36872, "trace layout");
 _Static_assert(sizeof(struct trace_file_header) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_rollout_header) == 80, "trace layout");
 _Static_assert(sizeof(struct trace_tick) == 104, "trace layout");

@@ -1,31 +1,61 @@
 #!/usr/bin/env python3
-"""Checks that every room includes only what it may, and that guarded headers stay where they belong.
+"""Checks the shape of the house: who includes whom, and how full rooms and files are.
 
-The arrows (who may include whom) are the architecture: see CONTRIBUTING.md.
+A room is a folder of sources. ROOMS says what each may include besides itself; what those may include
+below them is allowed as well. The plan must be free of circles. See CONTRIBUTING.md.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-DIRECT = {
+ROOMS = {
     "base": [],
     "schemas": ["base"],
+    # Mathematics on plain pointers.
     "kernels": ["base"],
-    "engine": ["kernels", "schemas"],
+    "kernels/ref": ["kernels"],
+    "kernels/x86": ["kernels/ref"],
+    "kernels/cuda/common": ["kernels"],
+    "kernels/cuda/student": ["kernels/cuda/common"],
+    "kernels/cuda/scale": ["kernels/cuda/common"],
+    "kernels/cuda/module": ["kernels/cuda/student", "kernels/cuda/scale"],
+    # Worlds.
+    "engine/traffic": ["schemas"],
+    "engine/sensors": ["engine/traffic", "kernels"],
+    "engine/learned": ["engine/sensors"],
+    "engine/worlds": ["engine/learned"],
+    "engine/bench": ["engine/worlds"],
+    # Suites.
     "scenarios": ["schemas"],
-    "store": ["schemas"],
-    "scheduler": ["scenarios", "store"],
-    "worker": ["base", "schemas", "engine", "scenarios", "store", "scheduler"],
+    "scenarios/import": ["scenarios"],
+    # The job store.
+    "store/api": ["schemas"],
+    "store/artifacts": ["store/api"],
+    "store/sqlite": ["store/artifacts"],
+    "store/wire": ["store/api"],
+    "store/client": ["store/wire", "store/artifacts"],
+    "store/server": ["store/wire", "store/artifacts"],
+    "store/ownership": ["store/client", "store/server", "store/sqlite"],
+    "store/bench": ["store/client", "store/server", "store/sqlite"],
+    "scheduler": ["scenarios", "store/api"],
+    # The program.
+    "worker/planner": ["schemas"],
+    "worker/score": ["engine/sensors"],
+    "worker/models": ["engine/bench"],
+    "worker/trace": ["engine/worlds"],
+    "worker/run": ["worker/planner", "worker/score", "worker/models", "worker/trace", "scheduler"],
+    "worker/report": ["worker/trace", "scheduler", "engine/bench"],
+    "worker/datagen": ["worker/run"],
+    "worker/bench": ["worker/run", "engine/bench", "store/bench"],
+    "worker/cli": ["worker/datagen", "worker/bench", "worker/report", "scenarios/import", "store/server"],
 }
-# Room -> room arrows that reachability would allow but the plan does not.
-FORBIDDEN = {("worker", "kernels")}
+# Arrows that the plan would allow but that are not to be.
+FORBIDDEN = [("worker/", "kernels")]
 # Headers that one file (or folder) alone may include.
-HOST_CUDA = {"tests/cuda/occupancy.cpp"}  # asks a header of CUDA on the host, no kernel
-
 GUARDED = {
     "sqlite3.h": ["store/sqlite/sqlite_db.c"],
-    "libpq-fe.h": ["store/postgres_db.c"],
+    "libpq-fe.h": ["store/postgres/postgres_db.c"],
     "expat.h": ["scenarios/import/commonroad_xml.c"],
     "microhttpd.h": ["store/server/http_server.c"],
     "gnutls/abstract.h": ["store/server/tls.h"],
@@ -36,49 +66,93 @@ GUARDED = {
 # The engine builds with libc alone: of schemas it may use data records, not the JSON codecs.
 ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome|trace|job|planner)\.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+SOURCES = (".c", ".h", ".cu", ".cuh", ".cpp")
+
+ROOM_FILES_MAX = 40
+FILE_LINES_MAX = 700
+FUNCTION_LINES_MAX = 70
 
 
 def reachable(room: str) -> set[str]:
-    seen, queue = {room}, [room]
+    seen, queue = set(), [room]
     while queue:
-        for below in DIRECT[queue.pop()]:
+        for below in ROOMS[queue.pop()]:
             if below not in seen:
                 seen.add(below)
                 queue.append(below)
     return seen
 
 
-def problems(path: str, text: str) -> list[str]:
-    room = path.split("/")[0]
+def folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def arrows(path: str, text: str) -> list[str]:
+    room = folder(path)
     found = []
+    product = room.split("/")[0] in {name.split("/")[0] for name in ROOMS}
+    if product and room not in ROOMS:
+        return [f"{path}: {room} is no room of the plan (ROOMS in scripts/check_arrows.py)"]
     for number, line in enumerate(text.splitlines(), 1):
         match = INCLUDE.match(line)
         if not match:
             continue
         header = match.group(2)
         where = f"{path}:{number}: includes {header}"
-        for guarded, homes in GUARDED.items():
-            if header == guarded and path not in homes and room in DIRECT:
-                found.append(f"{where}; only {', '.join(homes)} may")
-        if header.startswith("cuda") and not path.startswith("kernels/cuda/") and path not in HOST_CUDA:
+        if product and path not in GUARDED.get(header, [path]):
+            found.append(f"{where}; only {', '.join(GUARDED[header])} may")
+        if product and header.startswith("cuda") and not path.startswith("kernels/cuda/"):
             found.append(f"{where}; CUDA headers stay under kernels/cuda/")
-        target = header.split("/")[0]
-        if match.group(1) != '"' or target not in DIRECT or room not in DIRECT:
+        if product and header.startswith("tests/"):
+            found.append(f"{where}; the product knows no tests")
+        target = folder(header)
+        if match.group(1) != '"' or not product or target not in ROOMS or target == room:
             continue
-        if target not in reachable(room) or (room, target) in FORBIDDEN:
+        forbidden = any(room.startswith(a) and (target + "/").startswith(b + "/") for a, b in FORBIDDEN)
+        if target not in reachable(room) or forbidden:
             found.append(f"{where}; {room} may not include {target}")
-        if room == "engine" and target == "schemas" and not ENGINE_SCHEMAS.fullmatch(header):
+        if room.startswith("engine/") and target == "schemas" and not ENGINE_SCHEMAS.fullmatch(header):
             found.append(f"{where}; the engine uses data records only")
+    return found
+
+
+def sizes(path: str, text: str) -> list[str]:
+    """Files and functions of the product that no longer fit on a few screens."""
+    if folder(path) not in ROOMS:
+        return []
+    found = []
+    lines = text.splitlines()
+    if len(lines) > FILE_LINES_MAX:
+        found.append(f"{path}: {len(lines)} lines, at most {FILE_LINES_MAX}")
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start is not None:
+            if number - start - 1 > FUNCTION_LINES_MAX:
+                found.append(f"{path}:{start}: a function of {number - start - 1} lines, at most {FUNCTION_LINES_MAX}")
+            start = None
+    return found
+
+
+def rooms(paths: list[str]) -> list[str]:
+    found = [f"{room}: the plan has a circle through it" for room in ROOMS if room in reachable(room)]
+    for room in ROOMS:
+        count = sum(folder(path) == room for path in paths)
+        if count > ROOM_FILES_MAX:
+            found.append(f"{room}: {count} files, at most {ROOM_FILES_MAX}")
     return found
 
 
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
-    files = subprocess.run(
-        ["git", "ls-files", "*.c", "*.h", "*.cpp", "*.cu"], cwd=root, check=True, capture_output=True, text=True
-    ).stdout.split()
-    found = [p for path in files for p in problems(path, (root / path).read_text())]
-    print("\n".join(found) if found else f"{len(files)} files, every arrow points the right way")
+    paths = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
+    found = rooms(paths)
+    sources = [path for path in paths if path.endswith(SOURCES)]
+    for path in sources:
+        text = (root / path).read_text()
+        found += arrows(path, text) + sizes(path, text)
+    print("\n".join(found) if found else f"{len(sources)} files in {len(ROOMS)} rooms, every arrow points the right way")
     return 1 if found else 0
 
 

@@ -112,14 +112,14 @@ enum status engine_bench_scenario(struct arena *arena, struct scenario *out, str
     return STATUS_OK;
 }
 
-static enum status start_all(struct world *world, struct stage *stage, bool release,
+static enum status start_all(struct world *world, struct prepared *prepared, bool release,
                              struct error *error)
 {
     for (uint32_t i = 0; i < world->slot_count; i++) {
         if (release) {
             world->ops->slot_release(world, i);
         }
-        enum status status = world->ops->slot_reset(world, i, stage, i, error);
+        enum status status = world->ops->slot_reset(world, i, prepared, i, error);
         if (status != STATUS_OK) {
             return status;
         }
@@ -127,7 +127,7 @@ static enum status start_all(struct world *world, struct stage *stage, bool rele
     return STATUS_OK;
 }
 
-enum status engine_bench_physics(struct stage *stage, uint32_t slots, uint32_t ticks,
+enum status engine_bench_physics(struct prepared *prepared, uint32_t slots, uint32_t ticks,
                                  const struct clock *clock, int64_t *agent_steps, int64_t *ns,
                                  struct error *error)
 {
@@ -144,10 +144,10 @@ enum status engine_bench_physics(struct stage *stage, uint32_t slots, uint32_t t
         goto done;
     }
     memset(active, 1, slots);
-    status = start_all(world, stage, false, error);
+    status = start_all(world, prepared, false, error);
     int64_t total_ns = 0;
     int64_t steps = 0;
-    uint32_t horizon = stage_scenario(stage)->horizon_ticks;
+    uint32_t horizon = prepared_scenario(prepared)->horizon_ticks;
     for (uint32_t tick = 0; tick < ticks && status == STATUS_OK;) {
         for (uint32_t i = 0; i < slots; i++) {
             const struct scene *scene = ops->slot_scene(world, i);
@@ -160,7 +160,7 @@ enum status engine_bench_physics(struct stage *stage, uint32_t slots, uint32_t t
         total_ns += clock->thread_cpu_ns(clock->context) - start_ns;
         tick++;
         if (horizon > 0 && tick % horizon == 0) {
-            status = start_all(world, stage, true, error);
+            status = start_all(world, prepared, true, error);
         }
     }
     if (status == STATUS_OK) {

@@ -16,7 +16,7 @@ enum status engine_bench_scenario(struct arena *arena, struct scenario *out, str
 /* Steps `slots` rollouts of the stage in the object world `ticks` times under a constant action, on
  * the calling thread, starting anew whenever the horizon is reached. *agent_steps counts present
  * agents (ego not included), *ns the thread's processor time. */
-enum status engine_bench_physics(struct stage *stage, uint32_t slots, uint32_t ticks,
+enum status engine_bench_physics(struct prepared *prepared, uint32_t slots, uint32_t ticks,
                                  const struct clock *clock, int64_t *agent_steps, int64_t *ns,
                                  struct error *error);
 

@@ -15,7 +15,7 @@ struct fanout {
     const struct model *model;
     const struct clock *clock;
     const struct world_ops *ops;
-    struct stage *stage;
+    struct prepared *prepared;
     struct world *world;
     struct action actions[BENCH_FANOUT_BRANCHES];
     uint8_t active[BENCH_FANOUT_BRANCHES];
@@ -60,7 +60,7 @@ static enum status run_apart(struct fanout *fanout, struct bench_fanout_result *
     enum status status = open_world(fanout, error);
     int64_t start_ns = clock_thread_cpu_ns(fanout->clock);
     for (uint32_t i = 0; i < BENCH_FANOUT_BRANCHES && status == STATUS_OK; i++) {
-        status = fanout->ops->slot_reset(fanout->world, i, fanout->stage, 1, error);
+        status = fanout->ops->slot_reset(fanout->world, i, fanout->prepared, 1, error);
     }
     if (status == STATUS_OK) {
         drive(fanout, BENCH_FANOUT_BRANCHES, BENCH_FANOUT_TICKS);
@@ -83,7 +83,7 @@ static enum status run_fanout(struct fanout *fanout, struct bench_fanout_result 
     enum status status = open_world(fanout, error);
     int64_t start_ns = clock_thread_cpu_ns(fanout->clock);
     if (status == STATUS_OK) {
-        status = fanout->ops->slot_reset(fanout->world, 0, fanout->stage, 1, error);
+        status = fanout->ops->slot_reset(fanout->world, 0, fanout->prepared, 1, error);
     }
     if (status == STATUS_OK) {
         drive(fanout, 1, HALF);
@@ -119,7 +119,7 @@ static enum status time_forks(struct fanout *fanout, struct bench_fanout_result 
     int64_t times_ns[FORKS];
     enum status status = open_world(fanout, error);
     if (status == STATUS_OK) {
-        status = fanout->ops->slot_reset(fanout->world, 0, fanout->stage, 1, error);
+        status = fanout->ops->slot_reset(fanout->world, 0, fanout->prepared, 1, error);
     }
     if (status == STATUS_OK) {
         drive(fanout, 1, model_config(fanout->model)->window);
@@ -148,7 +148,7 @@ enum status bench_fanout_run(const struct model *model, const struct clock *cloc
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status = engine_bench_scenario(&arena, &scenario, error);
     if (status == STATUS_OK) {
-        status = stage_create(&scenario, &fanout.stage, error);
+        status = prepared_create(&scenario, &fanout.prepared, error);
     }
     if (status == STATUS_OK) {
         status = time_forks(&fanout, &result, error);
@@ -162,7 +162,7 @@ enum status bench_fanout_run(const struct model *model, const struct clock *cloc
     if (status == STATUS_OK) {
         *out = result;
     }
-    stage_unref(fanout.stage);
+    prepared_unref(fanout.prepared);
     arena_finish(&arena);
     return status;
 }

@@ -137,8 +137,8 @@ static enum status measure_peak(const struct model *model, uint32_t threads,
         double ns = (double)(clock_now_ns(clock) - start_ns);
         best_ns = repeat == 0 || ns < best_ns ? ns : best_ns;
     }
-    double products = (double)threads * PEAK_ROUNDS;
-    *flops = products * 2.0 * SQUARE * SQUARE * SQUARE / (best_ns * 1e-9);
+    double matmuls = (double)threads * PEAK_ROUNDS;
+    *flops = matmuls * 2.0 * SQUARE * SQUARE * SQUARE / (best_ns * 1e-9);
 done:
     free(w);
     free(memory);
@@ -215,7 +215,7 @@ static void run_tick(struct bench *bench, uint32_t slot, uint32_t tick, bool mar
     struct forward_input input = {
         .seed = slot,
         .tick = tick,
-        .degree = LAYOUT_AGENTS,
+        .conditioning = CONDITIONING_AGENTS,
         .ego = {16.0, 48.0, 0.1},
         .cond = bench->cond,
         .layout_bev = bench->layout,

@@ -46,15 +46,15 @@ static void join(const struct device_scale *ranks, uint32_t count, struct device
     for (uint32_t i = 0; i < count; i++) {
         const struct device_scale *rank = &ranks[i];
         if (i != slowest) {
-            out->product_flop += rank->product_flop;
-            out->product_fp8_flop += rank->product_fp8_flop;
+            out->matmul_flop += rank->matmul_flop;
+            out->matmul_fp8_flop += rank->matmul_fp8_flop;
             out->attention_flop += rank->attention_flop;
             out->moved_bytes += rank->moved_bytes;
-            out->exchange_bytes += rank->exchange_bytes;
+            out->all_to_all_bytes += rank->all_to_all_bytes;
             out->latents_sum += rank->latents_sum;
-            out->library_products += rank->library_products;
-            out->own_products += rank->own_products;
-            out->expanded_products += rank->expanded_products;
+            out->gemm_tuner_matmuls += rank->gemm_tuner_matmuls;
+            out->own_matmuls += rank->own_matmuls;
+            out->expanded_matmuls += rank->expanded_matmuls;
         }
         out->host_us = rank->host_us > out->host_us ? rank->host_us : out->host_us;
         out->eager_ms = rank->eager_ms > out->eager_ms ? rank->eager_ms : out->eager_ms;
@@ -94,13 +94,13 @@ enum status scale_ranks_run(const struct scale_ranks_options *options, struct de
     return status;
 }
 
-double scale_ranks_exchange_ms(const struct device_scale *scale, double *all_ms)
+double scale_ranks_all_to_all_ms(const struct device_scale *scale, double *all_ms)
 {
-    double exchange_ms = 0.0;
+    double all_to_all_ms = 0.0;
     *all_ms = 0.0;
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         *all_ms += scale->kind[i].ms;
-        exchange_ms += strcmp(scale->kind[i].name, "exchange") == 0 ? scale->kind[i].ms : 0.0;
+        all_to_all_ms += strcmp(scale->kind[i].name, "exchange") == 0 ? scale->kind[i].ms : 0.0;
     }
-    return exchange_ms;
+    return all_to_all_ms;
 }

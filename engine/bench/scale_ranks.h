@@ -22,6 +22,6 @@ enum status scale_ranks_run(const struct scale_ranks_options *options, struct de
                             struct error *error);
 
 /* What of a step's launches, run one by one, were exchanges; *all_ms becomes what all were. */
-double scale_ranks_exchange_ms(const struct device_scale *scale, double *all_ms);
+double scale_ranks_all_to_all_ms(const struct device_scale *scale, double *all_ms);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "engine/learned/model_internal.h"
-#include "engine/learned/signs.h"
+#include "engine/learned/frame_measure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +43,9 @@ SAME(COND_COUNT, DEVICE_COND);
 SAME(MODEL_FEATURES, DEVICE_FEATURES);
 SAME(MODEL_STEPS_MAX, DEVICE_STEPS_MAX);
 SAME(MODEL_LAYERS_MAX, DEVICE_LAYERS_MAX);
-SAME(LAYOUT_AGENTS, 0);
-SAME(LAYOUT_MAP, 1);
-SAME(LAYOUT_NONE, 2);
+SAME(CONDITIONING_AGENTS, 0);
+SAME(CONDITIONING_MAP, 1);
+SAME(CONDITIONING_NONE, 2);
 SAME(CAMERA_COUNT, 3);
 SAME(BEV_CELLS, DEVICE_VIEW_CELLS);
 SAME(BEV_BYTES, DEVICE_VIEW_BEV_BYTES);
@@ -239,10 +239,10 @@ uint8_t *backend_layout(struct backend *backend, uint32_t index)
                               : backend->layout;
 }
 
-struct drawing *backend_drawing(struct backend *backend, uint32_t index)
+struct draw_list *backend_draw_list(struct backend *backend, uint32_t index)
 {
     CHECK(index < backend->batch);
-    return on_device(backend) ? backend->device.ops->drawing(backend->session, index) : NULL;
+    return on_device(backend) ? backend->device.ops->draw_list(backend->session, index) : NULL;
 }
 
 /* ---- maps ---- */
@@ -301,7 +301,7 @@ static void fill_record(const struct backend_slot *slot, struct device_slot *rec
         .active = 1,
         .tick = input->tick,
         .window = {input->window.i, input->window.j},
-        .degree = (uint32_t)input->degree,
+        .conditioning = (uint32_t)input->conditioning,
         .page_count = input->page_count,
         .write_page = slot->write_frame,
         .deliver = slot->deliver,
@@ -350,17 +350,17 @@ static enum status tick_device(struct backend *backend, struct backend_slot *slo
 static void sum_slot(const struct backend *backend, struct backend_slot *slot)
 {
     const struct forward_input *input = &slot->input;
-    struct signs_input signs = {
-        .degree = input->degree,
+    struct frame_measure_input frame_stats = {
+        .conditioning = input->conditioning,
         .frame = slot->frame,
         .window = input->window,
         .layout = backend->layout,
     };
     if (input->page_count > 0) {
-        signs.before = input->pages[0].frame;
-        signs.before_window = input->pages[0].window;
+        frame_stats.before = input->pages[0].frame;
+        frame_stats.before_window = input->pages[0].window;
     }
-    signs_sum(&signs, &slot->sums);
+    frame_measure_sum(&frame_stats, &slot->sums);
 }
 
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,

@@ -17,7 +17,7 @@
 #include "engine/learned/device.h"
 #include "engine/learned/forward.h"
 #include "engine/learned/pages.h"
-#include "kernels/sums.h"
+#include "kernels/frame_sums.h"
 
 struct backend;
 
@@ -50,9 +50,9 @@ const struct page_backing *backend_backing(const struct backend *backend);
 /* Where the layout [FRAME_BYTES] of a batch's slot number `index` is drawn before backend_tick;
  * stays as it is until the next one is drawn there. */
 uint8_t *backend_layout(struct backend *backend, uint32_t index);
-/* Where it is described instead (DRAWING_BYTES_MAX), for a device that draws it; NULL: the CPU. Any
+/* Where it is described instead (DRAW_LIST_BYTES_MAX), for a device that draws it; NULL: the CPU. Any
  * thread, as backend_layout. */
-struct drawing *backend_drawing(struct backend *backend, uint32_t index);
+struct draw_list *backend_draw_list(struct backend *backend, uint32_t index);
 
 /* Maps on a device, so that it can draw layouts: each goes there once, for all that take it, and
  * leaves with the last of them. The number is what drawings name; BACKEND_NO_MAP where there is no

@@ -3,7 +3,7 @@
  */
 #include "engine/learned/device.h"
 
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

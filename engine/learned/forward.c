@@ -35,10 +35,10 @@ void forward_tick(const struct model *model, struct workspace *w, const struct f
 /* ---- products ---- */
 
 /* Puts whole numbers in the place of the activations, for a product whose weights are. */
-static void take_activations(struct workspace *w, const struct model_product *product,
+static void take_activations(struct workspace *w, const struct model_matmul *matmul,
                              struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end)
 {
-    if (product->int8) {
+    if (matmul->int8) {
         int8_t *q = w->int8 + token * w->int8_stride;
         struct nn_int8_row *rows = w->int8_rows + token;
         w->kernels->to_int8(g->a, g->k, q, w->int8_stride, rows, first, end);
@@ -48,10 +48,10 @@ static void take_activations(struct workspace *w, const struct model_product *pr
     }
 }
 
-static void multiply(const struct workspace *w, const struct model_product *product,
+static void multiply(const struct workspace *w, const struct model_matmul *matmul,
                      const struct nn_gemm *g, uint32_t first, uint32_t end)
 {
-    (product->int8 ? w->kernels->gemm_int8 : w->kernels->gemm)(g, first, end);
+    (matmul->int8 ? w->kernels->gemm_int8 : w->kernels->gemm)(g, first, end);
 }
 
 /* ---- the memory of a committed frame ---- */
@@ -87,7 +87,7 @@ static void memory_part(struct workspace *w, struct part_space *p, uint32_t firs
     }
     struct nn_gemm g = forward_gemm(&p->model->memory, p->tokens, p->patches);
     g.c = w->query + (size_t)p->first_token * g.n;
-    forward_product(w, &p->model->memory, &g, p->first_token, first, end);
+    forward_matmul(w, &p->model->memory, &g, p->first_token, first, end);
 }
 
 static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
@@ -109,13 +109,13 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g.epilogue = NN_STORE_ACT;
     take_activations(w, &model->blocks[0].tk, &g, 0, first, end);
     for (uint32_t layer = 0; layer < model->config.layers; layer++) {
-        const struct model_product *products[2] = {&model->blocks[layer].tk,
+        const struct model_matmul *matmuls[2] = {&model->blocks[layer].tk,
                                                    &model->blocks[layer].tv};
         for (uint32_t i = 0; i < 2; i++) {
-            g.b = products[i]->packed;
-            g.bias = products[i]->bias;
+            g.b = matmuls[i]->packed;
+            g.bias = matmuls[i]->bias;
             g.out = w->memory + (2 * layer + i) * page_bytes;
-            multiply(w, products[i], &g, first, end);
+            multiply(w, matmuls[i], &g, first, end);
         }
     }
 }
@@ -166,32 +166,32 @@ void forward_tokens(struct workspace *w,
     threads_run(w->threads, TOKENS, (share + 15) / 16 * 16, tokens_entry, w);
 }
 
-struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, const void *a)
+struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, const void *a)
 {
     return (struct nn_gemm){
         .m = rows,
-        .n = product->n,
-        .k = product->k,
+        .n = matmul->n,
+        .k = matmul->k,
         .a = a,
-        .lda = product->k,
-        .b = product->packed,
-        .bias = product->bias,
+        .lda = matmul->k,
+        .b = matmul->packed,
+        .bias = matmul->bias,
         .epilogue = NN_STORE,
-        .ldc = product->n,
+        .ldc = matmul->n,
     };
 }
 
-void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
+void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
                      uint32_t token, uint32_t first, uint32_t end)
 {
-    take_activations(w, product, g, token, first, end);
-    multiply(w, product, g, first, end);
+    take_activations(w, matmul, g, token, first, end);
+    multiply(w, matmul, g, first, end);
 }
 
-void forward_conv(const struct workspace *w, const struct model_product *product,
+void forward_conv(const struct workspace *w, const struct model_matmul *matmul,
                   const struct nn_conv *c, uint32_t first, uint32_t end)
 {
-    (product->int8 ? w->kernels->conv3x3_int8 : w->kernels->conv3x3)(c, first, end);
+    (matmul->int8 ? w->kernels->conv3x3_int8 : w->kernels->conv3x3)(c, first, end);
 }
 
 /* Element of the map where line `line` of a patch begins. */
@@ -335,8 +335,8 @@ static size_t carve_all(struct workspace *w)
     w->ada = carve(w, &used, steps * 6 * d * sizeof(float));
     w->final = carve(w, &used, steps * 2 * d * sizeof(float));
     w->table = carve(w, &used, config->layers * 6 * d * sizeof(float));
-    w->moved_sums = carve(w, &used, sizeof *w->moved_sums);
-    w->moved = carve(w, &used, FRAME_BEV_BYTES);
+    w->motion_sums = carve(w, &used, sizeof *w->motion_sums);
+    w->motion = carve(w, &used, FRAME_BEV_BYTES);
     w->cosine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
     w->sine = carve(w, &used, sizeof(float) * TOKENS * ROTARY);
     w->tokens = carve(w, &used, TOKENS * d * sizeof(float));

@@ -28,7 +28,7 @@ struct forward_page {
 struct forward_input {
     uint64_t seed;
     uint32_t tick; /* of the frame to generate */
-    enum layout_degree degree;
+    enum conditioning conditioning;
     struct window window;          /* of the frame to generate */
     struct pose ego;               /* at that tick, in the anchor's frame */
     const float *cond;             /* [COND_COUNT] */

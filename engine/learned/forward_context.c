@@ -80,11 +80,11 @@ void forward_conditions(struct workspace *w)
     g.epilogue = NN_SILU_ACT; /* e = silu(c) */
     g.out = w->e;
     kernels->gemm(&g, 0, steps);
-    const struct model_product *products[] = {
+    const struct model_matmul *matmuls[] = {
         &model->ada, &model->final, &model->part[PART_BEV].mod, &model->part[PART_CAMERA].mod};
     float *outs[] = {w->ada, w->final, w->part[PART_BEV].mod, w->part[PART_CAMERA].mod};
     for (int i = 0; i < 4; i++) {
-        g = forward_gemm(products[i], steps, w->e);
+        g = forward_gemm(matmuls[i], steps, w->e);
         g.c = outs[i];
         kernels->gemm(&g, 0, steps);
     }
@@ -248,7 +248,7 @@ static void camera_line(struct workspace *w, struct part_space *p, uint32_t imag
         forward_bytes(w, layout + byte, FRAME_CAMERA_CHANNELS, p->context,
                       at + FRAME_CAMERA_CHANNELS);
         w->kernels->to_act(place, to + 2 * FRAME_CAMERA_CHANNELS * act, CONTEXT_PLACE_CHANNELS);
-        const uint8_t *base = w->input->degree == LAYOUT_AGENTS ? layout + byte
+        const uint8_t *base = w->input->conditioning == CONDITIONING_AGENTS ? layout + byte
                               : valid                           ? before + byte
                                                                 : grey;
         base_values(w, base, FRAME_CAMERA_CHANNELS, p->base + first + byte);
@@ -312,9 +312,9 @@ static void ctx_rows(struct workspace *w, struct part_space *p, uint32_t image, 
 void forward_context(struct workspace *w)
 {
     w->given = w->input->layout_bev;
-    if (w->input->degree != LAYOUT_AGENTS) {
-        moved_frame(w->input, w->moved_sums, w->moved);
-        w->given = w->moved;
+    if (w->input->conditioning != CONDITIONING_AGENTS) {
+        motion_frame(w->input, w->motion_sums, w->motion);
+        w->given = w->motion;
     }
     forward_rows(w, context_rows);
     forward_mark_phase(w, "context");

@@ -10,7 +10,7 @@
 
 #include "engine/learned/forward.h"
 #include "engine/learned/model_internal.h"
-#include "engine/learned/moved.h"
+#include "engine/learned/motion.h"
 #include "engine/learned/threads.h"
 
 enum {
@@ -59,8 +59,8 @@ struct workspace {
     float *table; /* [layers][6 d] of the present step: T */
 
     /* The moved frame. */
-    struct moved_sums *moved_sums;
-    uint8_t *moved; /* [FRAME_BEV_BYTES] */
+    struct motion_sums *motion_sums;
+    uint8_t *motion; /* [FRAME_BEV_BYTES] */
 
     /* Tokens. */
     float *cosine; /* [216][16] */
@@ -116,15 +116,15 @@ void forward_tokens(struct workspace *w,
                     void (*work)(struct workspace *w, uint32_t first, uint32_t end));
 
 /* gemm of `rows` rows of one of the model's products; the epilogue's members are set by it. */
-struct nn_gemm forward_gemm(const struct model_product *product, uint32_t rows, const void *a);
+struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, const void *a);
 
 /* Rows first .. end - 1 of that product, of whole numbers where its weights are. `token`: the first
  * row's among all. */
-void forward_product(struct workspace *w, const struct model_product *product, struct nn_gemm *g,
+void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
                      uint32_t token, uint32_t first, uint32_t end);
 
 /* Rows first .. end - 1 of one of the model's convolutions, likewise. */
-void forward_conv(const struct workspace *w, const struct model_product *product,
+void forward_conv(const struct workspace *w, const struct model_matmul *matmul,
                   const struct nn_conv *c, uint32_t first, uint32_t end);
 
 /* Copies patch `token` of the part's map of `channels` to row `token` of patches, or back. */

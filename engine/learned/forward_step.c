@@ -17,7 +17,7 @@ static const void *image_of(const struct workspace *w, const struct part_space *
 
 /* A convolution of one image: input, weights and output map. */
 static struct nn_conv conv_of(const struct workspace *w, const struct part_space *p,
-                              const struct model_product *product, uint32_t image, const void *in,
+                              const struct model_matmul *matmul, uint32_t image, const void *in,
                               uint32_t in_channels, void *out)
 {
     return (struct nn_conv){
@@ -26,11 +26,11 @@ static struct nn_conv conv_of(const struct workspace *w, const struct part_space
         .in_count = 1,
         .in = {image_of(w, p, in, image, in_channels)},
         .in_channels = {in_channels},
-        .out_channels = product->n,
-        .b = product->packed,
-        .bias = product->bias,
+        .out_channels = matmul->n,
+        .b = matmul->packed,
+        .bias = matmul->bias,
         .silu = 1,
-        .out = out == NULL ? NULL : (void *)image_of(w, p, out, image, product->n),
+        .out = out == NULL ? NULL : (void *)image_of(w, p, out, image, matmul->n),
     };
 }
 
@@ -118,7 +118,7 @@ static void embed_part(struct workspace *w, struct part_space *p, uint32_t first
     struct nn_gemm g = forward_gemm(&p->model->embed, p->tokens, p->patches);
     g.epilogue = NN_ADD_GATED; /* onto pos */
     g.c = w->tokens + (size_t)p->first_token * g.n;
-    forward_product(w, &p->model->embed, &g, p->first_token, first, end);
+    forward_matmul(w, &p->model->embed, &g, p->first_token, first, end);
 }
 
 /* u = unembed(Y), back to positions */
@@ -130,7 +130,7 @@ static void unembed_part(struct workspace *w, struct part_space *p, uint32_t fir
                          (size_t)p->first_token * w->model->config.width * w->act_bytes);
     g.epilogue = NN_STORE_ACT;
     g.out = p->patches;
-    forward_product(w, &p->model->unembed, &g, p->first_token, first, end);
+    forward_matmul(w, &p->model->unembed, &g, p->first_token, first, end);
     for (uint32_t token = first; token < end; token++) {
         forward_scatter(w, p, p->u, p->model->channels, token);
     }
@@ -142,10 +142,10 @@ static void qkv_tokens(struct workspace *w, uint32_t layer, uint32_t first, uint
     uint32_t d = w->model->config.width;
     const float *table = w->table + (size_t)layer * 6 * d;
     w->kernels->norm(w->tokens, d, 1.0f, table, table + d, w->normed, first, end);
-    const struct model_product *qkv = &w->model->blocks[layer].qkv;
+    const struct model_matmul *qkv = &w->model->blocks[layer].qkv;
     struct nn_gemm g = forward_gemm(qkv, TOKENS, w->normed);
     g.c = w->qkv;
-    forward_product(w, qkv, &g, 0, first, end);
+    forward_matmul(w, qkv, &g, 0, first, end);
 }
 
 static void embed_tokens(struct workspace *w, uint32_t first, uint32_t end)
@@ -166,7 +166,7 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
     kernels->norm(w->tokens, d, 0.0f, block->norm_weight, block->norm_bias, w->normed, first, end);
     struct nn_gemm g = forward_gemm(&block->tq, TOKENS, w->normed);
     g.c = w->query;
-    forward_product(w, &block->tq, &g, 0, first, end);
+    forward_matmul(w, &block->tq, &g, 0, first, end);
     struct nn_temporal t = {
         .tokens = TOKENS,
         .width = d,
@@ -189,7 +189,7 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g = forward_gemm(&block->to, TOKENS, w->mixed);
     g.epilogue = NN_ADD_GATED;
     g.c = w->tokens;
-    forward_product(w, &block->to, &g, 0, first, end);
+    forward_matmul(w, &block->to, &g, 0, first, end);
 }
 
 /* What follows a layer's attention, and what precedes the next one's. */
@@ -203,7 +203,7 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g.epilogue = NN_ADD_GATED;
     g.gate = table + 2 * d;
     g.c = w->tokens;
-    forward_product(w, &block->o, &g, 0, first, end);
+    forward_matmul(w, &block->o, &g, 0, first, end);
 
     temporal_tokens(w, first, end);
 
@@ -211,12 +211,12 @@ static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
     g = forward_gemm(&block->fc1, TOKENS, w->normed);
     g.epilogue = NN_SILU_ACT;
     g.out = w->wide;
-    forward_product(w, &block->fc1, &g, 0, first, end);
+    forward_matmul(w, &block->fc1, &g, 0, first, end);
     g = forward_gemm(&block->fc2, TOKENS, w->wide);
     g.epilogue = NN_ADD_GATED;
     g.gate = table + 5 * d;
     g.c = w->tokens;
-    forward_product(w, &block->fc2, &g, 0, first, end);
+    forward_matmul(w, &block->fc2, &g, 0, first, end);
 
     if (w->layer + 1 < config->layers) {
         qkv_tokens(w, w->layer + 1, first, end);

@@ -183,42 +183,42 @@ const char *model_kernels_name(const struct model *model)
     return model->kernels.name;
 }
 
-void model_sampler(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES])
+void model_sampler(const struct model *model, enum conditioning conditioning, char out[LIMIT_ID_BYTES])
 {
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", layout_degree_names[degree], model->config.steps,
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning], model->config.steps,
              nn_precision_names[model->kernels.precision]);
 }
 
-static double product_flop(const struct model_product *product, double rows)
+static double matmul_flop(const struct model_matmul *matmul, double rows)
 {
-    return 2.0 * rows * product->n * product->k;
+    return 2.0 * rows * matmul->n * matmul->k;
 }
 
 static void part_flop(const struct model_part *part, double positions, double tokens,
                       double *per_tick, double *per_step)
 {
-    *per_tick += product_flop(&part->ctx, positions) + product_flop(&part->memory, tokens);
-    *per_step += product_flop(&part->mod, 1) + product_flop(&part->in, positions) +
-                 product_flop(&part->mid, positions) + product_flop(&part->head, positions) +
-                 product_flop(&part->out, positions) + product_flop(&part->embed, tokens) +
-                 product_flop(&part->unembed, tokens);
+    *per_tick += matmul_flop(&part->ctx, positions) + matmul_flop(&part->memory, tokens);
+    *per_step += matmul_flop(&part->mod, 1) + matmul_flop(&part->in, positions) +
+                 matmul_flop(&part->mid, positions) + matmul_flop(&part->head, positions) +
+                 matmul_flop(&part->out, positions) + matmul_flop(&part->embed, tokens) +
+                 matmul_flop(&part->unembed, tokens);
 }
 
 double model_tick_flop(const struct model *model)
 {
     const struct model_config *config = &model->config;
     double tick = 0.0;
-    double step = product_flop(&model->time1, 1) + product_flop(&model->time2, 1) +
-                  product_flop(&model->ada, 1) + product_flop(&model->final, 1);
+    double step = matmul_flop(&model->time1, 1) + matmul_flop(&model->time2, 1) +
+                  matmul_flop(&model->ada, 1) + matmul_flop(&model->final, 1);
     part_flop(&model->part[PART_BEV], WINDOW_POSITIONS, TOKENS_BEV, &tick, &step);
     part_flop(&model->part[PART_CAMERA], CAMERA_COUNT * FRAME_CAMERA_POSITIONS,
               CAMERA_COUNT * TOKENS_CAMERA, &tick, &step);
     for (uint32_t layer = 0; layer < config->layers; layer++) {
         const struct model_block *block = &model->blocks[layer];
-        const struct model_product *const products[] = {&block->qkv, &block->o,   &block->tq,
+        const struct model_matmul *const matmuls[] = {&block->qkv, &block->o,   &block->tq,
                                                         &block->to,  &block->fc1, &block->fc2};
-        for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
-            step += product_flop(products[i], TOKENS);
+        for (size_t i = 0; i < sizeof matmuls / sizeof matmuls[0]; i++) {
+            step += matmul_flop(matmuls[i], TOKENS);
         }
         double pairs = config->joint[layer]
                            ? (double)TOKENS * TOKENS
@@ -226,7 +226,7 @@ double model_tick_flop(const struct model *model)
                                  (double)CAMERA_COUNT * TOKENS_CAMERA * TOKENS_CAMERA;
         /* logits and weighted sum, two operations each */
         step += 4.0 * config->width * (pairs + (double)TOKENS * (config->window + 1));
-        tick += product_flop(&block->tk, TOKENS) + product_flop(&block->tv, TOKENS);
+        tick += matmul_flop(&block->tk, TOKENS) + matmul_flop(&block->tv, TOKENS);
     }
     return tick + step * config->steps;
 }

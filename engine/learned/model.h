@@ -27,7 +27,7 @@ struct model_config {
     uint32_t steps;
     double schedule[MODEL_STEPS_MAX + 1];
     bool joint[MODEL_LAYERS_MAX];
-    uint32_t horizon_ticks[LAYOUT_DEGREE_COUNT];
+    uint32_t horizon_ticks[CONDITIONING_COUNT];
 };
 
 struct model_open_options {
@@ -54,7 +54,7 @@ const char *model_hash(const struct model *model); /* SHA-256 of the file, hex *
 const char *model_note(const struct model *model);
 const char *model_kernels_name(const struct model *model); /* "name" of struct nn_kernels */
 /* "<degree>/euler<steps>/<fp32|bf16|int8>": with the hash, all that decides the model's bits. */
-void model_sampler(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES]);
+void model_sampler(const struct model *model, enum conditioning conditioning, char out[LIMIT_ID_BYTES]);
 /* Multiplications and additions of one tick of one slot, from the shapes. */
 double model_tick_flop(const struct model *model);
 

@@ -77,27 +77,27 @@ static bool take_joint(struct scan *scan, struct model_config *config, uint32_t 
 
 static bool take_horizon(struct scan *scan, struct model_config *config)
 {
-    static const char *const names[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
+    static const char *const names[CONDITIONING_COUNT] = {"agents", "map", "none"};
     char key[16];
     unsigned seen = 0;
     scan_expect(scan, '{');
     for (bool first = true; scan_member(scan, &first, key, sizeof key);) {
         uint32_t which = 0;
-        while (which < LAYOUT_DEGREE_COUNT && strcmp(key, names[which]) != 0) {
+        while (which < CONDITIONING_COUNT && strcmp(key, names[which]) != 0) {
             which++;
         }
-        if (which == LAYOUT_DEGREE_COUNT || (seen & 1u << which) != 0) {
+        if (which == CONDITIONING_COUNT || (seen & 1u << which) != 0) {
             return scan_fail(scan, STATUS_BAD_INPUT,
                              "horizon_ticks: expected agents, map and none once each, found "
                              "\"%s\"%s",
-                             key, which < LAYOUT_DEGREE_COUNT ? " twice" : "");
+                             key, which < CONDITIONING_COUNT ? " twice" : "");
         }
         seen |= 1u << which;
         if (!take_uint(scan, key, 0, LIMIT_HORIZON_TICKS, &config->horizon_ticks[which])) {
             return false;
         }
     }
-    if (scan->status == STATUS_OK && seen != (1u << LAYOUT_DEGREE_COUNT) - 1) {
+    if (scan->status == STATUS_OK && seen != (1u << CONDITIONING_COUNT) - 1) {
         return scan_fail(scan, STATUS_BAD_INPUT,
                          "horizon_ticks: expected agents, map and none, found fewer");
     }

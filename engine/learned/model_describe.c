@@ -3,9 +3,9 @@
  */
 #include "engine/learned/model_internal.h"
 
-static struct device_product product_of(const struct model_product *product)
+static struct device_matmul matmul_of(const struct model_matmul *matmul)
 {
-    return (struct device_product){product->n, product->k, product->plain, product->bias};
+    return (struct device_matmul){matmul->n, matmul->k, matmul->plain, matmul->bias};
 }
 
 static struct device_part part_of(const struct model_part *part)
@@ -13,15 +13,15 @@ static struct device_part part_of(const struct model_part *part)
     return (struct device_part){
         .channels = part->channels,
         .context_channels = part->context_channels,
-        .mod = product_of(&part->mod),
-        .ctx = product_of(&part->ctx),
-        .in = product_of(&part->in),
-        .mid = product_of(&part->mid),
-        .embed = product_of(&part->embed),
-        .unembed = product_of(&part->unembed),
-        .head = product_of(&part->head),
-        .out = product_of(&part->out),
-        .memory = product_of(&part->memory),
+        .mod = matmul_of(&part->mod),
+        .ctx = matmul_of(&part->ctx),
+        .in = matmul_of(&part->in),
+        .mid = matmul_of(&part->mid),
+        .embed = matmul_of(&part->embed),
+        .unembed = matmul_of(&part->unembed),
+        .head = matmul_of(&part->head),
+        .out = matmul_of(&part->out),
+        .memory = matmul_of(&part->memory),
     };
 }
 
@@ -30,14 +30,14 @@ static struct device_block block_of(const struct model_block *block, bool joint)
     return (struct device_block){
         .joint = joint,
         .table = block->table,
-        .qkv = product_of(&block->qkv),
-        .o = product_of(&block->o),
-        .tq = product_of(&block->tq),
-        .tk = product_of(&block->tk),
-        .tv = product_of(&block->tv),
-        .to = product_of(&block->to),
-        .fc1 = product_of(&block->fc1),
-        .fc2 = product_of(&block->fc2),
+        .qkv = matmul_of(&block->qkv),
+        .o = matmul_of(&block->o),
+        .tq = matmul_of(&block->tq),
+        .tk = matmul_of(&block->tk),
+        .tv = matmul_of(&block->tv),
+        .to = matmul_of(&block->to),
+        .fc1 = matmul_of(&block->fc1),
+        .fc2 = matmul_of(&block->fc2),
         .norm_weight = block->norm_weight,
         .norm_bias = block->norm_bias,
         .tbias = block->tbias,
@@ -71,10 +71,10 @@ enum status model_describe(const struct model *model, struct model_device *out, 
         .steps = config->steps,
         .features = model->features[0],
         .weight = out->weight,
-        .time1 = product_of(&model->time1),
-        .time2 = product_of(&model->time2),
-        .ada = product_of(&model->ada),
-        .final = product_of(&model->final),
+        .time1 = matmul_of(&model->time1),
+        .time2 = matmul_of(&model->time2),
+        .ada = matmul_of(&model->ada),
+        .final = matmul_of(&model->final),
         .pos = model->pos,
     };
     for (int i = 0; i < CAMERA_COUNT; i++) {

@@ -27,7 +27,7 @@ enum {
 };
 
 /* A linear layer or a convolution (k = 9 in): y = w x + bias. */
-struct model_product {
+struct model_matmul {
     uint32_t n, k;
     const void *packed;
     bool int8; /* packed for whole numbers; the rule is in engine/model.md, "Precision" */
@@ -40,12 +40,12 @@ enum { PART_BEV = 0, PART_CAMERA, PART_COUNT };
 struct model_part {
     uint32_t channels;         /* C */
     uint32_t context_channels; /* 64, 32 */
-    struct model_product mod, ctx, in, mid, embed, unembed, head, out, memory;
+    struct model_matmul mod, ctx, in, mid, embed, unembed, head, out, memory;
 };
 
 struct model_block {
     const float *table; /* [6][d] */
-    struct model_product qkv, o, tq, tk, tv, to, fc1, fc2;
+    struct model_matmul qkv, o, tq, tk, tv, to, fc1, fc2;
     const float *norm_weight; /* [d], of tnorm */
     const float *norm_bias;
     const float *tbias;  /* [heads][window] */
@@ -59,7 +59,7 @@ struct model {
     bool device; /* plain weights are there */
     char hash[SHA256_HEX_BYTES];
     char *note;
-    struct model_product time1, time2, ada, final;
+    struct model_matmul time1, time2, ada, final;
     const float *pos; /* [216][d] */
     struct model_part part[PART_COUNT];
     struct model_block blocks[MODEL_LAYERS_MAX];

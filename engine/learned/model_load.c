@@ -186,33 +186,33 @@ struct inputs {
 };
 
 /* inputs: NULL for a linear layer. */
-static size_t packed_bytes(const struct nn_kernels *kernels, const struct model_product *product,
+static size_t packed_bytes(const struct nn_kernels *kernels, const struct model_matmul *matmul,
                            const struct inputs *inputs)
 {
-    if (!product->int8) {
-        return kernels->packed_bytes(product->n, product->k);
+    if (!matmul->int8) {
+        return kernels->packed_bytes(matmul->n, matmul->k);
     }
     if (inputs == NULL) {
-        return kernels->packed_bytes_int8(product->n, product->k);
+        return kernels->packed_bytes_int8(matmul->n, matmul->k);
     }
-    return kernels->conv_packed_bytes_int8(product->n, inputs->count, inputs->channels);
+    return kernels->conv_packed_bytes_int8(matmul->n, inputs->count, inputs->channels);
 }
 
-static void pack(const struct nn_kernels *kernels, const struct model_product *product,
+static void pack(const struct nn_kernels *kernels, const struct model_matmul *matmul,
                  const struct inputs *inputs, const float *values, void *out)
 {
-    if (!product->int8) {
-        kernels->pack(values, product->n, product->k, out);
+    if (!matmul->int8) {
+        kernels->pack(values, matmul->n, matmul->k, out);
     } else if (inputs == NULL) {
-        kernels->pack_int8(values, product->n, product->k, out);
+        kernels->pack_int8(values, matmul->n, matmul->k, out);
     } else {
-        kernels->conv_pack_int8(values, product->n, inputs->count, inputs->channels, out);
+        kernels->conv_pack_int8(values, matmul->n, inputs->count, inputs->channels, out);
     }
 }
 
-static void take_product(struct loader *loader, const char *name, uint32_t rank,
+static void take_matmul(struct loader *loader, const char *name, uint32_t rank,
                          const uint64_t *shape, const struct inputs *inputs, enum numbers numbers,
-                         struct model_product *out)
+                         struct model_matmul *out)
 {
     const struct nn_kernels *kernels = loader->kernels;
     char text[SAFETENSORS_NAME_BYTES];
@@ -220,7 +220,7 @@ static void take_product(struct loader *loader, const char *name, uint32_t rank,
     for (uint32_t i = 1; i < rank; i++) {
         k *= shape[i];
     }
-    *out = (struct model_product){
+    *out = (struct model_matmul){
         .n = (uint32_t)shape[0],
         .k = (uint32_t)k,
         .int8 = numbers == WHOLE && kernels->precision == NN_INT8,
@@ -245,21 +245,21 @@ static void take_product(struct loader *loader, const char *name, uint32_t rank,
 }
 
 static void take_linear(struct loader *loader, const char *prefix, const char *name, uint32_t n,
-                        uint32_t k, enum numbers numbers, struct model_product *out)
+                        uint32_t k, enum numbers numbers, struct model_matmul *out)
 {
     char text[SAFETENSORS_NAME_BYTES - 8];
     const uint64_t shape[] = {n, k};
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    take_product(loader, text, 2, shape, NULL, numbers, out);
+    take_matmul(loader, text, 2, shape, NULL, numbers, out);
 }
 
 static void take_conv(struct loader *loader, const char *prefix, const char *name, uint32_t n,
-                      struct inputs inputs, enum numbers numbers, struct model_product *out)
+                      struct inputs inputs, enum numbers numbers, struct model_matmul *out)
 {
     char text[SAFETENSORS_NAME_BYTES - 8];
     const uint64_t shape[] = {n, 3, 3, nn_conv_depth(inputs.count, inputs.channels)};
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    take_product(loader, text, 4, shape, &inputs, numbers, out);
+    take_matmul(loader, text, 4, shape, &inputs, numbers, out);
 }
 
 /* ---- the list ---- */

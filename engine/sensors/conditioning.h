@@ -5,7 +5,7 @@
 #define SWERVE_ENGINE_SENSORS_CONDITIONING_H
 
 /* How much of the scene a learned world is given, see engine/model.md. */
-enum layout_degree { LAYOUT_AGENTS = 0, LAYOUT_MAP, LAYOUT_NONE, LAYOUT_DEGREE_COUNT };
-extern const char *const layout_degree_names[LAYOUT_DEGREE_COUNT]; /* "agents", "map", "none" */
+enum conditioning { CONDITIONING_AGENTS = 0, CONDITIONING_MAP, CONDITIONING_NONE, CONDITIONING_COUNT };
+extern const char *const conditioning_names[CONDITIONING_COUNT]; /* "agents", "map", "none" */
 
 #endif

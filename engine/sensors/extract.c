@@ -256,17 +256,17 @@ static uint32_t neighbours(const struct scene *scene, const struct body *bodies,
     return count;
 }
 
-struct extract_signs extract_step(const struct stage *stage, const struct anchor *anchor,
+struct extract_frame_stats extract_step(const struct prepared *prepared, const struct anchor *anchor,
                                   struct window window, const uint8_t *frame_bev,
                                   struct window_planes *expected, struct scene *scene,
                                   struct extract_track *tracks)
 {
-    const struct scenario *scenario = stage_scenario(stage);
-    struct extract_signs signs = {0};
+    const struct scenario *scenario = prepared_scenario(prepared);
+    struct extract_frame_stats frame_stats = {0};
     struct body bodies[LIMIT_AGENTS];
     uint32_t near[LIMIT_AGENTS];
     predict(scenario, anchor, scene, tracks, bodies);
-    layout_planes(stage, scene, anchor, window, expected);
+    layout_planes(prepared, scene, anchor, window, expected);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         struct agent_state *agent = &scene->agents[i];
         struct extract_track *track = &tracks[i];
@@ -281,16 +281,16 @@ struct extract_signs extract_step(const struct stage *stage, const struct anchor
         if (due.weight >= VISIBLE_CELLS && found.weight >= SEEN_SHARE * due.weight) {
             track->missed_ticks = 0;
             if (!is_static) {
-                signs.jump_m = dmath_max(signs.jump_m, correct(anchor, &found, &due, agent, track));
+                frame_stats.jump_m = dmath_max(frame_stats.jump_m, correct(anchor, &found, &due, agent, track));
             }
         } else if (due.weight >= VISIBLE_CELLS) {
             track->missed_ticks++;
-            signs.vanished += track->missed_ticks == EXTRACT_LOST_TICKS;
+            frame_stats.vanished += track->missed_ticks == EXTRACT_LOST_TICKS;
             agent->present = is_static || track->missed_ticks < EXTRACT_GONE_TICKS;
         }
         if (!is_static) {
             turn(agent, track);
         }
     }
-    return signs;
+    return frame_stats;
 }

@@ -20,7 +20,7 @@ struct extract_track {
     uint32_t missed_ticks;
 };
 
-struct extract_signs {
+struct extract_frame_stats {
     double jump_m;     /* largest distance between where returns are and where they should be */
     uint32_t vanished; /* agents that reached EXTRACT_LOST_TICKS in this tick */
 };
@@ -30,7 +30,7 @@ void extract_start(const struct scene *scene, struct extract_track *tracks);
 
 /* Moves the agents of `scene` (ego already at the new tick) to where the new frame shows them.
  * `expected` is overwritten with the returns that the predicted scene would give. */
-struct extract_signs extract_step(const struct stage *stage, const struct anchor *anchor,
+struct extract_frame_stats extract_step(const struct prepared *prepared, const struct anchor *anchor,
                                   struct window window, const uint8_t *frame_bev,
                                   struct window_planes *expected, struct scene *scene,
                                   struct extract_track *tracks);

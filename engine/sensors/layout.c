@@ -11,13 +11,13 @@
 #include "base/dmath.h"
 #include "engine/sensors/layout_internal.h"
 #include "engine/sensors/raster_view.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-const char *const layout_degree_names[LAYOUT_DEGREE_COUNT] = {"agents", "map", "none"};
+const char *const conditioning_names[CONDITIONING_COUNT] = {"agents", "map", "none"};
 
 #define WINDOW_M (WINDOW_PATCHES * WINDOW_PATCH_M)
 #define LOOK_AHEAD_M 32.0
@@ -122,7 +122,7 @@ static void place_half(const void *from, int half, size_t bytes, void *to)
     }
 }
 
-void layout_planes(const struct stage *stage, const struct scene *scene,
+void layout_planes(const struct prepared *prepared, const struct scene *scene,
                    const struct anchor *anchor, struct window window, struct window_planes *out)
 {
     uint8_t occupancy[BEV_CELLS];
@@ -134,7 +134,7 @@ void layout_planes(const struct stage *stage, const struct scene *scene,
                    "the window is two grids side by side");
     for (int half = 0; half < 2; half++) {
         struct raster_view view = layout_half_view(scene, anchor, window, half);
-        raster_lidar(&stage->layers->kernels, stage->scenario, scene, &view, &planes);
+        raster_lidar(&prepared->layers->kernels, prepared->scenario, scene, &view, &planes);
         place_half(occupancy, half, 1, out->occupancy);
         place_half(vru, half, 1, out->vru);
         place_half(unseen, half, 1, out->unseen);
@@ -168,7 +168,7 @@ void layout_pack_returns(const struct window_planes *planes, uint8_t *bev)
     pack_plane(planes->unseen, FRAME_UNSEEN, bev);
 }
 
-void layout_pack_map(const struct stage *stage, const struct anchor *anchor, struct window window,
+void layout_pack_map(const struct prepared *prepared, const struct anchor *anchor, struct window window,
                      uint8_t *bev)
 {
     uint8_t drivable[WINDOW_PLANE];
@@ -176,7 +176,7 @@ void layout_pack_map(const struct stage *stage, const struct anchor *anchor, str
     uint8_t halves[2][BEV_CELLS];
     for (int half = 0; half < 2; half++) {
         const struct raster_view view = layout_map_view(anchor, window, half);
-        raster_map(stage->layers, &view, halves[0], halves[1]);
+        raster_map(prepared->layers, &view, halves[0], halves[1]);
         place_half(halves[0], half, 1, drivable);
         place_half(halves[1], half, 1, marking);
     }
@@ -226,20 +226,20 @@ void layout_pack_velocity(const struct window_planes *planes, const struct scene
     }
 }
 
-void layout_bev(const struct stage *stage, const struct scene *scene, const struct anchor *anchor,
-                struct window window, enum layout_degree degree, uint8_t *bev)
+void layout_bev(const struct prepared *prepared, const struct scene *scene, const struct anchor *anchor,
+                struct window window, enum conditioning conditioning, uint8_t *bev)
 {
-    if (degree == LAYOUT_AGENTS) {
+    if (conditioning == CONDITIONING_AGENTS) {
         struct window_planes planes;
-        layout_planes(stage, scene, anchor, window, &planes);
+        layout_planes(prepared, scene, anchor, window, &planes);
         layout_pack_returns(&planes, bev);
         layout_pack_velocity(&planes, scene, anchor, bev);
     } else {
         memset(bev, 0, FRAME_BEV_BYTES);
         clear_velocity(bev);
     }
-    if (degree != LAYOUT_NONE) {
-        layout_pack_map(stage, anchor, window, bev);
+    if (conditioning != CONDITIONING_NONE) {
+        layout_pack_map(prepared, anchor, window, bev);
     }
 }
 
@@ -271,10 +271,10 @@ void layout_camera_unpack(const uint8_t *packed, uint8_t *image)
     }
 }
 
-void layout_canonical(const struct scene *scene, enum layout_degree degree, struct scene *out)
+void layout_canonical(const struct scene *scene, enum conditioning conditioning, struct scene *out)
 {
     /* As much of a scene as it uses; what lies beyond is not read by anyone. */
-    uint32_t agents = degree == LAYOUT_MAP ? 0 : scene->agent_count;
+    uint32_t agents = conditioning == CONDITIONING_MAP ? 0 : scene->agent_count;
     memcpy(out, scene, offsetof(struct scene, agents) + agents * sizeof scene->agents[0]);
     out->agent_count = agents;
     out->conditions.weather = WEATHER_CLEAR;
@@ -282,19 +282,19 @@ void layout_canonical(const struct scene *scene, enum layout_degree degree, stru
     out->conditions.visibility_m = 200.0;
 }
 
-void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
+void layout_cameras(const struct prepared *prepared, const struct scene *scene, enum conditioning conditioning,
                     uint8_t *cameras)
 {
-    if (degree == LAYOUT_NONE) {
+    if (conditioning == CONDITIONING_NONE) {
         memset(cameras, 128, FRAME_CAMERA_BYTES);
         return;
     }
     struct scene canonical;
     uint8_t image[CAMERA_BYTES];
-    layout_canonical(scene, degree, &canonical);
+    layout_canonical(scene, conditioning, &canonical);
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         /* Without precipitation a picture needs no seed. */
-        raster_camera(stage->layers, stage->scenario, &canonical, 0, (enum camera_index)camera,
+        raster_camera(prepared->layers, prepared->scenario, &canonical, 0, (enum camera_index)camera,
                       image);
         layout_camera_pack(image, cameras + (size_t)camera * (FRAME_CAMERA_BYTES / CAMERA_COUNT));
     }

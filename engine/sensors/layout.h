@@ -7,7 +7,7 @@
 #define SWERVE_ENGINE_SENSORS_LAYOUT_H
 
 #include "engine/sensors/conditioning.h"
-#include "engine/sensors/stage.h"
+#include "engine/sensors/prepared.h"
 #include "schemas/observation.h"
 #include "schemas/scene.h"
 
@@ -56,35 +56,35 @@ struct pose anchor_local(const struct anchor *anchor, struct pose pose);
 struct window window_of(struct pose ego);
 
 /* The noise-free BEV of the scene: bev[FRAME_BEV_BYTES], all 22 channels, lidar at ego. */
-void layout_bev(const struct stage *stage, const struct scene *scene, const struct anchor *anchor,
-                struct window window, enum layout_degree degree, uint8_t *bev);
+void layout_bev(const struct prepared *prepared, const struct scene *scene, const struct anchor *anchor,
+                struct window window, enum conditioning conditioning, uint8_t *bev);
 
-/* What a device draws the same from, its cameras left out: drawing has room of DRAWING_BYTES_MAX,
+/* What a device draws the same from, its cameras left out: drawing has room of DRAW_LIST_BYTES_MAX,
  * and names the stage's map `map`. False: there is more than fits; then it describes no agents, and
  * cameras may still be added to it. */
-struct drawing; /* kernels/drawing.h */
-bool layout_describe(const struct stage *stage, const struct scene *scene,
-                     const struct anchor *anchor, struct window window, enum layout_degree degree,
-                     uint32_t map, struct drawing *drawing);
+struct draw_list; /* kernels/draw_list.h */
+bool layout_describe(const struct prepared *prepared, const struct scene *scene,
+                     const struct anchor *anchor, struct window window, enum conditioning conditioning,
+                     uint32_t map, struct draw_list *draw_list);
 
 /* Camera layouts: cameras[FRAME_CAMERA_BYTES]. */
-void layout_cameras(const struct stage *stage, const struct scene *scene, enum layout_degree degree,
+void layout_cameras(const struct prepared *prepared, const struct scene *scene, enum conditioning conditioning,
                     uint8_t *cameras);
 
 /* Adds what a device draws the camera layouts from to a drawing that has nothing for them yet.
  * False: there is more than fits, and the drawing is as it was. */
-bool layout_describe_cameras(const struct stage *stage, const struct scene *scene,
-                             enum layout_degree degree, struct drawing *drawing);
+bool layout_describe_cameras(const struct prepared *prepared, const struct scene *scene,
+                             enum conditioning conditioning, struct draw_list *draw_list);
 
 /* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
-void layout_conditions(const struct stage *stage, const struct scene *scene,
+void layout_conditions(const struct prepared *prepared, const struct scene *scene,
                        const struct ego_state *before, const struct anchor *anchor,
-                       struct window window, enum layout_degree degree, float cond[COND_COUNT]);
+                       struct window window, enum conditioning conditioning, float cond[COND_COUNT]);
 
 /* What the sensors would record of the scene: the layout plus range noise, dropout, reflectivity,
  * weather returns (BEV) and the object world's cameras with weather, light and sensor noise. The
  * training target; depends on (scene, seed, tick) alone. Both outputs may be NULL. */
-void layout_sensed(const struct stage *stage, const struct scene *scene, uint64_t seed,
+void layout_sensed(const struct prepared *prepared, const struct scene *scene, uint64_t seed,
                    const struct anchor *anchor, struct window window, uint8_t *bev,
                    uint8_t *cameras);
 
@@ -95,16 +95,16 @@ void layout_camera_unpack(const uint8_t *packed, uint8_t *image);
 /* From a committed frame in its window to the observation around ego: occupancy and unseen
  * resampled bilinearly, drivable and marking from the map (agents, map) or from the frame (none).
  * out[BEV_BYTES]. Outside the window: unseen. */
-void layout_observe_bev(const struct stage *stage, const struct scene *scene,
+void layout_observe_bev(const struct prepared *prepared, const struct scene *scene,
                         const struct anchor *anchor, struct window window,
-                        enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out);
+                        enum conditioning conditioning, const uint8_t *frame_bev, uint8_t *out);
 
 struct raster_window; /* kernels/raster.h */
 
 /* Of it, what is not in the frame: drivable area and markings [2][BEV_CELLS] from the map; or where
  * the map is sampled for it. */
-void layout_observe_map(const struct stage *stage, const struct scene *scene, uint8_t *out);
-void layout_observe_window(const struct stage *stage, const struct scene *scene,
+void layout_observe_map(const struct prepared *prepared, const struct scene *scene, uint8_t *out);
+void layout_observe_window(const struct prepared *prepared, const struct scene *scene,
                            struct raster_window *window);
 
 /* Of it, where the frame is looked at: row and column of the observation's first cell in the

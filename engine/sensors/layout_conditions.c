@@ -7,12 +7,12 @@
 
 #include "base/dmath.h"
 #include "engine/sensors/layout_internal.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 
 #include <string.h>
 
 enum {
-    COND_DEGREE = 0,
+    COND_CONDITIONING = 0,
     COND_WEATHER = 3,
     COND_LIGHT = 8,
     COND_VISIBILITY = 11,
@@ -65,16 +65,16 @@ static void add_tags(const struct scenario *scenario, float *buckets)
     }
 }
 
-void layout_conditions(const struct stage *stage, const struct scene *scene,
+void layout_conditions(const struct prepared *prepared, const struct scene *scene,
                        const struct ego_state *before, const struct anchor *anchor,
-                       struct window window, enum layout_degree degree, float cond[COND_COUNT])
+                       struct window window, enum conditioning conditioning, float cond[COND_COUNT])
 {
     const struct conditions *now = &scene->conditions;
     const struct ego_state *ego = &scene->ego;
     struct pose local = anchor_local(anchor, ego->pose);
     struct window_place place = layout_place(scene, anchor, window);
     memset(cond, 0, COND_COUNT * sizeof cond[0]);
-    cond[COND_DEGREE + (int)degree] = 1.0f;
+    cond[COND_CONDITIONING + (int)conditioning] = 1.0f;
     cond[COND_WEATHER + (int)now->weather] = 1.0f;
     cond[COND_LIGHT + (int)now->light] = 1.0f;
     cond[COND_VISIBILITY] = (float)dmath_min(now->visibility_m / 200.0, 1.0);
@@ -96,5 +96,5 @@ void layout_conditions(const struct stage *stage, const struct scene *scene,
     const double half = WINDOW_CELLS / 2.0;
     cond[COND_PLACE] = (float)((place.row - half) / half);
     cond[COND_PLACE + 1] = (float)((place.col - half) / half);
-    add_tags(stage->scenario, cond + COND_TAGS);
+    add_tags(prepared->scenario, cond + COND_TAGS);
 }

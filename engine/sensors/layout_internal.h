@@ -41,20 +41,20 @@ struct raster_view layout_map_view(const struct anchor *anchor, struct window wi
 uint8_t layout_velocity_byte(double velocity_mps);
 
 /* What a perfect sensor returns. */
-void layout_planes(const struct stage *stage, const struct scene *scene,
+void layout_planes(const struct prepared *prepared, const struct scene *scene,
                    const struct anchor *anchor, struct window window, struct window_planes *out);
 
 /* Packs occupancy, vru, unseen into channels 0..11 of a frame. */
 void layout_pack_returns(const struct window_planes *planes, uint8_t *bev);
 
 /* Channels 12..21: the map, and the velocity of the owners. */
-void layout_pack_map(const struct stage *stage, const struct anchor *anchor, struct window window,
+void layout_pack_map(const struct prepared *prepared, const struct anchor *anchor, struct window window,
                      uint8_t *bev);
 void layout_pack_velocity(const struct window_planes *planes, const struct scene *scene,
                           const struct anchor *anchor, uint8_t *bev);
 
 /* The scene as camera layouts show it: by day, in clear weather, in the degree `map` without
  * agents. */
-void layout_canonical(const struct scene *scene, enum layout_degree degree, struct scene *out);
+void layout_canonical(const struct scene *scene, enum conditioning conditioning, struct scene *out);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "engine/sensors/layout_internal.h"
 #include "engine/sensors/raster_view.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -114,22 +114,22 @@ static void resample(const struct padded *from, const struct layout_walk *walk, 
     }
 }
 
-void layout_observe_map(const struct stage *stage, const struct scene *scene, uint8_t *out)
+void layout_observe_map(const struct prepared *prepared, const struct scene *scene, uint8_t *out)
 {
     struct raster_view view = raster_view_ego(&scene->ego.pose);
-    raster_map(stage->layers, &view, out, out + BEV_CELLS);
+    raster_map(prepared->layers, &view, out, out + BEV_CELLS);
 }
 
-void layout_observe_window(const struct stage *stage, const struct scene *scene,
+void layout_observe_window(const struct prepared *prepared, const struct scene *scene,
                            struct raster_window *window)
 {
     struct raster_view view = raster_view_ego(&scene->ego.pose);
-    raster_map_window(stage->layers, &view, window);
+    raster_map_window(prepared->layers, &view, window);
 }
 
-void layout_observe_bev(const struct stage *stage, const struct scene *scene,
+void layout_observe_bev(const struct prepared *prepared, const struct scene *scene,
                         const struct anchor *anchor, struct window window,
-                        enum layout_degree degree, const uint8_t *frame_bev, uint8_t *out)
+                        enum conditioning conditioning, const uint8_t *frame_bev, uint8_t *out)
 {
     struct padded padded;
     struct layout_walk walk = layout_walk(scene, anchor, window);
@@ -137,10 +137,10 @@ void layout_observe_bev(const struct stage *stage, const struct scene *scene,
     uint8_t *marking = out + BEV_MARKING * BEV_CELLS;
     unpack(frame_bev, FRAME_OCCUPANCY, FRAME_UNSEEN, pair(0, 255), &padded);
     resample(&padded, &walk, out + BEV_OCCUPANCY * BEV_CELLS, out + BEV_UNSEEN * BEV_CELLS);
-    if (degree == LAYOUT_NONE) {
+    if (conditioning == CONDITIONING_NONE) {
         unpack(frame_bev, FRAME_DRIVABLE, FRAME_MARKING, pair(0, 0), &padded);
         resample(&padded, &walk, drivable, marking);
     } else {
-        layout_observe_map(stage, scene, drivable);
+        layout_observe_map(prepared, scene, drivable);
     }
 }

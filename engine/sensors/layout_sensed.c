@@ -13,7 +13,7 @@
 #include "engine/sensors/layout.h"
 #include "engine/sensors/layout_internal.h"
 #include "engine/sensors/raster_view.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -206,12 +206,12 @@ static void add_camera_noise(const struct sensor *sensor, enum light light, uint
     }
 }
 
-static void sense_cameras(const struct stage *stage, const struct scene *scene,
+static void sense_cameras(const struct prepared *prepared, const struct scene *scene,
                           const struct sensor *sensor, uint8_t *cameras)
 {
     uint8_t image[CAMERA_BYTES];
     for (uint32_t camera = 0; camera < CAMERA_COUNT; camera++) {
-        raster_camera(stage->layers, stage->scenario, scene, sensor->seed,
+        raster_camera(prepared->layers, prepared->scenario, scene, sensor->seed,
                       (enum camera_index)camera, image);
         add_camera_noise(sensor, scene->conditions.light, camera, image);
         layout_camera_pack(image, cameras + (size_t)camera * (FRAME_CAMERA_BYTES / CAMERA_COUNT));
@@ -220,7 +220,7 @@ static void sense_cameras(const struct stage *stage, const struct scene *scene,
 
 /* ---- the whole ---- */
 
-void layout_sensed(const struct stage *stage, const struct scene *scene, uint64_t seed,
+void layout_sensed(const struct prepared *prepared, const struct scene *scene, uint64_t seed,
                    const struct anchor *anchor, struct window window, uint8_t *bev,
                    uint8_t *cameras)
 {
@@ -234,13 +234,13 @@ void layout_sensed(const struct stage *stage, const struct scene *scene, uint64_
     };
     if (bev != NULL) {
         struct window_planes planes;
-        layout_planes(stage, scene, anchor, window, &planes);
+        layout_planes(prepared, scene, anchor, window, &planes);
         layout_pack_velocity(&planes, scene, anchor, bev);
-        layout_pack_map(stage, anchor, window, bev);
+        layout_pack_map(prepared, anchor, window, bev);
         measure(&sensor, scene->agent_count, &planes);
         layout_pack_returns(&planes, bev);
     }
     if (cameras != NULL) {
-        sense_cameras(stage, scene, &sensor, cameras);
+        sense_cameras(prepared, scene, &sensor, cameras);
     }
 }

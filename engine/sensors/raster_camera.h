@@ -3,7 +3,7 @@
  * light and weather give it, and the solids that agents are made of. Private to the rasteriser.
  *
  * Sky and ground make a backdrop at image resolution. Agents become a list of commands, once per
- * picture (kernels/drawing_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows, on
+ * picture (kernels/draw_list_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows, on
  * a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels they touch
  * and is averaged down, so edges are antialiased, memory stays small and empty road costs nothing
  * twice.
@@ -13,7 +13,7 @@
 
 #include "engine/sensors/raster_layers.h"
 #include "kernels/camera_tone.h"
-#include "kernels/drawing_camera.h"
+#include "kernels/draw_list_camera.h"
 #include "schemas/observation.h"
 #include "schemas/scene.h"
 

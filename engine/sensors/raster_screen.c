@@ -1,5 +1,5 @@
 /*
- * Screen: turns what solids are made of into commands for a canvas (kernels/drawing_camera.h):
+ * Screen: turns what solids are made of into commands for a canvas (kernels/draw_list_camera.h):
  * convex faces are lit, clipped at the near plane and projected once per picture, however many
  * bands or machines draw them.
  */

@@ -8,29 +8,29 @@
 #include <stddef.h>
 #include <string.h>
 
-void drive_reset(struct drive *drive, struct stage *stage, uint64_t seed, bool follow_logs)
+void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs)
 {
-    const struct scenario *scenario = stage->scenario;
-    drive->stage = stage_ref(stage);
+    const struct scenario *scenario = prepared->scenario;
+    drive->prepared = prepared_ref(prepared);
     drive->seed = seed;
     drive->scene.conditions = scenario->conditions;
     drive->scene.ego = (struct ego_state){
         .pose = scenario->ego.pose,
         .speed_mps = scenario->ego.speed_mps,
     };
-    traffic_reset(stage->traffic, seed, follow_logs, &drive->scene, drive->motion);
+    traffic_reset(prepared->traffic, seed, follow_logs, &drive->scene, drive->motion);
 }
 
 void drive_step(struct drive *drive, const struct action *action, bool traffic)
 {
-    const struct stage *stage = drive->stage;
+    const struct prepared *prepared = drive->prepared;
     struct ego_state *ego = &drive->scene.ego;
     struct vec2 place = {ego->pose.x_m, ego->pose.y_m};
-    double friction = roadmap_friction(stage->roadmap, place, drive->scene.conditions.friction);
+    double friction = roadmap_friction(prepared->roadmap, place, drive->scene.conditions.friction);
     if (traffic) {
-        traffic_step(stage->traffic, drive->seed, &drive->scene, drive->motion);
+        traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
     }
-    ego_model_step(ego, &drive->actuator_mps2, action, stage->scenario->ego.wheelbase_m, friction);
+    ego_model_step(ego, &drive->actuator_mps2, action, prepared->scenario->ego.wheelbase_m, friction);
     drive->scene.tick++;
 }
 
@@ -41,7 +41,7 @@ enum status drive_intervene(struct drive *drive, const struct intervention *inte
         drive->scene.conditions = intervention->conditions;
         return STATUS_OK;
     }
-    return traffic_intervene(drive->stage->traffic, intervention, &drive->scene, drive->motion,
+    return traffic_intervene(drive->prepared->traffic, intervention, &drive->scene, drive->motion,
                              error);
 }
 
@@ -52,11 +52,11 @@ void drive_copy(struct drive *to, const struct drive *from)
            offsetof(struct drive, scene) + offsetof(struct scene, agents) +
                agents * sizeof from->scene.agents[0]);
     memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
-    stage_ref(to->stage);
+    prepared_ref(to->prepared);
 }
 
 void drive_release(struct drive *drive)
 {
-    stage_unref(drive->stage);
-    drive->stage = NULL;
+    prepared_unref(drive->prepared);
+    drive->prepared = NULL;
 }

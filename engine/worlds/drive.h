@@ -7,14 +7,14 @@
 #ifndef SWERVE_ENGINE_WORLDS_DRIVE_H
 #define SWERVE_ENGINE_WORLDS_DRIVE_H
 
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 #include "engine/traffic/traffic.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct drive {
-    struct stage *stage; /* a reference of its own; NULL: the slot is free */
+    struct prepared *prepared; /* a reference of its own; NULL: the slot is free */
     uint64_t seed;
     double actuator_mps2; /* what ego's drivetrain and brakes give */
     struct scene scene;
@@ -23,7 +23,7 @@ struct drive {
 
 /* The scenario's start, on a zeroed drive: what lies beyond agent_count is never read, but a saved
  * slot is compared as bytes. Takes a reference on the stage. follow_logs: see traffic_reset. */
-void drive_reset(struct drive *drive, struct stage *stage, uint64_t seed, bool follow_logs);
+void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs);
 
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
 void drive_step(struct drive *drive, const struct action *action, bool traffic);

@@ -4,14 +4,14 @@
 #include "engine/worlds/views.h"
 
 /* A lost rollout sees nothing. */
-static uint8_t device_look(enum view_look look, bool lost)
+static uint8_t device_view_update(enum view_update look, bool lost)
 {
     static const uint8_t looks[] = {
-        [VIEW_KEEP] = DEVICE_LOOK_KEEP,
-        [VIEW_DRAW] = DEVICE_LOOK_DRAW,
-        [VIEW_CLEAR] = DEVICE_LOOK_CLEAR,
+        [VIEW_KEEP] = DEVICE_VIEW_KEEP,
+        [VIEW_DRAW] = DEVICE_VIEW_DRAW,
+        [VIEW_CLEAR] = DEVICE_VIEW_CLEAR,
     };
-    return lost && look == VIEW_DRAW ? (uint8_t)DEVICE_LOOK_NOTHING : looks[look];
+    return lost && look == VIEW_DRAW ? (uint8_t)DEVICE_VIEW_NOTHING : looks[look];
 }
 
 void views_record(const struct world_view *view, const struct views_source *source,
@@ -19,12 +19,12 @@ void views_record(const struct world_view *view, const struct views_source *sour
 {
     *record = (struct device_view){
         .view = view->view,
-        .degree = (uint32_t)source->degree,
-        .bev = device_look(view->bev, source->lost),
+        .conditioning = (uint32_t)source->conditioning,
+        .bev = device_view_update(view->bev, source->lost),
         .map = DEVICE_NO_MAP,
     };
     for (int i = 0; i < CAMERA_COUNT; i++) {
-        record->camera[i] = device_look(view->cameras[i], source->lost);
+        record->camera[i] = device_view_update(view->cameras[i], source->lost);
     }
     if (source->lost) {
         return;
@@ -37,14 +37,14 @@ void views_record(const struct world_view *view, const struct views_source *sour
     record->col_per_row = walk.col_per_row;
     record->row_per_col = walk.row_per_col;
     record->col_per_col = walk.col_per_col;
-    if (planes == NULL || record->bev != DEVICE_LOOK_DRAW || source->degree == LAYOUT_NONE) {
+    if (planes == NULL || record->bev != DEVICE_VIEW_DRAW || source->conditioning == CONDITIONING_NONE) {
         return;
     }
     record->map = source->map;
     if (source->map != DEVICE_NO_MAP) {
-        layout_observe_window(source->stage, source->scene, &record->window);
+        layout_observe_window(source->prepared, source->scene, &record->window);
         record->window.texels = NULL;
     } else {
-        layout_observe_map(source->stage, source->scene, planes);
+        layout_observe_map(source->prepared, source->scene, planes);
     }
 }

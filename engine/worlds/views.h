@@ -14,10 +14,10 @@
 
 /* The slot that is looked at. */
 struct views_source {
-    const struct stage *stage;
+    const struct prepared *prepared;
     const struct scene *scene;
     const struct anchor *anchor;
-    enum layout_degree degree;
+    enum conditioning conditioning;
     uint32_t map;         /* of the stage on the device, or DEVICE_NO_MAP */
     bool lost;            /* nothing is seen; window and page_frame are not read then */
     struct window window; /* of its newest frame */

@@ -12,9 +12,9 @@
 
 #include "base/status.h"
 #include "engine/sensors/conditioning.h"
-#include "engine/learned/frame_signs.h"
+#include "engine/learned/frame_stats.h"
 #include "engine/learned/spill_ops.h"
-#include "engine/sensors/stage.h"
+#include "engine/sensors/prepared.h"
 #include "schemas/observation.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
@@ -35,7 +35,7 @@ struct world_config {
     uint32_t slot_count; /* 1..LIMIT_SLOTS */
     /* Learned worlds only. */
     const struct model *model; /* borrowed, outlives the world; its precision and sampler hold */
-    enum layout_degree degree;
+    enum conditioning conditioning;
     const struct device *device; /* engine/learned/device.h; borrowed during open; NULL: the CPU */
     uint32_t thread_count;       /* 0 counts as 1 */
     /* Of the page pool; 0: what slot_count slots need, and half more. Less than they need is
@@ -74,7 +74,7 @@ struct observation_buffers {
 };
 
 /* What becomes of a part of a view; see world_view. */
-enum view_look {
+enum view_update {
     VIEW_KEEP = 0, /* it stays as it is */
     VIEW_DRAW,     /* what the sensors see now */
     VIEW_CLEAR,    /* zeros */
@@ -85,8 +85,8 @@ enum view_look {
 struct world_view {
     uint32_t slot;      /* that is looked at */
     uint32_t view;      /* below the count of views_open */
-    enum view_look bev; /* a part that views do not have is ignored */
-    enum view_look cameras[CAMERA_COUNT];
+    enum view_update bev; /* a part that views do not have is ignored */
+    enum view_update cameras[CAMERA_COUNT];
     uint64_t digest; /* out: of all of the view's bytes afterwards, as worker/trace/trace.h trace_digest:
                         of the grid from 1, then of the cameras from that, or from 0 */
 };
@@ -105,7 +105,7 @@ struct world_ops {
     enum status (*accepts)(const struct scenario *scenario, struct error *error);
 
     /* Occupies a free slot at tick 0. Takes its own reference on the stage. */
-    enum status (*slot_reset)(struct world *world, uint32_t slot, struct stage *stage,
+    enum status (*slot_reset)(struct world *world, uint32_t slot, struct prepared *prepared,
                               uint64_t seed, struct error *error);
     void (*slot_release)(struct world *world, uint32_t slot);
 
@@ -162,7 +162,7 @@ struct world_ops {
 
     /* Signs of the newest frame; borrowed until the next step, reset, restore or release. NULL
      * member: a world with nothing to tell (object, replay). */
-    const struct world_signs *(*slot_signs)(const struct world *world, uint32_t slot);
+    const struct frame_stats *(*slot_frame_stats)(const struct world *world, uint32_t slot);
     /* NULL member: a world that keeps no such account. */
     void (*cost)(const struct world *world, struct world_cost *out);
 };

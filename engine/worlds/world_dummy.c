@@ -8,14 +8,14 @@
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 #include "engine/worlds/world_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct dummy_slot {
-    struct stage *stage; /* NULL: free */
+    struct prepared *prepared; /* NULL: free */
     uint64_t seed;
     struct scene scene;
 };
@@ -29,7 +29,7 @@ static struct dummy_slot *slot_at(const struct world *world, uint32_t index, boo
 {
     const struct dummy_world *self = (const struct dummy_world *)world;
     CHECK(index < world->slot_count);
-    CHECK((self->slots[index].stage != NULL) == occupied);
+    CHECK((self->slots[index].prepared != NULL) == occupied);
     return &self->slots[index];
 }
 
@@ -83,7 +83,7 @@ static void dummy_close(struct world *world)
     }
     struct dummy_world *self = (struct dummy_world *)world;
     for (uint32_t i = 0; i < world->slot_count; i++) {
-        stage_unref(self->slots[i].stage);
+        prepared_unref(self->slots[i].prepared);
     }
     free(self->slots);
     free(self);
@@ -96,14 +96,14 @@ static enum status dummy_accepts(const struct scenario *scenario, struct error *
     return STATUS_OK;
 }
 
-static enum status dummy_reset(struct world *world, uint32_t index, struct stage *stage,
+static enum status dummy_reset(struct world *world, uint32_t index, struct prepared *prepared,
                                uint64_t seed, struct error *error)
 {
     struct dummy_slot *slot = slot_at(world, index, false);
-    const struct scenario *scenario = stage->scenario;
+    const struct scenario *scenario = prepared->scenario;
     (void)error;
     memset(slot, 0, sizeof *slot);
-    slot->stage = stage_ref(stage);
+    slot->prepared = prepared_ref(prepared);
     slot->seed = seed;
     slot->scene.conditions = scenario->conditions;
     slot->scene.ego.pose = scenario->ego.pose;
@@ -119,8 +119,8 @@ static enum status dummy_reset(struct world *world, uint32_t index, struct stage
 static void dummy_release(struct world *world, uint32_t index)
 {
     struct dummy_slot *slot = slot_at(world, index, true);
-    stage_unref(slot->stage);
-    slot->stage = NULL;
+    prepared_unref(slot->prepared);
+    slot->prepared = NULL;
 }
 
 /* A byte pattern that any change of seed, tick, ego or presence changes. */
@@ -182,7 +182,7 @@ static void dummy_fork(struct world *world, uint32_t from, uint32_t to)
 {
     struct dummy_slot *source = slot_at(world, from, true);
     *slot_at(world, to, false) = *source;
-    stage_ref(source->stage);
+    prepared_ref(source->prepared);
 }
 
 static size_t dummy_state_bytes(const struct world *world)
@@ -195,23 +195,23 @@ static void dummy_save(const struct world *world, uint32_t index, void *state)
 {
     const struct dummy_slot *slot = slot_at(world, index, true);
     memcpy(state, slot, sizeof *slot);
-    stage_ref(slot->stage);
+    prepared_ref(slot->prepared);
 }
 
 static void dummy_restore(struct world *world, uint32_t index, void *state)
 {
     struct dummy_slot *parked = state;
-    CHECK(parked->stage != NULL);
+    CHECK(parked->prepared != NULL);
     *slot_at(world, index, false) = *parked;
-    parked->stage = NULL;
+    parked->prepared = NULL;
 }
 
 static void dummy_drop(struct world *world, void *state)
 {
     struct dummy_slot *parked = state;
     (void)world;
-    stage_unref(parked->stage);
-    parked->stage = NULL;
+    prepared_unref(parked->prepared);
+    parked->prepared = NULL;
 }
 
 const struct world_ops world_dummy_ops = {

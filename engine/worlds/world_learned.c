@@ -20,7 +20,7 @@
  * guessed from whether somebody looked at the last; a wrong guess costs a copy, too many or late.
  */
 #include "engine/worlds/world_learned.h"
-#include "engine/learned/signs.h"
+#include "engine/learned/frame_measure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void close_world(struct world *world)
     }
     struct learned_world *self = (struct learned_world *)world;
     for (uint32_t i = 0; self->slots != NULL && i < world->slot_count; i++) {
-        stage_unref(self->slots[i].drive.stage);
+        prepared_unref(self->slots[i].drive.prepared);
     }
     page_pool_destroy(self->pool);
     backend_destroy(self->backend);
@@ -151,14 +151,14 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
                          ops->name,
                          config->model == NULL ? "none" : model_config(config->model)->name);
     }
-    CHECK((unsigned)config->degree < LAYOUT_DEGREE_COUNT);
+    CHECK((unsigned)config->conditioning < CONDITIONING_COUNT);
     struct learned_world *self = calloc(1, sizeof *self);
     if (self == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "world %s: no memory", ops->name);
     }
     self->base = (struct world){ops, config->slot_count};
     self->model = config->model;
-    self->degree = config->degree;
+    self->conditioning = config->conditioning;
     status = create_parts(self, config, error);
     if (status != STATUS_OK) {
         close_world(&self->base);
@@ -214,7 +214,7 @@ static enum status draw_context(struct learned_world *self, const struct learned
     *header = (struct page_header){
         .window = window_of(anchor_local(&slot->anchor, slot->drive.scene.ego.pose)),
     };
-    layout_sensed(slot->drive.stage, &slot->drive.scene, CONTEXT_SEED, &slot->anchor,
+    layout_sensed(slot->drive.prepared, &slot->drive.scene, CONTEXT_SEED, &slot->anchor,
                   header->window, frame, frame + FRAME_BEV_BYTES);
     enum status status = backend_memory(self->backend, page_frame(self->pool, page), frame,
                                         frame + FRAME_BYTES, &self->fault);
@@ -236,7 +236,7 @@ static enum status first_page(struct learned_world *self, const struct learned_s
     scene_digest(&slot->drive.scene, digest);
     for (uint32_t i = 0; i < self->base.slot_count; i++) {
         const struct context *context = &self->contexts[i];
-        if (context->serial != 0 && context->stage == slot->drive.stage &&
+        if (context->serial != 0 && context->prepared == slot->drive.prepared &&
             memcmp(context->scene, digest, sizeof digest) == 0 &&
             page_share(self->pool, context->page, context->serial)) {
             *out = context->page;
@@ -249,7 +249,7 @@ static enum status first_page(struct learned_world *self, const struct learned_s
     }
     struct context *context = &self->contexts[self->next_context];
     self->next_context = (self->next_context + 1) % self->base.slot_count;
-    context->stage = slot->drive.stage;
+    context->prepared = slot->drive.prepared;
     context->page = page;
     context->serial = page_serial(self->pool, page);
     memcpy(context->scene, digest, sizeof digest);
@@ -258,18 +258,18 @@ static enum status first_page(struct learned_world *self, const struct learned_s
 }
 
 /* The slot is free; the stage may go, and with it the map on the device. */
-static void leave_stage(const struct learned_world *self, struct learned_slot *slot)
+static void leave_prepared(const struct learned_world *self, struct learned_slot *slot)
 {
     backend_map_release(self->backend, slot->map);
     drive_release(&slot->drive);
 }
 
-static enum status slot_reset(struct world *world, uint32_t index, struct stage *stage,
+static enum status slot_reset(struct world *world, uint32_t index, struct prepared *prepared,
                               uint64_t seed, struct error *error)
 {
     struct learned_world *self = (struct learned_world *)world;
     struct learned_slot *slot = learned_vacant(world, index);
-    enum status status = accepts(stage->scenario, error);
+    enum status status = accepts(prepared->scenario, error);
     if (status == STATUS_OK && self->fault.status != STATUS_OK) {
         status = error_set(error, self->fault.status, "world %s: %s", world->ops->name,
                            self->fault.text);
@@ -278,25 +278,25 @@ static enum status slot_reset(struct world *world, uint32_t index, struct stage 
         return status;
     }
     memset(slot, 0, sizeof *slot);
-    drive_reset(&slot->drive, stage, seed, false);
+    drive_reset(&slot->drive, prepared, seed, false);
     extract_start(&slot->drive.scene, slot->tracks);
-    slot->anchor = anchor_make(stage->scenario->ego.pose);
-    slot->map = self->degree != LAYOUT_NONE ? backend_map_take(self->backend, &stage->layers->map)
+    slot->anchor = anchor_make(prepared->scenario->ego.pose);
+    slot->map = self->conditioning != CONDITIONING_NONE ? backend_map_take(self->backend, &prepared->layers->map)
                                             : BACKEND_NO_MAP;
     uint32_t page;
     status = first_page(self, slot, &page);
     if (status != STATUS_OK) {
-        leave_stage(self, slot);
+        leave_prepared(self, slot);
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
     learned_push(self, slot, page);
-    slot->signs.horizon_ticks = model_config(self->model)->horizon_ticks[self->degree];
-    signs_measure(
-        &(struct signs_input){
-            .degree = self->degree,
+    slot->frame_stats.horizon_ticks = model_config(self->model)->horizon_ticks[self->conditioning];
+    frame_measure(
+        &(struct frame_measure_input){
+            .conditioning = self->conditioning,
             .frame = learned_frame(learned_newest(self, slot)),
         },
-        &slot->signs);
+        &slot->frame_stats);
     return STATUS_OK;
 }
 
@@ -304,7 +304,7 @@ static void slot_release(struct world *world, uint32_t index)
 {
     struct learned_slot *slot = learned_occupied(world, index);
     page_table_release(learned_of(world)->pool, &slot->pages);
-    leave_stage(learned_of(world), slot);
+    leave_prepared(learned_of(world), slot);
 }
 
 static const struct scene *slot_scene(const struct world *world, uint32_t index)
@@ -312,9 +312,9 @@ static const struct scene *slot_scene(const struct world *world, uint32_t index)
     return &learned_occupied(world, index)->drive.scene;
 }
 
-static const struct world_signs *slot_signs(const struct world *world, uint32_t index)
+static const struct frame_stats *slot_frame_stats(const struct world *world, uint32_t index)
 {
-    return &learned_occupied(world, index)->signs;
+    return &learned_occupied(world, index)->frame_stats;
 }
 
 static void cost(const struct world *world, struct world_cost *out)
@@ -348,12 +348,12 @@ static enum status slot_intervene(struct world *world, uint32_t index,
 {
     const struct learned_world *self = learned_of(world);
     struct learned_slot *slot = learned_occupied(world, index);
-    if (intervention->kind != INTERVENE_CONDITIONS && self->degree != LAYOUT_AGENTS) {
+    if (intervention->kind != INTERVENE_CONDITIONS && self->conditioning != CONDITIONING_AGENTS) {
         return error_set(error, STATUS_BAD_INPUT,
                          "world %s: in layout degree \"%s\" the model moves the agents; expected "
                          "an intervention on conditions (or degree \"agents\"), found kind %d of "
                          "agent %d",
-                         world->ops->name, layout_degree_names[self->degree],
+                         world->ops->name, conditioning_names[self->conditioning],
                          (int)intervention->kind, intervention->agent);
     }
     return drive_intervene(&slot->drive, intervention, error);
@@ -370,7 +370,7 @@ static void copy_slot(const struct learned_world *self, struct learned_slot *to,
     to->lost = from->lost;
     to->watched = from->watched;
     to->anchor = from->anchor;
-    to->signs = from->signs;
+    to->frame_stats = from->frame_stats;
     memcpy(to->tracks, from->tracks, from->drive.scene.agent_count * sizeof from->tracks[0]);
 }
 
@@ -403,9 +403,9 @@ static void slot_restore(struct world *world, uint32_t index, void *state)
 {
     struct learned_slot *slot = learned_vacant(world, index);
     struct learned_slot *parked = state;
-    CHECK(parked->drive.stage != NULL);
+    CHECK(parked->drive.prepared != NULL);
     *slot = *parked; /* the references move along */
-    parked->drive.stage = NULL;
+    parked->drive.prepared = NULL;
     if (!page_table_restore(learned_of(world)->pool, &slot->pages)) {
         learned_lose(slot);
     }
@@ -415,7 +415,7 @@ static void slot_state_drop(struct world *world, void *state)
 {
     struct learned_slot *parked = state;
     page_table_drop(learned_of(world)->pool, &parked->pages);
-    leave_stage(learned_of(world), parked);
+    leave_prepared(learned_of(world), parked);
 }
 
 static bool slot_state_prefetch(struct world *world, const void *state)
@@ -435,7 +435,7 @@ static bool slot_state_prefetch(struct world *world, const void *state)
         .slot_intervene = slot_intervene, .slot_fork = slot_fork,                                \
         .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                            \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                        \
-        .slot_state_prefetch = slot_state_prefetch, .slot_signs = slot_signs, .cost = cost,      \
+        .slot_state_prefetch = slot_state_prefetch, .slot_frame_stats = slot_frame_stats, .cost = cost,      \
     }
 
 const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);

@@ -29,13 +29,13 @@ struct learned_slot {
     uint32_t map; /* of the stage on the backend's device; BACKEND_NO_MAP: none */
     struct anchor anchor;
     struct page_table pages; /* newest first */
-    struct world_signs signs;
+    struct frame_stats frame_stats;
     struct extract_track tracks[LIMIT_AGENTS]; /* map, none */
 };
 
 /* The page of a scenario's start. Not a reference: the page may be gone. */
 struct context {
-    const struct stage *stage; /* alive as long as the page */
+    const struct prepared *prepared; /* alive as long as the page */
     uint8_t scene[SHA256_BYTES];
     uint32_t page;
     uint64_t serial; /* 0: empty */
@@ -53,7 +53,7 @@ struct learned_step {
 struct learned_world {
     struct world base;
     const struct model *model;
-    enum layout_degree degree;
+    enum conditioning conditioning;
     struct page_pool *pool;
     struct backend *backend;
     struct threads *threads;    /* draw the layouts of a batch */
@@ -75,13 +75,13 @@ static inline const struct learned_world *learned_of(const struct world *world)
 
 static inline struct learned_slot *learned_occupied(const struct world *world, uint32_t index)
 {
-    CHECK(index < world->slot_count && learned_of(world)->slots[index].drive.stage != NULL);
+    CHECK(index < world->slot_count && learned_of(world)->slots[index].drive.prepared != NULL);
     return &learned_of(world)->slots[index];
 }
 
 static inline struct learned_slot *learned_vacant(const struct world *world, uint32_t index)
 {
-    CHECK(index < world->slot_count && learned_of(world)->slots[index].drive.stage == NULL);
+    CHECK(index < world->slot_count && learned_of(world)->slots[index].drive.prepared == NULL);
     return &learned_of(world)->slots[index];
 }
 

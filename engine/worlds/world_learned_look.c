@@ -58,8 +58,8 @@ void learned_observe(const struct world *world, uint32_t index,
     }
     const uint8_t *cameras = learned_frame(page) + FRAME_BEV_BYTES;
     if (buffers->bev != NULL) {
-        layout_observe_bev(slot->drive.stage, &slot->drive.scene, &slot->anchor, page->window,
-                           self->degree, learned_frame(page), buffers->bev);
+        layout_observe_bev(slot->drive.prepared, &slot->drive.scene, &slot->anchor, page->window,
+                           self->conditioning, learned_frame(page), buffers->bev);
     }
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         if (buffers->camera[camera] != NULL) {
@@ -97,10 +97,10 @@ static void prepare_views(void *context, uint32_t first, uint32_t end)
     for (uint32_t i = first; i < end; i++) {
         const struct learned_slot *slot = learned_occupied(&self->base, batch->views[i].slot);
         struct views_source source = {
-            .stage = slot->drive.stage,
+            .prepared = slot->drive.prepared,
             .scene = &slot->drive.scene,
             .anchor = &slot->anchor,
-            .degree = self->degree,
+            .conditioning = self->conditioning,
             .map = slot->map,
             .lost = slot->lost,
         };

@@ -3,7 +3,7 @@
  * conditions drawn by threads, the batch computed by the backend, and what came of it told in the
  * slots' signs.
  */
-#include "engine/learned/signs.h"
+#include "engine/learned/frame_measure.h"
 #include "engine/worlds/world_learned.h"
 
 #include <math.h>
@@ -11,13 +11,13 @@
 void learned_lose(struct learned_slot *slot)
 {
     slot->lost = true;
-    slot->signs.not_finite = FRAME_BYTES;
+    slot->frame_stats.not_finite = FRAME_BYTES;
 }
 
 void learned_lose_all(const struct learned_world *self)
 {
     for (uint32_t i = 0; i < self->base.slot_count; i++) {
-        if (self->slots[i].drive.stage != NULL) {
+        if (self->slots[i].drive.prepared != NULL) {
             learned_lose(&self->slots[i]);
         }
     }
@@ -36,13 +36,13 @@ static void begin(struct learned_world *self, struct learned_step *step)
     *step->tick = (struct backend_slot){
         .input = {.seed = slot->drive.seed,
                   .tick = slot->drive.scene.tick,
-                  .degree = self->degree,
+                  .conditioning = self->conditioning,
                   .window = window,
                   .ego = ego,
                   .cond = step->cond,
                   .page_count = slot->pages.count},
         .write_frame = page_frame(self->pool, step->page),
-        .deliver = slot->watched || self->degree != LAYOUT_AGENTS, /* or agents are sought in it */
+        .deliver = slot->watched || self->conditioning != CONDITIONING_AGENTS, /* or agents are sought in it */
         .frame = frame,
         .memory = frame + FRAME_BYTES,
     };
@@ -61,20 +61,20 @@ static void draw_layout(const struct learned_world *self, uint32_t index)
     const struct learned_slot *slot = self->steps[index].slot;
     struct backend_slot *tick = self->steps[index].tick;
     struct window window = tick->input.window;
-    struct drawing *drawing = backend_drawing(self->backend, index);
+    struct draw_list *draw_list = backend_draw_list(self->backend, index);
     uint8_t *layout = backend_layout(self->backend, index);
-    bool mapped = slot->map != BACKEND_NO_MAP || self->degree == LAYOUT_NONE;
-    const struct stage *stage = slot->drive.stage;
+    bool mapped = slot->map != BACKEND_NO_MAP || self->conditioning == CONDITIONING_NONE;
+    const struct prepared *prepared = slot->drive.prepared;
     const struct scene *scene = &slot->drive.scene;
-    bool described = drawing != NULL && mapped;
+    bool described = draw_list != NULL && mapped;
     tick->given = 0;
     if (!described ||
-        !layout_describe(stage, scene, &slot->anchor, window, self->degree, slot->map, drawing)) {
-        layout_bev(stage, scene, &slot->anchor, window, self->degree, layout);
+        !layout_describe(prepared, scene, &slot->anchor, window, self->conditioning, slot->map, draw_list)) {
+        layout_bev(prepared, scene, &slot->anchor, window, self->conditioning, layout);
         tick->given |= DEVICE_GIVEN_BEV;
     }
-    if (!described || !layout_describe_cameras(stage, scene, self->degree, drawing)) {
-        layout_cameras(stage, scene, self->degree, layout + FRAME_BEV_BYTES);
+    if (!described || !layout_describe_cameras(prepared, scene, self->conditioning, draw_list)) {
+        layout_cameras(prepared, scene, self->conditioning, layout + FRAME_BEV_BYTES);
         tick->given |= DEVICE_GIVEN_CAMERAS;
     }
 }
@@ -87,37 +87,37 @@ static void draw(void *context, uint32_t first, uint32_t end)
         struct learned_step *step = &self->steps[i];
         const struct learned_slot *slot = step->slot;
         draw_layout(self, i);
-        layout_conditions(slot->drive.stage, &slot->drive.scene, &step->before, &slot->anchor,
-                          step->tick->input.window, self->degree, step->cond);
+        layout_conditions(slot->drive.prepared, &slot->drive.scene, &step->before, &slot->anchor,
+                          step->tick->input.window, self->conditioning, step->cond);
     }
 }
 
 /* Everything that is told of the tick. */
 static void measure(const struct learned_world *self, const struct learned_step *step,
-                    const struct extract_signs *extracted)
+                    const struct extract_frame_stats *extracted)
 {
     struct learned_slot *slot = step->slot;
-    struct world_signs *signs = &slot->signs;
+    struct frame_stats *frame_stats = &slot->frame_stats;
     double dx = slot->drive.scene.ego.pose.x_m - step->before.pose.x_m;
     double dy = slot->drive.scene.ego.pose.y_m - step->before.pose.y_m;
-    signs->tick = slot->drive.scene.tick;
-    signs->not_finite = step->tick->counts.not_finite;
-    signs->saturated_share = (double)step->tick->counts.saturated / FRAME_BYTES;
-    signs->ego_step_m = sqrt(dx * dx + dy * dy);
-    signs->jump_m = extracted->jump_m;
-    signs->lost_agents += extracted->vanished;
-    signs_conclude(&step->tick->sums, self->degree, signs);
+    frame_stats->tick = slot->drive.scene.tick;
+    frame_stats->not_finite = step->tick->counts.not_finite;
+    frame_stats->saturated_share = (double)step->tick->counts.saturated / FRAME_BYTES;
+    frame_stats->ego_step_m = sqrt(dx * dx + dy * dy);
+    frame_stats->jump_m = extracted->jump_m;
+    frame_stats->lost_agents += extracted->vanished;
+    frame_measure_conclude(&step->tick->sums, self->conditioning, frame_stats);
 }
 
 static void finish(struct learned_world *self, const struct learned_step *step)
 {
     struct learned_slot *slot = step->slot;
-    struct extract_signs extracted = {0};
+    struct extract_frame_stats extracted = {0};
     page_commit(self->pool, step->page);
-    if (self->degree != LAYOUT_AGENTS) {
+    if (self->conditioning != CONDITIONING_AGENTS) {
         const struct page_header *header = page_read(self->pool, step->page);
         extracted =
-            extract_step(slot->drive.stage, &slot->anchor, header->window, learned_frame(header),
+            extract_step(slot->drive.prepared, &slot->anchor, header->window, learned_frame(header),
                          self->expected, &slot->drive.scene, slot->tracks);
     }
     measure(self, step, &extracted);
@@ -129,7 +129,7 @@ static void fail_batch(struct learned_world *self, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         page_release(self->pool, self->steps[i].page);
-        self->steps[i].slot->signs.tick = self->steps[i].slot->drive.scene.tick;
+        self->steps[i].slot->frame_stats.tick = self->steps[i].slot->drive.scene.tick;
     }
     learned_lose_all(self);
 }
@@ -149,9 +149,9 @@ static uint32_t step_batch(struct learned_world *self, uint32_t first, const str
         step->tick = &self->batch[count];
         step->slot = learned_occupied(&self->base, index);
         step->before = step->slot->drive.scene.ego;
-        drive_step(&step->slot->drive, &actions[index], self->degree == LAYOUT_AGENTS);
+        drive_step(&step->slot->drive, &actions[index], self->conditioning == CONDITIONING_AGENTS);
         if (step->slot->lost) {
-            step->slot->signs.tick = step->slot->drive.scene.tick;
+            step->slot->frame_stats.tick = step->slot->drive.scene.tick;
             continue;
         }
         begin(self, step);

@@ -24,7 +24,7 @@ static struct drive *occupied(const struct world *world, uint32_t index)
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
     CHECK(index < world->slot_count);
-    CHECK(self->slots[index].stage != NULL);
+    CHECK(self->slots[index].prepared != NULL);
     return &self->slots[index];
 }
 
@@ -32,7 +32,7 @@ static struct drive *vacant(const struct world *world, uint32_t index)
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
     CHECK(index < world->slot_count);
-    CHECK(self->slots[index].stage == NULL);
+    CHECK(self->slots[index].prepared == NULL);
     return &self->slots[index];
 }
 
@@ -92,7 +92,7 @@ static void close_world(struct world *world)
     }
     struct traffic_world *self = (struct traffic_world *)world;
     for (uint32_t i = 0; i < world->slot_count; i++) {
-        stage_unref(self->slots[i].stage);
+        prepared_unref(self->slots[i].prepared);
     }
     free(self->slots);
     free(self);
@@ -125,17 +125,17 @@ static enum status replay_accepts(const struct scenario *scenario, struct error 
     return STATUS_OK;
 }
 
-static enum status slot_reset(struct world *world, uint32_t index, struct stage *stage,
+static enum status slot_reset(struct world *world, uint32_t index, struct prepared *prepared,
                               uint64_t seed, struct error *error)
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
     struct drive *slot = vacant(world, index);
-    enum status status = world->ops->accepts(stage->scenario, error);
+    enum status status = world->ops->accepts(prepared->scenario, error);
     if (status != STATUS_OK) {
         return status;
     }
     memset(slot, 0, sizeof *slot);
-    drive_reset(slot, stage, seed, self->follow_logs);
+    drive_reset(slot, prepared, seed, self->follow_logs);
     return STATUS_OK;
 }
 
@@ -143,13 +143,13 @@ static void slot_observe(const struct world *world, uint32_t index,
                          const struct observation_buffers *buffers)
 {
     const struct drive *slot = occupied(world, index);
-    const struct stage *stage = slot->stage;
+    const struct prepared *prepared = slot->prepared;
     if (buffers->bev != NULL) {
-        raster_bev(stage->layers, stage->scenario, &slot->scene, slot->seed, buffers->bev);
+        raster_bev(prepared->layers, prepared->scenario, &slot->scene, slot->seed, buffers->bev);
     }
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         if (buffers->camera[camera] != NULL) {
-            raster_camera(stage->layers, stage->scenario, &slot->scene, slot->seed,
+            raster_camera(prepared->layers, prepared->scenario, &slot->scene, slot->seed,
                           (enum camera_index)camera, buffers->camera[camera]);
         }
     }
@@ -192,9 +192,9 @@ static void slot_restore(struct world *world, uint32_t index, void *state)
 {
     struct drive *slot = vacant(world, index);
     struct drive *parked = state;
-    CHECK(parked->stage != NULL);
+    CHECK(parked->prepared != NULL);
     *slot = *parked; /* the reference moves along */
-    parked->stage = NULL;
+    parked->prepared = NULL;
 }
 
 static void slot_state_drop(struct world *world, void *state)

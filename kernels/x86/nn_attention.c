@@ -1,9 +1,9 @@
 /*
  * Attention on the vector units, compiled for AVX2 and for AVX-512; ref/nn_attention.c is the
  * definition. Within a frame, logits and outputs are products of tiles of rows
- * (x86/nn_product.h); over the past, the lanes are heads.
+ * (x86/nn_matmul.h); over the past, the lanes are heads.
  */
-#include "kernels/x86/nn_product.h"
+#include "kernels/x86/nn_matmul.h"
 #include "kernels/x86/nn_rotary.h"
 #include "kernels/x86/nn_x86.h"
 
@@ -16,10 +16,10 @@ struct head {
     _Alignas(64) float query[HEAD_FLOATS]; /* act [tokens][32] */
     float key[HEAD_FLOATS];                /* panels over tokens, each [32][width] */
     float value[HEAD_FLOATS];              /* panels over the 32 columns, each of padded terms */
-    float logits[PRODUCT_ROWS][NN_TOKENS_MAX];
-    float weights[PRODUCT_ROWS][NN_TOKENS_MAX]; /* act, rows NN_TOKENS_MAX apart */
-    float inverse[PRODUCT_ROWS];
-    float tile[PRODUCT_ROWS * PRODUCT_COLUMNS];
+    float logits[MATMUL_ROWS][NN_TOKENS_MAX];
+    float weights[MATMUL_ROWS][NN_TOKENS_MAX]; /* act, rows NN_TOKENS_MAX apart */
+    float inverse[MATMUL_ROWS];
+    float tile[MATMUL_ROWS * MATMUL_COLUMNS];
     uint32_t padded; /* tokens, rounded up to 32 */
     uint32_t terms;  /* of a sum over tokens */
 };
@@ -41,7 +41,7 @@ NN_INLINE void load_keys(enum nn_precision precision, const struct nn_attention 
     float *panel = head->key;
     uint32_t width;
     for (uint32_t first = 0; first < head->padded; first += width) {
-        width = product_width(precision, head->padded, first);
+        width = matmul_width(precision, head->padded, first);
         for (uint32_t j = 0; j < width; j++) {
             float row[NN_HEAD] = {0};
             uint32_t t = first + j;
@@ -64,7 +64,7 @@ NN_INLINE void load_values(enum nn_precision precision, const struct nn_attentio
     float *panel = head->value;
     uint32_t width;
     for (uint32_t first = 0; first < NN_HEAD; first += width) {
-        width = product_width(precision, NN_HEAD, first);
+        width = matmul_width(precision, NN_HEAD, first);
         for (uint32_t t = 0; t < head->padded; t += 4) {
             float *row = panel + panel_rows(precision, t) * width;
             for (uint32_t c = 0; c < width; c += NN_LANES) {
@@ -112,17 +112,17 @@ NN_INLINE void softmax(enum nn_precision precision, struct head *head, uint32_t 
 NN_INLINE void attend_rows(enum nn_precision precision, const struct nn_attention *a, size_t offset,
                            struct head *head, uint32_t row, uint32_t rows)
 {
-    const struct product logits = {.segments = {{head->query, NN_HEAD, NN_HEAD}}, .count = 1};
-    const struct product values = {.segments = {{head->weights, NN_TOKENS_MAX, head->terms}},
+    const struct matmul logits = {.segments = {{head->query, NN_HEAD, NN_HEAD}}, .count = 1};
+    const struct matmul values = {.segments = {{head->weights, NN_TOKENS_MAX, head->terms}},
                                    .count = 1};
     uint32_t width;
     for (uint32_t col = 0; col < head->padded; col += width) {
-        width = product_width(precision, head->padded, col);
+        width = matmul_width(precision, head->padded, col);
         const float *keys = head->key + col * panel_rows(precision, NN_HEAD);
-        product_tile(precision, &logits, row, rows, keys, width, head->tile);
+        matmul_tile(precision, &logits, row, rows, keys, width, head->tile);
         for (uint32_t i = 0; i < rows; i++) {
             for (uint32_t j = 0; j < width; j += NN_LANES) {
-                v16 x = v16_load(head->tile + i * PRODUCT_COLUMNS + j);
+                v16 x = v16_load(head->tile + i * MATMUL_COLUMNS + j);
                 v16_store(head->logits[i] + col + j, v16_mul(x, v16_set1(NN_LOGIT_SCALE)));
             }
         }
@@ -131,12 +131,12 @@ NN_INLINE void attend_rows(enum nn_precision precision, const struct nn_attentio
         softmax(precision, head, i, a->tokens);
     }
     for (uint32_t col = 0; col < NN_HEAD; col += width) {
-        width = product_width(precision, NN_HEAD, col);
+        width = matmul_width(precision, NN_HEAD, col);
         const float *panel = head->value + col * panel_rows(precision, head->padded);
-        product_tile(precision, &values, 0, rows, panel, width, head->tile);
+        matmul_tile(precision, &values, 0, rows, panel, width, head->tile);
         for (uint32_t i = 0; i < rows; i++) {
             for (uint32_t j = 0; j < width; j += NN_LANES) {
-                v16 x = v16_load(head->tile + i * PRODUCT_COLUMNS + j);
+                v16 x = v16_load(head->tile + i * MATMUL_COLUMNS + j);
                 act_store(precision, a->out, (size_t)(row + i) * a->width + offset + col + j,
                           v16_mul(x, v16_set1(head->inverse[i])));
             }
@@ -150,7 +150,7 @@ NN_INLINE void attention(enum nn_precision precision, const struct nn_attention 
     struct head head;
     head.padded = (a->tokens + NN_BLOCK - 1) / NN_BLOCK * NN_BLOCK;
     head.terms = precision == NN_BF16 ? head.padded : a->tokens;
-    const uint32_t step = product_rows(precision);
+    const uint32_t step = matmul_rows(precision);
     for (uint32_t h = first_head; h < end_head; h++) {
         size_t offset = (size_t)h * NN_HEAD;
         load_queries(precision, a, offset, &head);

@@ -4,7 +4,7 @@
  * second-level cache. Results do not depend on how rows are cut into tiles.
  */
 #include "kernels/x86/nn_epilogue.h"
-#include "kernels/x86/nn_product.h"
+#include "kernels/x86/nn_matmul.h"
 #include "kernels/x86/nn_x86.h"
 
 /* Vectors that an epilogue takes at a time; a panel is a multiple of them. */
@@ -29,7 +29,7 @@ NN_INLINE void pack(enum nn_precision precision, const float *w, uint32_t n, uin
 {
     uint32_t width;
     for (uint32_t col = 0; col < n; col += width) {
-        width = product_width(precision, n, col);
+        width = matmul_width(precision, n, col);
         for (uint32_t i = 0; i < k; i += NN_LANES) {
             for (uint32_t j = 0; j < width; j++) {
                 float terms[NN_LANES];
@@ -47,19 +47,19 @@ NN_INLINE void pack(enum nn_precision precision, const float *w, uint32_t n, uin
 NN_INLINE void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32_t first_row,
                     uint32_t end_row)
 {
-    _Alignas(64) float tile[PRODUCT_ROWS * PRODUCT_COLUMNS];
-    const struct product p = {.segments = {{g->a, g->lda, g->k}}, .count = 1};
-    const uint32_t step = product_rows(precision);
+    _Alignas(64) float tile[MATMUL_ROWS * MATMUL_COLUMNS];
+    const struct matmul p = {.segments = {{g->a, g->lda, g->k}}, .count = 1};
+    const uint32_t step = matmul_rows(precision);
     const float *b = g->b;
     uint32_t width;
     for (uint32_t col = 0; col < g->n; col += width) {
-        width = product_width(precision, g->n, col);
+        width = matmul_width(precision, g->n, col);
         uint32_t rows;
         for (uint32_t row = first_row; row < end_row; row += rows) {
             rows = end_row - row < step ? end_row - row : step;
-            product_tile(precision, &p, row, rows, b, width, tile);
+            matmul_tile(precision, &p, row, rows, b, width, tile);
             for (uint32_t i = 0; i < rows; i++) {
-                struct sums sums = {tile + i * PRODUCT_COLUMNS, PRODUCT_COLUMNS};
+                struct sums sums = {tile + i * MATMUL_COLUMNS, MATMUL_COLUMNS};
                 for (uint32_t j = 0; j < width; j += STEP, sums.first += STEP) {
                     gemm_finish(precision, g->epilogue, g, row + i, col + j, sums, 1, VECTORS);
                 }
@@ -72,22 +72,22 @@ NN_INLINE void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32
 NN_INLINE void conv3x3(enum nn_precision precision, const struct nn_conv *c, uint32_t first_row,
                        uint32_t end_row)
 {
-    _Alignas(64) float tile[PRODUCT_ROWS * PRODUCT_COLUMNS];
-    const struct product p = conv_product(precision, c);
-    const uint32_t step = product_rows(precision);
+    _Alignas(64) float tile[MATMUL_ROWS * MATMUL_COLUMNS];
+    const struct matmul p = conv_matmul(precision, c);
+    const uint32_t step = matmul_rows(precision);
     const uint32_t depth = 9 * nn_conv_depth(c->in_count, c->in_channels);
     const float *b = c->b;
     uint32_t width;
     for (uint32_t o = 0; o < c->out_channels; o += width) {
-        width = product_width(precision, c->out_channels, o);
+        width = matmul_width(precision, c->out_channels, o);
         for (uint32_t row = first_row; row < end_row; row++) {
             uint32_t count;
             for (uint32_t col = 0; col < c->cols; col += count) {
                 count = c->cols - col < step ? c->cols - col : step;
                 size_t first = (size_t)row * (c->cols + 2) + col;
-                product_tile(precision, &p, first, count, b, width, tile);
+                matmul_tile(precision, &p, first, count, b, width, tile);
                 for (uint32_t i = 0; i < count; i++) {
-                    struct sums sums = {tile + i * PRODUCT_COLUMNS, PRODUCT_COLUMNS};
+                    struct sums sums = {tile + i * MATMUL_COLUMNS, MATMUL_COLUMNS};
                     for (uint32_t j = 0; j < width; j += STEP, sums.first += STEP) {
                         conv_finish(precision, c, row, col + i, o + j, sums, 1, VECTORS);
                     }

@@ -9,7 +9,7 @@
  */
 #include "kernels/x86/nn_amx.h"
 #include "kernels/x86/nn_epilogue.h"
-#include "kernels/x86/nn_product.h"
+#include "kernels/x86/nn_matmul.h"
 #include "kernels/x86/nn_tiles_amx.h"
 
 enum { BLOCK_ROWS = 2 * TILE_ROWS, BLOCK_COLUMNS = 2 * TILE_COLUMNS };
@@ -99,7 +99,7 @@ NN_INLINE void finish_rows(struct pending *p, uint32_t count, const int finish)
 enum left { LEFT_MAP, LEFT_ROWS, LEFT_COPY, LEFT_COPIED };
 
 /* The sums of one block; meanwhile `pace` rows of the pending one per step. */
-NN_INLINE void block(const struct product *product, const struct tile_place place[2],
+NN_INLINE void block(const struct matmul *matmul, const struct tile_place place[2],
                      const int tiles, const enum left left, uint8_t *copy, const uint8_t *b,
                      struct pending *pending, uint32_t pace, const int finish, float *sums)
 {
@@ -107,8 +107,8 @@ NN_INLINE void block(const struct product *product, const struct tile_place plac
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (uint32_t s = 0; s < product->count; s++) {
-        const struct segment *segment = &product->segments[s];
+    for (uint32_t s = 0; s < matmul->count; s++) {
+        const struct segment *segment = &matmul->segments[s];
         size_t stride = segment->stride * sizeof(uint16_t);
         size_t step = TILE_ROW_BYTES;
         const uint8_t *a0 = (const uint8_t *)segment->base + place[0].first * stride;
@@ -164,7 +164,7 @@ NN_INLINE void block(const struct product *product, const struct tile_place plac
 /* A call cut into tiles of 16 rows. */
 struct tiling {
     const void *call;
-    struct product product;
+    struct matmul matmul;
     uint32_t terms; /* of a sum */
     uint32_t columns;
     const uint8_t *b;
@@ -202,9 +202,9 @@ NN_INLINE void run_block(const struct tiling *t, uint32_t panel, uint32_t first,
     const uint8_t *b = t->b + (size_t)panel * t->terms * BLOCK_COLUMNS * sizeof(uint16_t);
     float *to = pending->sums == sums[0] ? sums[1] : sums[0];
     if (pair) {
-        block(&t->product, place, 2, left, copy, b, pending, pace, finish, to);
+        block(&t->matmul, place, 2, left, copy, b, pending, pace, finish, to);
     } else {
-        block(&t->product, place, 1, left, copy, b, pending, pace, finish, to);
+        block(&t->matmul, place, 1, left, copy, b, pending, pace, finish, to);
     }
     *pending = (struct pending){
         t->call,
@@ -291,7 +291,7 @@ void nn_gemm_bf16_amx(const struct nn_gemm *g, uint32_t first_row, uint32_t end_
     }
     const struct tiling t = {
         .call = g,
-        .product = {.segments = {{g->a, g->lda, g->k}}, .count = 1},
+        .matmul = {.segments = {{g->a, g->lda, g->k}}, .count = 1},
         .terms = g->k,
         .columns = g->n,
         .b = g->b,
@@ -324,7 +324,7 @@ void nn_conv3x3_bf16_amx(const struct nn_conv *c, uint32_t first_row, uint32_t e
     }
     const struct tiling t = {
         .call = c,
-        .product = conv_product(NN_BF16, c),
+        .matmul = conv_matmul(NN_BF16, c),
         .terms = 9 * nn_conv_depth(c->in_count, c->in_channels),
         .columns = c->out_channels,
         .b = c->b,

@@ -2,7 +2,7 @@
  * The raw HTTP face: a struct store whose every call is one HTTP exchange, without any retry.
  *
  * Besides the store's own statuses its functions return HTTP_UNREACHED and HTTP_LOST
- * (http_wire.h), so it is only used behind store/client/link.c, which retries. Private to the store room.
+ * (http_wire.h), so it is only used behind store/client/retry.c, which retries. Private to the store room.
  */
 #ifndef SWERVE_STORE_CLIENT_HTTP_CLIENT_H
 #define SWERVE_STORE_CLIENT_HTTP_CLIENT_H

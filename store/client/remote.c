@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "store/client/http_client.h"
 #include "store/wire/http_wire.h"
-#include "store/client/link.h"
+#include "store/client/retry.h"
 #include "store/api/store.h"
 
 #include <stdio.h>
@@ -80,13 +80,13 @@ enum status store_http_open(const char *url, const struct store_config *config, 
         remote_close(remote);
         return status;
     }
-    struct link_source source = {
+    struct retry_source source = {
         .locate = remote_locate,
         .describe = remote_describe,
         .close = remote_close,
         .context = remote,
         .stop = filled.stop,
     };
-    int64_t deadline_ms = filled.call_deadline_ms > 0 ? filled.call_deadline_ms : LINK_DEADLINE_MS;
-    return link_create(&source, deadline_ms, out, error);
+    int64_t deadline_ms = filled.call_deadline_ms > 0 ? filled.call_deadline_ms : RETRY_DEADLINE_MS;
+    return retry_create(&source, deadline_ms, out, error);
 }

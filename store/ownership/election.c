@@ -21,7 +21,7 @@
 #include "schemas/limits.h"
 #include "store/client/http_client.h"
 #include "store/wire/http_wire.h"
-#include "store/client/link.h"
+#include "store/client/retry.h"
 #include "store/server/server.h"
 #include "store/sqlite/store_path.h"
 
@@ -385,14 +385,14 @@ enum status store_election_open(const char *path, const struct store_config *con
         election_close(election);
         return status;
     }
-    struct link_source source = {
+    struct retry_source source = {
         .locate = election_locate,
         .describe = election_describe,
         .close = election_close,
         .context = election,
         .stop = election->config.stop,
     };
-    return link_create(&source, deadline_ms, out, error);
+    return retry_create(&source, deadline_ms, out, error);
 }
 
 /* ---- owning for good ---- */

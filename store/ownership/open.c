@@ -2,7 +2,7 @@
  * Opening a store URL: which face it names.
  */
 #include "store/ownership/election.h"
-#include "store/client/link.h"
+#include "store/client/retry.h"
 #include "store/api/store.h"
 
 #include <string.h>
@@ -29,6 +29,6 @@ enum status store_open(const char *url, const struct store_config *config, struc
                          (int)strcspn(url, ":"), url);
     }
     int64_t deadline_ms = config != NULL && config->call_deadline_ms > 0 ? config->call_deadline_ms
-                                                                         : LINK_DEADLINE_MS;
+                                                                         : RETRY_DEADLINE_MS;
     return store_election_open(url, config, store_sqlite_open, deadline_ms, out, error);
 }

@@ -180,7 +180,7 @@ static bool peer_gone(const struct http_request *request)
 struct patience {
     struct http_exchange *exchange;
     const struct store_worker *worker;
-    struct http_gate_claim claim;
+    struct claim_fence_claim claim;
     int64_t end_ns;
     uint64_t generation; /* of what is claimable, when it was last looked for */
 };
@@ -194,7 +194,7 @@ static int64_t left_ms(const struct patience *patience)
 static int64_t slice_ms(const struct patience *patience)
 {
     int64_t left = left_ms(patience);
-    if (http_gate_stopping(patience->exchange->context->gate)) {
+    if (claim_fence_stopping(patience->exchange->context->fence)) {
         return 0;
     }
     return left < HTTP_WAIT_SLICE_MS ? left : HTTP_WAIT_SLICE_MS;
@@ -203,7 +203,7 @@ static int64_t slice_ms(const struct patience *patience)
 /* Not OK: nobody waits for the answer any more. */
 static enum status check_wanted(const struct patience *patience, struct error *error)
 {
-    if (http_gate_cancelled(patience->exchange->context->gate, &patience->claim)) {
+    if (claim_fence_cancelled(patience->exchange->context->fence, &patience->claim)) {
         return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
                          patience->worker->worker_id);
     }
@@ -239,7 +239,7 @@ static enum status claim_with_patience(struct patience *patience, uint32_t max,
                                        struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
                                        struct error *error)
 {
-    struct http_gate *gate = patience->exchange->context->gate;
+    struct claim_fence *fence = patience->exchange->context->fence;
     struct store *store = patience->exchange->store;
     bool again = true;
     enum status status = STATUS_OK;
@@ -249,12 +249,12 @@ static enum status claim_with_patience(struct patience *patience, uint32_t max,
             store->ops->claimable_wait(store, &patience->generation, 0);
             wait_ms = 0;
         }
-        if (!http_gate_enter(gate, &patience->claim)) {
+        if (!claim_fence_enter(fence, &patience->claim)) {
             return check_wanted(patience, error);
         }
         status =
             store->ops->claim(store, patience->worker, max, wait_ms, leases, count, ttl_ms, error);
-        http_gate_leave(gate, &patience->claim);
+        claim_fence_leave(fence, &patience->claim);
         again = false;
         if (status == STATUS_OK && *count == 0 && slice_ms(patience) > 0) {
             status = wait_for_work(patience, *ttl_ms, &again, error);
@@ -286,7 +286,7 @@ static void release_leases(struct store *store, const struct store_worker *worke
 static enum status claim_for(struct http_exchange *exchange, const struct store_worker *worker,
                              uint32_t max, int64_t wait_ms, int64_t sequence, struct error *error)
 {
-    struct http_gate *gate = exchange->context->gate;
+    struct claim_fence *fence = exchange->context->fence;
     struct patience patience = {
         .exchange = exchange,
         .worker = worker,
@@ -299,7 +299,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
     if (leases == NULL) {
         return http_no_memory(error);
     }
-    if (!http_gate_begin(gate, &patience.claim)) {
+    if (!claim_fence_begin(fence, &patience.claim)) {
         free(leases);
         return error_set(error, STATUS_STALE,
                          "worker %s: claim %lld was received before or was given up; expected a "
@@ -311,7 +311,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
         release_leases(exchange->store, worker, leases, count);
         count = 0;
     }
-    http_gate_end(gate, &patience.claim);
+    claim_fence_end(fence, &patience.claim);
     exchange->code = status == STATUS_MISMATCH ? 403 : 0;
     if (status == STATUS_OK) {
         struct json_text text = {0};
@@ -556,7 +556,7 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
     }
     if (status == STATUS_OK) {
         /* A claim that still waits for the dead worker would take a new lease. */
-        http_gate_fence(exchange->context->gate, exchange->ids[0], HTTP_FENCE_PRESENT);
+        claim_fence_epoch(exchange->context->fence, exchange->ids[0], HTTP_FENCE_PRESENT);
         status = store->ops->worker_gone(store, exchange->ids[0], error);
     }
     return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
@@ -586,7 +586,7 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
         return status;
     }
     if (fence > 0) {
-        http_gate_fence(exchange->context->gate, exchange->ids[0], fence);
+        claim_fence_epoch(exchange->context->fence, exchange->ids[0], fence);
     }
     struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
     if (leases == NULL) {

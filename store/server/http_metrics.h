@@ -12,7 +12,7 @@
 #define SWERVE_STORE_SERVER_HTTP_METRICS_H
 
 #include "store/server/http_connections.h"
-#include "store/server/http_intake.h"
+#include "store/server/request_body.h"
 #include "store/api/store.h"
 
 #include <stdatomic.h>

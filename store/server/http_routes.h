@@ -8,8 +8,8 @@
 
 #include "store/artifacts/artifacts.h"
 #include "store/server/http_connections.h"
-#include "store/server/http_gate.h"
-#include "store/server/http_intake.h"
+#include "store/server/claim_fence.h"
+#include "store/server/request_body.h"
 #include "store/server/http_looks.h"
 #include "store/server/http_metrics.h"
 #include "store/api/store.h"
@@ -45,7 +45,7 @@ struct http_reply {
 struct http_context {
     struct store *store;
     const struct clock *clock;
-    struct http_gate *gate;
+    struct claim_fence *fence;
     struct http_looks *looks;  /* NULL where requests are made up: nobody waits for a turn */
     struct token_guard *guard; /* NULL: everybody may do everything */
     /* For /metrics; NULL where requests are made up. */

@@ -1,6 +1,6 @@
 /*
  * The HTTP server over any store: the HTTP library's side of it. What connections do is
- * http_connections.c's business, bodies are http_intake.c's, and what a request means and who may
+ * http_connections.c's business, bodies are request_body.c's, and what a request means and who may
  * ask is http_routes.c's.
  *
  * One thread per connection: a handler waits in the store for a commit or a job, so that a group
@@ -13,7 +13,7 @@
 
 #include "store/wire/http_coding.h"
 #include "store/server/http_connections.h"
-#include "store/server/http_intake.h"
+#include "store/server/request_body.h"
 #include "store/server/http_metrics.h"
 #include "store/server/http_routes.h"
 #include "store/wire/http_wire.h"
@@ -52,7 +52,7 @@ struct request {
     char uri[HTTP_URI_BYTES_MAX];
     bool begun; /* headers are complete */
     struct http_connection *connection;
-    struct http_intake intake;
+    struct request_body request_body;
     struct http_admission admission;
     int64_t start_ns;
     bool takes_packed;   /* the path does */
@@ -66,7 +66,7 @@ struct request {
 struct store_server {
     struct http_context context;
     struct http_server_times times;
-    struct http_gate gate;
+    struct claim_fence fence;
     struct http_looks looks;
     struct http_connections connections;
     struct http_budget budget;
@@ -142,13 +142,13 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *handl
         return NULL;
     }
     request->connection = connection;
-    request->intake.budget = &server->budget;
+    request->request_body.budget = &server->budget;
     request->start_ns = clock_now_ns(clock_system());
     request->admission.route = HTTP_METRICS_ROUTES_MAX;
     if (strlen(uri) < sizeof request->uri) {
         strcpy(request->uri, uri);
     } else {
-        http_intake_refuse(&request->intake, STATUS_LIMIT, 0, "URI: expected at most %zu bytes",
+        request_body_refuse(&request->request_body, STATUS_LIMIT, 0, "URI: expected at most %zu bytes",
                            sizeof request->uri - 1);
     }
     http_connection_phase(connection, HTTP_RECEIVING, server->times.request_ms);
@@ -163,7 +163,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     (void)handle;
     (void)code;
     if (request != NULL) {
-        http_intake_finish(&request->intake);
+        request_body_finish(&request->request_body);
         atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
         atomic_fetch_sub(&server->budget.look_bytes, request->looks ? request->reply_bytes : 0);
         if (request->answered) {
@@ -312,7 +312,7 @@ static enum MHD_Result queue_refusal(struct MHD_Connection *handle, struct reque
                                      bool close_after)
 {
     struct http_reply reply = {0};
-    http_reply_error(&reply, &request->intake.error, request->intake.code);
+    http_reply_error(&reply, &request->request_body.error, request->request_body.code);
     return queue_reply(handle, request, &reply, close_after);
 }
 
@@ -375,29 +375,29 @@ static enum MHD_Result take_coding(void *context, enum MHD_ValueKind kind, const
 static void admit(struct store_server *server, struct MHD_Connection *handle,
                   struct request *request, const char *method)
 {
-    struct http_intake *intake = &request->intake;
+    struct request_body *request_body = &request->request_body;
     struct error refused;
     /* Looked at once more, for the sentence and because it may have been for want of memory. */
     if (request->connection->stranger &&
         unix_peer_check(request->connection->fd, &refused) != STATUS_OK) {
-        http_intake_refuse(intake, refused.status, refused.status == STATUS_BUSY ? 503 : 403, "%s",
+        request_body_refuse(request_body, refused.status, refused.status == STATUS_BUSY ? 503 : 403, "%s",
                            refused.text);
         return;
     }
     if (request->connection->crowd == HTTP_CROWD_PEER) {
-        http_intake_refuse(intake, STATUS_BUSY, 429,
+        request_body_refuse(request_body, STATUS_BUSY, 429,
                            "too many connections from this address, try again later");
         return;
     }
     if (request->connection->crowd == HTTP_CROWD_SERVER) {
-        http_intake_refuse(intake, STATUS_BUSY, 503, "too many connections, try again later");
+        request_body_refuse(request_body, STATUS_BUSY, 503, "too many connections, try again later");
         return;
     }
     const char *authorization =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
     http_route_admit(&server->context, method, request->uri, authorization, &request->admission);
     if (request->admission.code != 0) {
-        http_intake_refuse(intake, request->admission.error.status, request->admission.code, "%s",
+        request_body_refuse(request_body, request->admission.error.status, request->admission.code, "%s",
                            request->admission.error.text);
     }
 }
@@ -413,10 +413,10 @@ static void settle_coding(struct MHD_Connection *handle, struct request *request
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING));
     request->takes_packed = http_route_takes_artifact(method, request->uri);
     request->packed = coding == HTTP_CODING_ZSTD;
-    if (request->intake.body_max > 0 && (codings.count > 1 || coding == HTTP_CODING_OTHER ||
+    if (request->request_body.body_max > 0 && (codings.count > 1 || coding == HTTP_CODING_OTHER ||
                                          (request->packed && !request->takes_packed))) {
-        http_intake_refuse(
-            &request->intake, STATUS_USAGE, 415, "Content-Encoding: expected %s, found \"%.64s\"%s",
+        request_body_refuse(
+            &request->request_body, STATUS_USAGE, 415, "Content-Encoding: expected %s, found \"%.64s\"%s",
             request->takes_packed ? "zstd, identity or none" : "none",
             codings.value != NULL ? codings.value : "", codings.count > 1 ? " and another" : "");
     }
@@ -426,47 +426,47 @@ static void settle_coding(struct MHD_Connection *handle, struct request *request
 static enum MHD_Result begin_request(struct store_server *server, struct MHD_Connection *handle,
                                      struct request *request, const char *method)
 {
-    struct http_intake *intake = &request->intake;
+    struct request_body *request_body = &request->request_body;
     const char *length =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool chunked = MHD_lookup_connection_value(handle, MHD_HEADER_KIND,
                                                MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
     unsigned long long declared = length != NULL ? strtoull(length, NULL, 10) : 0;
     request->begun = true;
-    if (intake->refused) {
+    if (request_body->refused) {
         return queue_refusal(handle, request, true); /* the URI is too long */
     }
     if (!framing_is_plain(handle)) {
-        http_intake_refuse(intake, STATUS_BAD_INPUT, 0,
+        request_body_refuse(request_body, STATUS_BAD_INPUT, 0,
                            "headers: expected one Content-Length of digits, or "
                            "Transfer-Encoding: chunked");
         return queue_refusal(handle, request, true);
     }
     admit(server, handle, request, method);
-    if (intake->refused) {
+    if (request_body->refused) {
         bool crowded =
             request->connection->crowd != HTTP_CROWD_NONE || request->connection->stranger;
         return queue_refusal(handle, request, crowded || chunked || declared > 0);
     }
-    intake->body_max = http_route_body_max(method, request->uri);
+    request_body->body_max = http_route_body_max(method, request->uri);
     settle_coding(handle, request, method);
-    if (!intake->refused && declared > intake->body_max && intake->body_max > 0) {
-        http_intake_refuse(intake, STATUS_LIMIT, 0,
+    if (!request_body->refused && declared > request_body->body_max && request_body->body_max > 0) {
+        request_body_refuse(request_body, STATUS_LIMIT, 0,
                            "%s %.100s: expected at most %zu bytes, found %llu", method,
-                           request->uri, intake->body_max, declared);
+                           request->uri, request_body->body_max, declared);
     }
-    if (intake->refused && !http_intake_worth_reading(intake, declared)) {
+    if (request_body->refused && !request_body_worth_reading(request_body, declared)) {
         return queue_refusal(handle, request, true);
     }
-    if (!intake->refused && server->context.store->ops->artifact_write != NULL &&
+    if (!request_body->refused && server->context.store->ops->artifact_write != NULL &&
         request->takes_packed) {
         if (chunked) {
-            http_intake_refuse(intake, STATUS_USAGE, 411,
+            request_body_refuse(request_body, STATUS_USAGE, 411,
                                "artifact: expected a Content-Length, found chunks");
         } else {
-            http_intake_stream(intake, server->context.store, (size_t)declared, request->packed);
+            request_body_stream(request_body, server->context.store, (size_t)declared, request->packed);
         }
-        if (intake->refused) {
+        if (request_body->refused) {
             return queue_refusal(handle, request, true);
         }
     }
@@ -479,19 +479,19 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
 static enum MHD_Result handle_request(struct store_server *server, struct MHD_Connection *handle,
                                       struct request *request, const char *method)
 {
-    struct http_intake *intake = &request->intake;
-    bool stopping = http_gate_stopping(&server->gate);
-    if (stopping && !intake->refused) {
-        http_intake_refuse(intake, STATUS_BUSY, 0, "the server is stopping, try again");
+    struct request_body *request_body = &request->request_body;
+    bool stopping = claim_fence_stopping(&server->fence);
+    if (stopping && !request_body->refused) {
+        request_body_refuse(request_body, STATUS_BUSY, 0, "the server is stopping, try again");
     }
-    if (intake->refused) {
+    if (request_body->refused) {
         return queue_refusal(handle, request, stopping);
     }
     struct http_request complete = {
         .method = method,
         .uri = request->uri,
-        .body = intake->body,
-        .body_bytes = intake->body_bytes,
+        .body = request_body->body,
+        .body_bytes = request_body->body_bytes,
         .packed = request->packed,
         .accepts_packed = request->accepts_packed,
         .peer_fd = request->connection->fd,
@@ -499,12 +499,12 @@ static enum MHD_Result handle_request(struct store_server *server, struct MHD_Co
     };
     struct http_reply reply;
     http_connection_phase(request->connection, HTTP_HANDLING, 0);
-    if (intake->writer != NULL) {
-        complete.upload = http_intake_release(intake);
+    if (request_body->writer != NULL) {
+        complete.upload = request_body_release(request_body);
     }
     http_route(&server->context, &complete, &reply);
-    http_intake_finish(intake); /* the body's memory is wanted elsewhere */
-    return queue_reply(handle, request, &reply, http_gate_stopping(&server->gate));
+    request_body_finish(request_body); /* the body's memory is wanted elsewhere */
+    return queue_reply(handle, request, &reply, claim_fence_stopping(&server->fence));
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
@@ -522,7 +522,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
         return begin_request(server, handle, request, method);
     }
     if (*upload_bytes > 0) {
-        bool go_on = http_intake_take(&request->intake, upload, *upload_bytes);
+        bool go_on = request_body_take(&request->request_body, upload, *upload_bytes);
         *upload_bytes = 0;
         return go_on ? MHD_YES : MHD_NO;
     }
@@ -601,7 +601,7 @@ static void destroy(struct store_server *server)
     http_connections_finish(&server->connections);
     http_metrics_finish(&server->metrics);
     http_looks_finish(&server->looks);
-    http_gate_finish(&server->gate);
+    claim_fence_finish(&server->fence);
     free(server);
 }
 
@@ -625,7 +625,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         free(server);
         return status;
     }
-    http_gate_init(&server->gate);
+    claim_fence_init(&server->fence);
     http_looks_init(&server->looks);
     http_metrics_init(&server->metrics);
     server->logger = config != NULL ? config->logger : NULL;
@@ -635,7 +635,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
     server->context = (struct http_context){
         .store = store,
         .clock = clock_system(), /* waits are real even where leases run on simulated time */
-        .gate = &server->gate,
+        .fence = &server->fence,
         .looks = &server->looks,
         .guard = options->guard,
         .metrics = &server->metrics,
@@ -676,7 +676,7 @@ void store_server_stop(struct store_server *server)
         return;
     }
     struct store *store = server->context.store;
-    http_gate_stop(&server->gate);
+    claim_fence_stop(&server->fence);
     http_looks_stop(&server->looks);
     if (store->ops->looking_end != NULL) {
         store->ops->looking_end(store);

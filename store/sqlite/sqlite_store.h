@@ -128,24 +128,24 @@ enum status ledger_price_get(struct store *base, const char *pool, const char *d
                              int64_t *price_uusd_per_hour, struct error *error);
 
 /* sqlite_look.c: */
-enum status look_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
+enum status sqlite_read_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
                           struct error *error);
-enum status look_suite_status(struct store *base, const char *suite_id,
+enum status sqlite_read_suite_status(struct store *base, const char *suite_id,
                               struct store_suite_status *out, struct error *error);
-enum status look_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+enum status sqlite_read_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
                         uint32_t *count, struct error *error);
-enum status look_outcomes(struct store *base, const struct store_outcome_filter *filter,
+enum status sqlite_read_outcomes(struct store *base, const struct store_outcome_filter *filter,
                           struct outcome *out, uint32_t *count, struct error *error);
 enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
                                struct outcome *out, uint32_t *count, int64_t *next,
                                struct error *error);
-enum status look_job(struct store *base, int64_t job_id, struct store_job *out,
+enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job *out,
                      struct error *error);
-enum status look_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
+enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
                            struct store_job *out, uint32_t max, uint32_t *count,
                            struct error *error);
 
-enum status look_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
+enum status sqlite_read_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
                                struct job_lease *leases, uint32_t max, uint32_t *count,
                                struct error *error);
 

@@ -306,7 +306,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
 }
 
 /* Takes over another job's outcomes: links and counts them. */
-static enum status link_memo(struct submit_call *call, int64_t memo_of, int64_t job_id, bool audit,
+static enum status retry_memo(struct submit_call *call, int64_t memo_of, int64_t job_id, bool audit,
                              struct error *error)
 {
     struct tally_suite *counters;
@@ -359,7 +359,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     }
     if (status == STATUS_OK && memo_of != 0) {
         result->memoised = true;
-        status = link_memo(call, memo_of, result->job_id, audit, error);
+        status = retry_memo(call, memo_of, result->job_id, audit, error);
     }
     if (status == STATUS_OK) {
         status = tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,

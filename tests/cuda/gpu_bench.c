@@ -19,7 +19,7 @@
 #include "engine/learned/model_internal.h"
 #include "engine/sensors/raster_layers.h"
 #include "engine/bench/scale_ranks.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
@@ -42,7 +42,7 @@ static struct model *model;
 static struct model_device description;
 static struct arena arena;
 static struct scenario scenario;
-static struct stage *stage;
+static struct prepared *prepared;
 static bool failed;
 static bool quick; /* small numbers and plain kernels: a rehearsal */
 /* Of layouts: what is not drawn on the device. */
@@ -98,7 +98,7 @@ static void must(int fault, const struct device_text *why)
 
 /* ---- worlds: the shipped model on a road ---- */
 
-static void create_stage(void)
+static void create_prepared(void)
 {
     struct error error;
     arena_init(&arena, 1 << 22);
@@ -108,7 +108,7 @@ static void create_stage(void)
     maps_agent(&scenario, 1, AGENT_TRUCK, BEHAVIOUR_IDM, (struct pose){60, 0, 0}, 14);
     maps_agent(&scenario, 2, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){95, 6, 1.0}, 0);
     maps_agent(&scenario, 3, AGENT_OBJECT, BEHAVIOUR_STATIC, (struct pose){120, 0, 0}, 0);
-    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+    CHECK(prepared_create(&scenario, &prepared, &error) == STATUS_OK);
 }
 
 static struct world *open_on(const struct device *on, uint32_t slots)
@@ -127,7 +127,7 @@ static struct world *open_on(const struct device *on, uint32_t slots)
 static void reset(struct world *world, uint32_t slot, uint64_t seed)
 {
     struct error error;
-    CHECK(world_student_ops.slot_reset(world, slot, stage, seed, &error) == STATUS_OK);
+    CHECK(world_student_ops.slot_reset(world, slot, prepared, seed, &error) == STATUS_OK);
 }
 
 static void observe(const struct world *world, uint32_t slot, uint8_t *pictures)
@@ -162,7 +162,7 @@ static void measure_agreement(uint32_t ticks)
         for (uint32_t i = 0; i < PICTURE_BYTES; i++) {
             difference += abs(pictures[0][i] - pictures[1][i]) / (double)PICTURE_BYTES;
         }
-        finite &= world_student_ops.slot_signs(worlds[1], 0)->not_finite == 0;
+        finite &= world_student_ops.slot_frame_stats(worlds[1], 0)->not_finite == 0;
         worst = difference > worst ? difference : worst;
         sum += difference;
     }
@@ -279,7 +279,7 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
                                            .plain = quick,
                                            .device = device.index};
     must(device.ops->open(&description.description, &options, &session, &why), &why);
-    must(device.ops->map_make(session, 0, &stage->layers->map, &why), &why);
+    must(device.ops->map_make(session, 0, &prepared->layers->map, &why), &why);
     return session;
 }
 
@@ -324,9 +324,9 @@ static void describe(struct device_session *session, uint32_t slot)
     for (uint32_t i = 0; i < scenario.agent_count; i++) {
         scene.agents[i] = (struct agent_state){.pose = scenario.agents[i].pose, .present = true};
     }
-    struct drawing *drawing = device.ops->drawing(session, slot);
-    CHECK(layout_describe(stage, &scene, &anchor, window, LAYOUT_AGENTS, 0, drawing));
-    CHECK(layout_describe_cameras(stage, &scene, LAYOUT_AGENTS, drawing));
+    struct draw_list *draw_list = device.ops->draw_list(session, slot);
+    CHECK(layout_describe(prepared, &scene, &anchor, window, CONDITIONING_AGENTS, 0, draw_list));
+    CHECK(layout_describe_cameras(prepared, &scene, CONDITIONING_AGENTS, draw_list));
 }
 
 static void fill_inputs(struct device_session *session, uint32_t slots)
@@ -380,7 +380,7 @@ static void measure_unseen(struct device_session *session, uint32_t slots, uint3
 }
 
 /* What a planner on the device waits for before it is asked: grid and images of all slots. */
-static void measure_looks(struct device_session *session, uint32_t slots, uint32_t looks)
+static void measure_observations(struct device_session *session, uint32_t slots, uint32_t looks)
 {
     char name[64];
     struct device_text why = {""};
@@ -392,9 +392,9 @@ static void measure_looks(struct device_session *session, uint32_t slots, uint32
         views[i] = (struct device_view){
             .view = i,
             .page = i * (model->config.window + 1),
-            .degree = LAYOUT_NONE, /* all four planes are turned */
-            .bev = DEVICE_LOOK_DRAW,
-            .camera = {DEVICE_LOOK_DRAW, DEVICE_LOOK_DRAW, DEVICE_LOOK_DRAW},
+            .conditioning = CONDITIONING_NONE, /* all four planes are turned */
+            .bev = DEVICE_VIEW_DRAW,
+            .camera = {DEVICE_VIEW_DRAW, DEVICE_VIEW_DRAW, DEVICE_VIEW_DRAW},
             .row = 60 << 16,
             .col = 50 << 16,
             .row_per_row = 63000,
@@ -448,7 +448,7 @@ static double time_ticks(uint32_t slots, bool eager, double *host_s)
         given = DEVICE_GIVEN_ALL;
         measure_unseen(session, slots, ticks);
         given = 0;
-        measure_looks(session, slots, ticks);
+        measure_observations(session, slots, ticks);
     }
     device.ops->close(session);
     return median(times, repeats);
@@ -575,14 +575,14 @@ static void measure_spill(void)
 static void print_scale(const char *config, const struct device_scale *s)
 {
     char name[96];
-    double flop = s->product_flop + s->attention_flop;
+    double flop = s->matmul_flop + s->attention_flop;
     snprintf(name, sizeof name, "%s, world step", config);
     figure(name, s->step_ms, "ms");
     figure("world step, launch by launch", s->eager_ms, "ms");
     figure("host time of a world step, graph", s->host_us, "us");
     figure("host time of a world step, launch by launch", s->eager_host_us, "us");
     figure("arithmetic of a world step", flop * 1e-12, "TFLOP");
-    figure("of it in fp8", s->product_fp8_flop * 1e-12, "TFLOP");
+    figure("of it in fp8", s->matmul_fp8_flop * 1e-12, "TFLOP");
     figure("rate of a world step", s->step_ms > 0.0 ? flop / s->step_ms * 1e-9 : 0.0, "TFLOP/s");
     figure("one large product, bf16", s->peak_bf16_flops * 1e-12, "TFLOP/s");
     figure("one large product, fp8", s->peak_fp8_flops * 1e-12, "TFLOP/s");
@@ -600,7 +600,7 @@ static void print_scale(const char *config, const struct device_scale *s)
     }
     if (s->peak_bf16_flops > 0.0 && s->step_ms > 0.0) {
         /* The least time: fp8 products at their ceiling, all else at that of bf16. */
-        double fp8 = s->peak_fp8_flops > 0.0 ? s->product_fp8_flop : 0.0;
+        double fp8 = s->peak_fp8_flops > 0.0 ? s->matmul_fp8_flop : 0.0;
         double least_s =
             (flop - fp8) / s->peak_bf16_flops + (fp8 > 0.0 ? fp8 / s->peak_fp8_flops : 0.0);
         figure("MFU of a world step", least_s * 1e3 / s->step_ms, "ratio");
@@ -614,9 +614,9 @@ static void print_scale(const char *config, const struct device_scale *s)
     figure("workspace", (double)s->workspace_bytes / 1e9, "GB");
     figure("page", (double)s->page_bytes / 1e9, "GB");
     figure("launches of a world step", s->launches, "");
-    figure("products on the library", (double)s->library_products, "");
-    figure("products on our kernel", (double)s->own_products, "");
-    figure("products on the library in bf16 instead of fp8", (double)s->expanded_products, "");
+    figure("products on the library", (double)s->gemm_tuner_matmuls, "");
+    figure("products on our kernel", (double)s->own_matmuls, "");
+    figure("products on the library in bf16 instead of fp8", (double)s->expanded_matmuls, "");
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         if (s->kind[i].launches > 0) {
             snprintf(name, sizeof name, "kind %s, %u launches", s->kind[i].name,
@@ -625,7 +625,7 @@ static void print_scale(const char *config, const struct device_scale *s)
         }
     }
     figure("latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
-    check("library", true, s->library);
+    check("library", true, s->gemm_tuner);
     check("tensor cores", true, s->wgmma);
     check("full scale: graph and launches give the same bits", s->same_bits, "");
     check("full scale: every latent is finite", s->finite, "");
@@ -635,16 +635,16 @@ static void print_scale(const char *config, const struct device_scale *s)
 static void print_ranks(const struct device_scale *s)
 {
     double all_ms;
-    double exchange_ms = scale_ranks_exchange_ms(s, &all_ms);
+    double all_to_all_ms = scale_ranks_all_to_all_ms(s, &all_ms);
     figure("ranks: world step", s->step_ms, "ms");
     figure("ranks: world step, launch by launch", s->eager_ms, "ms");
     figure("ranks: captured", s->captured, "");
-    figure("ranks: exchanged in a world step", s->exchange_bytes * 1e-9, "GB");
-    figure("ranks: exchange in a world step", exchange_ms, "ms");
-    figure("ranks: exchange, share of all launches", all_ms > 0.0 ? exchange_ms / all_ms : 0.0,
+    figure("ranks: exchanged in a world step", s->all_to_all_bytes * 1e-9, "GB");
+    figure("ranks: exchange in a world step", all_to_all_ms, "ms");
+    figure("ranks: exchange, share of all launches", all_ms > 0.0 ? all_to_all_ms / all_ms : 0.0,
            "ratio");
     figure("ranks: latents", (double)(s->latents_sum & UINT64_C(0xFFFFFFFFFFFF)), "sum of bits");
-    check("ranks: exchange", true, s->exchange);
+    check("ranks: exchange", true, s->all_to_all);
     check("ranks: a step gives the same bits again", s->same_bits, "");
     check("ranks: every latent is finite", s->finite, "");
 }
@@ -674,7 +674,7 @@ static void print_scale_brief(const char *config, const struct device_scale *s)
     snprintf(name, sizeof name, "%s, world step", config);
     figure(name, s->step_ms, "ms");
     snprintf(name, sizeof name, "%s, arithmetic", config);
-    figure(name, (s->product_flop + s->attention_flop) * 1e-12, "TFLOP");
+    figure(name, (s->matmul_flop + s->attention_flop) * 1e-12, "TFLOP");
     for (int i = 0; i < DEVICE_SCALE_KINDS_MAX; i++) {
         if (strcmp(s->kind[i].name, "attention") == 0) {
             snprintf(name, sizeof name, "%s, kind attention, %u launches", config,
@@ -739,7 +739,7 @@ int main(int argc, char **argv)
     branches = quick ? 2 : BRANCHES_MAX;
     device_describe(text, sizeof text);
     check("device", true, text);
-    create_stage();
+    create_prepared();
     figure("floating-point operations of a tick", model_tick_flop(model) * 1e-9, "GFLOP");
     measure_agreement(quick ? 2 : 50);
     check_bits();
@@ -747,7 +747,7 @@ int main(int argc, char **argv)
     measure_fanout();
     measure_spill();
     model_close(model);
-    stage_unref(stage);
+    prepared_unref(prepared);
     arena_finish(&arena);
     return failed;
 }

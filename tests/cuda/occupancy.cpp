@@ -5,7 +5,7 @@
  * kernels/cuda/common/launches.h, which the emulator's tests hold complete; a kernel of several forms
  * counts with the most registers of any. scripts/check_cuda compiles and feeds it.
  */
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 #include "kernels/cuda/common/launches.h"
 
 #include <cuda_occupancy.h>

@@ -5,7 +5,7 @@
  * items, its place in the batch, or on the order of a grid's tokens in memory.
  */
 #include "kernels/cuda/common/matrix.h"
-#include "kernels/cuda/common/order.h"
+#include "kernels/cuda/common/token_order.h"
 #include "tests/cuda/compare.h"
 
 enum { NUMBERS_MAX = 80000, TOKENS_MAX = 400, PAGES_MAX = 4, PAGE_BYTES_MAX = 65536 };
@@ -228,7 +228,7 @@ static void place_of(const struct gpu_grid *g, uint32_t token, uint32_t *row, ui
     *row = token / g->cols;
     *col = token % g->cols;
     if (g->tiled != 0) {
-        order_place(g->rows, g->cols, token, row, col);
+        token_order_place(g->rows, g->cols, token, row, col);
     }
 }
 
@@ -493,14 +493,14 @@ static void neighbours_do_not_matter(void)
 /* Rows of `bytes` bytes from reading order to that of a grid's tiles. */
 static void put_in_tiles(const struct gpu_grid *g, void *rows, size_t bytes)
 {
-    static uint8_t moved[NUMBERS_MAX * 4];
+    static uint8_t motion[NUMBERS_MAX * 4];
     uint8_t *all = rows;
-    EXPECT(g->rows * g->cols * bytes <= sizeof moved);
+    EXPECT(g->rows * g->cols * bytes <= sizeof motion);
     for (uint32_t i = 0; i < g->rows * g->cols; i++) {
-        uint32_t to = order_index(g->rows, g->cols, i / g->cols, i % g->cols);
-        memcpy(moved + to * bytes, all + i * bytes, bytes);
+        uint32_t to = token_order_index(g->rows, g->cols, i / g->cols, i % g->cols);
+        memcpy(motion + to * bytes, all + i * bytes, bytes);
     }
-    memcpy(all, moved, g->rows * g->cols * bytes);
+    memcpy(all, motion, g->rows * g->cols * bytes);
 }
 
 /* The same numbers in the other order give the same bits in the other order, pages and all. */

@@ -317,39 +317,39 @@ static void patches_of_frames(void)
 
 static void pages_to_staging_and_back(void)
 {
-    const int32_t moved[] = {3, -1, 6, 0};
-    enum { SKIPPED = 32, MOVED = PAGE_BYTES - SKIPPED - 16 };
-    static uint8_t staging[COUNT_OF(moved) * MOVED];
+    const int32_t motion[] = {3, -1, 6, 0};
+    enum { SKIPPED = 32, MOTION = PAGE_BYTES - SKIPPED - 16 };
+    static uint8_t staging[COUNT_OF(motion) * MOTION];
     uint32_t element = 8;
     fill_arena(&element);
     rig_begin(3);
-    struct gpu_page_move m = {.count = COUNT_OF(moved),
+    struct gpu_page_move m = {.count = COUNT_OF(motion),
                               .page_bytes = PAGE_BYTES,
                               .offset = SKIPPED,
-                              .bytes = MOVED,
+                              .bytes = MOTION,
                               .arena = rig_upload(arena, sizeof arena),
                               .staging = rig_alloc(sizeof staging)};
-    memcpy(m.page, moved, sizeof moved);
+    memcpy(m.page, motion, sizeof motion);
     gpu_page_move_launch(&m, rig_stream());
     RIG_CHECK(rig_download(staging, m.staging, sizeof staging));
-    for (size_t i = 0; i < COUNT_OF(moved); i++) {
-        const uint8_t *page = staging + i * MOVED;
-        if (moved[i] < 0) {
-            EXPECT(page[0] == 0xA5 && page[MOVED - 1] == 0xA5);
+    for (size_t i = 0; i < COUNT_OF(motion); i++) {
+        const uint8_t *page = staging + i * MOTION;
+        if (motion[i] < 0) {
+            EXPECT(page[0] == 0xA5 && page[MOTION - 1] == 0xA5);
             continue;
         }
-        expect_bytes("staging", page, arena + (size_t)moved[i] * PAGE_BYTES + SKIPPED, MOVED);
+        expect_bytes("staging", page, arena + (size_t)motion[i] * PAGE_BYTES + SKIPPED, MOTION);
     }
     m.arena = rig_alloc(sizeof arena);
     m.back = 1;
     gpu_page_move_launch(&m, rig_stream());
     RIG_CHECK(rig_download(found, m.arena, sizeof arena));
     RIG_CHECK(rig_end());
-    for (size_t i = 0; i < COUNT_OF(moved); i++) {
-        if (moved[i] >= 0) {
-            size_t at = (size_t)moved[i] * PAGE_BYTES + SKIPPED;
-            expect_bytes("page", found + at, arena + at, MOVED);
-            EXPECT(found[at - 1] == 0xA5 && found[at + MOVED] == 0xA5); /* the rest stays */
+    for (size_t i = 0; i < COUNT_OF(motion); i++) {
+        if (motion[i] >= 0) {
+            size_t at = (size_t)motion[i] * PAGE_BYTES + SKIPPED;
+            expect_bytes("page", found + at, arena + at, MOTION);
+            EXPECT(found[at - 1] == 0xA5 && found[at + MOTION] == 0xA5); /* the rest stays */
         }
     }
     EXPECT(found[PAGE_BYTES + SKIPPED] == 0xA5); /* page 1 was not moved */

@@ -3,7 +3,7 @@
  * both tiles, all epilogues and schedules; NaN and infinities where the sum has them; an inactive
  * item is left alone; and a row's bits do not depend on its neighbours, its place or the tile.
  */
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 #include "kernels/cuda/common/matrix.h"
 #include "tests/cuda/compare.h"
 
@@ -128,7 +128,7 @@ static double expected_value(const struct gpu_gemm *g, uint32_t item, uint32_t r
     return g->epilogue == NN_SILU_ACT ? y / (1.0 + exp(-y)) : y;
 }
 
-static void expect_product(const struct gpu_gemm *g, const uint32_t *active)
+static void expect_matmul(const struct gpu_gemm *g, const uint32_t *active)
 {
     enum gpu_type out_type = to_float(g->epilogue) ? GPU_F32 : GPU_BF16;
     for (uint32_t i = 0; i < g->items * g->rows * g->n; i++) {
@@ -170,7 +170,7 @@ static void products_are_the_sums(void)
             g.active = some ? rig_upload(active, sizeof active) : NULL;
             g.tile = (enum gpu_tile)((schedule + i / 2) % 4);
             run(&g, found);
-            expect_product(&g, some ? active : NULL);
+            expect_matmul(&g, some ? active : NULL);
             RIG_CHECK(rig_end());
         }
     }
@@ -194,7 +194,7 @@ static void products_on_a_warpgroup_are_the_sums(void)
             g.wgmma = 1;
             EXPECT(gpu_gemm_wgmma_suits(&g));
             run(&g, found);
-            expect_product(&g, NULL);
+            expect_matmul(&g, NULL);
             RIG_CHECK(rig_end());
         }
     }
@@ -211,7 +211,7 @@ static void odd_numbers_are_the_sums(void)
         rig_begin(4 + i);
         struct gpu_gemm g = gemm_of(&shapes[1], type, NN_STORE, true);
         run(&g, found);
-        expect_product(&g, NULL);
+        expect_matmul(&g, NULL);
         RIG_CHECK(rig_end());
     }
 }

@@ -11,10 +11,10 @@
 #include "engine/learned/backend.h"
 #include "engine/learned/model_internal.h"
 #include "engine/sensors/raster_layers.h"
-#include "engine/learned/signs.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/learned/frame_measure.h"
+#include "engine/sensors/prepared_internal.h"
 #include "kernels/cpu.h"
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
@@ -33,7 +33,7 @@ enum { GROUND_AGENTS = 12, GROUND_MAP = 3 };
 static struct {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     struct scene scene;
     struct anchor anchor;
 } ground;
@@ -54,14 +54,14 @@ static void create_ground(void)
                    pose, 0);
         ground.scene.agents[i] = (struct agent_state){pose, 2.0, 0.0, true};
     }
-    CHECK(stage_create(&ground.scenario, &ground.stage, &error) == STATUS_OK);
+    CHECK(prepared_create(&ground.scenario, &ground.prepared, &error) == STATUS_OK);
     ground.anchor = anchor_make(ground.scenario.ego.pose);
 }
 
 static void make_map(struct device_session *session)
 {
     struct device_text why = {""};
-    if (device.ops->map_make(session, GROUND_MAP, &ground.stage->layers->map, &why) != DEVICE_OK) {
+    if (device.ops->map_make(session, GROUND_MAP, &ground.prepared->layers->map, &why) != DEVICE_OK) {
         TEST_FAIL("map_make: %s", why.text);
     }
 }
@@ -69,13 +69,13 @@ static void make_map(struct device_session *session)
 /* Parts of a slot's layout, drawn on the host. */
 static void draw(const struct device_slot *slot, uint32_t parts, uint8_t *layout)
 {
-    enum layout_degree degree = (enum layout_degree)slot->degree;
+    enum conditioning conditioning = (enum conditioning)slot->conditioning;
     struct window window = {slot->window[0], slot->window[1]};
     if (parts & DEVICE_GIVEN_BEV) {
-        layout_bev(ground.stage, &ground.scene, &ground.anchor, window, degree, layout);
+        layout_bev(ground.prepared, &ground.scene, &ground.anchor, window, conditioning, layout);
     }
     if (parts & DEVICE_GIVEN_CAMERAS) {
-        layout_cameras(ground.stage, &ground.scene, degree, layout + FRAME_BEV_BYTES);
+        layout_cameras(ground.prepared, &ground.scene, conditioning, layout + FRAME_BEV_BYTES);
     }
 }
 
@@ -84,12 +84,12 @@ static void describe(struct device_session *session, uint32_t index, uint32_t gi
 {
     struct device_slot *slot = &device.ops->slots(session)[index];
     struct window window = {slot->window[0], slot->window[1]};
-    struct drawing *drawing = device.ops->drawing(session, index);
-    enum layout_degree degree = (enum layout_degree)slot->degree;
-    EXPECT(layout_describe(ground.stage, &ground.scene, &ground.anchor, window, degree, GROUND_MAP,
-                           drawing));
+    struct draw_list *draw_list = device.ops->draw_list(session, index);
+    enum conditioning conditioning = (enum conditioning)slot->conditioning;
+    EXPECT(layout_describe(ground.prepared, &ground.scene, &ground.anchor, window, conditioning, GROUND_MAP,
+                           draw_list));
     if (!(given & DEVICE_GIVEN_CAMERAS)) {
-        EXPECT(layout_describe_cameras(ground.stage, &ground.scene, degree, drawing));
+        EXPECT(layout_describe_cameras(ground.prepared, &ground.scene, conditioning, draw_list));
     }
     slot->given = given;
     draw(slot, given, device.ops->layout(session, index));
@@ -199,7 +199,7 @@ static void load_slot(struct rig *rig, struct rollout *rollout, uint32_t index)
         .active = 1,
         .tick = tick,
         .window = {window.i, window.j},
-        .degree = (uint32_t)(rollout->seed % LAYOUT_DEGREE_COUNT),
+        .conditioning = (uint32_t)(rollout->seed % CONDITIONING_COUNT),
         .page_count = rollout->page_count,
         .write_page = rig->next_page++,
         .deliver = 1,
@@ -292,7 +292,7 @@ static void twin_step(struct twin *twin, const struct rollout *rollout, uint32_t
     struct forward_input input = {
         .seed = rollout->seed,
         .tick = tick,
-        .degree = (enum layout_degree)(rollout->seed % LAYOUT_DEGREE_COUNT),
+        .conditioning = (enum conditioning)(rollout->seed % CONDITIONING_COUNT),
         .window = window_at(rollout, tick),
         .ego = ego_at(rollout, tick),
         .cond = cond,
@@ -403,17 +403,17 @@ static void expect_sums(const struct rig *rig, const struct rollout *rollout, ui
     const struct device_slot *slot = &device.ops->slots(rig->session)[index];
     struct frame_sums sums;
     fill_bytes(first, FRAME_BYTES, rollout->seed);
-    const struct signs_input input = {
-        .degree = (enum layout_degree)slot->degree,
+    const struct frame_measure_input input = {
+        .conditioning = (enum conditioning)slot->conditioning,
         .frame = device.ops->frame(rig->session, index),
         .window = {slot->window[0], slot->window[1]},
         .before = before != NULL ? before : first,
         .before_window = rollout->window[0],
         .layout = device.ops->layout(rig->session, index),
     };
-    signs_sum(&input, &sums);
+    frame_measure_sum(&input, &sums);
     EXPECT(sums.bev_change > 0 && sums.camera_change > 0);
-    EXPECT((sums.layout > 0) == (slot->degree == LAYOUT_AGENTS));
+    EXPECT((sums.layout > 0) == (slot->conditioning == CONDITIONING_AGENTS));
     EXPECT(memcmp(&device.ops->counts(rig->session)[index].sums, &sums, sizeof sums) == 0);
 }
 
@@ -505,7 +505,7 @@ static void bits_survive_spills_and_forks(void)
 
 /* ---- pages over the bus ---- */
 
-enum { MOVED = 20, GAP = 64 }; /* more than go at once; between the buffers, the host's own */
+enum { MOTION = 20, GAP = 64 }; /* more than go at once; between the buffers, the host's own */
 
 struct moves {
     struct rig rig;
@@ -567,7 +567,7 @@ static void moves_begin(struct moves *m)
     rig_open(&m->rig, 1, false);
     m->bytes = device.ops->memory_bytes(m->rig.session);
     m->apart = GAP + FRAME_BYTES + m->bytes;
-    m->buffers = device.ops->host_alloc(MOVED * m->apart);
+    m->buffers = device.ops->host_alloc(MOTION * m->apart);
     m->kept = calloc(PAGES, FRAME_BYTES + m->bytes);
     EXPECT(frame != NULL && m->buffers != NULL && m->kept != NULL);
     for (uint32_t page = 0; page < 5; page++) {
@@ -579,7 +579,7 @@ static void moves_begin(struct moves *m)
         EXPECT(memcmp(frame, frame_in(m, 0), FRAME_BYTES) == 0);
     }
     free(frame);
-    memset(m->buffers, 0xC3, MOVED * m->apart);
+    memset(m->buffers, 0xC3, MOTION * m->apart);
 }
 
 static void pages_move_together(void)
@@ -629,12 +629,12 @@ static void pages_move_together(void)
         expect_page(&m, order[i], 12 + i, true);
     }
     /* More than go at once. */
-    memset(m.buffers, 0xC3, MOVED * m.apart);
-    for (uint32_t i = 0; i < MOVED; i++) {
+    memset(m.buffers, 0xC3, MOTION * m.apart);
+    for (uint32_t i = 0; i < MOTION; i++) {
         move(&m, false, i % 5, i, i < 18);
     }
     wait_for_moves(&m);
-    for (uint32_t i = 0; i < MOVED; i++) {
+    for (uint32_t i = 0; i < MOTION; i++) {
         expect_page(&m, i % 5, i, i < 18);
     }
     device.ops->host_free(m.buffers);
@@ -767,22 +767,22 @@ static void frames_come_down_when_asked_for(void)
 static void drawn_layouts_are_those_that_are_given(void)
 {
     enum { WAYS = DEVICE_GIVEN_ALL + 1 }; /* slot i is given the parts i */
-    for (uint32_t degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (uint32_t conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         struct rig rig;
         struct rollout rollout[WAYS];
         struct device_stats before;
         struct device_stats after;
-        rig_open(&rig, WAYS, degree == 1);
+        rig_open(&rig, WAYS, conditioning == 1);
         make_map(rig.session);
         uint64_t bytes = WAYS * sizeof(struct device_slot);
         for (uint32_t i = 0; i < WAYS; i++) {
-            begin(&rig, &rollout[i], 6 + degree);
+            begin(&rig, &rollout[i], 6 + conditioning);
             load_slot(&rig, &rollout[i], i);
-            EXPECT_INT(device.ops->slots(rig.session)[i].degree, degree);
+            EXPECT_INT(device.ops->slots(rig.session)[i].conditioning, conditioning);
             describe(rig.session, i, i);
             bytes += i & DEVICE_GIVEN_BEV ? FRAME_BEV_BYTES : 0;
             bytes += i & DEVICE_GIVEN_CAMERAS ? FRAME_CAMERA_BYTES : 0;
-            bytes += i != DEVICE_GIVEN_ALL ? device.ops->drawing(rig.session, i)->bytes : 0;
+            bytes += i != DEVICE_GIVEN_ALL ? device.ops->draw_list(rig.session, i)->bytes : 0;
         }
         device.ops->stats(rig.session, &before);
         run_tick(&rig);
@@ -796,7 +796,7 @@ static void drawn_layouts_are_those_that_are_given(void)
     }
 }
 
-static void bad_drawings_are_refused(void)
+static void bad_draw_lists_are_refused(void)
 {
     struct rig rig;
     struct rollout rollout;
@@ -807,9 +807,9 @@ static void bad_drawings_are_refused(void)
     load_slot(&rig, &rollout, 0);
     describe(rig.session, 0, DEVICE_GIVEN_CAMERAS);
     struct device_slot *slot = device.ops->slots(rig.session);
-    struct drawing *drawing = device.ops->drawing(rig.session, 0);
-    const struct drawing good = *drawing;
-    const struct raster_map *map = &ground.stage->layers->map;
+    struct draw_list *draw_list = device.ops->draw_list(rig.session, 0);
+    const struct draw_list good = *draw_list;
+    const struct raster_map *map = &ground.prepared->layers->map;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "map");
     make_map(rig.session);
@@ -819,31 +819,31 @@ static void bad_drawings_are_refused(void)
     huge.tile_count = 1u << 27; /* two terabytes */
     EXPECT_INT(device.ops->map_make(rig.session, 0, &huge, &why), DEVICE_FAULT_MEMORY);
     EXPECT_CONTAINS(why.text, "map of 134217728 tiles");
-    drawing->agent_count = DRAWING_AGENTS_MAX + 1;
+    draw_list->agent_count = DRAW_LIST_AGENTS_MAX + 1;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    drawing->agent_count = good.agent_count + 1;
+    draw_list->agent_count = good.agent_count + 1;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    *drawing = good;
-    drawing->bytes = DRAWING_BYTES_MAX + DRAWING_ALIGN;
+    *draw_list = good;
+    draw_list->bytes = DRAW_LIST_BYTES_MAX + DRAW_LIST_ALIGN;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    drawing->bytes = good.bytes + 1;
+    draw_list->bytes = good.bytes + 1;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    *drawing = good;
-    drawing->map = DEVICE_MAPS_MAX;
+    *draw_list = good;
+    draw_list->map = DEVICE_MAPS_MAX;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    *drawing = good;
+    *draw_list = good;
     slot->given = 0;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
     describe(rig.session, 0, 0);
-    const struct drawing whole = *drawing;
-    drawing->camera_bytes += DRAWING_ALIGN;
+    const struct draw_list whole = *draw_list;
+    draw_list->camera_bytes += DRAW_LIST_ALIGN;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    drawing->camera_bytes = DRAWING_ALIGN;
+    draw_list->camera_bytes = DRAW_LIST_ALIGN;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    *drawing = whole;
-    drawing->camera_at += 8;
+    *draw_list = whole;
+    draw_list->camera_at += 8;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
-    *drawing = whole;
+    *draw_list = whole;
     EXPECT_INT(device.ops->tick_start(rig.session, &why), 0);
     EXPECT_INT(device.ops->map_make(rig.session, 0, map, &why), DEVICE_FAULT_INPUT);
     EXPECT_INT(device.ops->tick_finish(rig.session, &why), 0);
@@ -1044,10 +1044,10 @@ int main(int argc, char **argv)
                        TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
                        TEST(pages_far_apart_move_one_by_one), TEST(frames_come_down_when_asked_for),
                        TEST(every_capability_ticks), TEST(drawn_layouts_are_those_that_are_given),
-                       TEST(bad_drawings_are_refused), TEST(bad_numbers_are_counted),
+                       TEST(bad_draw_lists_are_refused), TEST(bad_numbers_are_counted),
                        TEST(bad_requests_are_refused), TEST(modules_that_cannot_be_used_are_named));
     model_close(model);
-    stage_unref(ground.stage);
+    prepared_unref(ground.prepared);
     arena_finish(&ground.arena);
     return status;
 }

@@ -3,7 +3,7 @@
  * are opened, used and closed, one that cannot be opened says why, and the library is there for its
  * threads afterwards. Were it unloaded, they would run in memory that is gone, and the process die.
  */
-#include "kernels/cuda/scale/exchange.h"
+#include "kernels/cuda/scale/all_to_all.h"
 #include "tests/harness.h"
 
 #include <dlfcn.h>
@@ -12,30 +12,30 @@
 static void open_and_close(const uint8_t *id)
 {
     struct device_text why = {""};
-    struct exchange exchange;
+    struct all_to_all all_to_all;
     uint8_t byte = 0;
-    EXPECT_INT(exchange_nccl_open(0, 2, id, &exchange, &why), DEVICE_OK);
-    EXPECT_INT(exchange.all_to_all(&exchange, &byte, &byte, 1, NULL, &why), DEVICE_OK);
-    exchange.close(&exchange);
+    EXPECT_INT(all_to_all_nccl_open(0, 2, id, &all_to_all, &why), DEVICE_OK);
+    EXPECT_INT(all_to_all.all_to_all(&all_to_all, &byte, &byte, 1, NULL, &why), DEVICE_OK);
+    all_to_all.close(&all_to_all);
 }
 
 /* The count of a library that is loaded now; the handle is given back. */
 static unsigned long turns(void)
 {
     unsigned long (*count)(void) = NULL;
-    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
-    EXPECT(library != NULL);
-    *(void **)&count = dlsym(library, "nccl_turns");
+    void *gemm_tuner = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    EXPECT(gemm_tuner != NULL);
+    *(void **)&count = dlsym(gemm_tuner, "nccl_turns");
     EXPECT(count != NULL);
     unsigned long found = count();
-    dlclose(library);
+    dlclose(gemm_tuner);
     return found;
 }
 
 static void threads_outlive_their_communicator(void)
 {
     uint8_t
-        id[EXCHANGE_ID_BYTES]; /* of rank 0: this one does not ask for it, which loads as well */
+        id[ALL_TO_ALL_ID_BYTES]; /* of rank 0: this one does not ask for it, which loads as well */
     memset(id, 7, sizeof id);
     for (int i = 0; i < 3; i++) {
         open_and_close(id);
@@ -48,10 +48,10 @@ static void threads_outlive_their_communicator(void)
 
 static void a_rank_that_cannot_be_opened_says_why(void)
 {
-    const uint8_t wrong[EXCHANGE_ID_BYTES] = {0};
+    const uint8_t wrong[ALL_TO_ALL_ID_BYTES] = {0};
     struct device_text why = {""};
-    struct exchange exchange;
-    EXPECT_INT(exchange_nccl_open(0, 2, wrong, &exchange, &why), DEVICE_FAULT_LOST);
+    struct all_to_all all_to_all;
+    EXPECT_INT(all_to_all_nccl_open(0, 2, wrong, &all_to_all, &why), DEVICE_FAULT_LOST);
     EXPECT_CONTAINS(why.text, "communicator: invalid argument");
     turns();
 }
@@ -59,8 +59,8 @@ static void a_rank_that_cannot_be_opened_says_why(void)
 static void rank_0_makes_the_id(void)
 {
     struct device_text why = {""};
-    uint8_t id[EXCHANGE_ID_BYTES] = {0};
-    EXPECT_INT(exchange_nccl_id(id, &why), DEVICE_OK);
+    uint8_t id[ALL_TO_ALL_ID_BYTES] = {0};
+    EXPECT_INT(all_to_all_nccl_id(id, &why), DEVICE_OK);
     open_and_close(id);
 }
 

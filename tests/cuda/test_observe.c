@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "engine/sensors/raster_layers.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 #include "engine/worlds/views.h"
 #include "kernels/cuda/student/observe.h"
 #include "tests/cuda/digest.h"
@@ -31,7 +31,7 @@ static uint8_t views[VIEWS * VIEW_BYTES_MAX];
 static uint8_t found[VIEWS * VIEW_BYTES_MAX];
 static struct device_view records[RECORDS];
 static struct scene scene;
-static struct stage *stage;
+static struct prepared *prepared;
 static struct raster_map maps[DEVICE_MAPS_MAX];
 
 static double uniform(uint32_t round, uint32_t i, uint32_t what)
@@ -78,22 +78,22 @@ static void make_records(uint32_t round)
         struct world_view view = {.view = (5 * i + round) % VIEWS};
         scene.ego.pose = pose_of(round, i);
         view.bev =
-            (enum view_look)((round + i) % 5 < 3 ? (int)VIEW_DRAW : (int)((round + i) % 5 - 3) * 2);
+            (enum view_update)((round + i) % 5 < 3 ? (int)VIEW_DRAW : (int)((round + i) % 5 - 3) * 2);
         for (uint32_t c = 0; c < CAMERA_COUNT; c++) {
-            view.cameras[c] = (enum view_look)((round + i + c) % 4 < 2 ? 1 : (round + i + c) % 3);
+            view.cameras[c] = (enum view_update)((round + i + c) % 4 < 2 ? 1 : (round + i + c) % 3);
         }
         const struct views_source source = {
-            .stage = stage,
+            .prepared = prepared,
             .scene = &scene,
             .map = i % 2 == 0 ? MAP : DEVICE_NO_MAP,
             .anchor = anchor(),
-            .degree = (enum layout_degree)((round + i) % LAYOUT_DEGREE_COUNT),
+            .conditioning = (enum conditioning)((round + i) % CONDITIONING_COUNT),
             .lost = i == 7,
             .window = window,
             .page_frame = (i + round) % PAGES,
         };
         views_record(&view, &source, &records[i], grid);
-        EXPECT_INT(records[i].degree, source.degree);
+        EXPECT_INT(records[i].conditioning, source.conditioning);
     }
 }
 
@@ -112,14 +112,14 @@ static void expect_grid(uint32_t round, uint32_t i, const uint8_t *before, const
 {
     const struct device_view *record = &records[i];
     memcpy(grid, before, BEV_BYTES);
-    if (record->bev == DEVICE_LOOK_CLEAR || record->bev == DEVICE_LOOK_NOTHING) {
+    if (record->bev == DEVICE_VIEW_CLEAR || record->bev == DEVICE_VIEW_NOTHING) {
         memset(grid, 0, BEV_BYTES);
-        memset(grid + BEV_CELLS, record->bev == DEVICE_LOOK_NOTHING ? 255 : 0, BEV_CELLS);
-    } else if (record->bev == DEVICE_LOOK_DRAW) {
+        memset(grid + BEV_CELLS, record->bev == DEVICE_VIEW_NOTHING ? 255 : 0, BEV_CELLS);
+    } else if (record->bev == DEVICE_VIEW_DRAW) {
         scene.ego.pose = pose_of(round, i);
-        layout_observe_bev(stage, &scene, anchor(), window, (enum layout_degree)record->degree,
+        layout_observe_bev(prepared, &scene, anchor(), window, (enum conditioning)record->conditioning,
                            arena + (size_t)record->page * PAGE_BYTES, grid);
-        if (record->degree != LAYOUT_NONE && record->map == DEVICE_NO_MAP) { /* not the kernel's */
+        if (record->conditioning != CONDITIONING_NONE && record->map == DEVICE_NO_MAP) { /* not the kernel's */
             memcpy(grid + BEV_DRIVABLE * BEV_CELLS, before + BEV_DRIVABLE * BEV_CELLS,
                    2 * BEV_CELLS);
         }
@@ -133,11 +133,11 @@ static void expect_cameras(uint32_t round, uint32_t i, const uint8_t *before, co
     const struct device_view *record = &records[i];
     for (size_t c = 0; c < CAMERA_COUNT; c++) {
         memcpy(image, before + c * CAMERA_BYTES, CAMERA_BYTES);
-        if (record->camera[c] == DEVICE_LOOK_DRAW) {
+        if (record->camera[c] == DEVICE_VIEW_DRAW) {
             layout_camera_unpack(arena + (size_t)record->page * PAGE_BYTES + FRAME_BEV_BYTES +
                                      c * FRAME_CAMERA_POSITIONS * FRAME_CAMERA_CHANNELS,
                                  image);
-        } else if (record->camera[c] != DEVICE_LOOK_KEEP) {
+        } else if (record->camera[c] != DEVICE_VIEW_KEEP) {
             memset(image, 0, CAMERA_BYTES);
         }
         expect_bytes(after + c * CAMERA_BYTES, image, CAMERA_BYTES, round, i, "camera");
@@ -156,9 +156,9 @@ static void observe(uint32_t round, bool bev, bool cameras)
     fill(views, VIEWS * view_bytes, 1000 + round);
     make_records(round);
     rig_begin(round % rig_schedules());
-    maps[MAP].tile_count = stage->layers->map.tile_count;
+    maps[MAP].tile_count = prepared->layers->map.tile_count;
     maps[MAP].texels =
-        rig_upload(stage->layers->map.texels,
+        rig_upload(prepared->layers->map.texels,
                    maps[MAP].tile_count * (size_t)RASTER_TILE_CELLS * sizeof(uint64_t));
     const struct observe_views v = {
         .count = RECORDS - round % 3,
@@ -219,9 +219,9 @@ int main(void)
     arena_init(&memory, 1 << 22);
     maps_motorway(&memory, &scenario.map, 2, 400);
     maps_scenario(&memory, &scenario, (struct pose){50, 3.5, 0.05}, 18, 1, 0);
-    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+    CHECK(prepared_create(&scenario, &prepared, &error) == STATUS_OK);
     int status = TEST_RUN(TEST(they_are_those_of_the_engine), TEST(cameras_alone_too));
-    stage_unref(stage);
+    prepared_unref(prepared);
     arena_finish(&memory);
     return status;
 }

@@ -42,7 +42,7 @@ static void one_process_exchanges_nothing(void)
         .ranks = 1, .limit_ms = LIMIT_MS, .result_bytes = sizeof alone, .work = run_alone};
     EXPECT_OK(ranks_run(&job, &alone, &error), error);
     EXPECT(alone.finite && alone.same_bits && alone.captured && alone.latents_sum != 0);
-    EXPECT(alone.exchange_bytes == 0.0 && alone.exchange[0] == '\0');
+    EXPECT(alone.all_to_all_bytes == 0.0 && alone.all_to_all[0] == '\0');
 }
 
 static uint32_t launches_of(const struct device_scale *scale, const char *kind)
@@ -64,11 +64,11 @@ static void ranks_have_the_bits_of_one(void)
         EXPECT(shared.finite && shared.same_bits);
         /* An exchange through the host waits for the stream, so it is not captured. */
         EXPECT_INT(shared.captured, ranks == 1);
-        EXPECT_CONTAINS(shared.exchange, ranks == 1 ? "copies on the device" : "host's memory");
-        EXPECT_CONTAINS(shared.exchange, "NCCL: ");
+        EXPECT_CONTAINS(shared.all_to_all, ranks == 1 ? "copies on the device" : "host's memory");
+        EXPECT_CONTAINS(shared.all_to_all, "NCCL: ");
         EXPECT_INT(launches_of(&shared, "exchange"), 2 * 3 * 2); /* two by layer and step */
         /* 32 tokens: q, k, v of 4 + 2 * 2 heads and back 4, 32 bf16 each; half stays. */
-        EXPECT_NEAR(shared.exchange_bytes, ranks == 1 ? 0.0 : 6 * 32 * (8 + 4) * 32 * 2 / 2.0, 0.0);
+        EXPECT_NEAR(shared.all_to_all_bytes, ranks == 1 ? 0.0 : 6 * 32 * (8 + 4) * 32 * 2 / 2.0, 0.0);
         EXPECT_NEAR(shared.attention_flop, alone.attention_flop, 1e-6);
         EXPECT(shared.copy_rate == 0.0 && shared.step_ms == 0.0); /* an emulator has no clock */
     }

@@ -90,7 +90,7 @@ static double *read_numbers(enum gpu_type type, const void *device, size_t count
     return out;
 }
 
-static struct matrix read_matrix(const struct scale_product *p)
+static struct matrix read_matrix(const struct scale_matmul *p)
 {
     if (p->w == NULL) {
         return (struct matrix){0}; /* a layer with windows has no such product */
@@ -183,7 +183,7 @@ static void reference_free(struct reference *r)
 /* ---- the formulas ---- */
 
 /* out [rows][m->n] = in m; in is what is stored for it already. */
-static void product(const struct matrix *m, const double *in, uint32_t rows, bool to_float,
+static void matmul(const struct matrix *m, const double *in, uint32_t rows, bool to_float,
                     double *out)
 {
     for (uint32_t i = 0; i < rows * m->n; i++) {
@@ -430,7 +430,7 @@ struct work {
 
 static enum gpu_type layer_type(const struct scale_config *c, uint32_t layer)
 {
-    bool plain = layer < c->plain_layers || layer + c->plain_layers >= c->layers;
+    bool plain = layer < c->reference_layers || layer + c->reference_layers >= c->layers;
     return plain ? GPU_BF16 : c->type;
 }
 
@@ -466,30 +466,30 @@ static void layer_forward(const struct reference *r, const struct scale_inputs *
     const double *own = t + (size_t)layer * 6 * d;
     bool last = layer + 1 == r->c.layers;
     bool windows = has_windows(&r->c, layer);
-    product(&b->qkv, w->normed, r->tokens, false, w->wide);
+    matmul(&b->qkv, w->normed, r->tokens, false, w->wide);
     if (windows) {
         attend_window(r, in, layer, w->wide, w->mixed);
     } else {
         attend(r, layer, w->wide, w->mixed);
     }
     store_rows(type, w->mixed, r->tokens, h);
-    product(&b->o, w->mixed, r->tokens, false, w->y);
+    matmul(&b->o, w->mixed, r->tokens, false, w->y);
     if (windows) {
         residual(r, w, own + 2 * d, 1.0, own + 3 * d, own + 4 * d, type);
     } else {
         residual(r, w, own + 2 * d, 0.0, b->norm_weight, b->norm_bias, type);
-        product(&b->tq, w->normed, r->tokens, false, w->wide);
+        matmul(&b->tq, w->normed, r->tokens, false, w->wide);
         attend_past(r, in, layer, w->wide, w->mixed);
         store_rows(type, w->mixed, r->tokens, h);
-        product(&b->to, w->mixed, r->tokens, false, w->y);
+        matmul(&b->to, w->mixed, r->tokens, false, w->y);
         residual(r, w, NULL, 1.0, own + 3 * d, own + 4 * d, type);
     }
-    product(&b->fc1, w->normed, r->tokens, false, w->wide);
+    matmul(&b->fc1, w->normed, r->tokens, false, w->wide);
     for (uint32_t i = 0; i < r->tokens * r->c.hidden; i++) {
         w->wide[i] = silu(w->wide[i]);
     }
     store_rows(type, w->wide, r->tokens, r->c.hidden);
-    product(&b->fc2, w->wide, r->tokens, false, w->y);
+    matmul(&b->fc2, w->wide, r->tokens, false, w->y);
     const double *next = last ? f : own + 6 * d;
     residual(r, w, own + 5 * d, 1.0, next, next + d,
              last ? GPU_BF16 : layer_type(&r->c, layer + 1));
@@ -503,7 +503,7 @@ static void commit(struct reference *r, const struct scale_inputs *in, struct wo
     double *latents = numbers((size_t)r->tokens * c->latent);
     memcpy(latents, r->x, (size_t)r->tokens * c->latent * sizeof *latents);
     store_rows(GPU_BF16, latents, r->tokens, c->latent);
-    product(&r->memory, latents, r->tokens, false, w->y);
+    matmul(&r->memory, latents, r->tokens, false, w->y);
     free(latents);
     for (uint32_t l = 0; l < c->layers; l++) {
         for (uint32_t token = 0; token < r->tokens; token++) {
@@ -511,7 +511,7 @@ static void commit(struct reference *r, const struct scale_inputs *in, struct wo
             norm(w->y + (size_t)token * d, d, 1.0, NULL, NULL, z);
             store_row(layer_type(c, l), z, d);
         }
-        product(&r->block[l].kv, w->normed, r->tokens, false, w->wide);
+        matmul(&r->block[l].kv, w->normed, r->tokens, false, w->wide);
         for (uint32_t token = 0; token < r->tokens && has_windows(c, l); token++) {
             double *own = w->mixed;
             store_turned(r, token, w->wide + (size_t)token * width, own);
@@ -547,16 +547,16 @@ static void reference_step(struct reference *r, const struct scale_inputs *in)
     struct nn_kernels kernels;
     nn_kernels_init(&kernels, NN_FP32, 0);
     kernels.noise(in->seed, in->tick, 0, 0, latents, noise);
-    product(&r->time1, r->features, c->steps, false, hidden);
+    matmul(&r->time1, r->features, c->steps, false, hidden);
     for (uint32_t i = 0; i < c->steps * d; i++) {
         hidden[i] = bf16(silu(hidden[i]));
     }
-    product(&r->time2, hidden, c->steps, false, e);
+    matmul(&r->time2, hidden, c->steps, false, e);
     for (uint32_t i = 0; i < c->steps * d; i++) {
         e[i] = bf16(silu(e[i]));
     }
-    product(&r->ada, e, c->steps, true, ada);
-    product(&r->final, e, c->steps, true, final);
+    matmul(&r->ada, e, c->steps, true, ada);
+    matmul(&r->final, e, c->steps, true, final);
     for (uint32_t i = 0; i < latents; i++) {
         r->x[i] = (double)noise[scale_reading(c, i / c->latent) * c->latent + i % c->latent];
     }
@@ -566,13 +566,13 @@ static void reference_step(struct reference *r, const struct scale_inputs *in)
         }
         memcpy(w->mixed, r->x, latents * sizeof *w->mixed);
         store_rows(GPU_BF16, w->mixed, r->tokens, c->latent);
-        product(&r->embed, w->mixed, r->tokens, false, w->y);
+        matmul(&r->embed, w->mixed, r->tokens, false, w->y);
         memcpy(w->x, r->pos, (size_t)r->tokens * d * sizeof *w->x);
         residual(r, w, NULL, 1.0, t, t + d, layer_type(c, 0));
         for (uint32_t l = 0; l < c->layers; l++) {
             layer_forward(r, in, w, l, t, final + (size_t)step * 2 * d);
         }
-        product(&r->unembed, w->normed, r->tokens, true, w->y);
+        matmul(&r->unembed, w->normed, r->tokens, true, w->y);
         for (uint32_t i = 0; i < latents; i++) {
             r->x[i] += (w->y[i] - r->x[i]) / (c->steps - step);
         }
@@ -681,7 +681,7 @@ static void toy_of_wide_heads_is_the_formulas(void)
 {
     struct scale_config config = *scale_config_find("toy-128");
     config.layers = 2; /* one within views, one joint */
-    config.plain_layers = 0;
+    config.reference_layers = 0;
     config.steps = 1;
     check_steps(&config, 0, 6, 0.03);
     for (unsigned schedule = 1; schedule < 5 && rig_has_wgmma(); schedule += 3) {
@@ -708,7 +708,7 @@ static void toy_in_bf16_is_the_formulas(void)
 {
     struct scale_config config = *scale_config_find("toy");
     config.type = GPU_BF16;
-    config.plain_layers = 0;
+    config.reference_layers = 0;
     config.layers = 2;
     config.steps = 1;
     config.kv_heads = 1;
@@ -725,7 +725,7 @@ static void toy_with_windows_in_bf16_is_the_formulas(void)
 {
     struct scale_config config = *scale_config_find("toy-window");
     config.type = GPU_BF16;
-    config.plain_layers = 0;
+    config.reference_layers = 0;
     config.layers = 2;
     check_steps(&config, 0, 7, 0.01);
 }
@@ -741,7 +741,7 @@ static struct scale_config smallest_step(void)
     config.bev_cols = 4;
     config.layers = 1;
     config.steps = 1;
-    config.plain_layers = 0;
+    config.reference_layers = 0;
     config.joint_every = 0;
     return config;
 }
@@ -767,17 +767,17 @@ static void run_ranks(uint32_t ranks, const struct scale_config *config, unsigne
                       float *latents, uint8_t *keys)
 {
     struct device_text why;
-    struct exchange_group *group = NULL;
-    struct scale *scale[EXCHANGE_RANKS_MAX] = {NULL};
+    struct all_to_all_group *group = NULL;
+    struct scale *scale[ALL_TO_ALL_RANKS_MAX] = {NULL};
     static const struct scale_inputs inputs[] = {{7, 2, {-1, -1, -1}, 3}, {7, 3, {3, -1, -1}, 2}};
     rig_begin(schedule);
     const bool exchanged = ranks > 0;
     ranks = exchanged ? ranks : 1;
-    EXPECT_INT(exchange_group_create(ranks, &group, &why), DEVICE_OK);
+    EXPECT_INT(all_to_all_group_create(ranks, &group, &why), DEVICE_OK);
     for (uint32_t i = 0; i < ranks; i++) {
         struct scale_options options = {.seed = 9, .page_count = PAGES};
         if (exchanged) {
-            options.exchange = exchange_group_rank(group, i);
+            options.all_to_all = all_to_all_group_rank(group, i);
         }
         EXPECT_INT(scale_open(config, &options, &scale[i], &why), DEVICE_OK);
     }
@@ -802,7 +802,7 @@ static void run_ranks(uint32_t ranks, const struct scale_config *config, unsigne
             rig_download(keys + i * bytes, scale_arena(scale[i]) + 2 * cost.page_bytes, bytes));
         scale_close(scale[i]);
     }
-    exchange_group_destroy(group);
+    all_to_all_group_destroy(group);
     RIG_CHECK(rig_end());
 }
 
@@ -816,7 +816,7 @@ static void compare_ranks(const struct scale_config *config, uint32_t first, uin
     static uint8_t alone_keys[TOKENS_MAX * WIDTH_MAX];
     static uint8_t shared_keys[TOKENS_MAX * WIDTH_MAX];
     run_ranks(0, config, 0, alone, alone_keys);
-    for (uint32_t ranks = first; ranks <= EXCHANGE_RANKS_MAX; ranks *= times) {
+    for (uint32_t ranks = first; ranks <= ALL_TO_ALL_RANKS_MAX; ranks *= times) {
         unsigned schedules = ranks == 2 ? schedules_of_two : 1;
         for (unsigned schedule = 0; schedule < schedules; schedule++) {
             memset(shared, 0, sizeof shared);
@@ -849,16 +849,16 @@ static void what_does_not_fit_is_refused(void)
 {
     struct device_text why;
     struct scale *scale = NULL;
-    struct exchange_group *group = NULL;
+    struct all_to_all_group *group = NULL;
     struct scale_config config = *scale_config_find("toy");
-    struct scale_options options = {.page_count = PAGES, .exchange = {.ranks = 3}};
+    struct scale_options options = {.page_count = PAGES, .all_to_all = {.ranks = 3}};
     rig_begin(0);
     EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "a divisor of 32 tokens, 4 heads and 2 key/value heads, found 3");
-    options.exchange.ranks = 9;
+    options.all_to_all.ranks = 9;
     EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "expected 1 to 8, found 9");
-    options.exchange.ranks = 1;
+    options.all_to_all.ranks = 1;
     options.page_count = 3;
     EXPECT_INT(scale_open(&config, &options, &scale, &why), DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "window");
@@ -873,13 +873,13 @@ static void what_does_not_fit_is_refused(void)
     EXPECT(scale == NULL && scale_config_find("student-4b") == NULL);
     /* Ranks that disagree about how much they exchange. */
     void *memory = rig_alloc(256);
-    EXPECT_INT(exchange_group_create(2, &group, &why), DEVICE_OK);
-    struct exchange end[2] = {exchange_group_rank(group, 0), exchange_group_rank(group, 1)};
+    EXPECT_INT(all_to_all_group_create(2, &group, &why), DEVICE_OK);
+    struct all_to_all end[2] = {all_to_all_group_rank(group, 0), all_to_all_group_rank(group, 1)};
     EXPECT_INT(end[0].all_to_all(&end[0], memory, memory, 16, rig_stream(), &why), DEVICE_OK);
     EXPECT_INT(end[1].all_to_all(&end[1], memory, memory, 32, rig_stream(), &why),
                DEVICE_FAULT_INPUT);
     EXPECT_CONTAINS(why.text, "expected 16 bytes from rank 0, found 32 from rank 1");
-    exchange_group_destroy(group);
+    all_to_all_group_destroy(group);
     RIG_CHECK(rig_end());
 }
 
@@ -926,14 +926,14 @@ static void tiles_give_the_bits_of_reading_order(void)
     static uint8_t tiled_keys[TOKENS_MAX * 64];
     static uint8_t reading_keys[TOKENS_MAX * 64];
     struct scale_config config = *scale_config_find("toy-window");
-    uint32_t moved = 0;
+    uint32_t motion = 0;
     config.joint_every = 1;
-    config.plain_layers = 0;
+    config.reference_layers = 0;
     config.layers = 1;
     for (uint32_t token = 0; token < 81 + 33; token++) {
-        moved += scale_reading(&config, token) != token;
+        motion += scale_reading(&config, token) != token;
     }
-    EXPECT(moved > 50);
+    EXPECT(motion > 50);
     run_order(&config, tiled, tiled_keys);
     config.reading_order = 1;
     EXPECT_INT(scale_reading(&config, 17), 17);
@@ -958,7 +958,7 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     struct scale_cost share;
     struct device_text why;
     EXPECT_INT(scale_cost_of(config, 0, &cost, &why), DEVICE_OK);
-    EXPECT_NEAR(cost.product_flop / (2.0 * (tokens * (4 * step + commit) + modulation)), 1.0,
+    EXPECT_NEAR(cost.matmul_flop / (2.0 * (tokens * (4 * step + commit) + modulation)), 1.0,
                 1e-12);
     EXPECT_NEAR(cost.attention_flop / (4.0 * 4.0 * d * squares), 1.0, 1e-12);
     EXPECT_NEAR(cost.temporal_flop / (4.0 * 4.0 * 28.0 * tokens * d * 12.0), 1.0, 1e-12);
@@ -966,7 +966,7 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     printf("# student-3b: %.3f G parameters, %.1f TFLOP of products (%.1f in fp8), %.1f of "
            "attention, %.2f of the past; %.2f GB weights, %.2f GB workspace, %.3f GB a page, %u "
            "launches\n",
-           cost.parameters / 1e9, cost.product_flop / 1e12, cost.product_fp8_flop / 1e12,
+           cost.parameters / 1e9, cost.matmul_flop / 1e12, cost.matmul_fp8_flop / 1e12,
            cost.attention_flop / 1e12, cost.temporal_flop / 1e12, (double)cost.weight_bytes / 1e9,
            (double)cost.workspace_bytes / 1e9, (double)cost.page_bytes / 1e9, cost.launches);
     EXPECT_INT(scale_cost_of(config, 8, &share, &why), DEVICE_OK);
@@ -974,7 +974,7 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     EXPECT_NEAR(share.temporal_flop * 8 / cost.temporal_flop, 1.0, 1e-12);
     EXPECT_NEAR((double)share.page_bytes * 8 / (double)cost.page_bytes, 1.0, 1e-3);
     /* By layer and step q, k, v of its tokens and back, less what stays with the rank. */
-    EXPECT_NEAR(share.exchange_bytes * 8 / (4 * 28 * tokens * (2 * d + 2 * kv) * 2 * 7 / 8), 1.0,
+    EXPECT_NEAR(share.all_to_all_bytes * 8 / (4 * 28 * tokens * (2 * d + 2 * kv) * 2 * 7 / 8), 1.0,
                 1e-12);
     EXPECT_INT(scale_cost_of(config, 5, &share, &why), DEVICE_FAULT_INPUT);
 }
@@ -1001,14 +1001,14 @@ static void the_cost_of_windows_is_that_of_their_shapes(void)
     EXPECT_INT(scale_cost_of(scale_config_find("student-3b-window"), 0, &cost, &why), DEVICE_OK);
     EXPECT_NEAR(cost.attention_flop / (16.0 * d * (views + 7.0 * 4.0 * pairs)), 1.0, 1e-12);
     EXPECT_NEAR(cost.temporal_flop / (16.0 * d * 21.0 * tokens * 12.0), 1.0, 1e-12);
-    EXPECT_NEAR((joint.product_flop - cost.product_flop) / (8.0 * tokens * 7.0 * 2 * d * d), 1.0,
+    EXPECT_NEAR((joint.matmul_flop - cost.matmul_flop) / (8.0 * tokens * 7.0 * 2 * d * d), 1.0,
                 1e-9);
     EXPECT_NEAR(joint.parameters - cost.parameters, 7.0 * (2 * d * d + 2 * d + 24.0 * 12.0), 1.0);
     EXPECT_INT(cost.page_bytes, joint.page_bytes);
     printf("# windows instead of joint: %.1f TFLOP of attention (%.1f jointly), %.1f of products "
            "(%.1f), %.1f GB moved (%.1f), %u launches (%u)\n",
-           cost.attention_flop / 1e12, joint.attention_flop / 1e12, cost.product_flop / 1e12,
-           joint.product_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9,
+           cost.attention_flop / 1e12, joint.attention_flop / 1e12, cost.matmul_flop / 1e12,
+           joint.matmul_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9,
            cost.launches, joint.launches);
 }
 

@@ -3,7 +3,7 @@
  * version has its own; a file cut short, changed in any one byte or of another format is ignored
  * with a warning and replaced; a folder that cannot be written is no fault.
  */
-#include "kernels/cuda/scale/library_store.h"
+#include "kernels/cuda/scale/gemm_tuner_store.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -12,78 +12,78 @@
 static char folder[64] = "/tmp/swerve-store-XXXXXX";
 static char warning[512];
 
-static struct library_shape shape_of(uint32_t i)
+static struct gemm_tuner_shape shape_of(uint32_t i)
 {
-    return (struct library_shape){i % 3, i % 2, 12848, 3072 + i, 3072, 3072, UINT64_MAX - i};
+    return (struct gemm_tuner_shape){i % 3, i % 2, 12848, 3072 + i, 3072, 3072, UINT64_MAX - i};
 }
 
-static struct library_choice choice_of(uint32_t i)
+static struct gemm_tuner_choice choice_of(uint32_t i)
 {
-    struct library_choice choice = {.way = (enum library_way)(i % LIBRARY_WAYS)};
+    struct gemm_tuner_choice choice = {.way = (enum gemm_tuner_way)(i % GEMM_TUNER_WAYS)};
     for (uint32_t k = 0; k < STORE_ALGORITHM_BYTES; k++) {
         choice.algorithm[k] = (uint8_t)(i * 37 + k * 11);
     }
     return choice;
 }
 
-static bool is(const struct library_choice *found, uint32_t i)
+static bool is(const struct gemm_tuner_choice *found, uint32_t i)
 {
-    const struct library_choice expected = choice_of(i);
+    const struct gemm_tuner_choice expected = choice_of(i);
     return found->way == expected.way &&
            memcmp(found->algorithm, expected.algorithm, sizeof expected.algorithm) == 0;
 }
 
 /* Writes a file of `count` entries and returns the store that wrote them. */
-static struct library_store *written(uint32_t count)
+static struct gemm_tuner_store *written(uint32_t count)
 {
-    static struct library_store store;
-    library_store_open(&store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
+    static struct gemm_tuner_store store;
+    gemm_tuner_store_open(&store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
     store.count = 0; /* of an earlier test */
     for (uint32_t i = 0; i < count; i++) {
-        struct library_shape shape = shape_of(i);
-        struct library_choice choice = choice_of(i);
-        library_store_put(&store, &shape, &choice);
+        struct gemm_tuner_shape shape = shape_of(i);
+        struct gemm_tuner_choice choice = choice_of(i);
+        gemm_tuner_store_put(&store, &shape, &choice);
     }
     store.changed = true;
-    EXPECT(library_store_save(&store));
+    EXPECT(gemm_tuner_store_save(&store));
     return &store;
 }
 
-static const char *open_again(struct library_store *store)
+static const char *open_again(struct gemm_tuner_store *store)
 {
-    return library_store_open(store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
+    return gemm_tuner_store_open(store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
 }
 
 static void what_was_put_comes_back(void)
 {
-    static struct library_store other;
-    struct library_choice found;
+    static struct gemm_tuner_store other;
+    struct gemm_tuner_choice found;
     EXPECT(written(STORE_ENTRIES_MAX + 3)->count == STORE_ENTRIES_MAX);
     EXPECT(open_again(&other) == NULL);
     for (uint32_t i = 0; i < STORE_ENTRIES_MAX + 3; i++) {
-        struct library_shape shape = shape_of(i);
-        bool there = library_store_find(&other, &shape, &found);
+        struct gemm_tuner_shape shape = shape_of(i);
+        bool there = gemm_tuner_store_find(&other, &shape, &found);
         EXPECT_INT(there, i < STORE_ENTRIES_MAX);
         EXPECT(!there || is(&found, i));
     }
     /* The last one put for a shape counts. */
-    struct library_shape shape = shape_of(1);
+    struct gemm_tuner_shape shape = shape_of(1);
     found = choice_of(99);
-    library_store_put(&other, &shape, &found);
-    EXPECT(library_store_save(&other) && open_again(&other) == NULL);
-    EXPECT(library_store_find(&other, &shape, &found) && is(&found, 99));
+    gemm_tuner_store_put(&other, &shape, &found);
+    EXPECT(gemm_tuner_store_save(&other) && open_again(&other) == NULL);
+    EXPECT(gemm_tuner_store_find(&other, &shape, &found) && is(&found, 99));
     EXPECT_INT(other.count, STORE_ENTRIES_MAX);
-    EXPECT(library_store_open(&other, folder, "NVIDIA H100", 130100, warning, 512) == NULL);
+    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H100", 130100, warning, 512) == NULL);
     EXPECT_INT(other.count, 0);
-    EXPECT(library_store_open(&other, folder, "NVIDIA H200 (a/b)", 130101, warning, 512) == NULL);
+    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H200 (a/b)", 130101, warning, 512) == NULL);
     EXPECT_INT(other.count, 0);
 }
 
 static void damage_is_seen(void)
 {
     static char text[4096];
-    static struct library_store other;
-    const struct library_store *store = written(3);
+    static struct gemm_tuner_store other;
+    const struct gemm_tuner_store *store = written(3);
     FILE *file = fopen(store->path, "rb");
     EXPECT(file != NULL);
     size_t bytes = fread(text, 1, sizeof text, file);
@@ -101,19 +101,19 @@ static void damage_is_seen(void)
         EXPECT(warned != NULL && other.count == 0 && other.changed);
         EXPECT_CONTAINS(warned, "damaged");
     }
-    EXPECT(library_store_save(&other) && open_again(&other) == NULL);
+    EXPECT(gemm_tuner_store_save(&other) && open_again(&other) == NULL);
 }
 
 static void where_nothing_can_be_kept_nothing_is(void)
 {
-    static struct library_store store;
-    struct library_choice choice = choice_of(7);
-    struct library_shape shape = shape_of(0);
-    EXPECT(library_store_open(&store, "/dev/null/x", "a", 1, warning, sizeof warning) == NULL);
-    library_store_put(&store, &shape, &choice);
-    EXPECT(!library_store_save(&store));
+    static struct gemm_tuner_store store;
+    struct gemm_tuner_choice choice = choice_of(7);
+    struct gemm_tuner_shape shape = shape_of(0);
+    EXPECT(gemm_tuner_store_open(&store, "/dev/null/x", "a", 1, warning, sizeof warning) == NULL);
+    gemm_tuner_store_put(&store, &shape, &choice);
+    EXPECT(!gemm_tuner_store_save(&store));
     choice = choice_of(8);
-    EXPECT(library_store_find(&store, &shape, &choice) && is(&choice, 7));
+    EXPECT(gemm_tuner_store_find(&store, &shape, &choice) && is(&choice, 7));
 }
 
 /* FNV-1a, as the file's last line has it. */
@@ -126,7 +126,7 @@ static uint64_t sum_of(const char *text)
     return sum;
 }
 
-static const char *open_text(struct library_store *store, const char *path, const char *text)
+static const char *open_text(struct gemm_tuner_store *store, const char *path, const char *text)
 {
     FILE *file = fopen(path, "wb");
     EXPECT(file != NULL);
@@ -138,7 +138,7 @@ static const char *open_text(struct library_store *store, const char *path, cons
 /* Whole, with their sum, but not what this version writes. */
 static void files_of_other_formats_are_ignored(void)
 {
-    static struct library_store store;
+    static struct gemm_tuner_store store;
     char path[STORE_PATH_BYTES];
     char text[1024];
     char algorithm[2 * STORE_ALGORITHM_BYTES + 1] = "";
@@ -169,14 +169,14 @@ static void the_folder_is_the_users(void)
     unsetenv("SWERVE_CACHE");
     setenv("XDG_CACHE_HOME", "/a", 1);
     setenv("HOME", "/h", 1);
-    EXPECT(library_store_folder(found) && strcmp(found, "/a/swerve") == 0);
+    EXPECT(gemm_tuner_store_folder(found) && strcmp(found, "/a/swerve") == 0);
     unsetenv("XDG_CACHE_HOME");
-    EXPECT(library_store_folder(found) && strcmp(found, "/h/.cache/swerve") == 0);
+    EXPECT(gemm_tuner_store_folder(found) && strcmp(found, "/h/.cache/swerve") == 0);
     setenv("SWERVE_CACHE", "/s", 1);
-    EXPECT(library_store_folder(found) && strcmp(found, "/s") == 0);
+    EXPECT(gemm_tuner_store_folder(found) && strcmp(found, "/s") == 0);
     unsetenv("SWERVE_CACHE");
     unsetenv("HOME");
-    EXPECT(!library_store_folder(found));
+    EXPECT(!gemm_tuner_store_folder(found));
 }
 
 static int remove_folder(void)

@@ -13,7 +13,7 @@
 #include "base/sha256.h"
 #include "engine/learned/device.h"
 #include "engine/learned/model.h"
-#include "engine/learned/signs.h"
+#include "engine/learned/frame_measure.h"
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/cuda/digest.h"
@@ -31,11 +31,11 @@ static struct device device;
 static struct model *model;
 static struct arena arena;
 static struct scenario scenario;
-static struct stage *stage;
+static struct prepared *prepared;
 
 /* ---- the scene, the model, the spill ---- */
 
-static void create_stage(void)
+static void create_prepared(void)
 {
     struct error error;
     arena_init(&arena, 1 << 22);
@@ -43,7 +43,7 @@ static void create_stage(void)
     maps_scenario(&arena, &scenario, (struct pose){50, 3.5, 0.05}, 18, 1, 2);
     maps_agent(&scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){75, 3.5, 0}, 12);
     maps_agent(&scenario, 1, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){90, 6, 1.0}, 0);
-    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+    CHECK(prepared_create(&scenario, &prepared, &error) == STATUS_OK);
 }
 
 struct spill_store {
@@ -94,7 +94,7 @@ static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
 
 /* ---- driving ---- */
 
-static struct world *open_on(const struct device *on, uint32_t slots, enum layout_degree degree,
+static struct world *open_on(const struct device *on, uint32_t slots, enum conditioning conditioning,
                              size_t page_bytes_max, size_t host_bytes_max,
                              const struct spill_ops *spill)
 {
@@ -103,7 +103,7 @@ static struct world *open_on(const struct device *on, uint32_t slots, enum layou
     const struct world_config config = {
         .slot_count = slots,
         .model = model,
-        .degree = degree,
+        .conditioning = conditioning,
         .device = on,
         .thread_count = 2,
         .page_bytes_max = page_bytes_max,
@@ -117,7 +117,7 @@ static struct world *open_on(const struct device *on, uint32_t slots, enum layou
 static void reset(struct world *world, uint32_t slot, uint64_t seed)
 {
     struct error error;
-    EXPECT_OK(ops->slot_reset(world, slot, stage, seed, &error), error);
+    EXPECT_OK(ops->slot_reset(world, slot, prepared, seed, &error), error);
 }
 
 static struct action action_of(uint64_t seed, uint32_t tick)
@@ -142,7 +142,7 @@ static void step(struct world *world, uint32_t mask, const uint64_t seeds[SLOTS_
 
 struct view {
     uint8_t pictures[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
-    struct world_signs signs;
+    struct frame_stats frame_stats;
     struct ego_state ego;
 };
 
@@ -153,7 +153,7 @@ static void look(const struct world *world, uint32_t slot, struct view *view)
         buffers.camera[c] = view->pictures + BEV_BYTES + c * CAMERA_BYTES;
     }
     ops->slot_observe(world, slot, &buffers);
-    view->signs = *ops->slot_signs(world, slot);
+    view->frame_stats = *ops->slot_frame_stats(world, slot);
     view->ego = ops->slot_scene(world, slot)->ego;
 }
 
@@ -165,9 +165,9 @@ static void record(const struct world *world, uint32_t slot)
     look(world, slot, &view);
     sha256_update(&hash, view.pictures, sizeof view.pictures);
     sha256_update(&hash, &view.ego, sizeof view.ego);
-    sha256_update(&hash, &view.signs.saturated_share, sizeof view.signs.saturated_share);
-    sha256_update(&hash, &view.signs.bev_change, sizeof view.signs.bev_change);
-    sha256_update(&hash, &view.signs.camera_change, sizeof view.signs.camera_change);
+    sha256_update(&hash, &view.frame_stats.saturated_share, sizeof view.frame_stats.saturated_share);
+    sha256_update(&hash, &view.frame_stats.bev_change, sizeof view.frame_stats.bev_change);
+    sha256_update(&hash, &view.frame_stats.camera_change, sizeof view.frame_stats.camera_change);
 }
 
 static void digest(char hex[SHA256_HEX_BYTES])
@@ -192,9 +192,9 @@ static void both_backends_see_the_same(void)
 {
     static struct view views[2];
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree += 2) { /* agents, none */
-        struct world *worlds[2] = {open_on(NULL, 2, (enum layout_degree)degree, 0, 0, NULL),
-                                   open_on(&device, 2, (enum layout_degree)degree, 0, 0, NULL)};
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning += 2) { /* agents, none */
+        struct world *worlds[2] = {open_on(NULL, 2, (enum conditioning)conditioning, 0, 0, NULL),
+                                   open_on(&device, 2, (enum conditioning)conditioning, 0, 0, NULL)};
         for (uint32_t i = 0; i < 2; i++) {
             reset(worlds[i], 0, seeds[0]);
             reset(worlds[i], 1, seeds[1]);
@@ -209,9 +209,9 @@ static void both_backends_see_the_same(void)
                 EXPECT(mean_difference(views[0].pictures, views[1].pictures,
                                        sizeof views[0].pictures) < 1.0);
                 EXPECT(memcmp(&views[0].ego, &views[1].ego, sizeof views[0].ego) == 0);
-                EXPECT_INT(views[1].signs.not_finite, 0);
-                EXPECT_NEAR(views[1].signs.camera_change, views[0].signs.camera_change, 0.01);
-                EXPECT_NEAR(views[1].signs.saturated_share, views[0].signs.saturated_share, 0.01);
+                EXPECT_INT(views[1].frame_stats.not_finite, 0);
+                EXPECT_NEAR(views[1].frame_stats.camera_change, views[0].frame_stats.camera_change, 0.01);
+                EXPECT_NEAR(views[1].frame_stats.saturated_share, views[0].frame_stats.saturated_share, 0.01);
             }
         }
         ops->close(worlds[0]);
@@ -229,7 +229,7 @@ static const char *alone(uint64_t key)
     char *hex = digests[key];
     const uint64_t seeds[SLOTS_MAX] = {key};
     if (hex[0] == '\0') {
-        struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+        struct world *world = open_on(&device, 1, CONDITIONING_AGENTS, 0, 0, NULL);
         sha256_init(&hash);
         reset(world, 0, key);
         record(world, 0);
@@ -257,11 +257,11 @@ static void expect_view(const struct world *world, uint32_t slot, uint32_t tick)
     static struct view view;
     const struct view *expected = &reference_views[tick];
     look(world, slot, &view);
-    EXPECT_INT(view.signs.tick, tick);
+    EXPECT_INT(view.frame_stats.tick, tick);
     EXPECT(memcmp(view.pictures, expected->pictures, sizeof view.pictures) == 0);
     EXPECT(memcmp(&view.ego, &expected->ego, sizeof view.ego) == 0);
-    EXPECT(view.signs.camera_change == expected->signs.camera_change);
-    EXPECT(view.signs.layout_iou == expected->signs.layout_iou);
+    EXPECT(view.frame_stats.camera_change == expected->frame_stats.camera_change);
+    EXPECT(view.frame_stats.layout_iou == expected->frame_stats.layout_iou);
 }
 
 /* Slot 2 of 3; neighbours stand still, go, and are replaced. */
@@ -269,7 +269,7 @@ static void company_changes_nothing(void)
 {
     char hex[SHA256_HEX_BYTES];
     uint64_t seeds[SLOTS_MAX] = {71, 72, KEY};
-    struct world *world = open_on(&device, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&device, 3, CONDITIONING_AGENTS, 0, 0, NULL);
     sha256_init(&hash);
     reset(world, 0, seeds[0]);
     step(world, 1, seeds);
@@ -300,11 +300,11 @@ static void spill_and_fork(bool watched)
     struct world_cost cost;
     uint64_t seeds[SLOTS_MAX] = {KEY, 91};
     store = (struct spill_store){0};
-    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&device, 1, CONDITIONING_AGENTS, 0, 0, NULL);
     ops->cost(world, &cost);
     ops->close(world);
     /* As much as two slots with two pages each and two that are being written need. */
-    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, 0, &spill);
+    world = open_on(&device, 2, CONDITIONING_AGENTS, 6 * cost.page_bytes, 0, &spill);
     void *state = malloc(ops->slot_state_bytes(world));
     EXPECT(state != NULL);
     sha256_init(&hash);
@@ -377,7 +377,7 @@ static int no_room_for_maps(struct device_session *session, uint32_t map,
 static struct {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
 } crowd;
 
 static void create_crowd(void)
@@ -390,7 +390,7 @@ static void create_crowd(void)
         maps_agent(&crowd.scenario, i, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC,
                    (struct pose){60.0 + i % 16 * 2.0, 5.0 + i / 16 * 2.0, 0.1 * i}, 0);
     }
-    CHECK(stage_create(&crowd.scenario, &crowd.stage, &error) == STATUS_OK);
+    CHECK(prepared_create(&crowd.scenario, &crowd.prepared, &error) == STATUS_OK);
 }
 
 struct drive_result {
@@ -399,14 +399,14 @@ struct drive_result {
 };
 
 /* Two ticks of one rollout. */
-static void drive(const struct device *on, enum layout_degree degree, struct stage *where,
+static void drive(const struct device *on, enum conditioning conditioning, struct prepared *where,
                   struct drive_result *out)
 {
     struct world_cost before;
     struct world_cost after;
     struct error error;
     const uint64_t seeds[SLOTS_MAX] = {KEY};
-    struct world *world = open_on(on, 1, degree, 0, 0, NULL);
+    struct world *world = open_on(on, 1, conditioning, 0, 0, NULL);
     EXPECT_OK(ops->slot_reset(world, 0, where, KEY, &error), error);
     sha256_init(&hash);
     for (uint32_t tick = 0; tick < 2; tick++) {
@@ -414,7 +414,7 @@ static void drive(const struct device *on, enum layout_degree degree, struct sta
         step(world, 1, seeds);
         ops->cost(world, &after);
         record(world, 0);
-        sha256_update(&hash, ops->slot_signs(world, 0), sizeof(struct world_signs));
+        sha256_update(&hash, ops->slot_frame_stats(world, 0), sizeof(struct frame_stats));
     }
     out->up_bytes = after.up_bytes - before.up_bytes;
     digest(out->hex);
@@ -431,17 +431,17 @@ static void drawn_layouts_are_those_of_the_host(void)
     struct drive_result given;
     giving_ops.map_make = no_room_for_maps;
     giving.ops = &giving_ops;
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
-        drive(&device, (enum layout_degree)degree, stage, &drawn);
-        drive(&giving, (enum layout_degree)degree, stage, &given);
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
+        drive(&device, (enum conditioning)conditioning, prepared, &drawn);
+        drive(&giving, (enum conditioning)conditioning, prepared, &given);
         EXPECT_TEXT(drawn.hex, given.hex);
         EXPECT(drawn.up_bytes < FRAME_BYTES / 16);
-        if (degree != LAYOUT_NONE) { /* which needs no map */
+        if (conditioning != CONDITIONING_NONE) { /* which needs no map */
             EXPECT_INT(given.up_bytes, FRAME_BYTES + sizeof(struct device_slot));
         }
     }
-    drive(&device, LAYOUT_AGENTS, crowd.stage, &drawn);
-    drive(&giving, LAYOUT_AGENTS, crowd.stage, &given);
+    drive(&device, CONDITIONING_AGENTS, crowd.prepared, &drawn);
+    drive(&giving, CONDITIONING_AGENTS, crowd.prepared, &given);
     EXPECT_TEXT(drawn.hex, given.hex);
     EXPECT_INT(drawn.up_bytes, FRAME_BYTES + sizeof(struct device_slot));
 }
@@ -473,7 +473,7 @@ static void maps_stay_as_long_as_somebody_drives_there(void)
     const uint64_t seeds[SLOTS_MAX] = {KEY, 4, 9};
     remembering_ops.open = remember_open;
     remembering.ops = &remembering_ops;
-    struct world *world = open_on(&remembering, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&remembering, 3, CONDITIONING_AGENTS, 0, 0, NULL);
     void *state = malloc(ops->slot_state_bytes(world));
     EXPECT(state != NULL);
     EXPECT_INT(map_bytes(), 0);
@@ -482,7 +482,7 @@ static void maps_stay_as_long_as_somebody_drives_there(void)
     EXPECT(one > 0);
     reset(world, 1, 4);
     EXPECT_INT(map_bytes(), one); /* the same stage */
-    EXPECT_OK(ops->slot_reset(world, 2, crowd.stage, 9, &error), error);
+    EXPECT_OK(ops->slot_reset(world, 2, crowd.prepared, 9, &error), error);
     uint64_t both = map_bytes();
     EXPECT(both > one);
     step(world, 7, seeds);
@@ -503,7 +503,7 @@ static void maps_stay_as_long_as_somebody_drives_there(void)
     EXPECT_INT(map_bytes(), 0);
     reset(world, 1, 4); /* a number that was used before */
     step(world, 2, seeds);
-    EXPECT_INT(ops->slot_signs(world, 1)->not_finite, 0);
+    EXPECT_INT(ops->slot_frame_stats(world, 1)->not_finite, 0);
     EXPECT_INT(map_bytes(), one);
     ops->close(world);
     free(state);
@@ -518,7 +518,7 @@ static struct {
     struct device_session *session;
     uint8_t *pinned; /* [FRAME_BYTES] */
     uint8_t frames[PAGES_MAX][FRAME_BYTES];
-    struct world_signs signs[SLOTS_MAX]; /* of the last tick, by the slots of the device */
+    struct frame_stats frame_stats[SLOTS_MAX]; /* of the last tick, by the slots of the device */
     bool shift;                          /* the occupancy that is told by EXTRA_CELLS */
 } watch;
 
@@ -550,17 +550,17 @@ static void watch_slot(struct device_session *session, uint32_t index)
     }
     EXPECT_INT(device.ops->page_frame(session, slot->write_page, watch.pinned, &why), 0);
     memcpy(watch.frames[slot->write_page], watch.pinned, FRAME_BYTES);
-    const struct signs_input input = {
-        .degree = (enum layout_degree)slot->degree,
+    const struct frame_measure_input input = {
+        .conditioning = (enum conditioning)slot->conditioning,
         .frame = watch.frames[slot->write_page],
         .window = {slot->window[0], slot->window[1]},
         .before = watch.frames[slot->page[0]],
         .before_window = {slot->page_window[0][0], slot->page_window[0][1]},
         .layout = device.ops->layout(session, index),
     };
-    signs_sum(&input, &sums);
+    frame_measure_sum(&input, &sums);
     EXPECT(memcmp(&counts->sums, &sums, sizeof sums) == 0);
-    signs_measure(&input, &watch.signs[index]);
+    frame_measure(&input, &watch.frame_stats[index]);
     counts->sums.occupancy += watch.shift ? 255 * EXTRA_CELLS : 0;
 }
 
@@ -578,7 +578,7 @@ static bool same(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0; /* NAN too */
 }
 
-static void expect_signs(const struct world_signs *found, const struct world_signs *expected)
+static void expect_frame_stats(const struct frame_stats *found, const struct frame_stats *expected)
 {
     EXPECT(same(found->occupancy_cells, expected->occupancy_cells));
     EXPECT(same(found->vru_cells, expected->vru_cells));
@@ -590,7 +590,7 @@ static void expect_signs(const struct world_signs *found, const struct world_sig
 }
 
 /* Of frames that nobody but the watch sees; and from what the device says, not from a look. */
-static void signs_are_those_of_the_frames(void)
+static void frame_stats_are_those_of_the_frames(void)
 {
     struct device_ops watching_ops = *device.ops;
     struct device watching = device;
@@ -602,19 +602,19 @@ static void signs_are_those_of_the_frames(void)
     watching.ops = &watching_ops;
     watch.pinned = device.ops->host_alloc(FRAME_BYTES);
     EXPECT(watch.pinned != NULL);
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
-        struct world *world = open_on(&watching, 2, (enum layout_degree)degree, 0, 0, NULL);
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
+        struct world *world = open_on(&watching, 2, (enum conditioning)conditioning, 0, 0, NULL);
         reset(world, 0, seeds[0]);
         reset(world, 1, seeds[1]);
         watch.shift = false;
         step(world, 3, seeds);
-        EXPECT(ops->slot_signs(world, 0)->camera_change > 0.0);
-        EXPECT(isnan(ops->slot_signs(world, 0)->layout_iou) == (degree != LAYOUT_AGENTS));
-        expect_signs(ops->slot_signs(world, 0), &watch.signs[0]);
-        expect_signs(ops->slot_signs(world, 1), &watch.signs[1]);
+        EXPECT(ops->slot_frame_stats(world, 0)->camera_change > 0.0);
+        EXPECT(isnan(ops->slot_frame_stats(world, 0)->layout_iou) == (conditioning != CONDITIONING_AGENTS));
+        expect_frame_stats(ops->slot_frame_stats(world, 0), &watch.frame_stats[0]);
+        expect_frame_stats(ops->slot_frame_stats(world, 1), &watch.frame_stats[1]);
         watch.shift = true;
         step(world, 2, seeds); /* slot 1 is the device's first */
-        EXPECT_NEAR(ops->slot_signs(world, 1)->occupancy_cells - watch.signs[0].occupancy_cells,
+        EXPECT_NEAR(ops->slot_frame_stats(world, 1)->occupancy_cells - watch.frame_stats[0].occupancy_cells,
                     EXTRA_CELLS, 1e-9);
         ops->close(world);
     }
@@ -642,7 +642,7 @@ static void frames_come_down_when_somebody_looks(void)
     counting_ops.open = watch_open;
     counting.ops = &counting_ops;
     reference();
-    struct world *world = open_on(&counting, 2, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&counting, 2, CONDITIONING_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     down_bytes();
@@ -680,7 +680,7 @@ static void frames_come_down_when_somebody_looks(void)
     EXPECT_INT(down_bytes(), 0);
     ops->close(world);
 
-    world = open_on(&counting, 2, LAYOUT_NONE, 0, 0, NULL); /* the engine looks for agents */
+    world = open_on(&counting, 2, CONDITIONING_NONE, 0, 0, NULL); /* the engine looks for agents */
     reset(world, 0, seeds[0]);
     down_bytes();
     step(world, 1, seeds);
@@ -699,7 +699,7 @@ static uint64_t seen_digest(const struct world *world, uint32_t slot)
                      CAMERA_COUNT * CAMERA_BYTES);
 }
 
-static struct world_view view_request(uint32_t slot, uint32_t view, enum view_look look)
+static struct world_view view_request(uint32_t slot, uint32_t view, enum view_update look)
 {
     return (struct world_view){slot, view, look, {look, look, look}, 0};
 }
@@ -725,7 +725,7 @@ static void views_need_no_map_on_the_device(void)
         struct world_cost after;
         poor_ops.map_make = without ? no_room_for_maps : device.ops->map_make;
         poor.ops = &poor_ops;
-        struct world *world = open_on(&poor, 1, LAYOUT_MAP, 0, 0, NULL);
+        struct world *world = open_on(&poor, 1, CONDITIONING_MAP, 0, 0, NULL);
         EXPECT_OK(ops->views_open(world, 1, true, false, &error), error);
         reset(world, 0, seeds[0]);
         ops->cost(world, &before);
@@ -749,11 +749,11 @@ static void views_show_what_the_host_would_see(void)
     struct device counting = device;
     counting_ops.open = watch_open;
     counting.ops = &counting_ops;
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         struct error error = {0};
         struct observation_buffers there;
         uint64_t digests[TICKS][2];
-        struct world *world = open_on(&counting, 2, (enum layout_degree)degree, 0, 0, NULL);
+        struct world *world = open_on(&counting, 2, (enum conditioning)conditioning, 0, 0, NULL);
         EXPECT_OK(ops->views_open(world, 3, true, true, &error), error);
         EXPECT(ops->views_open(world, 3, true, true, &error) != STATUS_OK);
         ops->view_address(world, 2, &there);
@@ -771,12 +771,12 @@ static void views_show_what_the_host_would_see(void)
             digests[tick][0] = both[1].digest;
             EXPECT((both[0].digest != both[1].digest) == (tick > 0)); /* one beginning */
             step(world, 3, seeds);
-            if (degree == LAYOUT_AGENTS) {
+            if (conditioning == CONDITIONING_AGENTS) {
                 EXPECT_INT(down_bytes(), 2 * sizeof(struct device_counts));
             }
         }
         ops->close(world);
-        world = open_on(&device, 2, (enum layout_degree)degree, 0, 0, NULL);
+        world = open_on(&device, 2, (enum conditioning)conditioning, 0, 0, NULL);
         reset(world, 0, seeds[0]);
         reset(world, 1, seeds[1]);
         for (uint32_t tick = 0; tick < TICKS; tick++) {
@@ -796,7 +796,7 @@ static void views_keep_what_they_show(void)
         digest_of(digest_of(1, zeros, BEV_BYTES), zeros + BEV_BYTES, CAMERA_COUNT * CAMERA_BYTES);
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
     struct error error = {0};
-    struct world *world = open_on(&device, 2, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&device, 2, CONDITIONING_AGENTS, 0, 0, NULL);
     EXPECT_OK(ops->views_open(world, 4, true, true, &error), error);
     reset(world, 0, seeds[0]);
     EXPECT(draw_one(world, view_request(0, 1, VIEW_KEEP)) == blank);
@@ -819,7 +819,7 @@ static void views_keep_what_they_show(void)
     EXPECT(draw_one(world, view_request(0, 1, VIEW_KEEP)) == second);
     ops->close(world);
 
-    world = open_on(NULL, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    world = open_on(NULL, 1, CONDITIONING_AGENTS, 0, 0, NULL);
     EXPECT_INT(ops->views_open(world, 1, true, true, &error), STATUS_DEVICE);
     EXPECT_CONTAINS(error.text, "runs on the CPU");
     ops->close(world);
@@ -854,10 +854,10 @@ static void all_tiers_change_nothing(bool ahead)
     uint64_t host = 0;
     store = (struct spill_store){0};
     EXPECT_INT(sem_init(&store.peeked, 0, 0), 0);
-    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&device, 1, CONDITIONING_AGENTS, 0, 0, NULL);
     ops->cost(world, &cost);
     ops->close(world);
-    world = open_on(&device, 1, LAYOUT_AGENTS, 3 * cost.page_bytes,
+    world = open_on(&device, 1, CONDITIONING_AGENTS, 3 * cost.page_bytes,
                     HOST_PAGES * cost.page_bytes + cost.page_bytes / 2, &spill);
     for (uint32_t turn = 0; turn < TICKS * ROLLOUTS; turn++) {
         uint32_t i = turn % ROLLOUTS;
@@ -924,7 +924,7 @@ static void scarce_pinned_memory_makes_the_host_tier_smaller(void)
 {
     struct device_ops scarce_ops = *device.ops;
     struct device scarce = device;
-    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&device, 1, CONDITIONING_AGENTS, 0, 0, NULL);
     struct world_cost cost;
     struct error error = {0};
     ops->cost(world, &cost);
@@ -932,7 +932,7 @@ static void scarce_pinned_memory_makes_the_host_tier_smaller(void)
     scarce_ops.host_alloc = scarce_alloc;
     scarce.ops = &scarce_ops;
     pinned_bytes_max = 10 * cost.page_bytes;
-    world = open_on(&scarce, 1, LAYOUT_AGENTS, 0, 40 * cost.page_bytes, NULL);
+    world = open_on(&scarce, 1, CONDITIONING_AGENTS, 0, 40 * cost.page_bytes, NULL);
     ops->cost(world, &cost);
     EXPECT_INT(cost.pages_host_max, 2); /* of 40, 20, 10, 5, 2, with eight for copies */
     ops->close(world);
@@ -965,20 +965,20 @@ static void a_failed_device_loses_its_rollouts_and_says_so(void)
     failing_ops.tick_start = failing_tick;
     failing.ops = &failing_ops;
     ticks_until_failure = 1;
-    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&failing, 3, CONDITIONING_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     step(world, 3, seeds);
-    EXPECT_INT(ops->slot_signs(world, 0)->not_finite, 0);
+    EXPECT_INT(ops->slot_frame_stats(world, 0)->not_finite, 0);
     step(world, 1, seeds);
     for (uint32_t slot = 0; slot < 2; slot++) {
-        EXPECT(ops->slot_signs(world, slot)->not_finite > 0);
+        EXPECT(ops->slot_frame_stats(world, slot)->not_finite > 0);
     }
-    EXPECT_INT(ops->slot_signs(world, 0)->tick, 2);
+    EXPECT_INT(ops->slot_frame_stats(world, 0)->tick, 2);
     look(world, 1, &view); /* shows nothing, but does not fail */
     step(world, 3, seeds);
     EXPECT_INT(ops->slot_scene(world, 0)->tick, 3);
-    EXPECT_INT(ops->slot_reset(world, 2, stage, 5, &error), STATUS_DEVICE);
+    EXPECT_INT(ops->slot_reset(world, 2, prepared, 5, &error), STATUS_DEVICE);
     EXPECT(strstr(error.text, "fell off the bus") != NULL);
     ops->close(world);
 }
@@ -1001,21 +1001,21 @@ static void a_frame_that_does_not_come_loses_the_rollouts(void)
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
     failing_ops.page_frame = failing_frame;
     failing.ops = &failing_ops;
-    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&failing, 3, CONDITIONING_AGENTS, 0, 0, NULL);
     reset(world, 0, seeds[0]);
     reset(world, 1, seeds[1]);
     look(world, 0, &view); /* the first frame was made on the host */
-    EXPECT_INT(view.signs.not_finite, 0);
+    EXPECT_INT(view.frame_stats.not_finite, 0);
     step(world, 2, seeds); /* the other slot, at which nobody looked */
-    EXPECT_INT(ops->slot_signs(world, 1)->not_finite, 0);
+    EXPECT_INT(ops->slot_frame_stats(world, 1)->not_finite, 0);
     look(world, 1, &view);
     EXPECT_INT(view.pictures[0], 0);
     EXPECT_INT(view.pictures[BEV_UNSEEN * BEV_CELLS], 255);
-    EXPECT(ops->slot_signs(world, 0)->not_finite > 0);
-    EXPECT(ops->slot_signs(world, 1)->not_finite > 0);
+    EXPECT(ops->slot_frame_stats(world, 0)->not_finite > 0);
+    EXPECT(ops->slot_frame_stats(world, 1)->not_finite > 0);
     step(world, 3, seeds);
     EXPECT_INT(ops->slot_scene(world, 1)->tick, 2);
-    EXPECT_INT(ops->slot_reset(world, 2, stage, 5, &error), STATUS_DEVICE);
+    EXPECT_INT(ops->slot_reset(world, 2, prepared, 5, &error), STATUS_DEVICE);
     EXPECT(strstr(error.text, "fell silent") != NULL);
     ops->close(world);
 }
@@ -1037,7 +1037,7 @@ static void a_view_that_fails_loses_the_rollouts(void)
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
     failing_ops.views_draw = failing_views;
     failing.ops = &failing_ops;
-    struct world *world = open_on(&failing, 3, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&failing, 3, CONDITIONING_AGENTS, 0, 0, NULL);
     struct error error = {0};
     EXPECT_OK(ops->views_open(world, 2, true, false, &error), error);
     reset(world, 0, seeds[0]);
@@ -1046,13 +1046,13 @@ static void a_view_that_fails_loses_the_rollouts(void)
     for (int again = 0; again < 2; again++) {
         EXPECT_INT(ops->views_draw(world, &request, 1, &error), STATUS_DEVICE);
         EXPECT_CONTAINS(error.text, "went blind");
-        EXPECT(ops->slot_signs(world, 0)->not_finite > 0);
-        EXPECT(ops->slot_signs(world, 1)->not_finite > 0);
+        EXPECT(ops->slot_frame_stats(world, 0)->not_finite > 0);
+        EXPECT(ops->slot_frame_stats(world, 1)->not_finite > 0);
     }
     ops->view_copy(world, 0, 1); /* of no use, but does not fail */
     look(world, 1, &view);
     EXPECT_INT(view.pictures[BEV_UNSEEN * BEV_CELLS], 255);
-    EXPECT_INT(ops->slot_reset(world, 2, stage, 5, &error), STATUS_DEVICE);
+    EXPECT_INT(ops->slot_reset(world, 2, prepared, 5, &error), STATUS_DEVICE);
     ops->close(world);
 }
 
@@ -1073,10 +1073,10 @@ static void a_lost_rollout_sees_nothing_in_its_view(void)
     struct error error = {0};
     struct world_cost cost;
     memset(nothing + BEV_CELLS, 255, BEV_CELLS);
-    struct world *world = open_on(&device, 1, LAYOUT_AGENTS, 0, 0, NULL);
+    struct world *world = open_on(&device, 1, CONDITIONING_AGENTS, 0, 0, NULL);
     ops->cost(world, &cost);
     ops->close(world);
-    world = open_on(&device, 2, LAYOUT_AGENTS, 6 * cost.page_bytes, 0, &spill);
+    world = open_on(&device, 2, CONDITIONING_AGENTS, 6 * cost.page_bytes, 0, &spill);
     EXPECT_OK(ops->views_open(world, 2, true, true, &error), error);
     void *state = malloc(ops->slot_state_bytes(world));
     EXPECT(state != NULL);
@@ -1092,7 +1092,7 @@ static void a_lost_rollout_sees_nothing_in_its_view(void)
     }
     ops->slot_release(world, 0);
     ops->slot_restore(world, 0, state);
-    EXPECT(ops->slot_signs(world, 0)->not_finite > 0);
+    EXPECT(ops->slot_frame_stats(world, 0)->not_finite > 0);
     struct world_view both[2] = {view_request(0, 0, VIEW_DRAW), view_request(1, 1, VIEW_DRAW)};
     EXPECT_OK(ops->views_draw(world, both, 2, &error), error);
     EXPECT(both[0].digest == digest_of(digest_of(1, nothing, BEV_BYTES), nothing + BEV_BYTES,
@@ -1129,14 +1129,14 @@ int main(int argc, char **argv)
         return 0;
     }
     device.plain = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
-    create_stage();
+    create_prepared();
     create_crowd();
     model = small_model();
     int status = TEST_RUN(
         TEST(both_backends_see_the_same), TEST(company_changes_nothing),
         TEST(spills_and_forks_change_nothing), TEST(frames_that_nobody_saw_spill_too),
         TEST(drawn_layouts_are_those_of_the_host), TEST(maps_stay_as_long_as_somebody_drives_there),
-        TEST(signs_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
+        TEST(frame_stats_are_those_of_the_frames), TEST(frames_come_down_when_somebody_looks),
         TEST(views_show_what_the_host_would_see), TEST(views_need_no_map_on_the_device),
         TEST(views_keep_what_they_show), TEST(three_tiers_change_nothing),
         TEST(reading_ahead_changes_nothing), TEST(scarce_pinned_memory_makes_the_host_tier_smaller),
@@ -1145,9 +1145,9 @@ int main(int argc, char **argv)
         TEST(a_view_that_fails_loses_the_rollouts), TEST(a_lost_rollout_sees_nothing_in_its_view),
         TEST(a_model_for_the_cpu_alone_is_refused));
     model_close(model);
-    stage_unref(stage);
+    prepared_unref(prepared);
     arena_finish(&arena);
-    stage_unref(crowd.stage);
+    prepared_unref(crowd.prepared);
     arena_finish(&crowd.arena);
     return status;
 }

@@ -29,7 +29,7 @@ static inline void forward_inputs_fill(uint8_t *out, uint32_t count, uint32_t bu
 
 /* The tick of fixture.py in that degree with that many pages (their memory made by `workspace`). */
 static inline void forward_inputs_make(struct forward_inputs *in, const struct model *model,
-                                       struct workspace *workspace, enum layout_degree degree,
+                                       struct workspace *workspace, enum conditioning conditioning,
                                        uint32_t pages)
 {
     memset(in, 0, sizeof *in);
@@ -38,14 +38,14 @@ static inline void forward_inputs_make(struct forward_inputs *in, const struct m
     for (uint32_t k = 0; k < COND_COUNT; k++) {
         in->cond[k] = (float)((k * 7 + 3) % 11 / 11.0);
     }
-    for (uint32_t k = 0; k < LAYOUT_DEGREE_COUNT; k++) {
-        in->cond[k] = k == (uint32_t)degree;
+    for (uint32_t k = 0; k < CONDITIONING_COUNT; k++) {
+        in->cond[k] = k == (uint32_t)conditioning;
     }
     in->input = (struct forward_input){
         .seed = 1234,
         .tick = 7,
-        .degree = degree,
-        .window = {degree == LAYOUT_NONE ? -4 : -3, degree == LAYOUT_NONE ? -5 : -6},
+        .conditioning = conditioning,
+        .window = {conditioning == CONDITIONING_NONE ? -4 : -3, conditioning == CONDITIONING_NONE ? -5 : -6},
         .ego = {6.0, -3.0, 0.3},
         .cond = in->cond,
         .layout_bev = in->layout_bev,

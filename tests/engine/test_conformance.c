@@ -38,7 +38,7 @@ static struct world_config base_config;
 struct fixture {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
 };
 
 static struct trajectory logged(struct arena *arena, struct pose start, double speed, double from_s,
@@ -97,12 +97,12 @@ static void setup(struct fixture *f)
     }
     struct error error;
     EXPECT_OK(ops->accepts(s, &error), error);
-    EXPECT_OK(stage_create(s, &f->stage, &error), error);
+    EXPECT_OK(prepared_create(s, &f->prepared, &error), error);
 }
 
 static void teardown(struct fixture *f)
 {
-    stage_unref(f->stage);
+    prepared_unref(f->prepared);
     arena_finish(&f->arena);
 }
 
@@ -119,7 +119,7 @@ static struct world *open_world(uint32_t slots)
 static void reset(struct world *world, uint32_t slot, struct fixture *f, uint32_t key)
 {
     struct error error;
-    EXPECT_OK(ops->slot_reset(world, slot, f->stage, key % 3, &error), error);
+    EXPECT_OK(ops->slot_reset(world, slot, f->prepared, key % 3, &error), error);
 }
 
 /* Plausible driving, different for every key and tick. */
@@ -412,8 +412,8 @@ static void bad_but_finite_actions_stay_bounded(void)
         ops->step(world, &action, &active);
         const struct scene *scene = ops->slot_scene(world, 0);
         const struct ego_state *ego = &scene->ego;
-        double moved = hypot(ego->pose.x_m - from.x_m, ego->pose.y_m - from.y_m);
-        EXPECT(isfinite(moved) && moved <= 10.0);
+        double motion = hypot(ego->pose.x_m - from.x_m, ego->pose.y_m - from.y_m);
+        EXPECT(isfinite(motion) && motion <= 10.0);
         EXPECT(ego->speed_mps >= 0.0 && ego->speed_mps <= 100.0);
         EXPECT(fabs(ego->accel_mps2) <= 15.0 && fabs(ego->lat_accel_mps2) <= 15.0);
         EXPECT(fabs(ego->steer_rad) <= 1.0 && fabs(ego->yaw_rate_rps) <= 5.0);
@@ -480,7 +480,7 @@ static void interventions_are_fork_consistent(void)
         ops->slot_release(world, 0);
         ops->slot_release(world, 1);
     }
-    EXPECT(accepted >= (base_config.degree == LAYOUT_AGENTS ? 2u : 1u));
+    EXPECT(accepted >= (base_config.conditioning == CONDITIONING_AGENTS ? 2u : 1u));
     ops->close(world);
     teardown(&f);
 }
@@ -511,7 +511,7 @@ static void impossible_interventions_are_refused(void)
     teardown(&f);
 }
 
-static void slots_hold_their_stage(void)
+static void slots_hold_their_scenario(void)
 {
     struct fixture f;
     setup(&f);
@@ -521,8 +521,8 @@ static void slots_hold_their_stage(void)
     reset(world, 0, &f, 1);
     ops->slot_save(world, 0, state);
     ops->slot_release(world, 0);
-    stage_unref(f.stage); /* only the parked state holds it now */
-    f.stage = NULL;
+    prepared_unref(f.prepared); /* only the parked state holds it now */
+    f.prepared = NULL;
     ops->slot_restore(world, 1, state);
     step_one(world, 1, 1);
     EXPECT_INT(ops->slot_scene(world, 1)->tick, 1);
@@ -542,17 +542,17 @@ static void opening_checks_the_number_of_slots(void)
     EXPECT(world == NULL);
 }
 
-static void signs_and_cost_follow_the_ticks(void)
+static void frame_stats_and_cost_follow_the_ticks(void)
 {
     struct fixture f;
     setup(&f);
     struct world *world = open_world(2);
     reset(world, 1, &f, 1);
     for (uint32_t tick = 0; tick <= 2; tick++) {
-        const struct world_signs *signs = ops->slot_signs ? ops->slot_signs(world, 1) : NULL;
-        EXPECT((signs == NULL) == (base_config.model == NULL));
-        EXPECT(signs == NULL || signs->tick == tick);
-        EXPECT(signs == NULL || signs->horizon_ticks > 0);
+        const struct frame_stats *frame_stats = ops->slot_frame_stats ? ops->slot_frame_stats(world, 1) : NULL;
+        EXPECT((frame_stats == NULL) == (base_config.model == NULL));
+        EXPECT(frame_stats == NULL || frame_stats->tick == tick);
+        EXPECT(frame_stats == NULL || frame_stats->horizon_ticks > 0);
         step_one(world, 1, 1);
     }
     struct world_cost cost = {0};
@@ -602,9 +602,9 @@ static bool create_model(char **arguments, struct model **model)
     }
     base_config.model = *model;
     scale = &short_rollouts;
-    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
-        if (strcmp(arguments[1], layout_degree_names[i]) == 0) {
-            base_config.degree = (enum layout_degree)i;
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+        if (strcmp(arguments[1], conditioning_names[i]) == 0) {
+            base_config.conditioning = (enum conditioning)i;
         }
     }
     return true;
@@ -631,8 +631,8 @@ int main(int argc, char **argv)
                  TEST(parked_rollouts_continue_bit_for_bit), TEST(inactive_slots_keep_their_bits),
                  TEST(release_and_reuse_leave_no_trace), TEST(observing_changes_nothing),
                  TEST(bad_but_finite_actions_stay_bounded), TEST(interventions_are_fork_consistent),
-                 TEST(impossible_interventions_are_refused), TEST(slots_hold_their_stage),
-                 TEST(opening_checks_the_number_of_slots), TEST(signs_and_cost_follow_the_ticks));
+                 TEST(impossible_interventions_are_refused), TEST(slots_hold_their_scenario),
+                 TEST(opening_checks_the_number_of_slots), TEST(frame_stats_and_cost_follow_the_ticks));
     model_close(model);
     return code;
 }

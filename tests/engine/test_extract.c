@@ -6,7 +6,7 @@
  */
 #include "base/check.h"
 #include "engine/sensors/extract.h"
-#include "engine/learned/signs.h"
+#include "engine/learned/frame_measure.h"
 #include "engine/worlds/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
@@ -19,7 +19,7 @@ enum { AGENTS = 5, CAR = 0, WALKER = 1, HIDDEN_CAR = 2, CRATE = 3, FAR_CAR = 4 }
 struct rig {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     struct world *truth;
     struct anchor anchor;
     struct window window;
@@ -57,9 +57,9 @@ static struct rig *setup(void)
     s->agents[CRATE].height_m = 3;
     maps_agent(s, FAR_CAR, AGENT_CAR, BEHAVIOUR_SCRIPT, (struct pose){400, 0, 0}, 10);
     const struct world_config config = {.slot_count = 1};
-    EXPECT_OK(stage_create(s, &rig->stage, &error), error);
+    EXPECT_OK(prepared_create(s, &rig->prepared, &error), error);
     EXPECT_OK(world_object_ops.open(&config, &rig->truth, &error), error);
-    EXPECT_OK(world_object_ops.slot_reset(rig->truth, 0, rig->stage, 0, &error), error);
+    EXPECT_OK(world_object_ops.slot_reset(rig->truth, 0, rig->prepared, 0, &error), error);
     rig->anchor = anchor_make(s->ego.pose);
     rig->scene = *world_object_ops.slot_scene(rig->truth, 0);
     extract_start(&rig->scene, rig->tracks);
@@ -69,7 +69,7 @@ static struct rig *setup(void)
 static void teardown(struct rig *rig)
 {
     world_object_ops.close(rig->truth);
-    stage_unref(rig->stage);
+    prepared_unref(rig->prepared);
     arena_finish(&rig->arena);
     free(rig);
 }
@@ -90,15 +90,15 @@ static void advance(struct rig *rig, bool noisy)
     rig->scene.tick = truth->tick;
     rig->window = window_of(anchor_local(&rig->anchor, truth->ego.pose));
     if (noisy) {
-        layout_sensed(rig->stage, truth, 1, &rig->anchor, rig->window, rig->frame, NULL);
+        layout_sensed(rig->prepared, truth, 1, &rig->anchor, rig->window, rig->frame, NULL);
     } else {
-        layout_bev(rig->stage, truth, &rig->anchor, rig->window, LAYOUT_AGENTS, rig->frame);
+        layout_bev(rig->prepared, truth, &rig->anchor, rig->window, CONDITIONING_AGENTS, rig->frame);
     }
 }
 
-static struct extract_signs track(struct rig *rig)
+static struct extract_frame_stats track(struct rig *rig)
 {
-    return extract_step(rig->stage, &rig->anchor, rig->window, rig->frame, &rig->expected,
+    return extract_step(rig->prepared, &rig->anchor, rig->window, rig->frame, &rig->expected,
                         &rig->scene, rig->tracks);
 }
 
@@ -115,9 +115,9 @@ static void follow(bool noisy, double car_m, double walker_m)
     double worst[AGENTS] = {0};
     for (int tick = 0; tick < 30; tick++) {
         advance(rig, noisy);
-        struct extract_signs signs = track(rig);
-        EXPECT_INT(signs.vanished, 0);
-        EXPECT(signs.jump_m < 0.5);
+        struct extract_frame_stats frame_stats = track(rig);
+        EXPECT_INT(frame_stats.vanished, 0);
+        EXPECT(frame_stats.jump_m < 0.5);
         for (int i = 0; i < AGENTS; i++) {
             worst[i] = fmax(worst[i], distance(rig, i));
         }
@@ -186,12 +186,12 @@ static void a_shifted_agent_pulls_its_track_and_shows_as_a_jump(void)
     struct rig *rig = setup();
     advance(rig, false);
     EXPECT(track(rig).jump_m < 0.3);
-    struct scene moved = *true_scene(rig);
-    moved.agents[CAR].pose.y_m += 0.8;
-    layout_bev(rig->stage, &moved, &rig->anchor, rig->window, LAYOUT_AGENTS, rig->frame);
+    struct scene motion = *true_scene(rig);
+    motion.agents[CAR].pose.y_m += 0.8;
+    layout_bev(rig->prepared, &motion, &rig->anchor, rig->window, CONDITIONING_AGENTS, rig->frame);
     double before_m = rig->scene.agents[CAR].pose.y_m;
-    struct extract_signs signs = track(rig);
-    EXPECT(signs.jump_m > 0.5);
+    struct extract_frame_stats frame_stats = track(rig);
+    EXPECT(frame_stats.jump_m > 0.5);
     double step_m = rig->scene.agents[CAR].pose.y_m - before_m;
     EXPECT(step_m > 0.2 && step_m < 0.8);
     teardown(rig);
@@ -208,7 +208,7 @@ static void the_anchor_may_point_anywhere(void)
         advance(rig, false);
         rig->window = (struct window){(int32_t)floor((middle.x_m - 48) / 8),
                                       (int32_t)floor((middle.y_m - 48) / 8)};
-        layout_bev(rig->stage, true_scene(rig), &rig->anchor, rig->window, LAYOUT_AGENTS,
+        layout_bev(rig->prepared, true_scene(rig), &rig->anchor, rig->window, CONDITIONING_AGENTS,
                    rig->frame);
         track(rig);
         worst = fmax(worst, fmax(distance(rig, CAR), distance(rig, WALKER)));
@@ -230,34 +230,34 @@ static void fill(uint8_t *frame, uint8_t occupancy, uint8_t camera)
     }
 }
 
-static void signs_measure_what_they_say(void)
+static void frame_stats_measure_what_they_say(void)
 {
     static uint8_t a[FRAME_BYTES];
     static uint8_t b[FRAME_BYTES];
-    struct world_signs signs = {0};
+    struct frame_stats frame_stats = {0};
     fill(a, 255, 100);
     fill(b, 51, 151);
     b[FRAME_VRU] = 255;
-    struct signs_input input = {.degree = LAYOUT_AGENTS, .frame = b, .before = a, .layout = a};
-    signs_measure(&input, &signs);
-    EXPECT_NEAR(signs.occupancy_cells, 0.2 * 4 * WINDOW_POSITIONS, 1e-6);
-    EXPECT_NEAR(signs.vru_cells, 1.0, 1e-12);
-    EXPECT_NEAR(signs.layout_cells, 4.0 * WINDOW_POSITIONS, 1e-6);
-    EXPECT_NEAR(signs.bev_change, 0.8, 1e-9);
-    EXPECT_NEAR(signs.camera_change, 0.2, 1e-9);
-    EXPECT_NEAR(signs.layout_iou, 0.2, 1e-9);
-    EXPECT_NEAR(signs.camera_layout_corr, 1.0, 1e-9);
+    struct frame_measure_input input = {.conditioning = CONDITIONING_AGENTS, .frame = b, .before = a, .layout = a};
+    frame_measure(&input, &frame_stats);
+    EXPECT_NEAR(frame_stats.occupancy_cells, 0.2 * 4 * WINDOW_POSITIONS, 1e-6);
+    EXPECT_NEAR(frame_stats.vru_cells, 1.0, 1e-12);
+    EXPECT_NEAR(frame_stats.layout_cells, 4.0 * WINDOW_POSITIONS, 1e-6);
+    EXPECT_NEAR(frame_stats.bev_change, 0.8, 1e-9);
+    EXPECT_NEAR(frame_stats.camera_change, 0.2, 1e-9);
+    EXPECT_NEAR(frame_stats.layout_iou, 0.2, 1e-9);
+    EXPECT_NEAR(frame_stats.camera_layout_corr, 1.0, 1e-9);
     for (int i = 0; i < FRAME_CAMERA_BYTES; i++) {
         b[FRAME_BEV_BYTES + i] = (uint8_t)(255 - a[FRAME_BEV_BYTES + i]);
     }
-    signs_measure(&input, &signs);
-    EXPECT_NEAR(signs.camera_layout_corr, -1.0, 1e-9);
+    frame_measure(&input, &frame_stats);
+    EXPECT_NEAR(frame_stats.camera_layout_corr, -1.0, 1e-9);
     memset(b + FRAME_BEV_BYTES, 7, FRAME_CAMERA_BYTES);
-    signs_measure(&input, &signs);
-    EXPECT_NEAR(signs.camera_layout_corr, -1.0, 0.0); /* a blank picture of something */
-    input.degree = LAYOUT_NONE;
-    signs_measure(&input, &signs);
-    EXPECT(isnan(signs.layout_iou) && isnan(signs.layout_cells));
+    frame_measure(&input, &frame_stats);
+    EXPECT_NEAR(frame_stats.camera_layout_corr, -1.0, 0.0); /* a blank picture of something */
+    input.conditioning = CONDITIONING_NONE;
+    frame_measure(&input, &frame_stats);
+    EXPECT(isnan(frame_stats.layout_iou) && isnan(frame_stats.layout_cells));
 }
 
 /* One occupied position that stays where it is in the world while the window moves. */
@@ -266,23 +266,23 @@ static void change_is_measured_in_the_world(void)
     static uint8_t now[FRAME_BYTES];
     static uint8_t before[FRAME_BYTES];
     const int row = 40, col = 50, i = -1, j = 2;
-    struct world_signs signs = {0};
+    struct frame_stats frame_stats = {0};
     before[((row + WINDOW_PATCH * i) * WINDOW_SIDE + col + WINDOW_PATCH * j) * FRAME_BEV_CHANNELS] =
         255;
     now[(row * WINDOW_SIDE + col) * FRAME_BEV_CHANNELS] = 255;
-    struct signs_input input = {.degree = LAYOUT_MAP,
+    struct frame_measure_input input = {.conditioning = CONDITIONING_MAP,
                                 .frame = now,
                                 .before = before,
                                 .window = {5 + i, 7 + j},
                                 .before_window = {5, 7}};
-    signs_measure(&input, &signs);
-    EXPECT(signs.bev_change == 0.0);
+    frame_measure(&input, &frame_stats);
+    EXPECT(frame_stats.bev_change == 0.0);
     input.window.j -= 1;
-    signs_measure(&input, &signs);
-    EXPECT_NEAR(signs.bev_change, 2.0 / (4.0 * 88 * 88), 1e-12);
+    frame_measure(&input, &frame_stats);
+    EXPECT_NEAR(frame_stats.bev_change, 2.0 / (4.0 * 88 * 88), 1e-12);
     input.window.i = 100; /* nothing in common */
-    signs_measure(&input, &signs);
-    EXPECT(signs.bev_change == 0.0);
+    frame_measure(&input, &frame_stats);
+    EXPECT(frame_stats.bev_change == 0.0);
 }
 
 int main(void)
@@ -292,6 +292,6 @@ int main(void)
                     TEST(what_cannot_be_seen_keeps_its_velocity),
                     TEST(an_agent_that_is_not_drawn_vanishes_once_and_then_goes),
                     TEST(a_shifted_agent_pulls_its_track_and_shows_as_a_jump),
-                    TEST(the_anchor_may_point_anywhere), TEST(signs_measure_what_they_say),
+                    TEST(the_anchor_may_point_anywhere), TEST(frame_stats_measure_what_they_say),
                     TEST(change_is_measured_in_the_world));
 }

@@ -61,7 +61,7 @@ static void compare(void *context, uint32_t step, const char *name, const float 
     double difference2 = 0.0;
     double truth2 = 0.0;
     double found2 = 0.0;
-    double product = 0.0;
+    double matmul = 0.0;
     size_t at = 0;
     for (size_t i = 0; i < count; i += stride, at++) {
         double a = values[i];
@@ -69,11 +69,11 @@ static void compare(void *context, uint32_t step, const char *name, const float 
         difference2 += (a - b) * (a - b);
         truth2 += b * b;
         found2 += a * a;
-        product += a * b;
+        matmul += a * b;
     }
     EXPECT_INT(at, tensor->count);
     double error = sqrt(difference2 / truth2);
-    double cosine = product / sqrt(truth2 * found2);
+    double cosine = matmul / sqrt(truth2 * found2);
     printf("# %s: relative error %.2e, 1 - cosine %.2e\n", key, error, 1.0 - cosine);
     c->compared++;
     if (!(error <= c->error_max)) {
@@ -99,7 +99,7 @@ static uint32_t count_wrong(const struct comparison *c, const char *name, const 
     return wrong;
 }
 
-static void run_tick(const char *tick, enum layout_degree degree, uint32_t pages,
+static void run_tick(const char *tick, enum conditioning conditioning, uint32_t pages,
                      enum nn_precision precision, struct comparison *c, uint8_t *frame)
 {
     static struct forward_inputs inputs;
@@ -110,7 +110,7 @@ static void run_tick(const char *tick, enum layout_degree degree, uint32_t pages
     EXPECT_OK(safetensors_open(path, SAFETENSORS_MAP, &expected, &error), error);
     struct model *model = open_tiny(precision, cpu_flags_detect());
     struct workspace *workspace = make_workspace(model, 2);
-    forward_inputs_make(&inputs, model, workspace, degree, pages);
+    forward_inputs_make(&inputs, model, workspace, conditioning, pages);
     *c = (struct comparison){.expected = expected, .tick = tick, .cosine_min = 1.0};
     struct forward_output output = {.frame = frame, .probe = compare, .probe_context = c};
     forward_tick(model, workspace, &inputs.input, &output);
@@ -132,22 +132,22 @@ static uint8_t frames[4][FRAME_BYTES];
 static void fp32_agrees_with_pytorch(void)
 {
     struct comparison c;
-    run_tick("map", LAYOUT_MAP, 2, NN_FP32, &c, frames[0]);
+    run_tick("map", CONDITIONING_MAP, 2, NN_FP32, &c, frames[0]);
     EXPECT_NEAR(c.error_max, 0.0, 1e-4);
-    run_tick("none", LAYOUT_NONE, 2, NN_FP32, &c, frames[0]);
+    run_tick("none", CONDITIONING_NONE, 2, NN_FP32, &c, frames[0]);
     EXPECT_NEAR(c.error_max, 0.0, 1e-4);
-    run_tick("agents", LAYOUT_AGENTS, 0, NN_FP32, &c, frames[0]);
+    run_tick("agents", CONDITIONING_AGENTS, 0, NN_FP32, &c, frames[0]);
     EXPECT_NEAR(c.error_max, 0.0, 1e-4);
 }
 
 static void bf16_agrees_with_pytorch(void)
 {
     struct comparison c;
-    run_tick("map", LAYOUT_MAP, 2, NN_BF16, &c, frames[0]);
+    run_tick("map", CONDITIONING_MAP, 2, NN_BF16, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
-    run_tick("none", LAYOUT_NONE, 2, NN_BF16, &c, frames[0]);
+    run_tick("none", CONDITIONING_NONE, 2, NN_BF16, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
-    run_tick("agents", LAYOUT_AGENTS, 0, NN_BF16, &c, frames[0]);
+    run_tick("agents", CONDITIONING_AGENTS, 0, NN_BF16, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
 }
 
@@ -155,11 +155,11 @@ static void bf16_agrees_with_pytorch(void)
 static void int8_agrees_with_pytorch(void)
 {
     struct comparison c;
-    run_tick("map", LAYOUT_MAP, 2, NN_INT8, &c, frames[0]);
+    run_tick("map", CONDITIONING_MAP, 2, NN_INT8, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
-    run_tick("none", LAYOUT_NONE, 2, NN_INT8, &c, frames[0]);
+    run_tick("none", CONDITIONING_NONE, 2, NN_INT8, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
-    run_tick("agents", LAYOUT_AGENTS, 0, NN_INT8, &c, frames[0]);
+    run_tick("agents", CONDITIONING_AGENTS, 0, NN_INT8, &c, frames[0]);
     EXPECT_NEAR(c.cosine_min, 1.0, 1e-3);
 }
 
@@ -194,11 +194,11 @@ static void tick_bytes(const struct model *model, uint32_t threads, uint32_t bef
     static struct forward_inputs inputs;
     struct workspace *workspace = make_workspace(model, threads);
     struct forward_output output = {.frame = frame};
-    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
     for (uint32_t i = 0; i < before; i++) {
         struct forward_input other = inputs.input;
         other.seed = i;
-        other.degree = (enum layout_degree)(i % LAYOUT_DEGREE_COUNT);
+        other.conditioning = (enum conditioning)(i % CONDITIONING_COUNT);
         other.page_count = i % 2;
         other.window.i += (int32_t)i;
         forward_tick(model, workspace, &other, &output);
@@ -228,7 +228,7 @@ static void every_input_matters(void)
     struct model *model = make_random(NN_BF16, 2); /* the last step alone forgets the noise */
     struct workspace *workspace = make_workspace(model, 2);
     struct forward_output output = {.frame = frames[0]};
-    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
     forward_tick(model, workspace, &inputs.input, &output);
     struct forward_input changed[8];
     for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
@@ -264,7 +264,7 @@ static void moving_the_world_changes_nothing(void)
     struct model *model = make_random(NN_BF16, 1);
     struct workspace *workspace = make_workspace(model, 2);
     struct forward_output output = {.frame = frames[0]};
-    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
     forward_tick(model, workspace, &inputs.input, &output);
     inputs.input.window.i += 32;
     inputs.input.window.j -= 64;
@@ -288,23 +288,23 @@ static void moving_the_world_changes_nothing(void)
 static void silence(struct model *model)
 {
     for (int i = 0; i < PART_COUNT; i++) {
-        const struct model_product *out = &model->part[i].out;
+        const struct model_matmul *out = &model->part[i].out;
         memset((void *)out->packed, 0, model->kernels.packed_bytes(out->n, out->k));
         memset((void *)out->bias, 0, out->n * sizeof *out->bias);
     }
 }
 
-/* The base of model.md; tests/engine/test_moved.c is about the moved frame. */
+/* The base of model.md; tests/engine/test_motion.c is about the moved frame. */
 static void base_frame(const struct forward_input *in, uint8_t *out)
 {
-    static struct moved_sums sums;
-    if (in->degree == LAYOUT_AGENTS) {
+    static struct motion_sums sums;
+    if (in->conditioning == CONDITIONING_AGENTS) {
         memcpy(out, in->layout_bev, FRAME_BEV_BYTES);
     } else {
-        moved_frame(in, &sums, out);
+        motion_frame(in, &sums, out);
     }
     for (uint32_t k = 0; k < FRAME_CAMERA_BYTES; k++) {
-        out[FRAME_BEV_BYTES + k] = in->degree == LAYOUT_AGENTS ? in->layout_cameras[k]
+        out[FRAME_BEV_BYTES + k] = in->conditioning == CONDITIONING_AGENTS ? in->layout_cameras[k]
                                    : in->page_count > 0 ? in->pages[0].frame[FRAME_BEV_BYTES + k]
                                                         : 128;
     }
@@ -319,9 +319,9 @@ static void base_is_what_is_known(void)
     struct workspace *workspace = make_workspace(model, 2);
     struct forward_output output = {.frame = frames[0]};
     silence(model);
-    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
     for (uint32_t i = 0; i < 3 * sizeof places / sizeof places[0]; i++) {
-        inputs.input.degree = (enum layout_degree)(i % LAYOUT_DEGREE_COUNT);
+        inputs.input.conditioning = (enum conditioning)(i % CONDITIONING_COUNT);
         inputs.input.pages[0].window = places[i / 3];
         inputs.input.page_count = i / 3 == 1 ? 0 : 1;
         forward_tick(model, workspace, &inputs.input, &output);
@@ -349,7 +349,7 @@ static void overflow_is_counted(void)
     silence(model);
     bias[3] = 3e38f * 10.0f; /* infinite */
     bias[4] = 7.0f;
-    forward_inputs_make(&inputs, model, workspace, LAYOUT_AGENTS, 0);
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_AGENTS, 0);
     forward_tick(model, workspace, &inputs.input, &output);
     EXPECT_INT(output.counts.not_finite, CAMERA_COUNT * FRAME_CAMERA_POSITIONS);
     EXPECT_INT(output.counts.saturated, CAMERA_COUNT * FRAME_CAMERA_POSITIONS);
@@ -367,7 +367,7 @@ static void nan_is_counted_in_int8(void)
     struct workspace *workspace = make_workspace(model, 2);
     struct forward_output output = {.frame = frames[0]};
     float *bias = (float *)model->blocks[1].fc2.bias;
-    forward_inputs_make(&inputs, model, workspace, LAYOUT_MAP, 2);
+    forward_inputs_make(&inputs, model, workspace, CONDITIONING_MAP, 2);
     forward_tick(model, workspace, &inputs.input, &output);
     EXPECT_INT(output.counts.not_finite, 0);
     bias[7] = NAN;

@@ -9,7 +9,7 @@
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "engine/sensors/raster.h"
-#include "engine/sensors/stage_internal.h"
+#include "engine/sensors/prepared_internal.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
@@ -32,7 +32,7 @@ static uint8_t bev_other[BEV_BYTES];
 struct rig {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     struct scene scene;
 };
 
@@ -54,7 +54,7 @@ static void rig_init(struct rig *rig, uint32_t agents)
         maps_agent(&rig->scenario, i, kinds[i % 5], BEHAVIOUR_STATIC,
                    (struct pose){40.0 + 20.0 * i, 0.0, 0.0}, 0.0);
     }
-    EXPECT_OK(stage_create(&rig->scenario, &rig->stage, &error), error);
+    EXPECT_OK(prepared_create(&rig->scenario, &rig->prepared, &error), error);
     rig->scene.agent_count = agents;
     rig->scene.conditions = (struct conditions){WEATHER_CLEAR, LIGHT_DAY, 1.0, 200.0};
     rig->scene.ego.pose = rig->scenario.ego.pose;
@@ -63,7 +63,7 @@ static void rig_init(struct rig *rig, uint32_t agents)
 
 static void rig_finish(struct rig *rig)
 {
-    stage_unref(rig->stage);
+    prepared_unref(rig->prepared);
     arena_finish(&rig->arena);
 }
 
@@ -229,8 +229,8 @@ static void the_window_is_the_observation_on_parallel_axes(void)
         struct anchor anchor = anchor_make(origin);
         struct pose local = anchor_local(&anchor, rig.scene.ego.pose);
         struct window window = window_of(local);
-        layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame);
-        raster_bev(rig.stage->layers, &rig.scenario, &rig.scene, 7, bev);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
+        raster_bev(rig.prepared->layers, &rig.scenario, &rig.scene, 7, bev);
         int compared = compare_cells(&window, &local, turned ? 3 : 1, turned ? 8 : 2);
         EXPECT(compared > 4 * 170 * 96);
     }
@@ -293,8 +293,8 @@ static void on_turned_axes_agents_keep_area_and_place(void)
                               uniform(round * 7 + 5, -3.1, 3.1)};
         struct anchor anchor = anchor_make(origin);
         struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
-        layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame);
-        raster_bev(rig.stage->layers, &rig.scenario, &rig.scene, 0, bev);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
+        raster_bev(rig.prepared->layers, &rig.scenario, &rig.scene, 0, bev);
         struct moments found = frame_moments(&anchor, window, &rig.scene.ego.pose, FRAME_OCCUPANCY);
         struct moments expected = bev_moments(bev + BEV_OCCUPANCY * BEV_CELLS);
         EXPECT(expected.area_m2 > 0.5);
@@ -320,7 +320,7 @@ static void road_users_are_told_apart_and_move(void)
         rig.scenario.agents[0].kind = cases[k].kind;
         rig.scene.agents[0] =
             (struct agent_state){.pose = {120.0, 3.5, 2.0}, .speed_mps = 5.0, .present = true};
-        layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
         int occupied = 0;
         for (int p = 0; p < WINDOW_POSITIONS; p++) {
             const uint8_t *at = frame + (size_t)p * FRAME_BEV_CHANNELS;
@@ -339,7 +339,7 @@ static void road_users_are_told_apart_and_move(void)
     /* Faster than a byte can say. */
     rig.scene.agents[0].speed_mps = 60.0;
     rig.scene.agents[0].pose.heading_rad = 0.5;
-    layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame);
+    layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
     bool capped = false;
     for (int p = 0; p < WINDOW_POSITIONS; p++) {
         capped = capped || frame[(size_t)p * FRAME_BEV_CHANNELS + FRAME_VELOCITY] == 255;
@@ -360,7 +360,7 @@ static void the_map_does_not_move(void)
     for (int step = 0; step < 40; step++) {
         rig.scene.ego.pose.x_m = 100.0 + 1.3 * step;
         struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
-        layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_MAP, frame);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_MAP, frame);
         if (step == 0) {
             first = window;
             memcpy(frame_other, frame, sizeof frame);
@@ -385,22 +385,22 @@ static void the_map_does_not_move(void)
 
 /* ---- degrees ---- */
 
-static void degrees_give_less_and_less(void)
+static void conditionings_give_less_and_less(void)
 {
     struct rig rig;
     rig_init(&rig, AGENTS);
     scatter(&rig, 3);
     struct anchor anchor = anchor_make((struct pose){90.0, 2.0, -0.4});
     struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
-    layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame_other);
-    for (int degree = LAYOUT_MAP; degree <= LAYOUT_NONE; degree++) {
+    layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame_other);
+    for (int conditioning = CONDITIONING_MAP; conditioning <= CONDITIONING_NONE; conditioning++) {
         memset(frame, 77, sizeof frame);
-        layout_bev(rig.stage, &rig.scene, &anchor, window, (enum layout_degree)degree, frame);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, (enum conditioning)conditioning, frame);
         for (int i = 0; i < FRAME_BEV_BYTES; i++) {
             int channel = i % FRAME_BEV_CHANNELS;
             bool map = channel >= FRAME_DRIVABLE && channel < FRAME_VELOCITY;
             int empty = channel >= FRAME_VELOCITY ? 128 : 0;
-            EXPECT_INT(frame[i], map && degree == LAYOUT_MAP ? frame_other[i] : empty);
+            EXPECT_INT(frame[i], map && conditioning == CONDITIONING_MAP ? frame_other[i] : empty);
         }
     }
     rig_finish(&rig);
@@ -411,17 +411,17 @@ static void camera_layouts_know_no_weather(void)
     struct rig rig;
     rig_init(&rig, AGENTS);
     scatter(&rig, 4);
-    layout_cameras(rig.stage, &rig.scene, LAYOUT_AGENTS, cameras);
+    layout_cameras(rig.prepared, &rig.scene, CONDITIONING_AGENTS, cameras);
     rig.scene.conditions = (struct conditions){WEATHER_SNOW, LIGHT_NIGHT, 0.4, 45.0};
     rig.scene.tick = 9;
-    layout_cameras(rig.stage, &rig.scene, LAYOUT_AGENTS, cameras_other);
+    layout_cameras(rig.prepared, &rig.scene, CONDITIONING_AGENTS, cameras_other);
     EXPECT(memcmp(cameras, cameras_other, sizeof cameras) == 0);
-    layout_cameras(rig.stage, &rig.scene, LAYOUT_MAP, cameras_other);
+    layout_cameras(rig.prepared, &rig.scene, CONDITIONING_MAP, cameras_other);
     EXPECT(memcmp(cameras, cameras_other, sizeof cameras) != 0);
     rig.scene.agent_count = 0;
-    layout_cameras(rig.stage, &rig.scene, LAYOUT_AGENTS, cameras);
+    layout_cameras(rig.prepared, &rig.scene, CONDITIONING_AGENTS, cameras);
     EXPECT(memcmp(cameras, cameras_other, sizeof cameras) == 0);
-    layout_cameras(rig.stage, &rig.scene, LAYOUT_NONE, cameras);
+    layout_cameras(rig.prepared, &rig.scene, CONDITIONING_NONE, cameras);
     for (int i = 0; i < FRAME_CAMERA_BYTES; i++) {
         EXPECT_INT(cameras[i], 128);
     }
@@ -457,7 +457,7 @@ static void conditions_say_what_the_page_says(void)
     before.pose = (struct pose){103.0 - cos(0.75), 4.0 - sin(0.75), 0.75};
     struct anchor anchor = anchor_make((struct pose){100.0, 4.0, 0.3});
     struct window window = {-1, -3};
-    layout_conditions(rig.stage, &rig.scene, &before, &anchor, window, LAYOUT_MAP, cond);
+    layout_conditions(rig.prepared, &rig.scene, &before, &anchor, window, CONDITIONING_MAP, cond);
     float expected[COND_COUNT] = {0};
     expected[1] = 1.0f;
     expected[3 + WEATHER_FOG] = 1.0f;
@@ -496,11 +496,11 @@ static void observing_an_aligned_window_copies_it(void)
     struct anchor anchor = anchor_make((struct pose){61.5, 1.5, 0.0});
     struct pose local = anchor_local(&anchor, rig.scene.ego.pose);
     struct window window = window_of(local);
-    layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame);
-    raster_bev(rig.stage->layers, &rig.scenario, &rig.scene, 0, bev);
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
+    raster_bev(rig.prepared->layers, &rig.scenario, &rig.scene, 0, bev);
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         memset(bev_other, 99, sizeof bev_other);
-        layout_observe_bev(rig.stage, &rig.scene, &anchor, window, (enum layout_degree)degree,
+        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, (enum conditioning)conditioning,
                            frame, bev_other);
         int outside = 0;
         for (int r = 0; r < BEV_ROWS; r++) {
@@ -511,7 +511,7 @@ static void observing_an_aligned_window_copies_it(void)
                 outside += !in;
                 for (int k = 0; k < BEV_CHANNELS; k++) {
                     int i = k * BEV_CELLS + r * BEV_COLS + c;
-                    bool map = k >= BEV_DRIVABLE && degree != LAYOUT_NONE;
+                    bool map = k >= BEV_DRIVABLE && conditioning != CONDITIONING_NONE;
                     int expected = in || map ? bev[i] : k == BEV_UNSEEN ? 255 : 0;
                     EXPECT(abs(bev_other[i] - expected) <= 1);
                 }
@@ -533,9 +533,9 @@ static void observing_a_turned_window_keeps_the_scene(void)
                                                          uniform(round * 5 + 2, -20, 20),
                                                          uniform(round * 5 + 3, -3.0, 3.0)});
         struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
-        layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame);
-        raster_bev(rig.stage->layers, &rig.scenario, &rig.scene, 0, bev);
-        layout_observe_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame, bev_other);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
+        raster_bev(rig.prepared->layers, &rig.scenario, &rig.scene, 0, bev);
+        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame, bev_other);
         EXPECT(memcmp(bev + BEV_DRIVABLE * BEV_CELLS, bev_other + BEV_DRIVABLE * BEV_CELLS,
                       2 * (size_t)BEV_CELLS) == 0);
         double both = 0.0;
@@ -568,8 +568,8 @@ struct overlap {
 
 static void sense(struct rig *rig, uint64_t seed, const struct anchor *anchor, struct window window)
 {
-    layout_bev(rig->stage, &rig->scene, anchor, window, LAYOUT_AGENTS, frame_other);
-    layout_sensed(rig->stage, &rig->scene, seed, anchor, window, frame, NULL);
+    layout_bev(rig->prepared, &rig->scene, anchor, window, CONDITIONING_AGENTS, frame_other);
+    layout_sensed(rig->prepared, &rig->scene, seed, anchor, window, frame, NULL);
 }
 
 /* Adds the present frames' overlap; checks what must hold cell by cell. */
@@ -638,21 +638,21 @@ static void noise_belongs_to_seed_tick_and_cell(void)
     rig.scene.tick = 31;
     struct anchor anchor = anchor_make((struct pose){90.0, 3.0, 0.2});
     struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
-    layout_sensed(rig.stage, &rig.scene, 5, &anchor, window, frame, cameras);
-    layout_sensed(rig.stage, &rig.scene, 5, &anchor, window, frame_other, cameras_other);
+    layout_sensed(rig.prepared, &rig.scene, 5, &anchor, window, frame, cameras);
+    layout_sensed(rig.prepared, &rig.scene, 5, &anchor, window, frame_other, cameras_other);
     EXPECT(memcmp(frame, frame_other, sizeof frame) == 0);
     EXPECT(memcmp(cameras, cameras_other, sizeof cameras) == 0);
-    layout_sensed(rig.stage, &rig.scene, 6, &anchor, window, frame_other, cameras_other);
+    layout_sensed(rig.prepared, &rig.scene, 6, &anchor, window, frame_other, cameras_other);
     EXPECT(memcmp(frame, frame_other, sizeof frame) != 0);
     EXPECT(memcmp(cameras, cameras_other, sizeof cameras) != 0);
     rig.scene.tick = 32;
-    layout_sensed(rig.stage, &rig.scene, 5, &anchor, window, frame_other, cameras_other);
+    layout_sensed(rig.prepared, &rig.scene, 5, &anchor, window, frame_other, cameras_other);
     EXPECT(memcmp(frame, frame_other, sizeof frame) != 0);
     EXPECT(memcmp(cameras, cameras_other, sizeof cameras) != 0);
     /* A window one patch on holds the same noise where both reach. */
     rig.scene.tick = 31;
     struct window next = {window.i + 1, window.j - 1};
-    layout_sensed(rig.stage, &rig.scene, 5, &anchor, next, frame_other, NULL);
+    layout_sensed(rig.prepared, &rig.scene, 5, &anchor, next, frame_other, NULL);
     int compared = 0;
     for (int32_t row = 18; row < CELLS - 2; row++) {
         for (int32_t col = 2; col < CELLS - 18; col++) {
@@ -675,10 +675,10 @@ static double camera_error(struct rig *rig, enum light light, double *mean)
     double squares = 0.0;
     int count = 0;
     rig->scene.conditions = (struct conditions){WEATHER_CLEAR, light, 1.0, 200.0};
-    raster_camera(rig->stage->layers, &rig->scenario, &rig->scene, 5, CAMERA_LEFT, image);
+    raster_camera(rig->prepared->layers, &rig->scenario, &rig->scene, 5, CAMERA_LEFT, image);
     layout_camera_pack(image, cameras_other);
     struct anchor anchor = anchor_make(rig->scene.ego.pose);
-    layout_sensed(rig->stage, &rig->scene, 5, &anchor, (struct window){-2, -6}, NULL, cameras);
+    layout_sensed(rig->prepared, &rig->scene, 5, &anchor, (struct window){-2, -6}, NULL, cameras);
     for (int i = 0; i < CAMERA_BYTES; i++) {
         if (cameras_other[i] > 24 && cameras_other[i] < 231) {
             double error = cameras[i] - cameras_other[i];
@@ -738,10 +738,10 @@ static void bytes_do_not_depend_on_the_compiler(void)
             (enum weather)(k % WEATHER_COUNT), (enum light)(k / WEATHER_COUNT), 0.7, 40.0 + 8 * k};
         struct anchor anchor = anchor_make((struct pose){90.0, 3.0, 0.375 * k});
         struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
-        layout_sensed(rig.stage, &rig.scene, 11, &anchor, window, frame, cameras);
-        layout_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_AGENTS, frame_other);
-        layout_observe_bev(rig.stage, &rig.scene, &anchor, window, LAYOUT_NONE, frame, bev);
-        layout_conditions(rig.stage, &rig.scene, &rig.scene.ego, &anchor, window, LAYOUT_AGENTS,
+        layout_sensed(rig.prepared, &rig.scene, 11, &anchor, window, frame, cameras);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame_other);
+        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_NONE, frame, bev);
+        layout_conditions(rig.prepared, &rig.scene, &rig.scene.ego, &anchor, window, CONDITIONING_AGENTS,
                           cond);
         hash = fold(hash, frame, sizeof frame);
         hash = fold(hash, cameras, sizeof cameras);
@@ -762,7 +762,7 @@ int main(void)
         TEST(anchors_turn_and_shift), TEST(windows_give_up_what_is_behind),
         TEST(pictures_pack_and_unpack), TEST(the_window_is_the_observation_on_parallel_axes),
         TEST(on_turned_axes_agents_keep_area_and_place), TEST(road_users_are_told_apart_and_move),
-        TEST(the_map_does_not_move), TEST(degrees_give_less_and_less),
+        TEST(the_map_does_not_move), TEST(conditionings_give_less_and_less),
         TEST(camera_layouts_know_no_weather), TEST(conditions_say_what_the_page_says),
         TEST(observing_an_aligned_window_copies_it),
         TEST(observing_a_turned_window_keeps_the_scene), TEST(sensors_are_good_but_not_perfect),

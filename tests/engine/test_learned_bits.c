@@ -22,11 +22,11 @@ static const struct world_ops *const ops = &world_student_ops;
 static struct model *models[NN_PRECISION_COUNT];
 static struct arena arena;
 static struct scenario scenario;
-static struct stage *stage;
+static struct prepared *prepared;
 
 /* ---- the scene ---- */
 
-static void create_stage(void)
+static void create_prepared(void)
 {
     struct error error;
     arena_init(&arena, 1 << 22);
@@ -37,7 +37,7 @@ static void create_stage(void)
     maps_agent(&scenario, 2, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){90, 6, 1.0}, 0);
     maps_agent(&scenario, 3, AGENT_OBJECT, BEHAVIOUR_STATIC, (struct pose){85, 0, 0}, 0);
     scenario.agents[3].hidden = true;
-    CHECK(stage_create(&scenario, &stage, &error) == STATUS_OK);
+    CHECK(prepared_create(&scenario, &prepared, &error) == STATUS_OK);
 }
 
 static struct action action_of(uint32_t key, uint32_t tick)
@@ -107,19 +107,19 @@ struct record {
     struct sha256 hash;
 };
 
-static void record_signs(struct record *record, const struct world_signs *signs)
+static void record_frame_stats(struct record *record, const struct frame_stats *frame_stats)
 {
     const double values[] = {
-        signs->saturated_share, signs->bev_change,  signs->camera_change,
-        signs->occupancy_cells, signs->vru_cells,   signs->layout_cells,
-        signs->layout_iou,      signs->ego_step_m,  signs->camera_layout_corr,
-        signs->jump_m,          signs->lost_agents,
+        frame_stats->saturated_share, frame_stats->bev_change,  frame_stats->camera_change,
+        frame_stats->occupancy_cells, frame_stats->vru_cells,   frame_stats->layout_cells,
+        frame_stats->layout_iou,      frame_stats->ego_step_m,  frame_stats->camera_layout_corr,
+        frame_stats->jump_m,          frame_stats->lost_agents,
     };
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         double value = isnan(values[i]) ? -7.0 : values[i];
         sha256_update(&record->hash, &value, sizeof value);
     }
-    sha256_update(&record->hash, &signs->not_finite, sizeof signs->not_finite);
+    sha256_update(&record->hash, &frame_stats->not_finite, sizeof frame_stats->not_finite);
 }
 
 static void record_slot(struct record *record, const struct world *world, uint32_t slot)
@@ -137,7 +137,7 @@ static void record_slot(struct record *record, const struct world *world, uint32
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         sha256_update(&record->hash, &scene->agents[i].pose, sizeof scene->agents[i].pose);
     }
-    record_signs(record, ops->slot_signs(world, slot));
+    record_frame_stats(record, ops->slot_frame_stats(world, slot));
 }
 
 static void finish(struct record *record, char hex[SHA256_HEX_BYTES])
@@ -149,7 +149,7 @@ static void finish(struct record *record, char hex[SHA256_HEX_BYTES])
 
 struct how {
     enum nn_precision precision;
-    enum layout_degree degree;
+    enum conditioning conditioning;
     uint32_t slots, threads;
     bool tight; /* a pool that holds no parked page beside full slots */
     bool ahead; /* the parked rollout is announced; its pages are read before it is restored */
@@ -175,7 +175,7 @@ static struct world *open_world(const struct how *how)
     const struct world_config config = {
         .slot_count = how->slots,
         .model = models[how->precision],
-        .degree = how->degree,
+        .conditioning = how->conditioning,
         .thread_count = how->threads,
         .page_bytes_max = how->tight ? tight_bytes(how) : 0,
         .host_bytes_max = how->ahead ? WORLD_HOST_DEFAULT : 0,
@@ -188,7 +188,7 @@ static struct world *open_world(const struct how *how)
 static void reset(struct world *world, uint32_t slot, uint32_t key)
 {
     struct error error;
-    EXPECT_OK(ops->slot_reset(world, slot, stage, key, &error), error);
+    EXPECT_OK(ops->slot_reset(world, slot, prepared, key, &error), error);
 }
 
 static void step_one(struct world *world, uint32_t slot, uint32_t key)
@@ -224,12 +224,12 @@ static void run_alone(const struct how *how, uint32_t seed, char hex[SHA256_HEX_
 }
 
 /* What every other way is compared with: one slot, one thread; computed once. */
-static const char *reference(enum nn_precision precision, enum layout_degree degree)
+static const char *reference(enum nn_precision precision, enum conditioning conditioning)
 {
-    static char known[NN_PRECISION_COUNT][LAYOUT_DEGREE_COUNT][SHA256_HEX_BYTES];
-    char *hex = known[precision][degree];
+    static char known[NN_PRECISION_COUNT][CONDITIONING_COUNT][SHA256_HEX_BYTES];
+    char *hex = known[precision][conditioning];
     if (hex[0] == '\0') {
-        run_alone(&(struct how){.precision = precision, .degree = degree, .slots = 1}, KEY, hex);
+        run_alone(&(struct how){.precision = precision, .conditioning = conditioning, .slots = 1}, KEY, hex);
     }
     return hex;
 }
@@ -422,7 +422,7 @@ static void run_case(uint32_t way, enum nn_precision precision)
             through_spill(how, way == 11, hex);
         }
     }
-    EXPECT_TEXT(hex, reference(precision, LAYOUT_AGENTS));
+    EXPECT_TEXT(hex, reference(precision, CONDITIONING_AGENTS));
 }
 
 /* Single precision is slow under a sanitizer: there, only the ways that differ in what they touch.
@@ -455,23 +455,23 @@ static void the_digest_tells_rollouts_apart(void)
     char other[SHA256_HEX_BYTES];
     struct how how = {.precision = NN_BF16, .slots = 1};
     run_alone(&how, KEY + 1, other); /* another seed, the same actions */
-    EXPECT(strcmp(other, reference(NN_BF16, LAYOUT_AGENTS)) != 0);
-    EXPECT(strcmp(reference(NN_FP32, LAYOUT_AGENTS), reference(NN_BF16, LAYOUT_AGENTS)) != 0);
-    EXPECT(strcmp(reference(NN_INT8, LAYOUT_AGENTS), reference(NN_BF16, LAYOUT_AGENTS)) != 0);
-    EXPECT(strcmp(reference(NN_BF16, LAYOUT_MAP), reference(NN_BF16, LAYOUT_AGENTS)) != 0);
+    EXPECT(strcmp(other, reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_FP32, CONDITIONING_AGENTS), reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_INT8, CONDITIONING_AGENTS), reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_BF16, CONDITIONING_MAP), reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
 }
 
-static void the_freer_degrees_keep_their_bits_too(void)
+static void freer_conditionings_keep_their_bits_too(void)
 {
-    for (int degree = LAYOUT_MAP; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = CONDITIONING_MAP; conditioning < CONDITIONING_COUNT; conditioning++) {
         char hex[SHA256_HEX_BYTES];
         struct how how = {
             .precision = NN_BF16,
-            .degree = (enum layout_degree)degree,
+            .conditioning = (enum conditioning)conditioning,
             .slots = 2,
             .threads = 2,
         };
-        const char *expected = reference(NN_BF16, how.degree);
+        const char *expected = reference(NN_BF16, how.conditioning);
         through_fork(&how, true, hex);
         EXPECT_TEXT(hex, expected);
         through_spill(how, false, hex);
@@ -557,22 +557,22 @@ static void a_lost_rollout_says_so_and_disturbs_nobody(void)
     EXPECT(store.writes > 0);
     ops->slot_release(world, 1);
     ops->slot_restore(world, 1, state);
-    EXPECT(ops->slot_signs(world, 1)->not_finite > 0); /* before it is looked at again */
+    EXPECT(ops->slot_frame_stats(world, 1)->not_finite > 0); /* before it is looked at again */
     static uint8_t bev[BEV_BYTES];
     static uint8_t camera[CAMERA_BYTES];
     ops->slot_observe(world, 1, &(struct observation_buffers){bev, {camera, NULL, NULL}});
     EXPECT(bev[0] == 0 && bev[BEV_UNSEEN * BEV_CELLS] == 255);
     step_one(world, 1, 5);
     EXPECT_INT(ops->slot_scene(world, 1)->tick, 4);
-    EXPECT_INT(ops->slot_signs(world, 1)->tick, 4);
-    EXPECT(ops->slot_signs(world, 1)->not_finite > 0);
+    EXPECT_INT(ops->slot_frame_stats(world, 1)->tick, 4);
+    EXPECT(ops->slot_frame_stats(world, 1)->not_finite > 0);
     ops->slot_save(world, 1, state); /* stays lost */
     ops->slot_release(world, 1);
     ops->slot_restore(world, 1, state);
-    EXPECT(ops->slot_signs(world, 1)->not_finite > 0);
+    EXPECT(ops->slot_frame_stats(world, 1)->not_finite > 0);
     drive(world, 0, TICKS, &record);
     finish(&record, hex);
-    EXPECT_TEXT(hex, reference(NN_BF16, LAYOUT_AGENTS));
+    EXPECT_TEXT(hex, reference(NN_BF16, CONDITIONING_AGENTS));
     ops->close(world);
     free(state);
 }
@@ -592,7 +592,7 @@ static void what_cannot_be_is_refused(void)
     EXPECT_CONTAINS(error.text, "1000000");
     EXPECT(world == NULL);
     config.page_bytes_max = 0;
-    config.degree = LAYOUT_MAP;
+    config.conditioning = CONDITIONING_MAP;
     EXPECT_OK(ops->open(&config, &world, &error), error);
     reset(world, 0, 1);
     const struct intervention appear = {.kind = INTERVENE_AGENT_APPEAR, .agent = 3};
@@ -637,7 +637,7 @@ int main(void)
     if (!create_models()) {
         return 2;
     }
-    create_stage();
+    create_prepared();
     uint32_t count = 0;
     for (uint32_t i = 0; i < CASES; i++) {
         if (is_run(i % WAYS, (enum nn_precision)(i / WAYS))) {
@@ -648,7 +648,7 @@ int main(void)
     }
     const struct test_case others[] = {
         TEST(the_digest_tells_rollouts_apart),
-        TEST(the_freer_degrees_keep_their_bits_too),
+        TEST(freer_conditionings_keep_their_bits_too),
         TEST(rollouts_of_one_scenario_share_their_start),
         TEST(a_fanout_pays_for_its_past_once),
         TEST(a_lost_rollout_says_so_and_disturbs_nobody),
@@ -656,7 +656,7 @@ int main(void)
     };
     memcpy(&cases[count], others, sizeof others);
     int code = test_run(cases, count + COUNT_OF(others));
-    stage_unref(stage);
+    prepared_unref(prepared);
     arena_finish(&arena);
     for (int p = 0; p < NN_PRECISION_COUNT; p++) {
         model_close(models[p]);

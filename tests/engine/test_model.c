@@ -98,13 +98,13 @@ static void tiny_says_what_it_is(void)
     EXPECT_INT(config->steps, 2);
     EXPECT_NEAR(config->schedule[1], 0.4, 1e-15);
     EXPECT(config->joint[0] && !config->joint[1]);
-    EXPECT_INT(config->horizon_ticks[LAYOUT_MAP], 10);
+    EXPECT_INT(config->horizon_ticks[CONDITIONING_MAP], 10);
     EXPECT_TEXT(model_note(model), "random weights for tests");
     char hash[SHA256_HEX_BYTES];
     sha256_hex(tiny, tiny_bytes, hash);
     EXPECT_TEXT(model_hash(model), hash);
     char sampler[LIMIT_ID_BYTES];
-    model_sampler(model, LAYOUT_MAP, sampler);
+    model_sampler(model, CONDITIONING_MAP, sampler);
     EXPECT_TEXT(sampler, "map/euler2/bf16");
     EXPECT(model_kernels_name(model) != NULL);
     model_close(model);
@@ -134,11 +134,11 @@ static void flop_counts_the_shapes(void)
         flop[i] = model_tick_flop(model);
         model_close(model);
     }
-    double products = 2.0 * 216 * 64 * 64 * (3 + 1 + 1 + 1 + 4 + 4) * 3 + 2.0 * 216 * 64 * 64 * 2;
+    double matmuls = 2.0 * 216 * 64 * 64 * (3 + 1 + 1 + 1 + 4 + 4) * 3 + 2.0 * 216 * 64 * 64 * 2;
     double temporal = 4.0 * 216 * 5 * 64 * 3;
     double joint = 4.0 * 216 * 216 * 64 * 3;
     double apart = 4.0 * (144 * 144 + 3 * 24 * 24) * 64 * 3;
-    EXPECT_NEAR(flop[1] - flop[0], 2 * products + 2 * temporal + joint + apart, 1.0);
+    EXPECT_NEAR(flop[1] - flop[0], 2 * matmuls + 2 * temporal + joint + apart, 1.0);
     EXPECT(flop[0] > 2.0 * 9216 * 9 * 32 * (32 + 32 + 64 + 32) * 3);
 }
 

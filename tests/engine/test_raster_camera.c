@@ -326,10 +326,10 @@ static void lists_may_be_short(void)
 static void a_moved_world_looks_the_same(void)
 {
     struct world world;
-    for (int moved = 0; moved < 2; moved++) {
+    for (int motion = 0; motion < 2; motion++) {
         struct error error;
-        double x = moved ? 524288.0 : 0.0;
-        double y = moved ? -262144.0 : 0.0;
+        double x = motion ? 524288.0 : 0.0;
+        double y = motion ? -262144.0 : 0.0;
         world_init(&world);
         raster_layers_destroy(world.layers);
         for (int i = 0; i < 2; i++) {
@@ -341,7 +341,7 @@ static void a_moved_world_looks_the_same(void)
                  sizeof world.scenario.slices.value[SLICE_ROAD], "urban");
         add(&world, AGENT_VAN, 14.0 + x, 3.0 + y, 5.0, 2.0, 2.2);
         world.scene.ego.pose = (struct pose){x + 3.25, y - 1.5, 0.25};
-        draw(&world, CAMERA_FRONT, moved ? other : image);
+        draw(&world, CAMERA_FRONT, motion ? other : image);
         raster_layers_destroy(world.layers);
     }
     EXPECT(memcmp(image, other, CAMERA_BYTES) == 0);

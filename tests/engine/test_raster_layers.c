@@ -176,20 +176,20 @@ static void crosswalks_show_at_half_value(void)
     EXPECT_NEAR(area_m2(bev, BEV_MARKING), 6 * 12 / 2.0, 0.5);
 }
 
-static struct vec2 moved(struct vec2 p, double angle, double x, double y)
+static struct vec2 motion(struct vec2 p, double angle, double x, double y)
 {
     return (struct vec2){p.x_m * cos(angle) - p.y_m * sin(angle) + x,
                          p.x_m * sin(angle) + p.y_m * cos(angle) + y};
 }
 
 /* A bent road with markings, moved as a whole together with ego. */
-static void draw_moved_road(double angle, double x, double y, uint8_t *out)
+static void draw_motion_road(double angle, double x, double y, uint8_t *out)
 {
     struct vec2 points[POINTS_MAX];
     double widths[POINTS_MAX];
     for (int i = 0; i < POINTS_MAX; i++) {
         double s = i * 2.0 - 20.0;
-        points[i] = moved((struct vec2){s, 0.004 * s * s}, angle, x, y);
+        points[i] = motion((struct vec2){s, 0.004 * s * s}, angle, x, y);
         widths[i] = 7.0;
     }
     struct lane lane = {.point_count = POINTS_MAX,
@@ -200,7 +200,7 @@ static void draw_moved_road(double angle, double x, double y, uint8_t *out)
                         .left_marking = MARKING_SOLID,
                         .right_marking = MARKING_DASHED};
     struct map map = {.lane_count = 1, .lanes = &lane};
-    struct vec2 ego = moved((struct vec2){3.3, 0.7}, angle, x, y);
+    struct vec2 ego = motion((struct vec2){3.3, 0.7}, angle, x, y);
     struct scene scene = scene_at(ego.x_m, ego.y_m, angle + 0.05);
     draw(&map, &scene, out);
 }
@@ -220,10 +220,10 @@ static int largest_difference(const uint8_t *a, const uint8_t *b)
 static void far_from_the_origin_equals_near(void)
 {
     const double offsets[][2] = {{1e5, -1e5}, {-73456.789, 12345.678}, {0.123, 7.0}};
-    draw_moved_road(0.0, 0.0, 0.0, bev);
+    draw_motion_road(0.0, 0.0, 0.0, bev);
     EXPECT(area_m2(bev, BEV_DRIVABLE) > 300.0);
     for (size_t k = 0; k < COUNT_OF(offsets); k++) {
-        draw_moved_road(0.0, offsets[k][0], offsets[k][1], other);
+        draw_motion_road(0.0, offsets[k][0], offsets[k][1], other);
         EXPECT(largest_difference(bev, other) <= 8);
     }
 }
@@ -232,9 +232,9 @@ static void far_from_the_origin_equals_near(void)
  * 1%, and no interior or exterior cell changes. */
 static void turning_everything_changes_nothing(void)
 {
-    draw_moved_road(0.0, 0.0, 0.0, bev);
+    draw_motion_road(0.0, 0.0, 0.0, bev);
     for (int k = 1; k < 12; k++) {
-        draw_moved_road(k * PI_RAD / 6, 0.0, 0.0, other);
+        draw_motion_road(k * PI_RAD / 6, 0.0, 0.0, other);
         EXPECT_NEAR(area_m2(other, BEV_DRIVABLE), area_m2(bev, BEV_DRIVABLE),
                     0.005 * area_m2(bev, BEV_DRIVABLE));
         EXPECT_NEAR(area_m2(other, BEV_MARKING), area_m2(bev, BEV_MARKING),

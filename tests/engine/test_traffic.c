@@ -238,7 +238,7 @@ static void bends_slow_drivers_down(void)
         EXPECT(fabs(yaw_rate * a->speed_mps) < 3.8);
         EXPECT(a->accel_mps2 > -3.0);
         struct vec2 place = {a->pose.x_m, a->pose.y_m};
-        EXPECT(roadmap_off_drivable_m(stage_roadmap(run.stage), place) == 0.0);
+        EXPECT(roadmap_off_drivable_m(prepared_roadmap(run.prepared), place) == 0.0);
     }
     EXPECT(run.scene->agents[0].pose.x_m < 100.0); /* through the bend and on */
     EXPECT_NEAR(run.scene->agents[0].pose.y_m, 50.0, 0.05);
@@ -265,7 +265,7 @@ static void wrong_way_drivers_follow_the_lane_backwards(void)
         double course = atan2(after.y_m - before.y_m, after.x_m - before.x_m);
         EXPECT_NEAR(dmath_wrap_angle(course - after.heading_rad), 0.0, 0.02);
         struct lane_position at;
-        EXPECT(roadmap_locate(stage_roadmap(run.stage), after, &at));
+        EXPECT(roadmap_locate(prepared_roadmap(run.prepared), after, &at));
         EXPECT_NEAR(at.offset_m, -0.5, 0.05);
     }
     end(&run);
@@ -334,7 +334,7 @@ static void long_roads_are_seamless(void)
         tick(&run, 0.0);
         const struct agent_state *a = &run.scene->agents[0];
         struct lane_position on;
-        EXPECT(roadmap_locate(stage_roadmap(run.stage), a->pose, &on));
+        EXPECT(roadmap_locate(prepared_roadmap(run.prepared), a->pose, &on));
         EXPECT(fabs(on.offset_m) < 0.05);
         EXPECT_NEAR(hypot(a->pose.x_m - before.pose.x_m, a->pose.y_m - before.pose.y_m),
                     0.05 * (a->speed_mps + before.speed_mps), 0.02);
@@ -425,11 +425,11 @@ static void random_scenes_stay_sane(void)
             for (uint32_t k = 0; k < 12; k++) {
                 const struct agent_state *a = &run.scene->agents[k];
                 const struct agent_state *b = &before.agents[k];
-                double moved = hypot(a->pose.x_m - b->pose.x_m, a->pose.y_m - b->pose.y_m);
+                double motion = hypot(a->pose.x_m - b->pose.x_m, a->pose.y_m - b->pose.y_m);
                 EXPECT(isfinite(a->pose.x_m) && isfinite(a->pose.y_m));
                 EXPECT(a->speed_mps >= 0.0 && a->speed_mps < 60.0);
                 /* A sideways programme of 4 m in 1 s moves 1.875 * 4 m/s at most. */
-                EXPECT(moved <= 0.15 * (fmax(a->speed_mps, b->speed_mps) + 7.5) + 0.06);
+                EXPECT(motion <= 0.15 * (fmax(a->speed_mps, b->speed_mps) + 7.5) + 0.06);
             }
         }
         end(&run);

@@ -11,7 +11,7 @@
 struct run {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     const struct world_ops *ops;
     struct world *world;
     const struct scene *scene;
@@ -27,9 +27,9 @@ static inline void start(struct run *run, const struct world_ops *ops, uint64_t 
 {
     struct error error;
     run->ops = ops;
-    EXPECT_OK(stage_create(&run->scenario, &run->stage, &error), error);
+    EXPECT_OK(prepared_create(&run->scenario, &run->prepared, &error), error);
     EXPECT_OK(ops->open(&(struct world_config){.slot_count = 1}, &run->world, &error), error);
-    EXPECT_OK(ops->slot_reset(run->world, 0, run->stage, seed, &error), error);
+    EXPECT_OK(ops->slot_reset(run->world, 0, run->prepared, seed, &error), error);
     run->scene = ops->slot_scene(run->world, 0);
 }
 
@@ -43,7 +43,7 @@ static inline void tick(struct run *run, double accel)
 static inline void end(struct run *run)
 {
     run->ops->close(run->world);
-    stage_unref(run->stage);
+    prepared_unref(run->prepared);
     arena_finish(&run->arena);
 }
 

@@ -29,7 +29,7 @@ struct probe {
 struct dump {
     const struct model *model;
     struct workspace *workspace;
-    enum layout_degree degree;
+    enum conditioning conditioning;
     uint32_t ticks;
     uint32_t scenes;
     uint32_t scene; /* the present one */
@@ -99,8 +99,8 @@ static void make_layout(const struct dump *dump, const struct safetensors *shard
     enum { CLEAN = FRAME_DRIVABLE };
     const uint8_t *sensed = clip_of(shard, "bev", clip, dump->tick);
     const uint8_t *clean = clip_of(shard, "clean", clip, dump->tick);
-    bool agents = dump->degree == LAYOUT_AGENTS;
-    bool mapped = dump->degree != LAYOUT_NONE;
+    bool agents = dump->conditioning == CONDITIONING_AGENTS;
+    bool mapped = dump->conditioning != CONDITIONING_NONE;
     for (size_t p = 0; p < WINDOW_POSITIONS; p++) {
         for (size_t k = 0; k < FRAME_BEV_CHANNELS; k++) {
             size_t at = p * FRAME_BEV_CHANNELS + k;
@@ -146,14 +146,14 @@ static void run_tick(struct dump *dump, const struct safetensors *shard, uint32_
     const float *ego = clip_of(shard, "ego", clip, tick);
     float cond[COND_COUNT];
     memcpy(cond, clip_of(shard, "cond", clip, tick), sizeof cond);
-    for (uint32_t k = 0; k < LAYOUT_DEGREE_COUNT; k++) {
-        cond[k] = k == (uint32_t)dump->degree;
+    for (uint32_t k = 0; k < CONDITIONING_COUNT; k++) {
+        cond[k] = k == (uint32_t)dump->conditioning;
     }
     make_layout(dump, shard, clip, layout_bev, layout_cameras);
     struct forward_input input = {
         .seed = seed,
         .tick = tick,
-        .degree = dump->degree,
+        .conditioning = dump->conditioning,
         .window = window_at(shard, clip, tick),
         .ego = {ego[0], ego[1], ego[2]},
         .cond = cond,
@@ -250,9 +250,9 @@ int main(int argc, char **argv)
     struct dump dump = {.ticks = (uint32_t)atoi(argv[4])};
     uint32_t clips = (uint32_t)atoi(argv[5]);
     const struct model_open_options options = {precision_named(argv[2]), cpu_flags_detect(), false};
-    dump.degree = strcmp(argv[3], "agents") == 0 ? LAYOUT_AGENTS
-                  : strcmp(argv[3], "map") == 0  ? LAYOUT_MAP
-                                                 : LAYOUT_NONE;
+    dump.conditioning = strcmp(argv[3], "agents") == 0 ? CONDITIONING_AGENTS
+                  : strcmp(argv[3], "map") == 0  ? CONDITIONING_MAP
+                                                 : CONDITIONING_NONE;
     dump.scenes = clips * (uint32_t)(argc - 8);
     if (model_open(argv[1], &options, &model, &error) != STATUS_OK ||
         workspace_create(model, THREADS, &dump.workspace, &error) != STATUS_OK) {

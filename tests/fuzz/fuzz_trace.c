@@ -62,14 +62,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned
     return bytes;
 }
 
-static void check_film(const struct trace_reader *reader, int32_t rollout, uint32_t tick)
+static void check_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick)
 {
-    static struct trace_film_frame frame;
+    static struct trace_keyframe_frame frame;
     static uint8_t bev[BEV_BYTES];
     static uint8_t camera[CAMERA_BYTES];
-    if (trace_reader_film(reader, rollout, tick, &frame)) {
-        film_decode_bev(&frame, bev);
-        film_decode_camera(&frame, camera);
+    if (trace_reader_keyframes(reader, rollout, tick, &frame)) {
+        keyframes_decode_bev(&frame, bev);
+        keyframes_decode_camera(&frame, camera);
     }
 }
 
@@ -93,8 +93,8 @@ static void check_rollout(const struct trace_reader *reader, int32_t index)
         CHECK(!there || (tick.tick == i && scene.agent_count == reader->header.agent_count));
         recorded = there;
     }
-    check_film(reader, index, 0);
-    check_film(reader, index, last);
+    check_keyframes(reader, index, 0);
+    check_keyframes(reader, index, last);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

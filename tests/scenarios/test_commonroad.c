@@ -304,15 +304,15 @@ static void expect_on_log(const struct scenario *scenario, const struct scene *s
     }
 }
 
-static void run_world(const struct world_ops *ops, struct stage *stage)
+static void run_world(const struct world_ops *ops, struct prepared *prepared)
 {
-    const struct scenario *scenario = stage_scenario(stage);
+    const struct scenario *scenario = prepared_scenario(prepared);
     struct world *world = NULL;
     struct error error;
     uint32_t seen = 0;
     EXPECT_OK(ops->accepts(scenario, &error), error);
     EXPECT_OK(ops->open(&(struct world_config){.slot_count = 1}, &world, &error), error);
-    EXPECT_OK(ops->slot_reset(world, 0, stage, 1, &error), error);
+    EXPECT_OK(ops->slot_reset(world, 0, prepared, 1, &error), error);
     for (uint32_t tick = 0; tick <= scenario->horizon_ticks; tick++) {
         const struct scene *scene = ops->slot_scene(world, 0);
         const struct action brake = {scene->ego.speed_mps > 0 ? -1.0 : 0.0, 0.0};
@@ -335,18 +335,18 @@ static void run_documents(const struct imported *imported)
 {
     for (size_t i = 0; i < imported->count; i++) {
         const struct scenario *scenario = &imported->documents[i]->scenario;
-        struct stage *stage = NULL;
+        struct prepared *prepared = NULL;
         struct lane_position at;
         struct error error;
-        EXPECT_OK(stage_create(scenario, &stage, &error), error);
-        EXPECT(roadmap_locate(stage_roadmap(stage), scenario->ego.pose, &at));
+        EXPECT_OK(prepared_create(scenario, &prepared, &error), error);
+        EXPECT(roadmap_locate(prepared_roadmap(prepared), scenario->ego.pose, &at));
         EXPECT_NEAR(
-            roadmap_off_drivable_m(stage_roadmap(stage),
+            roadmap_off_drivable_m(prepared_roadmap(prepared),
                                    (struct vec2){scenario->ego.pose.x_m, scenario->ego.pose.y_m}),
             0, 0.5);
-        run_world(&world_replay_ops, stage);
-        run_world(&world_object_ops, stage);
-        stage_unref(stage);
+        run_world(&world_replay_ops, prepared);
+        run_world(&world_object_ops, prepared);
+        prepared_unref(prepared);
     }
 }
 

@@ -14,10 +14,10 @@
 #ifndef SWERVE_TESTS_SIM_FLEET_H
 #define SWERVE_TESTS_SIM_FLEET_H
 
-#include "store/server/http_gate.h"
+#include "store/server/claim_fence.h"
 #include "store/server/http_routes.h"
 #include "store/client/http_transport.h"
-#include "store/client/link.h"
+#include "store/client/retry.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/api/store.h"
 #include "tests/sim/fiber.h"
@@ -60,7 +60,7 @@ struct process {
     struct fleet *fleet;
     char name[LIMIT_ID_BYTES];
     struct sim_clock clock;
-    struct link_pace pace;
+    struct retry_pace pace;
     struct store *link; /* its client of the server */
     bool dead;          /* killed: nothing that it does has any effect */
     int64_t paused_until_ns;
@@ -132,7 +132,7 @@ struct server {
     struct sim_clock clock;
     struct store *store; /* the real one */
     struct spy spy;
-    struct http_gate gate;
+    struct claim_fence fence;
     struct http_context context;
     struct sqlite_db_probe probe;
     bool up;

@@ -278,7 +278,7 @@ struct process *process_create(struct fleet *fleet, const char *name)
     sim_clock_init(&process->clock, &fleet->sim, sim_between(&fleet->sim, 0, 1000) * NS_PER_S,
                    sim_between(&fleet->sim, -200, 200));
     process->timeout_ns = sim_between(&fleet->sim, 500, 8000) * NS_PER_MS;
-    process->pace = (struct link_pace){.clock = &process->clock.clock,
+    process->pace = (struct retry_pace){.clock = &process->clock.clock,
                                        .pause = pause_link,
                                        .context = process,
                                        .seed = sim_draw(&fleet->sim, UINT32_MAX)};
@@ -289,13 +289,13 @@ struct process *process_create(struct fleet *fleet, const char *name)
         process->link = client;
         return process;
     }
-    struct link_source source = {.locate = locate,
+    struct retry_source source = {.locate = locate,
                                  .describe = describe,
                                  .close = close_client,
                                  .context = client,
                                  .pace = &process->pace};
     int64_t deadline_ms = sim_between(&fleet->sim, 5, 60) * 1000;
-    CHECK(link_create(&source, deadline_ms, &process->link, &error) == STATUS_OK);
+    CHECK(retry_create(&source, deadline_ms, &process->link, &error) == STATUS_OK);
     return process;
 }
 

@@ -118,9 +118,9 @@ static void open_store(struct server *server)
         CHECK(sqlite_db_script(sqlite_store_of(server->store)->db, fleet->bug->setup, &error) ==
               STATUS_OK);
     }
-    http_gate_init(&server->gate);
+    claim_fence_init(&server->fence);
     server->context = (struct http_context){
-        .store = &server->spy.store, .clock = &server->clock.clock, .gate = &server->gate};
+        .store = &server->spy.store, .clock = &server->clock.clock, .fence = &server->fence};
     server->incarnation++;
     server->busy_until_ns = fleet->sim.now_ns;
     server->up = true;
@@ -130,7 +130,7 @@ static void close_store(struct server *server)
 {
     server->store->ops->close(server->store);
     server->store = NULL;
-    http_gate_finish(&server->gate);
+    claim_fence_finish(&server->fence);
     server->up = false;
 }
 
@@ -325,11 +325,11 @@ static void serve(struct server *server, struct message *message)
     http_route(&server->context, &request, &reply);
     server->clock.stall_ns = 0;
     if (fleet->bug != NULL && fleet->bug->no_fence) {
-        http_gate_finish(&server->gate);
-        http_gate_init(&server->gate);
+        claim_fence_finish(&server->fence);
+        claim_fence_init(&server->fence);
     }
     if (fleet->bug != NULL && fleet->bug->no_numbers) {
-        memset(server->gate.runs, 0, sizeof server->gate.runs);
+        memset(server->fence.runs, 0, sizeof server->fence.runs);
     }
     if (server->crash_commits > 0) {
         free(reply.data);

@@ -76,7 +76,7 @@ template <enum slip slip> GPU_FN void fill(uint8_t *left, uint8_t *right, const 
     }
 }
 
-template <enum slip slip> __global__ void product_kernel(float *out, const float *in)
+template <enum slip slip> __global__ void matmul_kernel(float *out, const float *in)
 {
     SHARED_DYNAMIC(uint8_t, room);
     uint8_t *left = room + (1024 - gpu_shared_address(room) % 1024) % 1024;
@@ -153,32 +153,32 @@ static const struct {
     const char *name;
     void (*kernel)(float *, const float *);
 } cases[] = {
-    {"wgmma", product_kernel<NONE>},
-    {"wgmma from registers", product_kernel<FROM_REGISTERS>},
-    {"wgmma of copies", product_kernel<FROM_COPIES>},
-    {"wgmma in two groups", product_kernel<TWO_GROUPS>},
-    {"wgmma, sums read early", product_kernel<READS_EARLY>},
-    {"wgmma, sums written early", product_kernel<WRITES_EARLY>},
-    {"wgmma, operands written early", product_kernel<WEIGHTS_EARLY>},
-    {"wgmma, another group waited for", product_kernel<WAITS_FOR_OTHERS>},
-    {"wgmma without proxy fence", product_kernel<NO_PROXY_FENCE>},
-    {"wgmma, proxy fence behind the barrier", product_kernel<PROXY_FENCE_LATE>},
-    {"wgmma, proxy fence before the copies", product_kernel<COPY_FENCED_EARLY>},
-    {"wgmma, copies not waited for", product_kernel<COPY_NOT_WAITED>},
-    {"wgmma without barrier", product_kernel<NO_BARRIER>},
-    {"wgmma, tile overwritten", product_kernel<OVERWRITES>},
-    {"wgmma, tile copied over", product_kernel<COPIES_OVER>},
-    {"wgmma, tile used again without barrier", product_kernel<REUSES>},
-    {"wgmma beyond shared memory", product_kernel<BEYOND>},
-    {"wgmma of a misaligned tile", product_kernel<MISALIGNED>},
-    {"wgmma of a misaligned stride", product_kernel<STRIDE_MISALIGNED>},
-    {"wgmma without swizzle", product_kernel<NO_SWIZZLE>},
-    {"wgmma without fence", product_kernel<NO_FENCE>},
-    {"wgmma, sums touched behind the fence", product_kernel<TOUCHED_AFTER_FENCE>},
-    {"wgmma of half a warpgroup", product_kernel<HALF>},
-    {"wgmma of other tiles", product_kernel<OTHER_TILES>},
-    {"wgmma in two places", product_kernel<OTHER_PLACES>},
-    {"wgmma without wait", product_kernel<NO_WAIT>},
+    {"wgmma", matmul_kernel<NONE>},
+    {"wgmma from registers", matmul_kernel<FROM_REGISTERS>},
+    {"wgmma of copies", matmul_kernel<FROM_COPIES>},
+    {"wgmma in two groups", matmul_kernel<TWO_GROUPS>},
+    {"wgmma, sums read early", matmul_kernel<READS_EARLY>},
+    {"wgmma, sums written early", matmul_kernel<WRITES_EARLY>},
+    {"wgmma, operands written early", matmul_kernel<WEIGHTS_EARLY>},
+    {"wgmma, another group waited for", matmul_kernel<WAITS_FOR_OTHERS>},
+    {"wgmma without proxy fence", matmul_kernel<NO_PROXY_FENCE>},
+    {"wgmma, proxy fence behind the barrier", matmul_kernel<PROXY_FENCE_LATE>},
+    {"wgmma, proxy fence before the copies", matmul_kernel<COPY_FENCED_EARLY>},
+    {"wgmma, copies not waited for", matmul_kernel<COPY_NOT_WAITED>},
+    {"wgmma without barrier", matmul_kernel<NO_BARRIER>},
+    {"wgmma, tile overwritten", matmul_kernel<OVERWRITES>},
+    {"wgmma, tile copied over", matmul_kernel<COPIES_OVER>},
+    {"wgmma, tile used again without barrier", matmul_kernel<REUSES>},
+    {"wgmma beyond shared memory", matmul_kernel<BEYOND>},
+    {"wgmma of a misaligned tile", matmul_kernel<MISALIGNED>},
+    {"wgmma of a misaligned stride", matmul_kernel<STRIDE_MISALIGNED>},
+    {"wgmma without swizzle", matmul_kernel<NO_SWIZZLE>},
+    {"wgmma without fence", matmul_kernel<NO_FENCE>},
+    {"wgmma, sums touched behind the fence", matmul_kernel<TOUCHED_AFTER_FENCE>},
+    {"wgmma of half a warpgroup", matmul_kernel<HALF>},
+    {"wgmma of other tiles", matmul_kernel<OTHER_TILES>},
+    {"wgmma in two places", matmul_kernel<OTHER_PLACES>},
+    {"wgmma without wait", matmul_kernel<NO_WAIT>},
 };
 
 extern "C" bool planted_wgmma(const char *name, float *out, const float *in, void *stream)

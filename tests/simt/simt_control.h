@@ -44,7 +44,7 @@ const char *simt_fault(void);
 /* Nonzero (the default): check every access. 0: run fast, for long tests of host code. */
 void simt_check(int on);
 
-/* The device becomes one of that compute capability, "8.6"; those of kernels/cuda/common/capability.h.
+/* The device becomes one of that compute capability, "8.6"; those of kernels/capability.h.
  * Else it is what SIMT_CAPABILITY in the environment says, or 9.0. Nothing may be queued. */
 void simt_capability(const char *name);
 

@@ -1,5 +1,5 @@
 /*
- * SIMT emulator: the device. It is one of the compute capabilities of kernels/cuda/common/capability.h, a
+ * SIMT emulator: the device. It is one of the compute capabilities of kernels/capability.h, a
  * *profile*: how much shared memory a block can have, which instructions there are (others trap)
  * and how far apart the rows of a copy may be. SIMT_CAPABILITY=8.6 in the environment when a device
  * is chosen, or simt_capability, says which; 9.0, which has everything, where nobody does.
@@ -7,7 +7,7 @@
  * Invariant: a profile takes away and adds nothing, so what runs under one has the bits that it has
  * under each other one that runs it by the same kernels.
  */
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 #include "kernels/cuda/common/launches.h"
 #include "tests/simt/simt_internal.h"
 
@@ -49,7 +49,7 @@ static const struct profile *find(const char *name)
             return &p;
         }
     }
-    fprintf(stderr, "simt: no profile of compute capability %s in kernels/cuda/common/capability.h\n",
+    fprintf(stderr, "simt: no profile of compute capability %s in kernels/capability.h\n",
             name);
     abort();
 }

@@ -11,7 +11,7 @@
  * they decide for the kernel: where one of these readers is the writer itself, or where a part of a
  * word is overwritten of which different threads read different parts.
  */
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 #include "tests/simt/simt_internal.h"
 
 #include <cstdio>

@@ -87,7 +87,7 @@ static float bf16_half(uint32_t pair, int half)
 
 /* d += a b with exact products, summed in double and rounded once. Fragments as in the PTX ISA,
  * "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds rows g, g + 8 and column pair 2 t. */
-static void product(int k_count, float (*a)[32], float (*b)[8], simt_fiber **lanes)
+static void matmul(int k_count, float (*a)[32], float (*b)[8], simt_fiber **lanes)
 {
     simt_counted.mma++;
     for (int l = 0; l < 32; l++) {
@@ -104,7 +104,7 @@ static void product(int k_count, float (*a)[32], float (*b)[8], simt_fiber **lan
     }
 }
 
-static void product_bf16(simt_fiber **lanes)
+static void matmul_bf16(simt_fiber **lanes)
 {
     float a[16][32];
     float b[32][8];
@@ -119,11 +119,11 @@ static void product_bf16(simt_fiber **lanes)
             b[k + 8][l / 4] = bf16_half(m->b[1], half);
         }
     }
-    product(16, a, b, lanes);
+    matmul(16, a, b, lanes);
 }
 
 /* m16n8k32: four bytes per register, k = 4 t + byte, registers 2 and 3 sixteen further. */
-static void product_e4m3(simt_fiber **lanes)
+static void matmul_e4m3(simt_fiber **lanes)
 {
     float a[16][32];
     float b[32][8];
@@ -139,7 +139,7 @@ static void product_e4m3(simt_fiber **lanes)
             b[k + 16][l / 4] = simt_e4m3_to_float((uint8_t)(m->b[1] >> 8 * byte));
         }
     }
-    product(32, a, b, lanes);
+    matmul(32, a, b, lanes);
 }
 
 static void load_matrices(simt_fiber **lanes)
@@ -182,10 +182,10 @@ static void compute(simt_op op, unsigned mask, simt_fiber **lanes)
         vote(op, mask, lanes);
         break;
     case SIMT_MMA_BF16:
-        product_bf16(lanes);
+        matmul_bf16(lanes);
         break;
     case SIMT_MMA_E4M3:
-        product_e4m3(lanes);
+        matmul_e4m3(lanes);
         break;
     case SIMT_LDMATRIX:
         load_matrices(lanes);

@@ -6,7 +6,7 @@
 #include "tests/cuda/compare.h"
 #include "tests/simt/instructions.h"
 
-static void bf16_products(void)
+static void bf16_matmuls(void)
 {
     uint16_t a[16][16];
     uint16_t b[16][8];
@@ -45,7 +45,7 @@ static void bf16_products(void)
     }
 }
 
-static void e4m3_products(void)
+static void e4m3_matmuls(void)
 {
     uint8_t a[16][32];
     uint8_t b[8][32];
@@ -84,7 +84,7 @@ static void e4m3_products(void)
 }
 
 /* Both ways of a warpgroup's operands, every number of the tiles different. */
-static void warpgroup_products(void)
+static void warpgroup_matmuls(void)
 {
     enum { M = 64, N = 128, K = 64 };
     static uint16_t a[M][K];
@@ -272,6 +272,6 @@ static void number_formats(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(bf16_products), TEST(e4m3_products), TEST(warpgroup_products),
+    return TEST_RUN(TEST(bf16_matmuls), TEST(e4m3_matmuls), TEST(warpgroup_matmuls),
                     TEST(warpgroup_products_of_e4m3), TEST(shuffles), TEST(number_formats));
 }

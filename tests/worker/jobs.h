@@ -19,11 +19,11 @@ enum { JOBS_BRANCHES_MAX = LIMIT_BRANCHES, JOBS_AGENTS = 5 };
 struct jobs_scenario {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
 };
 
 /* Ego on the middle of three lanes; a slower car ahead, one beside, one behind, a post off the
- * road and a hidden box. Branches are added by the test, then jobs_stage(). */
+ * road and a hidden box. Branches are added by the test, then jobs_prepared(). */
 static inline void jobs_scenario_init(struct jobs_scenario *s, const char *id,
                                       uint32_t horizon_ticks)
 {
@@ -94,15 +94,15 @@ static inline struct intervention *jobs_then(struct jobs_scenario *s, uint32_t t
     return &branch->interventions[1];
 }
 
-static inline void jobs_stage(struct jobs_scenario *s)
+static inline void jobs_prepared(struct jobs_scenario *s)
 {
     struct error error;
-    EXPECT_OK(stage_create(&s->scenario, &s->stage, &error), error);
+    EXPECT_OK(prepared_create(&s->scenario, &s->prepared, &error), error);
 }
 
 static inline void jobs_scenario_finish(struct jobs_scenario *s)
 {
-    stage_unref(s->stage);
+    prepared_unref(s->prepared);
     arena_finish(&s->arena);
 }
 
@@ -129,7 +129,7 @@ static inline void jobs_add(struct runner *runner, const struct jobs_scenario *s
     struct error error;
     struct job_run *job = NULL;
     const struct job_lease lease = {.job_id = id, .epoch = 1, .spec = {.seed = seed}};
-    EXPECT_OK(job_run_create(&lease, s->stage, &job, &error), error);
+    EXPECT_OK(job_run_create(&lease, s->prepared, &job, &error), error);
     EXPECT_OK(runner_add(runner, job, ROLLOUT_ALL, &error), error);
 }
 

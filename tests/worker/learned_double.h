@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "engine/sensors/layout.h"
-#include "engine/learned/signs.h"
+#include "engine/learned/frame_measure.h"
 #include "engine/worlds/world.h"
 #include "tests/harness.h"
 #include "worker/models/models.h"
@@ -73,7 +73,7 @@ static enum status double_model_open(const char *path, enum nn_precision precisi
     snprintf(model->config.name, sizeof model->config.name, "double");
     model->config.tier = strcmp(tier, "teacher") == 0 ? TIER_TEACHER : TIER_STUDENT;
     model->config.steps = steps;
-    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
         model->config.horizon_ticks[i] = horizon;
     }
     sha256_hex(text, strlen(text), model->hash);
@@ -97,10 +97,10 @@ static const char *double_model_hash(const struct model *model)
     return model->hash;
 }
 
-static void double_model_sampler(const struct model *model, enum layout_degree degree,
+static void double_model_sampler(const struct model *model, enum conditioning conditioning,
                                  char out[LIMIT_ID_BYTES])
 {
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", layout_degree_names[degree], model->config.steps,
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning], model->config.steps,
              nn_precision_names[model->precision]);
 }
 
@@ -113,18 +113,18 @@ static const struct model_loader double_loader = {
 
 struct double_slot {
     bool used;
-    struct stage *stage;
+    struct prepared *prepared;
     uint64_t seed;
     struct anchor anchor;
     struct window window;
-    struct world_signs signs;
+    struct frame_stats frame_stats;
     uint8_t frame[FRAME_BYTES];
 };
 
 struct double_world {
     struct world base;
     struct world *inner;
-    enum layout_degree degree;
+    enum conditioning conditioning;
     uint32_t horizon_ticks;
     struct double_slot *slots;
     struct world_cost cost;
@@ -197,23 +197,23 @@ static void corrupt_frame(uint8_t *frame, const uint8_t *before, uint32_t ticks_
 }
 
 /* .. and those that only counts can show. */
-static void corrupt_signs(struct world_signs *signs, uint32_t ticks_sick)
+static void corrupt_frame_stats(struct frame_stats *frame_stats, uint32_t ticks_sick)
 {
     switch (planted.fault) {
     case PLANTED_NAN:
-        signs->not_finite = 7;
+        frame_stats->not_finite = 7;
         break;
     case PLANTED_SATURATED:
-        signs->saturated_share = 0.995;
+        frame_stats->saturated_share = 0.995;
         break;
     case PLANTED_JUMP:
-        signs->jump_m = 20.0;
+        frame_stats->jump_m = 20.0;
         break;
     case PLANTED_LOST:
-        signs->lost_agents = 5 + ticks_sick;
+        frame_stats->lost_agents = 5 + ticks_sick;
         break;
     case PLANTED_HORIZON:
-        signs->horizon_ticks = planted.from_tick;
+        frame_stats->horizon_ticks = planted.from_tick;
         break;
     default:
         break;
@@ -229,33 +229,33 @@ static void generate(struct double_world *self, uint32_t index, bool first)
     bool sick = planted.fault != PLANTED_NONE && planted.in_tier[self->base.ops->tier] &&
                 scene->tick >= planted.from_tick && !first;
     slot->window = window_of(local);
-    layout_sensed(slot->stage, scene, slot->seed, &slot->anchor, slot->window, self->frame,
+    layout_sensed(slot->prepared, scene, slot->seed, &slot->anchor, slot->window, self->frame,
                   self->frame + FRAME_BEV_BYTES);
-    layout_bev(slot->stage, scene, &slot->anchor, slot->window, self->degree, self->layout);
-    layout_cameras(slot->stage, scene, self->degree, self->layout + FRAME_BEV_BYTES);
+    layout_bev(slot->prepared, scene, &slot->anchor, slot->window, self->conditioning, self->layout);
+    layout_cameras(slot->prepared, scene, self->conditioning, self->layout + FRAME_BEV_BYTES);
     if (sick) {
         corrupt_frame(self->frame, slot->frame, scene->tick - planted.from_tick);
         if (planted.fault == PLANTED_FROZEN) {
             slot->window = before;
         }
     }
-    slot->signs = (struct world_signs){
+    slot->frame_stats = (struct frame_stats){
         .tick = scene->tick,
         .saturated_share = 0.4,
         .ego_step_m = first ? 0.0 : scene->ego.speed_mps * 0.1,
         .horizon_ticks = self->horizon_ticks,
     };
-    const struct signs_input input = {
-        .degree = self->degree,
+    const struct frame_measure_input input = {
+        .conditioning = self->conditioning,
         .frame = self->frame,
         .window = slot->window,
         .before = first ? NULL : slot->frame,
         .before_window = before,
         .layout = self->layout,
     };
-    signs_measure(&input, &slot->signs);
+    frame_measure(&input, &slot->frame_stats);
     if (sick) {
-        corrupt_signs(&slot->signs, scene->tick - planted.from_tick);
+        corrupt_frame_stats(&slot->frame_stats, scene->tick - planted.from_tick);
     }
     memcpy(slot->frame, self->frame, FRAME_BYTES);
     self->cost.flop += first ? 0.0 : DOUBLE_MFLOP_PER_TICK * 1e6;
@@ -277,8 +277,8 @@ static enum status double_open(const struct world_config *config, const struct w
     struct double_world *self = calloc(1, sizeof *self);
     CHECK(self != NULL && config->model != NULL);
     self->base = (struct world){ops, config->slot_count};
-    self->degree = config->degree;
-    self->horizon_ticks = config->model->config.horizon_ticks[config->degree];
+    self->conditioning = config->conditioning;
+    self->horizon_ticks = config->model->config.horizon_ticks[config->conditioning];
     self->slots = calloc(config->slot_count, sizeof *self->slots);
     CHECK(self->slots != NULL);
     const struct world_config inner = {.slot_count = config->slot_count};
@@ -291,15 +291,15 @@ static enum status double_open(const struct world_config *config, const struct w
     return STATUS_OK;
 }
 
-static enum status double_reset(struct world *world, uint32_t index, struct stage *stage,
+static enum status double_reset(struct world *world, uint32_t index, struct prepared *prepared,
                                 uint64_t seed, struct error *error)
 {
     struct double_world *self = (struct double_world *)world;
     struct double_slot *slot = &self->slots[index];
-    enum status status = double_inner->slot_reset(self->inner, index, stage, seed, error);
+    enum status status = double_inner->slot_reset(self->inner, index, prepared, seed, error);
     if (status == STATUS_OK) {
         memset(slot, 0, sizeof *slot);
-        slot->stage = stage;
+        slot->prepared = prepared;
         slot->seed = seed;
         slot->anchor = anchor_make(double_inner->slot_scene(self->inner, index)->ego.pose);
         generate(self, index, true);
@@ -374,9 +374,9 @@ static void double_drop(struct world *world, void *state)
     double_inner->slot_state_drop(self->inner, (uint8_t *)state + sizeof(struct double_slot));
 }
 
-static const struct world_signs *double_signs(const struct world *world, uint32_t index)
+static const struct frame_stats *double_frame_stats(const struct world *world, uint32_t index)
 {
-    return &((const struct double_world *)world)->slots[index].signs;
+    return &((const struct double_world *)world)->slots[index].frame_stats;
 }
 
 static void double_cost(const struct world *world, struct world_cost *out)
@@ -402,7 +402,7 @@ static enum status double_open_teacher(const struct world_config *config, struct
         .slot_intervene = double_intervene, .slot_fork = double_fork,                          \
         .slot_state_bytes = double_state_bytes, .slot_save = double_save,                      \
         .slot_restore = double_restore, .slot_state_drop = double_drop,                        \
-        .slot_signs = double_signs, .cost = double_cost,                                       \
+        .slot_frame_stats = double_frame_stats, .cost = double_cost,                                       \
     }
 
 static const struct world_ops double_student_ops = DOUBLE_OPS(TIER_STUDENT, double_open_student);

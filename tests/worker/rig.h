@@ -24,7 +24,7 @@
 struct rig {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     struct score *score;
     struct scene scene;
     struct metrics metrics;
@@ -59,10 +59,10 @@ static inline void rig_scenario(struct rig *rig, struct pose pose, double speed_
 static inline void rig_start(struct rig *rig)
 {
     struct error error;
-    EXPECT_OK(stage_create(&rig->scenario, &rig->stage, &error), error);
+    EXPECT_OK(prepared_create(&rig->scenario, &rig->prepared, &error), error);
     void *memory = malloc(score_bytes(rig->scenario.horizon_ticks, rig->scenario.agent_count));
     EXPECT(memory != NULL);
-    rig->score = score_init(memory, rig->stage);
+    rig->score = score_init(memory, rig->prepared);
 }
 
 /* `lanes` eastbound lanes of 3.5 m and 1,000 m, lane 0 on y = 0, limit 30 m/s; ego on it. */
@@ -77,7 +77,7 @@ static inline void rig_motorway(struct rig *rig, uint32_t lanes, struct pose pos
 static inline void rig_finish(struct rig *rig)
 {
     free(rig->score);
-    stage_unref(rig->stage);
+    prepared_unref(rig->prepared);
     arena_finish(&rig->arena);
 }
 

@@ -22,13 +22,13 @@ static void make_scene(struct jobs_scenario *s)
     jobs_scenario_init(s, "drive", HORIZON);
     jobs_clear_lane(s);
     jobs_branch(s, 4, INTERVENE_EGO_BRAKE)->decel_mps2 = 1.0;
-    jobs_stage(s);
-    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
+    jobs_prepared(s);
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
         healthy_model.config.horizon_ticks[i] = HORIZON;
     }
 }
 
-static struct job_run *drive(const struct jobs_scenario *s, enum layout_degree degree,
+static struct job_run *drive(const struct jobs_scenario *s, enum conditioning conditioning,
                              const struct health_bounds *bounds, uint32_t slots)
 {
     struct job_run *job;
@@ -40,7 +40,7 @@ static struct job_run *drive(const struct jobs_scenario *s, enum layout_degree d
         .planner_config = {.tick_deadline_ms = 400},
         .slot_count = slots,
         .model = &healthy_model,
-        .degree = degree,
+        .conditioning = conditioning,
         .bounds = bounds,
         .clock = clock_system(),
     };
@@ -54,7 +54,7 @@ static struct job_run *drive(const struct jobs_scenario *s, enum layout_degree d
 static const struct {
     enum planted_fault fault;
     int check;                      /* -1: any */
-    bool seen[LAYOUT_DEGREE_COUNT]; /* in which degrees */
+    bool seen[CONDITIONING_COUNT]; /* in which degrees */
 } cases[] = {
     {PLANTED_NAN, HEALTH_NOT_FINITE, {true, true, true}},
     {PLANTED_FROZEN, HEALTH_FROZEN, {true, true, true}},
@@ -68,19 +68,19 @@ static const struct {
     {PLANTED_LOST, HEALTH_PERMANENCE, {true, true, true}},
 };
 
-static double worst_statistic[LAYOUT_DEGREE_COUNT][MEASURE_COUNT];
+static double worst_statistic[CONDITIONING_COUNT][MEASURE_COUNT];
 
 static struct health_calibration calibration;
-static enum layout_degree observed_degree;
+static enum conditioning observed_conditioning;
 
-static void observe(void *context, const struct world_signs *signs, const double *statistic)
+static void observe(void *context, const struct frame_stats *frame_stats, const double *statistic)
 {
     (void)context;
-    (void)signs;
-    health_calibration_add(&calibration, observed_degree, statistic);
+    (void)frame_stats;
+    health_calibration_add(&calibration, observed_conditioning, statistic);
     for (int i = 0; i < MEASURE_COUNT; i++) {
         double sign = health_measures[i].low_is_sick ? -1.0 : 1.0;
-        double *worst = &worst_statistic[observed_degree][i];
+        double *worst = &worst_statistic[observed_conditioning][i];
         if (!isnan(statistic[i]) && (isnan(*worst) || sign * statistic[i] > sign * *worst)) {
             *worst = statistic[i];
         }
@@ -88,7 +88,7 @@ static void observe(void *context, const struct world_signs *signs, const double
 }
 
 /* Drives without judging; fills `calibration`. */
-static void watch(const struct jobs_scenario *s, enum layout_degree degree, uint64_t seed)
+static void watch(const struct jobs_scenario *s, enum conditioning conditioning, uint64_t seed)
 {
     struct job_run *job;
     struct runner *runner = NULL;
@@ -98,11 +98,11 @@ static void watch(const struct jobs_scenario *s, enum layout_degree degree, uint
         .planner = "builtin:maintain",
         .slot_count = 2,
         .model = &healthy_model,
-        .degree = degree,
+        .conditioning = conditioning,
         .observe_health = observe,
         .clock = clock_system(),
     };
-    observed_degree = degree;
+    observed_conditioning = conditioning;
     EXPECT_OK(runner_create(&config, &runner, &error), error);
     jobs_add(runner, s, 0, seed);
     jobs_run(runner, &job, 1);
@@ -117,12 +117,12 @@ static void watch(const struct jobs_scenario *s, enum layout_degree degree, uint
 static void calibrate(const struct jobs_scenario *s)
 {
     memset(&calibration, 0, sizeof calibration);
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
-            worst_statistic[degree][i] = (double)NAN;
+            worst_statistic[conditioning][i] = (double)NAN;
         }
         for (uint64_t seed = 1; seed <= 3; seed++) {
-            watch(s, (enum layout_degree)degree, seed);
+            watch(s, (enum conditioning)conditioning, seed);
         }
     }
 }
@@ -134,16 +134,16 @@ static void a_healthy_drive_is_never_flagged(void)
     make_scene(&s);
     calibrate(&s);
     struct health_bounds calibrated = health_calibration_bounds(&calibration, "h");
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         const struct health_bounds *both[] = {NULL, &calibrated};
         for (int b = 0; b < 2; b++) {
-            struct job_run *job = drive(&s, (enum layout_degree)degree, both[b], 2);
+            struct job_run *job = drive(&s, (enum conditioning)conditioning, both[b], 2);
             for (uint32_t i = 0; i < job->rollout_count; i++) {
                 EXPECT_TEXT(job->results[i].error, "");
                 EXPECT_INT(job->results[i].ticks, HORIZON);
                 double ticks = job->results[i].ticks - job->results[i].prefix_ticks;
                 EXPECT(fabs(job->results[i].flop - ticks * DOUBLE_MFLOP_PER_TICK * 1e6) < 1.0);
-                EXPECT(job->results[i].evidence == NULL);
+                EXPECT(job->results[i].snapshot == NULL);
             }
             job_run_destroy(job);
         }
@@ -161,10 +161,10 @@ static void every_planted_fault_is_caught(void)
     planted.from_tick = SICK_FROM;
     planted.in_tier[TIER_STUDENT] = true;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
-            for (int b = 0; b < 2 && cases[c].seen[degree]; b++) {
+        for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
+            for (int b = 0; b < 2 && cases[c].seen[conditioning]; b++) {
                 planted.fault = cases[c].fault;
-                struct job_run *job = drive(&s, (enum layout_degree)degree,
+                struct job_run *job = drive(&s, (enum conditioning)conditioning,
                                             b == 0 ? NULL : &calibrated, 1 + (uint32_t)(c % 2));
                 for (uint32_t i = 0; i < job->rollout_count; i++) {
                     const struct rollout_result *result = &job->results[i];
@@ -174,11 +174,11 @@ static void every_planted_fault_is_caught(void)
                          (int)result->health.check != cases[c].check) ||
                         result->health.tick < SICK_FROM || result->health.tick > SICK_FROM + 5) {
                         TEST_FAIL("fault %d, %s, %s bounds: verdict %d, \"%s\"",
-                                  (int)cases[c].fault, layout_degree_names[degree],
+                                  (int)cases[c].fault, conditioning_names[conditioning],
                                   b == 0 ? "built-in" : "calibrated", (int)result->verdict,
                                   result->error);
                     }
-                    EXPECT(result->evidence != NULL);
+                    EXPECT(result->snapshot != NULL);
                     EXPECT_CONTAINS(result->error, health_check_names[result->health.check]);
                 }
                 job_run_destroy(job);
@@ -204,7 +204,7 @@ static void statistics_are_the_mildest_of_the_last(void)
         double past[64];
         for (uint32_t tick = 0; tick < 64; tick++) {
             bool nothing = draw(&state) < 0.2;
-            struct world_signs signs = {
+            struct frame_stats frame_stats = {
                 .tick = tick,
                 .saturated_share = draw(&state),
                 .layout_iou = nothing ? (double)NAN : draw(&state),
@@ -215,10 +215,10 @@ static void statistics_are_the_mildest_of_the_last(void)
             };
             double statistic[MEASURE_COUNT];
             double again[MEASURE_COUNT];
-            past[tick] = signs.layout_iou;
+            past[tick] = frame_stats.layout_iou;
             twin = memory; /* a fork */
-            health_world_measure(&memory, &signs, statistic);
-            health_world_measure(&twin, &signs, again);
+            health_world_measure(&memory, &frame_stats, statistic);
+            health_world_measure(&twin, &frame_stats, again);
             double expected = past[tick];
             for (uint32_t back = 1; back < health_measures[MEASURE_LAYOUT].ticks; back++) {
                 double before = back > tick ? (double)NAN : past[tick - back];
@@ -268,14 +268,14 @@ static void calibrations_belong_to_their_model(void)
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
     EXPECT_INT(health_bounds_load(directory, "m", other, &loaded, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "m.health.json");
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
-            double worst = worst_statistic[degree][i];
-            double bound = saved.bound[degree][i];
+            double worst = worst_statistic[conditioning][i];
+            double bound = saved.bound[conditioning][i];
             const struct health_measure_info *info = &health_measures[i];
             EXPECT(bound >= info->floor && bound <= info->ceiling);
             if (isnan(worst)) {
-                EXPECT(bound == info->builtin[degree]);
+                EXPECT(bound == info->builtin[conditioning]);
             } else {
                 EXPECT(info->low_is_sick ? bound <= fmax(worst, info->floor)
                                          : bound >= fmin(worst, info->ceiling));

@@ -460,14 +460,14 @@ static void a_calibrated_model_stays_healthy(void)
         .world_for_tier = double_world_for_tier,
     };
     EXPECT_OK(calibrate_run(&options, &result, &error), error);
-    EXPECT_INT(result.rollouts, 4 * LAYOUT_DEGREE_COUNT);
-    EXPECT_INT(result.ticks, 4 * LAYOUT_DEGREE_COUNT * 16); /* tick 0 and fifteen more */
+    EXPECT_INT(result.rollouts, 4 * CONDITIONING_COUNT);
+    EXPECT_INT(result.ticks, 4 * CONDITIONING_COUNT * 16); /* tick 0 and fifteen more */
     models_close(school.models);
     EXPECT_OK(models_open(school.shop.directory, &double_loader, &school.models, &error), error);
     EXPECT_OK(models_promoted(school.models, TIER_STUDENT, NN_BF16, &model, &error), error);
     EXPECT(model->bounds.calibrated);
-    EXPECT(model->bounds.bound[LAYOUT_AGENTS][MEASURE_MASS_LOW] >
-           health_measures[MEASURE_MASS_LOW].builtin[LAYOUT_AGENTS]);
+    EXPECT(model->bounds.bound[CONDITIONING_AGENTS][MEASURE_MASS_LOW] >
+           health_measures[MEASURE_MASS_LOW].builtin[CONDITIONING_AGENTS]);
     school_send(&school, NULL, 9);
     drain(&school, "bulk", school.models);
     EXPECT_INT(status_of(&school).rollouts[VERDICT_PASS], 18);

@@ -49,7 +49,7 @@ static void without_a_registry_names_decide(void)
 static void promotions_are_a_stack(void)
 {
     static struct registry registry;
-    char stack[100][LIMIT_ID_BYTES];
+    char actuation[100][LIMIT_ID_BYTES];
     uint32_t depth = 0;
     remove_file("registry.json");
     remove_file("student.safetensors");
@@ -60,9 +60,9 @@ static void promotions_are_a_stack(void)
             snprintf(entry.name, sizeof entry.name, "model-%d", (int)i);
             sha256_hex(entry.name, strlen(entry.name), entry.hash);
             registry_promote(&registry, TIER_STUDENT, &entry);
-            memcpy(stack[depth++], entry.name, sizeof stack[0]);
+            memcpy(actuation[depth++], entry.name, sizeof actuation[0]);
             if (depth > REGISTRY_DEPTH) {
-                memmove(stack[0], stack[1], sizeof stack[0] * --depth);
+                memmove(actuation[0], actuation[1], sizeof actuation[0] * --depth);
             }
         } else if (depth > 1) {
             EXPECT_OK(registry_rollback(&registry, TIER_STUDENT, &error), error);
@@ -74,7 +74,7 @@ static void promotions_are_a_stack(void)
         EXPECT_OK(registry_load(directory, &registry, &error), error);
         const struct registry_entry *now = registry_promoted(&registry, TIER_STUDENT);
         EXPECT((now == NULL) == (depth == 0));
-        EXPECT(now == NULL || strcmp(now->name, stack[depth - 1]) == 0);
+        EXPECT(now == NULL || strcmp(now->name, actuation[depth - 1]) == 0);
         EXPECT(registry_promoted(&registry, TIER_TEACHER) == NULL);
     }
     for (int i = 0; i < 2 * REGISTRY_DEPTH; i++) {
@@ -163,19 +163,19 @@ static void samplers_are_parsed(void)
 {
     static const char *const wrong[] = {
         "", "agents", "agents/bf16", "all/euler4/bf16", "agents/euler4/int4", "/euler4/bf16"};
-    enum layout_degree degree = LAYOUT_AGENTS;
+    enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
-    for (int d = 0; d < LAYOUT_DEGREE_COUNT; d++) {
+    for (int d = 0; d < CONDITIONING_COUNT; d++) {
         char text[LIMIT_ID_BYTES];
         enum nn_precision expected = (enum nn_precision)(d % NN_PRECISION_COUNT);
-        snprintf(text, sizeof text, "%s/euler12/%s", layout_degree_names[d],
+        snprintf(text, sizeof text, "%s/euler12/%s", conditioning_names[d],
                  nn_precision_names[expected]);
-        EXPECT_OK(models_parse_sampler(text, &degree, &precision, &error), error);
-        EXPECT_INT(degree, d);
+        EXPECT_OK(models_parse_sampler(text, &conditioning, &precision, &error), error);
+        EXPECT_INT(conditioning, d);
         EXPECT_INT(precision, expected);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        EXPECT_INT(models_parse_sampler(wrong[i], &degree, &precision, &error), STATUS_BAD_INPUT);
+        EXPECT_INT(models_parse_sampler(wrong[i], &conditioning, &precision, &error), STATUS_BAD_INPUT);
     }
 }
 

@@ -55,7 +55,7 @@ static void forks_equal_solo_in(const struct world_ops *world, const char *plann
         jobs_clear_lane(&s);
     }
     add_every_branch(&s, seed, world != &world_dummy_ops);
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *solo = jobs_run_one(world, planner, &s, seed, 1, true, &stats);
     EXPECT_INT(stats.forks, 0);
     int64_t solo_ticks = stats.ticks;
@@ -99,7 +99,7 @@ static void a_wide_fan_simulates_its_past_once(void)
     for (uint32_t i = 0; i < 200; i++) {
         jobs_branch(&s, i < 190 ? 12 : 15, INTERVENE_EGO_BRAKE)->decel_mps2 = 0.02 * i;
     }
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *solo = jobs_run_one(&world_dummy_ops, GOOD, &s, 0, 16, true, NULL);
     for (size_t i = 0; i < sizeof slot_counts / sizeof *slot_counts; i++) {
         struct job_run *jobs[4];
@@ -134,7 +134,7 @@ static int64_t finished_after(const struct world_ops *world, double part)
     for (uint32_t i = 0; i < 3; i++) {
         jobs_branch(&s, 10 + 5 * i, INTERVENE_EGO_BRAKE)->decel_mps2 = 0.5 * (i + 1);
     }
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *alone = jobs_run_one(world, GOOD, &s, 0, 1, false, NULL);
     struct runner *runner = jobs_runner(world, GOOD, JOBS, false);
     for (uint32_t j = 0; j < JOBS; j++) {
@@ -225,7 +225,7 @@ static void the_world_hears_which_branches_go_on_next(void)
     for (uint32_t i = 0; i < 90; i++) {
         jobs_branch(&s, 8 + i % 3, INTERVENE_EGO_BRAKE)->decel_mps2 = 0.02 * i;
     }
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *solo = jobs_run_one(&world_dummy_ops, GOOD, &s, 0, 16, true, NULL);
     for (size_t i = 0; i < 2 * COUNT_OF(slot_counts); i++) {
         memset(&spy, 0, sizeof spy);
@@ -252,7 +252,7 @@ static void neighbours_do_not_matter(void)
         s[i].scenario.ego.speed_mps = 10.0 + 2.0 * i;
         jobs_branch(&s[i], 3 * i, INTERVENE_EGO_BRAKE)->decel_mps2 = 4.0;
         jobs_branch(&s[i], 20, INTERVENE_STACK_DROPOUT)->sensors = SENSOR_LIDAR;
-        jobs_stage(&s[i]);
+        jobs_prepared(&s[i]);
         alone[i] = jobs_run_one(&world_object_ops, GOOD, &s[i], i, 1, false, NULL);
     }
     for (uint32_t slots = 2; slots <= 16; slots += 7) {
@@ -293,7 +293,7 @@ static void branches_of_a_main_line_that_ends_early(void)
             }
             jobs_branch(&s, 0, INTERVENE_EGO_BRAKE)->decel_mps2 = 8.0;
         }
-        jobs_stage(&s);
+        jobs_prepared(&s);
         struct job_run *job =
             jobs_run_one(&world_object_ops, "builtin:maintain", &s, 0, 3, false, &stats);
         end = job->results[0].ticks;
@@ -319,7 +319,7 @@ static void a_cancelled_job_leaves_the_others_alone(void)
     struct job_run *jobs[3];
     jobs_scenario_init(&s, "cancel", HORIZON);
     add_every_branch(&s, 5, true);
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *alone = jobs_run_one(&world_object_ops, GOOD, &s, 7, 1, false, NULL);
     struct runner *runner = jobs_runner(&world_object_ops, GOOD, 4, false);
     for (uint32_t i = 0; i < 3; i++) {
@@ -371,11 +371,11 @@ static void a_world_that_refuses_fails_the_job(void)
     struct job_run *jobs[2];
     jobs_scenario_init(&good, "good", HORIZON);
     jobs_branch(&good, 10, INTERVENE_EGO_MAINTAIN);
-    jobs_stage(&good);
+    jobs_prepared(&good);
     jobs_scenario_init(&refused, "refused", HORIZON);
     jobs_branch(&refused, 10, INTERVENE_EGO_MAINTAIN);
     jobs_branch(&refused, 20, INTERVENE_AGENT_BRAKE)->agent = 0; /* unknown to the dummy world */
-    jobs_stage(&refused);
+    jobs_prepared(&refused);
     struct job_run *alone = jobs_run_one(&world_dummy_ops, GOOD, &good, 0, 1, false, NULL);
     struct runner *runner = jobs_runner(&world_dummy_ops, GOOD, 2, false);
     jobs_add(runner, &refused, 0, 0);
@@ -405,7 +405,7 @@ static struct job_run *among_neighbours(const char *bad, const char *good, struc
     jobs_clear_lane(&innocent);
     jobs_branch(&innocent, 8, INTERVENE_EGO_BRAKE)->decel_mps2 = 6.0;
     jobs_branch(&innocent, 30, INTERVENE_EGO_MAINTAIN);
-    jobs_stage(&innocent);
+    jobs_prepared(&innocent);
     struct job_run *alone = jobs_run_one(&world_dummy_ops, good, &innocent, 3, 1, false, NULL);
     struct runner *runner = jobs_runner(&world_dummy_ops, bad, slots, false);
     jobs_add(runner, &innocent, 0, 3);
@@ -432,7 +432,7 @@ static void targeted(struct jobs_scenario *s)
     jobs_branch(s, 25, INTERVENE_EGO_MAINTAIN);
     jobs_branch(s, 40, INTERVENE_EGO_MAINTAIN);
     jobs_branch(s, 12, INTERVENE_EGO_BRAKE)->decel_mps2 = 8.0; /* slow from tick 35 on */
-    jobs_stage(s);
+    jobs_prepared(s);
 }
 
 static void expect_faults(const struct job_run *job, const char *mask, const char *text)
@@ -596,7 +596,7 @@ static void sick_worlds_are_flagged(void)
     jobs_branch(&s, 10, INTERVENE_EGO_BRAKE)->decel_mps2 = 3.0;
     jobs_branch(&s, 40, INTERVENE_CONDITIONS)->conditions =
         (struct conditions){WEATHER_SNOW, LIGHT_DAY, 0.4, 80.0};
-    jobs_stage(&s);
+    jobs_prepared(&s);
     for (int fault = 0; fault < FAULT_COUNT; fault++) {
         planted = (enum fault)fault;
         struct job_run *solo = jobs_run_one(&sick, GOOD, &s, 0, 1, true, NULL);
@@ -647,7 +647,7 @@ static void latency_delays_the_action(void)
     what->latency_ms = 120.0;
     what->duration_s = 1.0;
     jobs_branch(&s, 0, INTERVENE_STACK_LATENCY)->latency_ms = 100.0;
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *job = jobs_run_one(&world_dummy_ops, "plugin:" PLUGIN_MOODY "?echo,0,none", &s,
                                        0, 2, false, NULL);
     for (uint32_t t = 0; t < 39; t++) {
@@ -676,7 +676,7 @@ static void a_dark_lidar_keeps_its_last_frame(void)
     what->sensors = SENSOR_LIDAR;
     what->duration_s = 0.3;
     jobs_branch(&s, 10, INTERVENE_STACK_DROPOUT)->sensors = SENSOR_CAMERA_LEFT;
-    jobs_stage(&s);
+    jobs_prepared(&s);
     struct job_run *job =
         jobs_run_one(&world_dummy_ops, "plugin:" PLUGIN_MOODY "?age,0,none", &s, 0, 2, false, NULL);
     for (uint32_t t = 10; t < 39; t++) {

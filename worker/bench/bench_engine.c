@@ -175,16 +175,16 @@ static void add_scale_row(const struct bench_engine_options *options, const char
 }
 
 /* What ranks exchange, and that they compute what one does. */
-static void add_exchange(const struct bench_engine_options *options,
+static void add_all_to_all(const struct bench_engine_options *options,
                          const struct device_scale *scale, struct bench_result *results,
                          uint32_t *count)
 {
     char over[96];
     double all_ms;
-    double exchange_ms = scale_ranks_exchange_ms(scale, &all_ms);
-    snprintf(over, sizeof over, "all launches, one by one; over %.60s", scale->exchange);
-    add_scale_row(options, "exchange", "ms", exchange_ms, over, all_ms, results, count);
-    add_scale_row(options, "exchanged", "MB between ranks", scale->exchange_bytes * 1e-6,
+    double all_to_all_ms = scale_ranks_all_to_all_ms(scale, &all_ms);
+    snprintf(over, sizeof over, "all launches, one by one; over %.60s", scale->all_to_all);
+    add_scale_row(options, "exchange", "ms", all_to_all_ms, over, all_ms, results, count);
+    add_scale_row(options, "exchanged", "MB between ranks", scale->all_to_all_bytes * 1e-6,
                   "operands of all launches", scale->moved_bytes * 1e-6, results, count);
 }
 
@@ -203,8 +203,8 @@ static enum status bench_scale(const struct bench_engine_options *options,
         return status;
     }
     /* The least time: fp8 products at the rate of a large one, all else at that of bf16. */
-    double flop = scale.product_flop + scale.attention_flop;
-    double fp8 = scale.peak_fp8_flops > 0.0 ? scale.product_fp8_flop : 0.0;
+    double flop = scale.matmul_flop + scale.attention_flop;
+    double fp8 = scale.peak_fp8_flops > 0.0 ? scale.matmul_fp8_flop : 0.0;
     double least_s = (flop - fp8) / scale.peak_bf16_flops;
     least_s += fp8 > 0.0 ? fp8 / scale.peak_fp8_flops : 0.0;
     double devices = options->ranks > 0 ? (double)options->ranks : 1.0;
@@ -217,19 +217,19 @@ static enum status bench_scale(const struct bench_engine_options *options,
                   timed ? flop / least_s * devices * 1e-12 : 0.0, results, count);
     add_scale_row(options, "host_time", "us", scale.host_us, eager, scale.eager_host_us, results,
                   count);
-    double products =
-        (double)(scale.library_products + scale.own_products + scale.expanded_products);
-    add_scale_row(options, "products_library", "products", (double)scale.library_products,
-                  "all that ran", products, results, count);
-    add_scale_row(options, "products_own", "products", (double)scale.own_products, "all that ran",
-                  products, results, count);
-    add_scale_row(options, "products_bf16", "products", (double)scale.expanded_products,
-                  "all that ran", products, results, count);
+    double matmuls =
+        (double)(scale.gemm_tuner_matmuls + scale.own_matmuls + scale.expanded_matmuls);
+    add_scale_row(options, "products_library", "products", (double)scale.gemm_tuner_matmuls,
+                  "all that ran", matmuls, results, count);
+    add_scale_row(options, "products_own", "products", (double)scale.own_matmuls, "all that ran",
+                  matmuls, results, count);
+    add_scale_row(options, "products_bf16", "products", (double)scale.expanded_matmuls,
+                  "all that ran", matmuls, results, count);
     /* 48 bits fit a number of a report. */
     add_scale_row(options, "latents", "sum of bits", (double)(scale.latents_sum & 0xFFFFFFFFFFFF),
                   "none: equal for equal latents", 0.0, results, count);
     if (options->ranks > 0) {
-        add_exchange(options, &scale, results, count);
+        add_all_to_all(options, &scale, results, count);
     }
     return STATUS_OK;
 }

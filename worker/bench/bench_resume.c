@@ -21,7 +21,7 @@ struct resume {
     const struct world_ops *ops;
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     struct spill *spill;
     struct world *world;
     void *parked;
@@ -45,7 +45,7 @@ static void close_all(struct resume *resume)
 {
     resume->ops->close(resume->world);
     spill_destroy(resume->spill);
-    stage_unref(resume->stage);
+    prepared_unref(resume->prepared);
     arena_finish(&resume->arena);
     free(resume->parked);
 }
@@ -58,7 +58,7 @@ static enum status open_all(struct resume *resume, struct error *error)
     resume->ops = world_ops_for_tier(model_config(resume->model)->tier);
     enum status status = engine_bench_scenario(&resume->arena, &resume->scenario, error);
     if (status == STATUS_OK) {
-        status = stage_create(&resume->scenario, &resume->stage, error);
+        status = prepared_create(&resume->scenario, &resume->prepared, error);
     }
     if (status == STATUS_OK) {
         status = spill_create(NULL, SPILL_BYTES_MAX, &resume->spill, error);
@@ -102,7 +102,7 @@ static enum status park_and_resume(struct resume *resume, uint64_t seed, bool to
     uint32_t window = model_config(resume->model)->window;
     resume->ops->slot_save(resume->world, 0, resume->parked);
     resume->ops->slot_release(resume->world, 0);
-    enum status status = resume->ops->slot_reset(resume->world, 0, resume->stage, seed, error);
+    enum status status = resume->ops->slot_reset(resume->world, 0, resume->prepared, seed, error);
     if (status == STATUS_OK) {
         drive(resume, window, false);
         resume->ops->cost(resume->world, &cost);
@@ -125,7 +125,7 @@ static enum status measure(struct resume *resume, struct bench_resume_result *ou
     double times_ns[2][BENCH_RESUME_REPEATS];
     struct world_cost cost;
     uint32_t window = model_config(resume->model)->window;
-    enum status status = resume->ops->slot_reset(resume->world, 0, resume->stage, 1, error);
+    enum status status = resume->ops->slot_reset(resume->world, 0, resume->prepared, 1, error);
     if (status != STATUS_OK) {
         return status;
     }

@@ -29,7 +29,7 @@ enum {
 struct bench {
     struct arena arena;
     struct scenario scenario;
-    struct stage *stage;
+    struct prepared *prepared;
     struct raster_layers *layers;
     struct world *world;
     uint8_t *frame;
@@ -39,7 +39,7 @@ static void bench_close(struct bench *bench)
 {
     world_object_ops.close(bench->world);
     raster_layers_destroy(bench->layers);
-    stage_unref(bench->stage);
+    prepared_unref(bench->prepared);
     arena_finish(&bench->arena);
     free(bench->frame);
 }
@@ -50,7 +50,7 @@ static enum status bench_open(struct bench *bench, struct error *error)
     arena_init(&bench->arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status = engine_bench_scenario(&bench->arena, &bench->scenario, error);
     if (status == STATUS_OK) {
-        status = stage_create(&bench->scenario, &bench->stage, error);
+        status = prepared_create(&bench->scenario, &bench->prepared, error);
     }
     if (status == STATUS_OK) {
         status = raster_layers_create(&bench->scenario.map, &bench->layers, error);
@@ -64,7 +64,7 @@ static enum status bench_open(struct bench *bench, struct error *error)
         status = error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
     }
     if (status == STATUS_OK) {
-        status = world_object_ops.slot_reset(bench->world, 0, bench->stage, 0, error);
+        status = world_object_ops.slot_reset(bench->world, 0, bench->prepared, 0, error);
     }
     if (status != STATUS_OK) {
         bench_close(bench);
@@ -87,7 +87,7 @@ static enum status physics_rate(struct bench *bench, double *rate, struct error 
 {
     int64_t steps = 0;
     int64_t ns = 0;
-    enum status status = engine_bench_physics(bench->stage, BENCH_SLOTS, BENCH_TICKS,
+    enum status status = engine_bench_physics(bench->prepared, BENCH_SLOTS, BENCH_TICKS,
                                               clock_system(), &steps, &ns, error);
     if (status == STATUS_OK) {
         *rate = (double)steps * (double)NS_PER_S / (double)ns;
@@ -167,7 +167,7 @@ static enum status loop_rate(struct bench *bench, double *rate, struct error *er
         struct job_lease lease = {.job_id = i + 1};
         struct job_run *job = NULL;
         lease.spec.seed = i;
-        status = job_run_create(&lease, bench->stage, &job, error);
+        status = job_run_create(&lease, bench->prepared, &job, error);
         if (status == STATUS_OK) {
             status = runner_add(runner, job, ROLLOUT_ALL, error);
         }

@@ -53,9 +53,9 @@ static json_t *model_json(const struct model_command *command, const struct mode
     const struct model_config *config = model->config;
     char sampler[LIMIT_ID_BYTES];
     json_t *horizon = json_object();
-    models_loader(command->models)->sampler(model->model, LAYOUT_AGENTS, sampler);
-    for (int i = 0; horizon != NULL && i < LAYOUT_DEGREE_COUNT; i++) {
-        json_object_set_new(horizon, layout_degree_names[i],
+    models_loader(command->models)->sampler(model->model, CONDITIONING_AGENTS, sampler);
+    for (int i = 0; horizon != NULL && i < CONDITIONING_COUNT; i++) {
+        json_object_set_new(horizon, conditioning_names[i],
                             json_integer(config->horizon_ticks[i]));
     }
     const char *mark = promoted_mark(models_registry(command->models), model->name, config->tier);
@@ -133,13 +133,13 @@ static enum status show_model(struct model_command *command, struct error *error
                                                  "hash", tier->entries[i].hash, "promoted_s",
                                                  (json_int_t)tier->entries[i].promoted_s));
     }
-    for (int d = 0; bounds != NULL && d < LAYOUT_DEGREE_COUNT; d++) {
-        json_t *degree = json_object();
-        for (int i = 0; degree != NULL && i < MEASURE_COUNT; i++) {
-            json_object_set_new(degree, health_measures[i].name,
+    for (int d = 0; bounds != NULL && d < CONDITIONING_COUNT; d++) {
+        json_t *conditioning = json_object();
+        for (int i = 0; conditioning != NULL && i < MEASURE_COUNT; i++) {
+            json_object_set_new(conditioning, health_measures[i].name,
                                 json_real(model->bounds.bound[d][i]));
         }
-        json_object_set_new(bounds, layout_degree_names[d], degree);
+        json_object_set_new(bounds, conditioning_names[d], conditioning);
     }
     json_object_set_new(json, "history", history);
     json_object_set_new(json, "health_bounds", bounds);

@@ -9,7 +9,7 @@
 #include "worker/run/replay_compare.h"
 #include "worker/run/revision.h"
 #include "worker/run/runner_open.h"
-#include "worker/run/stage_cache.h"
+#include "worker/run/prepared_cache.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -24,7 +24,7 @@ enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000 };
 
 struct replay {
     struct store *store;
-    struct stage_cache *stages;
+    struct prepared_cache *prepared_scenarios;
     struct models *models;
     struct open_runner open;
     struct job_spec spec;                /* what the runner was opened for */
@@ -101,20 +101,20 @@ static enum status find_branch(const struct scenario *scenario, const struct out
 /* Queues one outcome in the runner. */
 static enum status begin(struct replay *replay, const struct outcome *outcome, struct error *error)
 {
-    struct stage *stage = NULL;
+    struct prepared *prepared = NULL;
     struct job_run *job = NULL;
     int32_t branch = ROLLOUT_MAIN;
     enum status status =
-        stage_cache_get(replay->stages, replay->store, outcome->scenario_hash, &stage, error);
+        prepared_cache_get(replay->prepared_scenarios, replay->store, outcome->scenario_hash, &prepared, error);
     if (status != STATUS_OK) {
         return status;
     }
     struct job_lease lease = {.job_id = outcome->id};
     lease.spec.seed = outcome->seed;
     lease.spec.tier = outcome->tier;
-    status = find_branch(stage_scenario(stage), outcome, &branch, error);
+    status = find_branch(prepared_scenario(prepared), outcome, &branch, error);
     if (status == STATUS_OK) {
-        status = job_run_create(&lease, stage, &job, error);
+        status = job_run_create(&lease, prepared, &job, error);
     }
     if (status == STATUS_OK) {
         job->owner = (void *)(uintptr_t)outcome;
@@ -122,7 +122,7 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     }
     if (status != STATUS_OK) {
         job_run_destroy(job);
-        stage_cache_put(replay->stages, stage);
+        prepared_cache_put(replay->prepared_scenarios, prepared);
     }
     return status;
 }
@@ -208,12 +208,12 @@ static enum status collect(struct replay *replay, struct error *error)
     struct job_run *job;
     enum status status = STATUS_OK;
     while ((job = runner_take(replay->open.runner)) != NULL) {
-        struct stage *stage = job->stage;
+        struct prepared *prepared = job->prepared;
         if (status == STATUS_OK) {
             status = compare(replay, job->owner, job, error);
         }
         job_run_destroy(job);
-        stage_cache_put(replay->stages, stage);
+        prepared_cache_put(replay->prepared_scenarios, prepared);
     }
     return status;
 }
@@ -296,18 +296,18 @@ static enum status look_for_missing(struct replay *replay, const struct store_jo
                                     struct outcome *outcomes, struct error *error)
 {
     struct store_outcome_filter filter = {.job_id = job->id, .limit = REPLAY_JOB_OUTCOMES_MAX};
-    struct stage *stage = NULL;
+    struct prepared *prepared = NULL;
     uint32_t count = 0;
     enum status status =
         replay->store->ops->outcomes(replay->store, &filter, outcomes, &count, error);
     if (status == STATUS_OK) {
         status =
-            stage_cache_get(replay->stages, replay->store, job->spec.scenario_hash, &stage, error);
+            prepared_cache_get(replay->prepared_scenarios, replay->store, job->spec.scenario_hash, &prepared, error);
     }
     if (status != STATUS_OK) {
         return error_prefix(error, "job %" PRId64, job->id);
     }
-    const struct scenario *scenario = stage_scenario(stage);
+    const struct scenario *scenario = prepared_scenario(prepared);
     int64_t before = replay->missing;
     if (!has_branch(outcomes, count, "")) {
         miss(replay, job, "", count);
@@ -320,7 +320,7 @@ static enum status look_for_missing(struct replay *replay, const struct store_jo
     if (count != job->spec.rollout_count && replay->missing == before) {
         miss(replay, job, "", count); /* one is there twice, or the job's own number is wrong */
     }
-    stage_cache_put(replay->stages, stage);
+    prepared_cache_put(replay->prepared_scenarios, prepared);
     return STATUS_OK;
 }
 
@@ -389,7 +389,7 @@ static int finish(struct replay *replay, enum status status, const struct error 
 {
     runner_close(&replay->open);
     models_close(replay->models);
-    stage_cache_destroy(replay->stages);
+    prepared_cache_destroy(replay->prepared_scenarios);
     replay_artifact_finish(&replay->artifact);
     replay->store->ops->close(replay->store);
     if (status != STATUS_OK) {
@@ -472,12 +472,12 @@ int command_replay(int argc, char **argv)
     replay.slot_count = (uint32_t)slots;
     replay.results = json_array();
     replay.missing_results = json_array();
-    replay.stages = stage_cache_create();
+    replay.prepared_scenarios = prepared_cache_create();
     enum status status = models_open(models, NULL, &replay.models, &error);
     if (status != STATUS_OK) {
         return finish(&replay, status, &error);
     }
-    if (replay.stages == NULL || replay.results == NULL || replay.missing_results == NULL) {
+    if (replay.prepared_scenarios == NULL || replay.results == NULL || replay.missing_results == NULL) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
     } else {
         status = replay_all(&replay, suite, id, &error);

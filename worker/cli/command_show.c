@@ -24,7 +24,7 @@ struct show {
     bool trace;
     bool scenario;
     bool all;
-    const char *evidence; /* file to write the flagged frame to */
+    const char *snapshot; /* file to write the flagged frame to */
     const char *suite;
     bool reader_left; /* stdout is a pipe that nobody reads any more */
     struct store *store;
@@ -58,7 +58,7 @@ static enum status print_scenario(struct show *show, struct error *error)
 }
 
 /* The picture of what a health check flagged. */
-static enum status write_evidence(struct show *show, struct error *error)
+static enum status write_snapshot(struct show *show, struct error *error)
 {
     const struct outcome *outcome = &show->outcome;
     void *png = NULL;
@@ -73,11 +73,11 @@ static enum status write_evidence(struct show *show, struct error *error)
     enum status status =
         show->store->ops->artifact_get(show->store, outcome->evidence_hash, &png, &bytes, error);
     if (status == STATUS_OK) {
-        status = file_replace(show->evidence, png, bytes, 0644, error);
+        status = file_replace(show->snapshot, png, bytes, 0644, error);
         free(png);
     }
     if (status == STATUS_OK) {
-        text_print(stdout, "%s: %s at tick %u, found %g, bound %g\n", show->evidence,
+        text_print(stdout, "%s: %s at tick %u, found %g, bound %g\n", show->snapshot,
                    outcome->health_check, outcome->health_tick, outcome->health_value,
                    outcome->health_threshold);
     }
@@ -202,8 +202,8 @@ static enum status show_one(struct show *show, int64_t id, struct error *error)
     if (show->trace) {
         return print_trace(show, error);
     }
-    if (show->evidence != NULL) {
-        return write_evidence(show, error);
+    if (show->snapshot != NULL) {
+        return write_snapshot(show, error);
     }
     if (cli_print_json(with_lineage(show)) != 0) {
         return error_set(error, STATUS_IO, "cannot print outcome %lld", (long long)id);
@@ -218,7 +218,7 @@ int command_show(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
         {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
         {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
-        {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.evidence},
+        {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.snapshot},
         {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
         {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
     };
@@ -235,7 +235,7 @@ int command_show(int argc, char **argv)
         return code;
     }
     enum status status = STATUS_OK;
-    int parts = show.trace + show.scenario + (show.evidence != NULL);
+    int parts = show.trace + show.scenario + (show.snapshot != NULL);
     if ((count == 1) == show.all || (show.all && parts > 0) || parts > 1 ||
         (!show.all && show.suite != NULL)) {
         status =

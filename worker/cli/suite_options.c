@@ -32,7 +32,7 @@ static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
                                   struct models **models, struct error *error)
 {
-    enum status status = models_parse_degree(options->layout, &build->degree, error);
+    enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
     if (status == STATUS_OK) {
         status = models_parse_precision(options->precision, &build->precision, error);
     }

@@ -73,7 +73,7 @@ struct generator {
     uint32_t *pool; /* scenarios of the present part, shuffled anew for each pass */
     uint32_t pool_count;
     struct scene *scenes; /* [DRIVE_TICKS_MAX] */
-    struct stage *stage;  /* of the present clip */
+    struct prepared *prepared;  /* of the present clip */
     uint8_t *bev;         /* [FRAME_BEV_BYTES] */
     uint8_t *clean_bev;   /* [FRAME_BEV_BYTES] */
     uint8_t *clean;       /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
@@ -181,14 +181,14 @@ static enum status write_frame(struct generator *self, struct shard_file *file, 
                                const struct scene *scene, const struct ego_state *before,
                                const struct anchor *anchor, uint64_t seed, struct error *error)
 {
-    const struct stage *stage = self->stage;
+    const struct prepared *prepared = self->prepared;
     struct pose local = anchor_local(anchor, scene->ego.pose);
     struct window window = window_of(local);
     const float ego[4] = {(float)local.x_m, (float)local.y_m, (float)local.heading_rad,
                           (float)scene->ego.speed_mps};
     float cond[COND_COUNT];
-    layout_conditions(stage, scene, before, anchor, window, LAYOUT_AGENTS, cond);
-    memset(cond, 0, LAYOUT_DEGREE_COUNT * sizeof cond[0]);
+    layout_conditions(prepared, scene, before, anchor, window, CONDITIONING_AGENTS, cond);
+    memset(cond, 0, CONDITIONING_COUNT * sizeof cond[0]);
     const int32_t corner[2] = {window.i, window.j};
 
     enum status status =
@@ -199,14 +199,14 @@ static enum status write_frame(struct generator *self, struct shard_file *file, 
     status = status != STATUS_OK
                  ? status
                  : shard_write(file, TENSOR_COND, frame * sizeof cond, cond, sizeof cond, error);
-    layout_sensed(stage, scene, seed, anchor, window, self->bev, self->cameras);
+    layout_sensed(prepared, scene, seed, anchor, window, self->bev, self->cameras);
     status = status != STATUS_OK ? status
                                  : shard_write(file, TENSOR_BEV, frame * FRAME_BEV_BYTES, self->bev,
                                                FRAME_BEV_BYTES, error);
     status = status != STATUS_OK ? status
                                  : shard_write(file, TENSOR_CAMERA, frame * FRAME_CAMERA_BYTES,
                                                self->cameras, FRAME_CAMERA_BYTES, error);
-    layout_bev(stage, scene, anchor, window, LAYOUT_AGENTS, self->clean_bev);
+    layout_bev(prepared, scene, anchor, window, CONDITIONING_AGENTS, self->clean_bev);
     for (size_t i = 0; i < WINDOW_POSITIONS; i++) {
         memcpy(self->clean + i * CLEAN_CHANNELS, self->clean_bev + i * FRAME_BEV_CHANNELS,
                CLEAN_CHANNELS);
@@ -215,9 +215,9 @@ static enum status write_frame(struct generator *self, struct shard_file *file, 
     status = status != STATUS_OK ? status
                                  : shard_write(file, TENSOR_CLEAN, frame * clean_bytes, self->clean,
                                                clean_bytes, error);
-    static const enum layout_degree degrees[2] = {LAYOUT_AGENTS, LAYOUT_MAP};
+    static const enum conditioning degrees[2] = {CONDITIONING_AGENTS, CONDITIONING_MAP};
     for (uint32_t i = 0; i < 2; i++) {
-        layout_cameras(stage, scene, degrees[i], self->cameras);
+        layout_cameras(prepared, scene, degrees[i], self->cameras);
         status = status != STATUS_OK
                      ? status
                      : shard_write(file, TENSOR_CAMERA_AGENTS + i, frame * FRAME_CAMERA_BYTES,
@@ -259,11 +259,11 @@ static enum status take_make(struct generator *self, uint64_t part_key, uint64_t
         uint64_t key = rng_mix(part_key + rng_mix((*next)++));
         struct take take = {.key = key, .scenario = scenario, .plan = plan_make(self, key)};
         const struct scenario_document *document = self->suite->entries[scenario].document;
-        stage_unref(self->stage);
-        self->stage = NULL;
-        enum status status = stage_create(&document->scenario, &self->stage, error);
+        prepared_unref(self->prepared);
+        self->prepared = NULL;
+        enum status status = prepared_create(&document->scenario, &self->prepared, error);
         if (status == STATUS_OK) {
-            status = drive_record(self->world, self->stage, &take.plan, self->scenes, &take.ticks,
+            status = drive_record(self->world, self->prepared, &take.plan, self->scenes, &take.ticks,
                                   error);
         }
         if (status != STATUS_OK) {
@@ -427,7 +427,7 @@ static enum status write_part(struct generator *self, bool held_out, uint32_t cl
 
 static void generator_close(struct generator *self)
 {
-    stage_unref(self->stage);
+    prepared_unref(self->prepared);
     world_object_ops.close(self->world);
     for (uint32_t i = 0; i < self->planner_count; i++) {
         planner_close(self->planners[i]);

@@ -158,17 +158,17 @@ static enum status begin(struct world *world, struct rollout *rollout,
     return planner_reset(plan->planner, &episode, error);
 }
 
-enum status drive_record(struct world *world, struct stage *stage, const struct drive_plan *plan,
+enum status drive_record(struct world *world, struct prepared *prepared, const struct drive_plan *plan,
                          struct scene *scenes, uint32_t *count, struct error *error)
 {
     const struct job_lease lease = {.spec = {.seed = plan->seed}};
     struct job_run *job = NULL;
     struct rollout *rollout = NULL;
-    enum status status = world->ops->slot_reset(world, 0, stage, plan->seed, error);
+    enum status status = world->ops->slot_reset(world, 0, prepared, plan->seed, error);
     if (status != STATUS_OK) {
         return status;
     }
-    status = job_run_create(&lease, stage, &job, error);
+    status = job_run_create(&lease, prepared, &job, error);
     if (status == STATUS_OK) {
         status = rollout_create(job, ROLLOUT_MAIN, false, plan->planner_wants, &rollout, error);
     }

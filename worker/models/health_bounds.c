@@ -43,9 +43,9 @@ const struct health_measure_info health_measures[MEASURE_COUNT] = {
 struct health_bounds health_bounds_builtin(void)
 {
     struct health_bounds bounds = {.calibrated = false};
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
-            bounds.bound[degree][i] = health_measures[i].builtin[degree];
+            bounds.bound[conditioning][i] = health_measures[i].builtin[conditioning];
         }
     }
     return bounds;
@@ -53,12 +53,12 @@ struct health_bounds health_bounds_builtin(void)
 
 /* ---- calibration ---- */
 
-void health_calibration_add(struct health_calibration *calibration, enum layout_degree degree,
+void health_calibration_add(struct health_calibration *calibration, enum conditioning conditioning,
                             const double statistic[MEASURE_COUNT])
 {
     calibration->ticks++;
     for (int i = 0; i < MEASURE_COUNT; i++) {
-        struct health_sample *sample = &calibration->sample[degree][i];
+        struct health_sample *sample = &calibration->sample[conditioning][i];
         double value = statistic[i];
         if (!isfinite(value)) {
             continue;
@@ -87,11 +87,11 @@ struct health_bounds health_calibration_bounds(const struct health_calibration *
     struct health_bounds bounds = health_bounds_builtin();
     bounds.calibrated = true;
     snprintf(bounds.hash, sizeof bounds.hash, "%s", hash);
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
-            const struct health_sample *sample = &calibration->sample[degree][i];
+            const struct health_sample *sample = &calibration->sample[conditioning][i];
             if (sample->count > 0) {
-                bounds.bound[degree][i] = calibrated_bound(&health_measures[i], sample);
+                bounds.bound[conditioning][i] = calibrated_bound(&health_measures[i], sample);
             }
         }
     }
@@ -115,14 +115,14 @@ static json_t *calibration_json(const struct health_calibration *calibration,
                                 const struct health_bounds *bounds)
 {
     json_t *degrees = json_object();
-    for (int degree = 0; degrees != NULL && degree < LAYOUT_DEGREE_COUNT; degree++) {
+    for (int conditioning = 0; degrees != NULL && conditioning < CONDITIONING_COUNT; conditioning++) {
         json_t *measures = json_object();
         for (int i = 0; measures != NULL && i < MEASURE_COUNT; i++) {
             json_object_set_new(
                 measures, health_measures[i].name,
-                measure_json(&calibration->sample[degree][i], bounds->bound[degree][i]));
+                measure_json(&calibration->sample[conditioning][i], bounds->bound[conditioning][i]));
         }
-        json_object_set_new(degrees, layout_degree_names[degree], measures);
+        json_object_set_new(degrees, conditioning_names[conditioning], measures);
     }
     return json_pack("{s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
                      bounds->hash, "rollouts", (json_int_t)calibration->rollouts, "ticks",
@@ -149,7 +149,7 @@ enum status health_calibration_save(const struct health_calibration *calibration
     return status;
 }
 
-static enum status read_degree(const struct json_cursor *cursor, double bound[MEASURE_COUNT],
+static enum status read_conditioning(const struct json_cursor *cursor, double bound[MEASURE_COUNT],
                                struct error *error)
 {
     static const char *const keys[] = {"bound", "ticks", "least", "mean", "most", NULL};
@@ -174,7 +174,7 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
 {
     static const char *const keys[] = {"format", "model_hash", "rollouts",
                                        "ticks",  "degrees",    NULL};
-    const char *names[LAYOUT_DEGREE_COUNT + 1] = {NULL};
+    const char *names[CONDITIONING_COUNT + 1] = {NULL};
     char format[LIMIT_ID_BYTES] = "";
     enum status status = json_object_begin(cursor, keys, error);
     if (status == STATUS_OK) {
@@ -187,16 +187,16 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
     if (status == STATUS_OK) {
         status = json_member_text(cursor, "model_hash", true, out->hash, sizeof out->hash, error);
     }
-    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
-        names[i] = layout_degree_names[i];
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+        names[i] = conditioning_names[i];
     }
     struct json_cursor degrees = json_cursor_member(cursor, "degrees");
     if (status == STATUS_OK) {
         status = json_object_begin(&degrees, names, error);
     }
-    for (int i = 0; status == STATUS_OK && i < LAYOUT_DEGREE_COUNT; i++) {
-        struct json_cursor degree = json_cursor_member(&degrees, names[i]);
-        status = read_degree(&degree, out->bound[i], error);
+    for (int i = 0; status == STATUS_OK && i < CONDITIONING_COUNT; i++) {
+        struct json_cursor conditioning = json_cursor_member(&degrees, names[i]);
+        status = read_conditioning(&conditioning, out->bound[i], error);
     }
     return status;
 }

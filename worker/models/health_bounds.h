@@ -38,7 +38,7 @@ struct health_measure_info {
     double slack;   /* that calibration leaves beyond the worst healthy tick, at least */
     double floor;   /* calibrated bounds stay within floor .. ceiling, so that a fault that must */
     double ceiling; /* never pass (nothing moves at all) does not become healthy by calibration */
-    double builtin[LAYOUT_DEGREE_COUNT];
+    double builtin[CONDITIONING_COUNT];
 };
 
 enum { HEALTH_TICKS_MAX = 3 };
@@ -48,7 +48,7 @@ extern const struct health_measure_info health_measures[MEASURE_COUNT];
 struct health_bounds {
     bool calibrated;
     char hash[SHA256_HEX_BYTES]; /* of the model; "" for the built-in ones */
-    double bound[LAYOUT_DEGREE_COUNT][MEASURE_COUNT];
+    double bound[CONDITIONING_COUNT][MEASURE_COUNT];
 };
 
 struct health_bounds health_bounds_builtin(void);
@@ -68,11 +68,11 @@ struct health_sample {
 struct health_calibration {
     uint64_t rollouts;
     uint64_t ticks;
-    struct health_sample sample[LAYOUT_DEGREE_COUNT][MEASURE_COUNT];
+    struct health_sample sample[CONDITIONING_COUNT][MEASURE_COUNT];
 };
 
 /* Adds one tick's statistics (NAN: does not apply). */
-void health_calibration_add(struct health_calibration *calibration, enum layout_degree degree,
+void health_calibration_add(struct health_calibration *calibration, enum conditioning conditioning,
                             const double statistic[MEASURE_COUNT]);
 
 /* Bounds half as far beyond the worst healthy tick as that is from the mean, but at least the

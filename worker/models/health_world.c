@@ -18,55 +18,55 @@
 /* Below this ego stands: a still picture is then no sign of anything. 0.1 m a tick is 1 m/s. */
 #define MOVING_STEP_M 0.1
 
-static double mass_ratio(struct health_world *state, const struct world_signs *signs)
+static double mass_ratio(struct health_world *state, const struct frame_stats *frame_stats)
 {
-    double expected = signs->layout_cells;
+    double expected = frame_stats->layout_cells;
     if (isnan(expected)) {
         bool known = state->seen > 0 && isfinite(state->mass_cells);
-        double before = known ? state->mass_cells : signs->occupancy_cells;
+        double before = known ? state->mass_cells : frame_stats->occupancy_cells;
         expected = before;
-        state->mass_cells = before + MASS_MEMORY * (signs->occupancy_cells - before);
+        state->mass_cells = before + MASS_MEMORY * (frame_stats->occupancy_cells - before);
     }
-    return (signs->occupancy_cells + MASS_SLACK_CELLS) / (expected + MASS_SLACK_CELLS);
+    return (frame_stats->occupancy_cells + MASS_SLACK_CELLS) / (expected + MASS_SLACK_CELLS);
 }
 
 /* Of the occupied area, how much is not where it was: 1 when all of it is elsewhere. */
-static double moved_share(const struct world_signs *signs)
+static double moved_share(const struct frame_stats *frame_stats)
 {
-    double changed_cells = signs->bev_change * 4.0 * WINDOW_POSITIONS;
-    return changed_cells / (2.0 * (signs->occupancy_cells + MASS_SLACK_CELLS));
+    double changed_cells = frame_stats->bev_change * 4.0 * WINDOW_POSITIONS;
+    return changed_cells / (2.0 * (frame_stats->occupancy_cells + MASS_SLACK_CELLS));
 }
 
-static double still(const struct world_signs *signs)
+static double still(const struct frame_stats *frame_stats)
 {
-    if (!(signs->ego_step_m >= MOVING_STEP_M)) {
+    if (!(frame_stats->ego_step_m >= MOVING_STEP_M)) {
         return NAN;
     }
-    if (isnan(signs->bev_change) || isnan(signs->camera_change)) {
-        return isnan(signs->bev_change) ? signs->camera_change : signs->bev_change;
+    if (isnan(frame_stats->bev_change) || isnan(frame_stats->camera_change)) {
+        return isnan(frame_stats->bev_change) ? frame_stats->camera_change : frame_stats->bev_change;
     }
-    return signs->bev_change > signs->camera_change ? signs->bev_change : signs->camera_change;
+    return frame_stats->bev_change > frame_stats->camera_change ? frame_stats->bev_change : frame_stats->camera_change;
 }
 
-static double overlap(const struct world_signs *signs)
+static double overlap(const struct frame_stats *frame_stats)
 {
-    return signs->layout_cells >= LAYOUT_CELLS_MIN ? signs->layout_iou : (double)NAN;
+    return frame_stats->layout_cells >= LAYOUT_CELLS_MIN ? frame_stats->layout_iou : (double)NAN;
 }
 
-void health_world_measure(struct health_world *state, const struct world_signs *signs,
+void health_world_measure(struct health_world *state, const struct frame_stats *frame_stats,
                           double statistic[MEASURE_COUNT])
 {
-    double ratio = mass_ratio(state, signs);
+    double ratio = mass_ratio(state, frame_stats);
     const double value[MEASURE_COUNT] = {
-        [MEASURE_SATURATED] = signs->saturated_share,
-        [MEASURE_STILL] = still(signs),
-        [MEASURE_CUT] = moved_share(signs),
+        [MEASURE_SATURATED] = frame_stats->saturated_share,
+        [MEASURE_STILL] = still(frame_stats),
+        [MEASURE_CUT] = moved_share(frame_stats),
         [MEASURE_MASS_HIGH] = ratio,
         [MEASURE_MASS_LOW] = ratio,
-        [MEASURE_LAYOUT] = overlap(signs),
-        [MEASURE_CAMERA] = signs->camera_layout_corr,
-        [MEASURE_JUMP] = signs->jump_m,
-        [MEASURE_LOST] = signs->lost_agents,
+        [MEASURE_LAYOUT] = overlap(frame_stats),
+        [MEASURE_CAMERA] = frame_stats->camera_layout_corr,
+        [MEASURE_JUMP] = frame_stats->jump_m,
+        [MEASURE_LOST] = frame_stats->lost_agents,
     };
     for (int i = 0; i < MEASURE_COUNT; i++) {
         const struct health_measure_info *info = &health_measures[i];
@@ -84,25 +84,25 @@ void health_world_measure(struct health_world *state, const struct world_signs *
     state->seen++;
 }
 
-bool health_world_judge(const struct world_signs *signs, const double statistic[MEASURE_COUNT],
-                        const struct health_bounds *bounds, enum layout_degree degree,
+bool health_world_judge(const struct frame_stats *frame_stats, const double statistic[MEASURE_COUNT],
+                        const struct health_bounds *bounds, enum conditioning conditioning,
                         struct health_verdict *out)
 {
-    if (signs->not_finite > 0) {
-        *out = (struct health_verdict){HEALTH_NOT_FINITE, signs->tick, -1,
-                                       (double)signs->not_finite, 0.0};
+    if (frame_stats->not_finite > 0) {
+        *out = (struct health_verdict){HEALTH_NOT_FINITE, frame_stats->tick, -1,
+                                       (double)frame_stats->not_finite, 0.0};
         return false;
     }
-    if (signs->tick > signs->horizon_ticks) {
-        *out = (struct health_verdict){HEALTH_HORIZON, signs->tick, -1, signs->tick,
-                                       signs->horizon_ticks};
+    if (frame_stats->tick > frame_stats->horizon_ticks) {
+        *out = (struct health_verdict){HEALTH_HORIZON, frame_stats->tick, -1, frame_stats->tick,
+                                       frame_stats->horizon_ticks};
         return false;
     }
     for (int i = 0; i < MEASURE_COUNT; i++) {
-        double bound = bounds->bound[degree][i];
+        double bound = bounds->bound[conditioning][i];
         bool sick = health_measures[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
         if (sick) { /* never for NAN */
-            *out = (struct health_verdict){health_measures[i].check, signs->tick, -1, statistic[i],
+            *out = (struct health_verdict){health_measures[i].check, frame_stats->tick, -1, statistic[i],
                                            bound};
             return false;
         }

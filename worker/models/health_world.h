@@ -6,17 +6,17 @@
 #ifndef SWERVE_WORKER_MODELS_HEALTH_WORLD_H
 #define SWERVE_WORKER_MODELS_HEALTH_WORLD_H
 
-#include "engine/learned/frame_signs.h"
+#include "engine/learned/frame_stats.h"
 #include "worker/models/health.h"
 #include "worker/models/health_bounds.h"
 
 /* One tick's statistic per measure, NAN where it does not apply (yet). */
-void health_world_measure(struct health_world *state, const struct world_signs *signs,
+void health_world_measure(struct health_world *state, const struct frame_stats *frame_stats,
                           double statistic[MEASURE_COUNT]);
 
 /* Whether the frame is believable; *out is written when it is not. */
-bool health_world_judge(const struct world_signs *signs, const double statistic[MEASURE_COUNT],
-                        const struct health_bounds *bounds, enum layout_degree degree,
+bool health_world_judge(const struct frame_stats *frame_stats, const double statistic[MEASURE_COUNT],
+                        const struct health_bounds *bounds, enum conditioning conditioning,
                         struct health_verdict *out);
 
 #endif

@@ -357,11 +357,11 @@ enum status models_parse_precision(const char *name, enum nn_precision *out, str
                      name);
 }
 
-enum status models_parse_degree(const char *name, enum layout_degree *out, struct error *error)
+enum status models_parse_conditioning(const char *name, enum conditioning *out, struct error *error)
 {
-    for (int i = 0; i < LAYOUT_DEGREE_COUNT; i++) {
-        if (strcmp(name, layout_degree_names[i]) == 0) {
-            *out = (enum layout_degree)i;
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+        if (strcmp(name, conditioning_names[i]) == 0) {
+            *out = (enum conditioning)i;
             return STATUS_OK;
         }
     }
@@ -369,25 +369,25 @@ enum status models_parse_degree(const char *name, enum layout_degree *out, struc
                      name);
 }
 
-enum status models_parse_sampler(const char *sampler, enum layout_degree *degree,
+enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
                                  enum nn_precision *precision, struct error *error)
 {
     char first[LIMIT_ID_BYTES];
     const char *slash = strchr(sampler, '/');
     const char *last = strrchr(sampler, '/');
-    enum layout_degree found_degree = LAYOUT_AGENTS;
+    enum conditioning found_conditioning = CONDITIONING_AGENTS;
     enum nn_precision found_precision = NN_BF16;
     if (slash == NULL || last == slash || slash - sampler >= LIMIT_ID_BYTES) {
         return error_set(error, STATUS_BAD_INPUT,
                          "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
     }
     snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
-    if (models_parse_degree(first, &found_degree, error) != STATUS_OK ||
+    if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
         models_parse_precision(last + 1, &found_precision, error) != STATUS_OK) {
         return error_set(error, STATUS_BAD_INPUT,
                          "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
     }
-    *degree = found_degree;
+    *conditioning = found_conditioning;
     *precision = found_precision;
     return STATUS_OK;
 }

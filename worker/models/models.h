@@ -23,7 +23,7 @@ struct model_loader {
     void (*close)(struct model *model);
     const struct model_config *(*config)(const struct model *model);
     const char *(*hash)(const struct model *model);
-    void (*sampler)(const struct model *model, enum layout_degree degree, char out[LIMIT_ID_BYTES]);
+    void (*sampler)(const struct model *model, enum conditioning conditioning, char out[LIMIT_ID_BYTES]);
 };
 
 extern const struct model_loader model_loader_engine;
@@ -70,11 +70,11 @@ enum status models_named(struct models *models, const char *name, enum nn_precis
                          const struct models_model **out, struct error *error);
 
 /* "<degree>/euler<steps>/<precision>" into its first and last part. BAD_INPUT. */
-enum status models_parse_sampler(const char *sampler, enum layout_degree *degree,
+enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
                                  enum nn_precision *precision, struct error *error);
 
 /* "fp32", "bf16" or "int8"; USAGE else. */
 enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error);
-enum status models_parse_degree(const char *name, enum layout_degree *out, struct error *error);
+enum status models_parse_conditioning(const char *name, enum conditioning *out, struct error *error);
 
 #endif

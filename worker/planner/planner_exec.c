@@ -83,7 +83,7 @@ static void limit_text(const struct planner_exec *exec, const char *line, char *
     static const struct {
         const char *words;
         enum what what;
-    } signs[] = {
+    } frame_stats[] = {
         {"MemoryError", MEMORY},
         {"Cannot allocate memory", MEMORY},
         {"an't allocate memory", MEMORY},
@@ -103,22 +103,22 @@ static void limit_text(const struct planner_exec *exec, const char *line, char *
     bool sandbox = confinement != NULL && confinement->sandbox;
     size_t i = 0;
     text[0] = '\0';
-    while (i < COUNT_OF(signs) && strstr(line, signs[i].words) == NULL) {
+    while (i < COUNT_OF(frame_stats) && strstr(line, frame_stats[i].words) == NULL) {
         i++;
     }
-    if (i == COUNT_OF(signs)) {
+    if (i == COUNT_OF(frame_stats)) {
         return;
     }
-    if (signs[i].what == MEMORY) {
+    if (frame_stats[i].what == MEMORY) {
         snprintf(text, bytes, " (this worker allows a planner %lld MiB of memory: %s)",
                  (long long)(exec->config.memory_limit_bytes >> 20), MEMORY_OPTION);
-    } else if (signs[i].what == FILES) {
+    } else if (frame_stats[i].what == FILES) {
         snprintf(text, bytes, " (a planner may have %d files open)", EXEC_FILES_MAX);
-    } else if (sandbox && signs[i].what == PROCESSES) {
+    } else if (sandbox && frame_stats[i].what == PROCESSES) {
         snprintf(text, bytes,
                  " (this worker allows a planner %u processes and threads: --planner-processes)",
                  sandbox_processes(confinement));
-    } else if (sandbox && signs[i].what == TMP) {
+    } else if (sandbox && frame_stats[i].what == TMP) {
         snprintf(text, bytes,
                  " (this worker allows a planner %lld MiB in its /tmp: --planner-tmp-mib)",
                  (long long)(sandbox_tmp_bytes(confinement) >> 20));

@@ -409,7 +409,7 @@ static void track_take(struct perception_track *track, const struct cluster *clu
     track->box = cluster->box;
     track->x_centroid_m = cluster->x_sum / mass;
     track->y_centroid_m = cluster->y_sum / mass;
-    track->evidence += cluster->mass >= MASS_SOLID    ? EVIDENCE_SOLID
+    track->snapshot += cluster->mass >= MASS_SOLID    ? EVIDENCE_SOLID
                        : cluster->mass >= MASS_MEDIUM ? EVIDENCE_MEDIUM
                                                       : EVIDENCE_WEAK;
     track->missed = 0;
@@ -528,7 +528,7 @@ void perception_reset(struct perception *perception)
 
 bool perception_trusted(const struct perception_track *track)
 {
-    return track->live && track->evidence >= EVIDENCE_ENOUGH;
+    return track->live && track->snapshot >= EVIDENCE_ENOUGH;
 }
 
 /* A point of the standing frame in ego's. */

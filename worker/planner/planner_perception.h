@@ -66,7 +66,7 @@ struct perception_track {
     bool live;
     uint8_t missed;          /* frames since it was last seen */
     uint32_t age;            /* frames in which it was seen */
-    uint32_t evidence;       /* that it is real: strong returns count more than weak ones */
+    uint32_t snapshot;       /* that it is real: strong returns count more than weak ones */
     uint32_t conflict_ticks; /* kept by the planner: for how long it has been in the way */
     /* In the standing frame: what was seen of it, carried on by speed. */
     struct perception_box box;

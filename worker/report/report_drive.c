@@ -14,8 +14,8 @@
 
 enum {
     /* The part of the grid worth printing: 12 m behind to 52 m ahead of ego. */
-    SHOWN_ROWS = TRACE_FILM_ROWS,
-    SHOWN_FIRST_ROW = BEV_ROWS - SHOWN_ROWS - TRACE_FILM_FIRST_ROW, /* of the picture */
+    SHOWN_ROWS = TRACE_KEYFRAME_ROWS,
+    SHOWN_FIRST_ROW = BEV_ROWS - SHOWN_ROWS - TRACE_KEYFRAME_FIRST_ROW, /* of the picture */
     /* Display size when the style sheet does not stretch it. */
     SHOWN_WIDTH = BEV_COLS * 3 / 2,
 };
@@ -162,14 +162,14 @@ struct report_moment report_drive_moment(const struct report_drive *drive, int32
 
 bool report_drive_filmed(const struct report_drive *drive)
 {
-    return drive->artifact != NULL && drive->reader.film_count > 0;
+    return drive->artifact != NULL && drive->reader.keyframes_count > 0;
 }
 
 uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick)
 {
-    struct trace_film_frame *frame = malloc(sizeof *frame);
+    struct trace_keyframe_frame *frame = malloc(sizeof *frame);
     if (frame != NULL && report_drive_filmed(drive) &&
-        trace_reader_film(&drive->reader, rollout, tick, frame)) {
+        trace_reader_keyframes(&drive->reader, rollout, tick, frame)) {
         tick = frame->tick;
     }
     free(frame);
@@ -203,24 +203,24 @@ static void draw_bev(const struct report_drive *drive, const struct scene *scene
 }
 
 /* What was filmed nearest to a tick; either part may be left out. False: nothing. */
-static bool show_film(const struct report_drive *drive, int32_t rollout, uint32_t tick, bool camera,
+static bool show_keyframes(const struct report_drive *drive, int32_t rollout, uint32_t tick, bool camera,
                       bool bev, struct html *html)
 {
     uint8_t rgb[CAMERA_BYTES];
-    struct trace_film_frame *frame = malloc(sizeof *frame);
+    struct trace_keyframe_frame *frame = malloc(sizeof *frame);
     uint8_t *grid = calloc(1, BEV_BYTES);
     bool found = false;
     if (frame == NULL || grid == NULL) {
         html->failed = true;
-    } else if (trace_reader_film(&drive->reader, rollout, tick, frame)) {
+    } else if (trace_reader_keyframes(&drive->reader, rollout, tick, frame)) {
         found = true;
         if (camera) {
-            film_decode_camera(frame, rgb);
+            keyframes_decode_camera(frame, rgb);
             html_picture(html, rgb, CAMERA_COLS, CAMERA_ROWS, SHOWN_WIDTH,
                          "front camera, generated");
         }
         if (bev) {
-            film_decode_bev(frame, grid);
+            keyframes_decode_bev(frame, grid);
             print_bev(grid, html);
         }
     }
@@ -254,7 +254,7 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
         }
         draw_bev(drive, &scene, seed, html);
     } else {
-        show_film(drive, rollout, tick, camera, true, html);
+        show_keyframes(drive, rollout, tick, camera, true, html);
     }
     html_format(html, "<figcaption>%.1f s &middot; %.1f m/s</figcaption></figure>", tick * TICK_S,
                 scene.ego.speed_mps);
@@ -270,7 +270,7 @@ void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uin
     }
     html_raw(html, "<div class=\"cameras\">");
     if (report_drive_filmed(drive)) {
-        show_film(drive, rollout, tick, true, false, html);
+        show_keyframes(drive, rollout, tick, true, false, html);
         html_raw(html, "</div>");
         return;
     }

@@ -118,7 +118,7 @@ void report_tiers(struct report *report)
 
 /* ---- flags ---- */
 
-static void evidence(struct report *report, const struct outcome *outcome)
+static void snapshot(struct report *report, const struct outcome *outcome)
 {
     struct html *html = &report->html;
     struct error error;
@@ -142,7 +142,7 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     const struct outcome *outcome = &summary->outcomes[flag->outcome];
     html_format(html, "<article class=\"card flagcard\" id=\"g%lld\"><div>",
                 (long long)outcome->id);
-    evidence(report, outcome);
+    snapshot(report, outcome);
     html_raw(html, "</div><div><h4>");
     html_text(html, outcome->scenario_id);
     html_raw(html, outcome->branch_id[0] != '\0' ? " &middot; " : "");

@@ -15,15 +15,15 @@ enum { CALIBRATE_SLOTS = 8 };
 struct drive {
     const struct calibrate_options *options;
     struct health_calibration calibration;
-    enum layout_degree degree;
+    enum conditioning conditioning;
     struct runner *runner;
 };
 
-static void observe(void *context, const struct world_signs *signs, const double *statistic)
+static void observe(void *context, const struct frame_stats *frame_stats, const double *statistic)
 {
     struct drive *drive = context;
-    if (signs->tick <= signs->horizon_ticks) {
-        health_calibration_add(&drive->calibration, drive->degree, statistic);
+    if (frame_stats->tick <= frame_stats->horizon_ticks) {
+        health_calibration_add(&drive->calibration, drive->conditioning, statistic);
     }
 }
 
@@ -46,14 +46,14 @@ static enum status collect(struct drive *drive, struct error *error)
 static enum status drive_one(struct drive *drive, const struct scenario *scenario, uint64_t seed,
                              struct error *error)
 {
-    struct stage *stage = NULL;
+    struct prepared *prepared = NULL;
     struct job_run *job = NULL;
     struct job_lease lease = {.epoch = 1, .spec = {.seed = seed}};
-    enum status status = stage_create(scenario, &stage, error);
+    enum status status = prepared_create(scenario, &prepared, error);
     if (status == STATUS_OK) {
-        status = job_run_create(&lease, stage, &job, error);
+        status = job_run_create(&lease, prepared, &job, error);
     }
-    stage_unref(stage); /* the job has its own reference */
+    prepared_unref(prepared); /* the job has its own reference */
     if (status == STATUS_OK) {
         status = runner_add(drive->runner, job, ROLLOUT_MAIN, error);
         if (status != STATUS_OK) {
@@ -102,7 +102,7 @@ static struct scenario *clip(const struct suite *suite, uint32_t horizon_ticks)
     return scenarios;
 }
 
-static enum status drive_degree(struct drive *drive, const struct suite *suite, struct error *error)
+static enum status drive_conditioning(struct drive *drive, const struct suite *suite, struct error *error)
 {
     const struct calibrate_options *options = drive->options;
     struct open_runner open = {0};
@@ -122,8 +122,8 @@ static enum status drive_degree(struct drive *drive, const struct suite *suite, 
     }
     strcpy(spec.planner, options->planner);
     memcpy(spec.model_hash, options->model->hash, sizeof spec.model_hash);
-    models_loader(options->models)->sampler(options->model->model, drive->degree, spec.sampler);
-    struct scenario *scenarios = clip(suite, options->model->config->horizon_ticks[drive->degree]);
+    models_loader(options->models)->sampler(options->model->model, drive->conditioning, spec.sampler);
+    struct scenario *scenarios = clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
     if (scenarios == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "calibrate: no memory for %u scenarios",
                          suite->entry_count);
@@ -145,10 +145,10 @@ enum status calibrate_run(const struct calibrate_options *options, struct calibr
     const struct registry *registry = models_registry(options->models);
     struct suite *suite = NULL;
     enum status status = suite_load(options->suite, &suite, error);
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT && status == STATUS_OK; degree++) {
-        drive.degree = (enum layout_degree)degree;
-        if (options->model->config->horizon_ticks[degree] > 0) {
-            status = drive_degree(&drive, suite, error);
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT && status == STATUS_OK; conditioning++) {
+        drive.conditioning = (enum conditioning)conditioning;
+        if (options->model->config->horizon_ticks[conditioning] > 0) {
+            status = drive_conditioning(&drive, suite, error);
         }
     }
     suite_destroy(suite);

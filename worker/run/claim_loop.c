@@ -7,11 +7,11 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "worker/trace/evidence.h"
+#include "worker/trace/snapshot.h"
 #include "worker/run/lease_keeper.h"
 #include "worker/run/outcome_build.h"
-#include "worker/run/runner_shelf.h"
-#include "worker/run/stage_cache.h"
+#include "worker/run/runner_cache.h"
+#include "worker/run/prepared_cache.h"
 #include "worker/run/submission.h"
 #include "worker/run/unstarted.h"
 
@@ -42,8 +42,8 @@ struct loop {
     const struct claim_loop_config *config;
     const struct clock *clock;
     struct lease_keeper *keeper;
-    struct stage_cache *stages;
-    struct runner_shelf shelf;
+    struct prepared_cache *prepared_scenarios;
+    struct runner_cache cache;
     struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
     uint32_t running_count;   /* jobs claimed and not yet reported */
     struct job_completion pending[COMPLETION_BATCH];
@@ -178,20 +178,20 @@ static const char *first_flag(const struct job_run *job)
 }
 
 /* The picture of a flagged frame; a branch that shares its main line's end shares that too. */
-static enum status put_evidence(struct store *store, const struct job_run *job, uint32_t index,
+static enum status put_snapshot(struct store *store, const struct job_run *job, uint32_t index,
                                 struct outcome *outcomes, struct error *error)
 {
     const struct rollout_result *result = &job->results[index];
     uint8_t *png = NULL;
     size_t bytes = 0;
-    if (result->evidence == NULL) {
+    if (result->snapshot == NULL) {
         if (result->health.check != HEALTH_OK && index > 0) {
             memcpy(outcomes[index].evidence_hash, outcomes[0].evidence_hash,
                    sizeof outcomes[index].evidence_hash);
         }
         return STATUS_OK;
     }
-    enum status status = evidence_png(result->evidence, &png, &bytes, error);
+    enum status status = snapshot_png(result->snapshot, &png, &bytes, error);
     if (status == STATUS_OK) {
         status = store->ops->artifact_put(store, png, bytes, outcomes[index].evidence_hash, error);
         free(png);
@@ -251,7 +251,7 @@ static enum status attach_outcomes(struct loop *loop, struct job_completion *com
         outcome_build(job, i, &outcomes[i]);
         memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
                sizeof outcomes[i].artifact_hash);
-        status = put_evidence(store, job, i, outcomes, error);
+        status = put_snapshot(store, job, i, outcomes, error);
     }
     if (status != STATUS_OK) {
         free(outcomes);
@@ -274,9 +274,9 @@ static enum status attach_outcomes(struct loop *loop, struct job_completion *com
 
 static void drop_job(struct loop *loop, struct job_run *job)
 {
-    struct stage *stage = job->stage;
+    struct prepared *prepared = job->prepared;
     job_run_destroy(job);
-    stage_cache_put(loop->stages, stage);
+    prepared_cache_put(loop->prepared_scenarios, prepared);
 }
 
 /* The job goes back without an attempt charged, and the loop ends with what the store said: jobs
@@ -370,12 +370,12 @@ static enum status send_unsent(struct loop *loop, struct error *error)
 static enum status collect(struct loop *loop, bool force, struct error *error)
 {
     enum status status = send_unsent(loop, error);
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && status == STATUS_OK; i++) {
         struct job_run *job;
         /* Room for one, here or in claim(). */
         while ((status = make_room(loop, error)) == STATUS_OK &&
-               loop->shelf.entries[i].open.runner != NULL &&
-               (job = runner_take(loop->shelf.entries[i].open.runner)) != NULL) {
+               loop->cache.entries[i].open.runner != NULL &&
+               (job = runner_take(loop->cache.entries[i].open.runner)) != NULL) {
             status = report(loop, job, error);
             if (status != STATUS_OK) {
                 break;
@@ -409,9 +409,9 @@ static void report_to_keeper(struct loop *loop)
     struct runner_progress from[LIMIT_CLAIM_JOBS];
     struct store_progress to[LIMIT_CLAIM_JOBS];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
-        if (loop->shelf.entries[i].open.runner != NULL) {
-            count += runner_progress(loop->shelf.entries[i].open.runner, from + count,
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        if (loop->cache.entries[i].open.runner != NULL) {
+            count += runner_progress(loop->cache.entries[i].open.runner, from + count,
                                      LIMIT_CLAIM_JOBS - count);
         }
     }
@@ -467,14 +467,14 @@ static enum status get_runner(struct loop *loop, const struct job_lease *lease,
         *error = loop->unstarted.why;
         return STATUS_PLANNER;
     }
-    return runner_shelf_get(&loop->shelf, &lease->spec, runner, error);
+    return runner_cache_get(&loop->cache, &lease->spec, runner, error);
 }
 
 /* Starts one leased job, or reports why it cannot start. */
 static void begin(struct loop *loop, const struct job_lease *lease)
 {
     struct error error;
-    struct stage *stage = NULL;
+    struct prepared *prepared = NULL;
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
@@ -489,25 +489,25 @@ static void begin(struct loop *loop, const struct job_lease *lease)
         return;
     }
     if (status == STATUS_OK) {
-        status = stage_cache_get(loop->stages, loop->config->store, lease->spec.scenario_hash,
-                                 &stage, &error);
+        status = prepared_cache_get(loop->prepared_scenarios, loop->config->store, lease->spec.scenario_hash,
+                                 &prepared, &error);
     }
     if (status == STATUS_OK) {
-        status = job_run_create(lease, stage, &job, &error);
+        status = job_run_create(lease, prepared, &job, &error);
     }
     if (status == STATUS_OK) {
         /* Making the scenario ready is part of what the job costs. */
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
         status = runner_add(runner, job, ROLLOUT_ALL, &error);
     }
-    if (status == STATUS_TIMEOUT && stage == NULL) {
+    if (status == STATUS_TIMEOUT && prepared == NULL) {
         /* The store fell silent before the job had begun: nobody's fault. */
         pending_add(loop, lease)->kind = COMPLETION_RELEASED;
     } else if (status != STATUS_OK) {
         fail_completion(loop, pending_add(loop, lease), lease, error.text);
         job_run_destroy(job);
-        if (stage != NULL) {
-            stage_cache_put(loop->stages, stage);
+        if (prepared != NULL) {
+            prepared_cache_put(loop->prepared_scenarios, prepared);
         }
     }
 }
@@ -519,8 +519,8 @@ static uint32_t jobs_max(const struct loop *loop)
 {
     uint32_t most = loop->config->slot_count < JOBS_MAX ? loop->config->slot_count : JOBS_MAX;
     bool known = false;
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
-        const struct runner *runner = loop->shelf.entries[i].open.runner;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        const struct runner *runner = loop->cache.entries[i].open.runner;
         if (runner == NULL) {
             continue;
         }
@@ -536,8 +536,8 @@ static uint32_t jobs_max(const struct loop *loop)
 /* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */
 static bool wants_jobs(struct loop *loop)
 {
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX && loop->runners_full; i++) {
-        const struct runner *runner = loop->shelf.entries[i].open.runner;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && loop->runners_full; i++) {
+        const struct runner *runner = loop->cache.entries[i].open.runner;
         loop->runners_full = runner == NULL || runner_busy(runner);
     }
     if (loop->alone) {
@@ -627,9 +627,9 @@ static void tell_keeper(struct loop *loop)
     int64_t cancelled[LIMIT_CLAIM_JOBS];
     uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
     for (uint32_t c = 0; c < cancelled_count; c++) {
-        for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
-            if (loop->shelf.entries[i].open.runner != NULL) {
-                runner_cancel(loop->shelf.entries[i].open.runner, cancelled[c]);
+        for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+            if (loop->cache.entries[i].open.runner != NULL) {
+                runner_cancel(loop->cache.entries[i].open.runner, cancelled[c]);
             }
         }
     }
@@ -638,10 +638,10 @@ static void tell_keeper(struct loop *loop)
 static bool tick_all(struct loop *loop)
 {
     bool busy = false;
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
-        if (loop->shelf.entries[i].open.runner != NULL &&
-            runner_busy(loop->shelf.entries[i].open.runner)) {
-            runner_tick(loop->shelf.entries[i].open.runner);
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        if (loop->cache.entries[i].open.runner != NULL &&
+            runner_busy(loop->cache.entries[i].open.runner)) {
+            runner_tick(loop->cache.entries[i].open.runner);
             busy = true;
         }
     }
@@ -652,9 +652,9 @@ static bool tick_all(struct loop *loop)
  */
 static void hand_back(struct loop *loop)
 {
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
-        if (loop->shelf.entries[i].open.runner != NULL) {
-            runner_cancel_all(loop->shelf.entries[i].open.runner);
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        if (loop->cache.entries[i].open.runner != NULL) {
+            runner_cancel_all(loop->cache.entries[i].open.runner);
         }
     }
 }
@@ -771,30 +771,30 @@ static void loop_finish(struct loop *loop)
 {
     /* Job runs inside runners hold stages of the cache: take them out first. */
     hand_back(loop);
-    for (uint32_t i = 0; i < SHELF_RUNNERS_MAX; i++) {
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         struct job_run *job;
-        if (loop->shelf.entries[i].open.runner == NULL) {
+        if (loop->cache.entries[i].open.runner == NULL) {
             continue;
         }
-        while ((job = runner_take(loop->shelf.entries[i].open.runner)) != NULL) {
+        while ((job = runner_take(loop->cache.entries[i].open.runner)) != NULL) {
             drop_job(loop, job);
         }
     }
     while (loop->unsent_count > 0) {
         drop_job(loop, loop->unsent[--loop->unsent_count]);
     }
-    runner_shelf_finish(&loop->shelf);
-    loop->stats.ticks += loop->shelf.ticks;
-    loop->stats.forks += loop->shelf.forks;
-    if (loop->shelf.batches > 0) {
+    runner_cache_finish(&loop->cache);
+    loop->stats.ticks += loop->cache.ticks;
+    loop->stats.forks += loop->cache.forks;
+    if (loop->cache.batches > 0) {
         log_event(loop->config->logger, LOG_INFO,
                   "device: %llu graphs captured, %llu ticks of all slots, %.1f MB up, %.1f MB down",
-                  (unsigned long long)loop->shelf.captures, (unsigned long long)loop->shelf.batches,
-                  (double)loop->shelf.up_bytes / 1e6, (double)loop->shelf.down_bytes / 1e6);
+                  (unsigned long long)loop->cache.captures, (unsigned long long)loop->cache.batches,
+                  (double)loop->cache.up_bytes / 1e6, (double)loop->cache.down_bytes / 1e6);
     }
     pending_clear(loop);
     lease_keeper_stop(loop->keeper);
-    stage_cache_destroy(loop->stages);
+    prepared_cache_destroy(loop->prepared_scenarios);
     free(loop->leases);
 }
 
@@ -819,7 +819,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     /* A drain looks after its own retries in between. */
     loop->idle_wait_ms =
         config->idle_wait_ms > 0 && !config->drain ? config->idle_wait_ms : IDLE_WAIT_MS;
-    loop->shelf.source = (struct runner_source){
+    loop->cache.source = (struct runner_source){
         .models = config->models,
         .world_for_tier = config->world_for_tier,
         .planner_config = config->planner_config,
@@ -831,12 +831,12 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         .clock = loop->clock,
         .logger = config->logger,
     };
-    loop->shelf.source.planner_config.watch = watch;
-    loop->shelf.source.planner_config.watch_context = loop;
+    loop->cache.source.planner_config.watch = watch;
+    loop->cache.source.planner_config.watch_context = loop;
     loop->leases = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->leases);
-    loop->stages = stage_cache_create();
+    loop->prepared_scenarios = prepared_cache_create();
     enum status status = STATUS_OK;
-    if (loop->leases == NULL || loop->stages == NULL) {
+    if (loop->leases == NULL || loop->prepared_scenarios == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
     }
     if (status == STATUS_OK) {

@@ -264,7 +264,7 @@ static void compare_ticks(const struct trace_reader *reader, int32_t index,
 }
 
 /* A recorded film has the same frames from its fork on. */
-static void compare_film(const struct trace_reader *reader, int32_t index, const struct film *film,
+static void compare_film(const struct trace_reader *reader, int32_t index, const struct keyframes *keyframes,
                          struct replay_differences *out)
 {
     uint32_t next = 0;
@@ -273,16 +273,16 @@ static void compare_film(const struct trace_reader *reader, int32_t index, const
     if (reader->rollouts[index].header.tick_count == 0) {
         return;
     }
-    while (next < film->count && film->frames[next].tick < first_tick) {
+    while (next < keyframes->count && keyframes->frames[next].tick < first_tick) {
         next++;
     }
-    for (uint32_t i = 0; i < reader->film_count; i++) {
-        struct trace_film_frame frame;
-        memcpy(&frame, reader->film + i * sizeof frame, sizeof frame);
+    for (uint32_t i = 0; i < reader->keyframes_count; i++) {
+        struct trace_keyframe_frame frame;
+        memcpy(&frame, reader->keyframes + i * sizeof frame, sizeof frame);
         if (frame.rollout != (uint32_t)index) {
             continue;
         }
-        const struct trace_film_frame *ours = next < film->count ? &film->frames[next++] : NULL;
+        const struct trace_keyframe_frame *ours = next < keyframes->count ? &keyframes->frames[next++] : NULL;
         if (ours == NULL || ours->tick != frame.tick ||
             memcmp(ours->bev, frame.bev, sizeof frame.bev) != 0 ||
             memcmp(ours->camera, frame.camera, sizeof frame.camera) != 0) {
@@ -293,11 +293,11 @@ static void compare_film(const struct trace_reader *reader, int32_t index, const
             return;
         }
     }
-    if (next < film->count) {
+    if (next < keyframes->count) {
         struct replay_difference *row = add(out, "film");
         snprintf(row->stored, sizeof row->stored, "none");
         snprintf(row->replayed, sizeof row->replayed, "frame of tick %" PRIu32,
-                 film->frames[next].tick);
+                 keyframes->frames[next].tick);
     }
 }
 
@@ -325,7 +325,7 @@ static enum status compare_artifact(struct store *store, struct replay_artifact 
         return STATUS_OK;
     }
     compare_ticks(&artifact->reader, index, &result->trace, out);
-    compare_film(&artifact->reader, index, &result->trace.film, out);
+    compare_film(&artifact->reader, index, &result->trace.keyframes, out);
     return STATUS_OK;
 }
 

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status job_run_create(const struct job_lease *lease, struct stage *stage, struct job_run **out,
+enum status job_run_create(const struct job_lease *lease, struct prepared *prepared, struct job_run **out,
                            struct error *error)
 {
-    const struct scenario *scenario = stage_scenario(stage);
+    const struct scenario *scenario = prepared_scenario(prepared);
     struct job_run *job = calloc(1, sizeof *job);
     struct rollout_result *results = calloc(1 + scenario->branch_count, sizeof *results);
     if (job == NULL || results == NULL) {
@@ -27,7 +27,7 @@ enum status job_run_create(const struct job_lease *lease, struct stage *stage, s
     }
     job->lease = *lease;
     job->scenario = scenario;
-    job->stage = stage_ref(stage);
+    job->prepared = prepared_ref(prepared);
     job->rollout_count = 1 + scenario->branch_count;
     job->results = results;
     for (uint32_t i = 0; i < job->rollout_count; i++) {
@@ -45,9 +45,9 @@ void job_run_destroy(struct job_run *job)
     }
     for (uint32_t i = 0; i < job->rollout_count; i++) {
         trace_finish(&job->results[i].trace);
-        free(job->results[i].evidence);
+        free(job->results[i].snapshot);
     }
-    stage_unref(job->stage);
+    prepared_unref(job->prepared);
     free(job->results);
     free(job);
 }
@@ -96,15 +96,15 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
     }
     rollout->branch = branch;
     rollout->solo = solo;
-    rollout->score = score_init(rollout->score, job->stage);
+    rollout->score = score_init(rollout->score, job->prepared);
     rollout->route_s_m = -1.0;
     rollout->bev_time_ns = -1;
     for (int i = 0; i < CAMERA_COUNT; i++) {
         rollout->camera_time_ns[i] = -1;
     }
-    stack_init(&rollout->stack, job->lease.spec.seed);
+    actuation_init(&rollout->actuation, job->lease.spec.seed);
     trace_init(&rollout->trace, job->scenario->agent_count);
-    rollout->trace.film.period_ticks = job->film_period_ticks;
+    rollout->trace.keyframes.period_ticks = job->keyframes_period_ticks;
     *out = rollout;
     return STATUS_OK;
 }
@@ -120,9 +120,9 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
     rollout->branch = branch;
     rollout->prefix_ticks = tick;
     rollout->route_s_m = parent->route_s_m;
-    rollout->stack = parent->stack;
+    rollout->actuation = parent->actuation;
     rollout->health = parent->health;
-    rollout->score = score_init(rollout->score, parent->job->stage);
+    rollout->score = score_init(rollout->score, parent->job->prepared);
     score_copy(rollout->score, parent->score);
     trace_fork(&rollout->trace, &parent->trace, tick);
     rollout->bev_time_ns = parent->bev_time_ns;
@@ -189,9 +189,9 @@ static double adjacent_m(const struct map *map, int32_t lane, int side)
 
 static void fill_route(struct rollout *rollout, const struct scene *scene)
 {
-    const struct stage *stage = rollout->job->stage;
-    const struct route *route = stage_route(stage);
-    const struct map *map = roadmap_map(stage_roadmap(stage));
+    const struct prepared *prepared = rollout->job->prepared;
+    const struct route *route = prepared_route(prepared);
+    const struct map *map = roadmap_map(prepared_roadmap(prepared));
     const struct pose *ego = &scene->ego.pose;
     double s;
     double c;
@@ -243,7 +243,7 @@ static void see(struct rollout *rollout, const struct world *world, uint32_t dar
 }
 
 /* A sensor that has been dark from the first tick on shows what buffers begin with. */
-static enum view_look look_of(uint32_t dark, int64_t time_ns)
+static enum view_update look_of(uint32_t dark, int64_t time_ns)
 {
     return dark == 0 ? VIEW_DRAW : time_ns >= 0 ? VIEW_KEEP : VIEW_CLEAR;
 }
@@ -283,11 +283,11 @@ static void set_times(struct rollout *rollout, uint32_t dark, int64_t now_ns)
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
                      struct swerve_observation *out, struct world_view *view)
 {
-    uint32_t dark = stack_sensors_dark(&rollout->stack, scene->tick);
+    uint32_t dark = actuation_sensors_dark(&rollout->actuation, scene->tick);
     int64_t now_ns = (int64_t)scene->tick * TICK_NS;
     struct vec2 at = {scene->ego.pose.x_m, scene->ego.pose.y_m};
     rollout->route_s_m =
-        route_project(stage_route(rollout->job->stage), at, rollout->route_s_m).s_m;
+        route_project(prepared_route(rollout->job->prepared), at, rollout->route_s_m).s_m;
     fill_route(rollout, scene);
     const struct ego_state *ego = &scene->ego;
     *out = (struct swerve_observation){
@@ -355,14 +355,14 @@ void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
 }
 
 void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
-                  uint8_t *evidence)
+                  uint8_t *snapshot)
 {
     struct rollout_result *result = own_result(rollout, ticks);
     score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
     result->verdict = VERDICT_FLAGGED;
     result->reasons = 0;
     result->health = *health;
-    result->evidence = evidence;
+    result->snapshot = snapshot;
     char where[32] = "ego or the world";
     if (health->agent >= 0) {
         snprintf(where, sizeof where, "agent %d", health->agent);
@@ -387,7 +387,7 @@ void rollout_result_share(struct job_run *job, int32_t branch)
     struct trace empty = result->trace;
     *result = *main_line;
     result->trace = empty;
-    result->evidence = NULL; /* the main line keeps it for both */
+    result->snapshot = NULL; /* the main line keeps it for both */
     result->parent = 0;
     result->prefix_ticks = main_line->ticks;
     result->device_ns = 0;

@@ -14,7 +14,7 @@
 #include "schemas/planner.h"
 #include "worker/models/health.h"
 #include "worker/score/score.h"
-#include "worker/run/stack.h"
+#include "worker/run/actuation.h"
 #include "worker/trace/trace.h"
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ struct rollout_result {
     char trace_hash[SHA256_HEX_BYTES];
     struct trace trace;
     struct health_verdict health; /* check != OK: flagged */
-    uint8_t *evidence; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
+    uint8_t *snapshot; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
                           cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
     char error[OUTCOME_ERROR_BYTES];
 };
@@ -47,12 +47,12 @@ struct rollout_result {
 struct job_run {
     struct job_lease lease;
     const struct scenario *scenario; /* borrowed, outlives the run */
-    struct stage *stage;             /* one reference */
+    struct prepared *prepared;             /* one reference */
     uint32_t rollout_count;
     struct rollout_result *results; /* [rollout_count] */
     uint32_t finished_count;
     uint64_t order;             /* of arrival at its runner */
-    uint32_t film_period_ticks; /* 0: no films */
+    uint32_t keyframes_period_ticks; /* 0: no films */
     bool no_forks;              /* branches are run from tick 0, or not at all */
     bool cancelled;
     enum status failure; /* not OK: the attempt broke, `error` says how */
@@ -72,7 +72,7 @@ struct rollout {
     uint32_t prefix_ticks;
     uint32_t next_intervention;
     double route_s_m; /* last projection of ego on its route */
-    struct stack stack;
+    struct actuation actuation;
     struct health health;
     struct trace trace;
     struct score *score; /* own memory */
@@ -92,7 +92,7 @@ struct rollout {
     struct rollout *next;
 };
 
-enum status job_run_create(const struct job_lease *lease, struct stage *stage, struct job_run **out,
+enum status job_run_create(const struct job_lease *lease, struct prepared *prepared, struct job_run **out,
                            struct error *error);
 void job_run_destroy(struct job_run *job); /* accepts NULL */
 
@@ -128,7 +128,7 @@ void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error);
 
 /* Ends it as flagged by a health check. `evidence` (may be NULL) becomes the result's. */
 void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
-                  uint8_t *evidence);
+                  uint8_t *snapshot);
 
 /* A branch whose main line ended at or before its fork: the same outcome, nothing of its own. */
 void rollout_result_share(struct job_run *job, int32_t branch);

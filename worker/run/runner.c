@@ -72,7 +72,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     const struct world_config world_config = {
         .slot_count = n,
         .model = config->model,
-        .degree = config->degree,
+        .conditioning = config->conditioning,
         .device = config->device,
         .thread_count = config->thread_count,
         .host_bytes_max = WORLD_HOST_DEFAULT,
@@ -155,7 +155,7 @@ static void start(struct runner *runner, struct rollout *rollout, int32_t slot)
     }
     runner_take_session(runner, rollout);
     enum status status = runner_ops(runner)->slot_reset(
-        runner->world, (uint32_t)slot, rollout->job->stage, rollout->job->lease.spec.seed, &error);
+        runner->world, (uint32_t)slot, rollout->job->prepared, rollout->job->lease.spec.seed, &error);
     if (status != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
         runner_discard(runner, rollout);
@@ -178,8 +178,8 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
 {
     struct rollout *first = NULL;
     job->order = ++runner->orders;
-    job->film_period_ticks =
-        runner_ops(runner)->tier >= TIER_STUDENT ? film_period_ticks(job->scenario) : 0;
+    job->keyframes_period_ticks =
+        runner_ops(runner)->tier >= TIER_STUDENT ? keyframes_period_ticks(job->scenario) : 0;
     int32_t branch = only == ROLLOUT_ALL ? ROLLOUT_MAIN : only;
     enum status status =
         rollout_create(job, branch, branch != ROLLOUT_MAIN, runner->wants, &first, error);
@@ -261,7 +261,7 @@ static bool apply_interventions(struct runner *runner, struct rollout *rollout)
     while (rollout->next_intervention < branch->intervention_count &&
            branch->interventions[rollout->next_intervention].tick <= scene->tick) {
         const struct intervention *what = &branch->interventions[rollout->next_intervention++];
-        if (stack_intervene(&rollout->stack, what, scene, stage_route(rollout->job->stage))) {
+        if (actuation_intervene(&rollout->actuation, what, scene, prepared_route(rollout->job->prepared))) {
             continue;
         }
         struct error error;
@@ -305,7 +305,7 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
 {
     const struct trace_extra extra = {
         .action = action,
-        .sensors_dark = stack_sensors_dark(&rollout->stack, scene->tick),
+        .sensors_dark = actuation_sensors_dark(&rollout->actuation, scene->tick),
         .guardian = score_guardian_active(rollout->score),
         .observation_digest = rollout->observation_digest,
     };
@@ -313,8 +313,8 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
     if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }
-    if (film_wants(&rollout->trace.film, scene->tick, last) &&
-        film_take(&rollout->trace.film, runner->world, (uint32_t)rollout->slot, scene->tick,
+    if (keyframes_wants(&rollout->trace.keyframes, scene->tick, last) &&
+        keyframes_take(&rollout->trace.keyframes, runner->world, (uint32_t)rollout->slot, scene->tick,
                   &error) != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }
@@ -322,20 +322,20 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
 
 /* What a learned world shows now, for people to look at; NULL when memory is short or the frame can
  * be redrawn from the trace. */
-static uint8_t *take_evidence(const struct runner *runner, const struct rollout *rollout)
+static uint8_t *take_snapshot(const struct runner *runner, const struct rollout *rollout)
 {
-    if (runner_ops(runner)->slot_signs == NULL) {
+    if (runner_ops(runner)->slot_frame_stats == NULL) {
         return NULL;
     }
-    uint8_t *evidence = malloc(BEV_BYTES + (size_t)CAMERA_COUNT * CAMERA_BYTES);
-    if (evidence != NULL) {
-        struct observation_buffers buffers = {.bev = evidence};
+    uint8_t *snapshot = malloc(BEV_BYTES + (size_t)CAMERA_COUNT * CAMERA_BYTES);
+    if (snapshot != NULL) {
+        struct observation_buffers buffers = {.bev = snapshot};
         for (int i = 0; i < CAMERA_COUNT; i++) {
-            buffers.camera[i] = evidence + BEV_BYTES + (size_t)i * CAMERA_BYTES;
+            buffers.camera[i] = snapshot + BEV_BYTES + (size_t)i * CAMERA_BYTES;
         }
         runner_ops(runner)->slot_observe(runner->world, (uint32_t)rollout->slot, &buffers);
     }
-    return evidence;
+    return snapshot;
 }
 
 /* Every check of this tick; *out is written when the answer is false. */
@@ -344,19 +344,19 @@ static bool healthy(struct runner *runner, struct rollout *rollout, const struct
 {
     const struct world_ops *ops = runner_ops(runner);
     double statistic[MEASURE_COUNT];
-    if (!health_update(&rollout->health, scene, ops->slot_signs == NULL, out)) {
+    if (!health_update(&rollout->health, scene, ops->slot_frame_stats == NULL, out)) {
         return false;
     }
-    if (ops->slot_signs == NULL) {
+    if (ops->slot_frame_stats == NULL) {
         return true;
     }
-    const struct world_signs *signs = ops->slot_signs(runner->world, (uint32_t)rollout->slot);
-    health_world_measure(&rollout->health.world, signs, statistic);
+    const struct frame_stats *frame_stats = ops->slot_frame_stats(runner->world, (uint32_t)rollout->slot);
+    health_world_measure(&rollout->health.world, frame_stats, statistic);
     if (runner->config.observe_health != NULL) {
-        runner->config.observe_health(runner->config.observe_context, signs, statistic);
+        runner->config.observe_health(runner->config.observe_context, frame_stats, statistic);
         return true;
     }
-    return health_world_judge(signs, statistic, runner->config.bounds, runner->config.degree, out);
+    return health_world_judge(frame_stats, statistic, runner->config.bounds, runner->config.conditioning, out);
 }
 
 /* Scores the scene, checks its health and ends the rollout when it is over. True: it goes on. */
@@ -368,7 +368,7 @@ static bool look(struct runner *runner, struct rollout *rollout)
     if (!healthy(runner, rollout, scene, &health)) {
         struct job_run *job = rollout->job;
         bool main_line = rollout->branch == ROLLOUT_MAIN;
-        rollout_flag(rollout, scene->tick, &health, take_evidence(runner, rollout));
+        rollout_flag(rollout, scene->tick, &health, take_snapshot(runner, rollout));
         runner_discard(runner, rollout);
         if (main_line) {
             end_main_line(job);
@@ -410,7 +410,7 @@ static void prepare(struct runner *runner)
 static bool draw_views(struct runner *runner, uint32_t count)
 {
     struct error error;
-    if (!runner_looks_there(runner)) {
+    if (!runner_observes_on_device(runner)) {
         return true;
     }
     enum status status =
@@ -507,7 +507,7 @@ static void drive(struct runner *runner, uint32_t count)
         }
         const struct action answer = {runner->answers[q].accel_mps2, runner->answers[q].steer_rad};
         rollout->action =
-            stack_drive(&rollout->stack, &answer, scene, stage_route(rollout->job->stage),
+            actuation_drive(&rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
                         rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
         record(runner, rollout, scene, rollout->action, false);
         runner->actions[slot] = rollout->action;

@@ -35,14 +35,14 @@ struct runner_config {
     uint32_t slot_count;
     /* Learned worlds; see struct world_config. */
     const struct model *model; /* borrowed */
-    enum layout_degree degree;
+    enum conditioning conditioning;
     const struct device *device; /* borrowed during create; NULL: the CPU */
     uint32_t thread_count;
     const struct spill_ops *spill;
     const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */
     /* Given every tick's signs and statistics [MEASURE_COUNT]; then nothing is flagged by them
      * (calibration). */
-    void (*observe_health)(void *context, const struct world_signs *signs, const double *statistic);
+    void (*observe_health)(void *context, const struct frame_stats *frame_stats, const double *statistic);
     void *observe_context;
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;

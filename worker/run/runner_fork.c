@@ -74,7 +74,7 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
         return true;
     }
     runner_take_session(runner, rollout);
-    if (runner_looks_there(
+    if (runner_observes_on_device(
             runner)) { /* its sensors may be dark: they show the parent's last look */
         runner_ops(runner)->view_copy(runner->world, parent->session, rollout->session);
     }

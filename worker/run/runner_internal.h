@@ -62,7 +62,7 @@ struct runner {
 };
 
 /* Whether the planner looks at pictures on the device. */
-static inline bool runner_looks_there(const struct runner *runner)
+static inline bool runner_observes_on_device(const struct runner *runner)
 {
     return (runner->wants & SWERVE_WANTS_DEVICE) != 0;
 }

@@ -33,7 +33,7 @@ static enum status check_identity(const struct runner *runner, struct error *err
 /* A view for every session, where the planner looks on the device. */
 static enum status open_views(struct runner *runner, struct error *error)
 {
-    if (!runner_looks_there(runner) || runner->views_opened) {
+    if (!runner_observes_on_device(runner) || runner->views_opened) {
         return STATUS_OK;
     }
     enum status status = runner_ops(runner)->views_open(

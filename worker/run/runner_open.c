@@ -17,7 +17,7 @@ static bool learned(enum tier tier)
 static enum status choose_model(const struct runner_source *source, const struct job_spec *spec,
                                 struct runner_config *config, struct error *error)
 {
-    enum layout_degree degree = LAYOUT_AGENTS;
+    enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
     const struct models_model *model = NULL;
     char sampler[LIMIT_ID_BYTES];
@@ -25,14 +25,14 @@ static enum status choose_model(const struct runner_source *source, const struct
         return error_set(error, STATUS_DEVICE, "tier %s: this process has no models",
                          tier_names[spec->tier]);
     }
-    enum status status = models_parse_sampler(spec->sampler, &degree, &precision, error);
+    enum status status = models_parse_sampler(spec->sampler, &conditioning, &precision, error);
     if (status == STATUS_OK) {
         status = models_find(source->models, spec->model_hash, precision, &model, error);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    models_loader(source->models)->sampler(model->model, degree, sampler);
+    models_loader(source->models)->sampler(model->model, conditioning, sampler);
     if (model->config->tier != spec->tier || strcmp(sampler, spec->sampler) != 0) {
         return error_set(error, STATUS_DEVICE,
                          "model %s: the job wants tier %s with sampler %s, this model is tier %s "
@@ -41,7 +41,7 @@ static enum status choose_model(const struct runner_source *source, const struct
                          tier_names[model->config->tier], sampler);
     }
     config->model = model->model;
-    config->degree = degree;
+    config->conditioning = conditioning;
     config->bounds = &model->bounds;
     return STATUS_OK;
 }

@@ -23,7 +23,7 @@ struct runner_source {
     bool always_solo;
     const struct clock *clock;
     const struct logger *logger;
-    void (*observe_health)(void *context, const struct world_signs *signs, const double *statistic);
+    void (*observe_health)(void *context, const struct frame_stats *frame_stats, const double *statistic);
     void *observe_context;
 };
 

@@ -39,7 +39,7 @@ static void make_key(struct job_spec *spec)
 }
 
 /* The promoted model of the spec's tier, and how it is sampled. */
-static enum status set_model(struct models *models, enum layout_degree degree,
+static enum status set_model(struct models *models, enum conditioning conditioning,
                              enum nn_precision precision, struct job_spec *spec,
                              struct error *error)
 {
@@ -50,7 +50,7 @@ static enum status set_model(struct models *models, enum layout_degree degree,
     enum status status = models_promoted(models, spec->tier, precision, &model, error);
     if (status == STATUS_OK) {
         snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
-        models_loader(models)->sampler(model->model, degree, spec->sampler);
+        models_loader(models)->sampler(model->model, conditioning, spec->sampler);
     }
     return status;
 }
@@ -58,16 +58,16 @@ static enum status set_model(struct models *models, enum layout_degree degree,
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
                                     struct job_spec *out, struct error *error)
 {
-    enum layout_degree degree = LAYOUT_AGENTS;
+    enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
     struct job_spec spec = *student;
-    enum status status = models_parse_sampler(student->sampler, &degree, &precision, error);
+    enum status status = models_parse_sampler(student->sampler, &conditioning, &precision, error);
     spec.tier = TIER_TEACHER;
     spec.parent_job_id = 0;
     spec.audit_key[0] = '\0';
     snprintf(spec.pool, sizeof spec.pool, "teacher");
     if (status == STATUS_OK) {
-        status = set_model(models, degree, precision, &spec, error);
+        status = set_model(models, conditioning, precision, &spec, error);
     }
     if (status == STATUS_OK) {
         make_key(&spec);
@@ -209,7 +209,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
             if (learned) {
                 status =
-                    set_model(options->models, options->degree, options->precision, spec, error);
+                    set_model(options->models, options->conditioning, options->precision, spec, error);
             }
             if (status == STATUS_OK) {
                 make_key(spec);

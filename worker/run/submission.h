@@ -18,7 +18,7 @@ struct submission_options {
     struct route_policy policy;
     /* Learned tiers: where their models are, and how they are sampled. */
     struct models *models; /* borrowed; may be NULL when the policy has none available */
-    enum layout_degree degree;
+    enum conditioning conditioning;
     enum nn_precision precision;
     const struct audit_policy *audit; /* borrowed; NULL: no twins */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */

@@ -106,16 +106,16 @@ static double expected_progress_m(const struct score *score)
     return dmath_min(left_m, free_flow_m(score, start_s_m, horizon_s));
 }
 
-struct score *score_init(void *memory, const struct stage *stage)
+struct score *score_init(void *memory, const struct prepared *prepared)
 {
-    const struct scenario *scenario = stage_scenario(stage);
+    const struct scenario *scenario = prepared_scenario(prepared);
     struct score *score = memory;
     memset(memory, 0, score_bytes(scenario->horizon_ticks, scenario->agent_count));
     *score = (struct score){
-        .stage = stage,
+        .prepared = prepared,
         .scenario = scenario,
-        .roadmap = stage_roadmap(stage),
-        .route = stage_route(stage),
+        .roadmap = prepared_roadmap(prepared),
+        .route = prepared_route(prepared),
         .sample_capacity = scenario->horizon_ticks + 1,
         .agent_count = scenario->agent_count,
         .ego_radius_m = half_diagonal_m(scenario->ego.length_m, scenario->ego.width_m),
@@ -140,7 +140,7 @@ struct score *score_init(void *memory, const struct stage *stage)
 
 void score_copy(struct score *to, const struct score *from)
 {
-    CHECK(to->stage == from->stage);
+    CHECK(to->prepared == from->prepared);
     *to = *from;
     memcpy(score_agent_radii(to), score_agent_radii(from), from->agent_count * sizeof(double));
     memcpy(score_touched(to), score_touched(from), from->agent_count);

@@ -7,7 +7,7 @@
 #define SWERVE_WORKER_SCORE_SCORE_H
 
 #include "base/status.h"
-#include "engine/sensors/stage.h"
+#include "engine/sensors/prepared.h"
 #include "schemas/outcome.h"
 #include "schemas/scene.h"
 
@@ -21,7 +21,7 @@ size_t score_bytes(uint32_t horizon_ticks, uint32_t agent_count);
 
 /* Starts a score in caller's memory of score_bytes() bytes, aligned for any type. The stage is
  * borrowed and must outlive the score. */
-struct score *score_init(void *memory, const struct stage *stage);
+struct score *score_init(void *memory, const struct prepared *prepared);
 
 /* Copies a score (a fork); both were made for the same stage. */
 void score_copy(struct score *to, const struct score *from);

@@ -60,7 +60,7 @@ struct agent_view {
 
 struct score {
     /* fixed at init */
-    const struct stage *stage;
+    const struct prepared *prepared;
     const struct scenario *scenario;
     const struct roadmap *roadmap;
     const struct route *route;

@@ -28,7 +28,7 @@ void trace_init(struct trace *trace, uint32_t agent_count)
 
 void trace_finish(struct trace *trace)
 {
-    film_finish(&trace->film);
+    keyframes_finish(&trace->keyframes);
     free(trace->data);
     trace->data = NULL;
     trace->bytes = 0;
@@ -41,7 +41,7 @@ void trace_fork(struct trace *branch, const struct trace *parent, uint32_t tick)
         .agent_count = parent->agent_count,
         .first_tick = tick,
         .hash = parent->hash,
-        .film.period_ticks = parent->film.period_ticks,
+        .keyframes.period_ticks = parent->keyframes.period_ticks,
     };
 }
 
@@ -125,35 +125,35 @@ void trace_hash_hex(const struct trace *trace, char out[SHA256_HEX_BYTES])
     sha256_to_hex(digest, out);
 }
 
-static size_t film_bytes(const struct trace *const *traces, uint32_t count)
+static size_t keyframes_bytes(const struct trace *const *traces, uint32_t count)
 {
     size_t frames = 0;
     for (uint32_t i = 0; i < count; i++) {
-        frames += traces[i]->film.count;
+        frames += traces[i]->keyframes.count;
     }
     return frames == 0
                ? 0
-               : sizeof(struct trace_film_header) + frames * sizeof(struct trace_film_frame);
+               : sizeof(struct trace_keyframe_header) + frames * sizeof(struct trace_keyframe_frame);
 }
 
-/* The film section of film_bytes() bytes, if there are any. */
-static void pack_films(const struct trace *const *traces, uint32_t count, size_t bytes,
+/* The film section of keyframes_bytes() bytes, if there are any. */
+static void pack_keyframes(const struct trace *const *traces, uint32_t count, size_t bytes,
                        uint8_t *out)
 {
     if (bytes == 0) {
         return;
     }
-    struct trace_film_header header = {
-        .frame_count = (uint32_t)((bytes - sizeof header) / sizeof(struct trace_film_frame)),
+    struct trace_keyframe_header header = {
+        .frame_count = (uint32_t)((bytes - sizeof header) / sizeof(struct trace_keyframe_frame)),
     };
-    memcpy(header.magic, TRACE_FILM_MAGIC, sizeof header.magic);
+    memcpy(header.magic, TRACE_KEYFRAME_MAGIC, sizeof header.magic);
     memcpy(out, &header, sizeof header);
     out += sizeof header;
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t f = 0; f < traces[i]->film.count; f++) {
-            memcpy(out, &traces[i]->film.frames[f], sizeof(struct trace_film_frame));
-            memcpy(out + offsetof(struct trace_film_frame, rollout), &i, sizeof i);
-            out += sizeof(struct trace_film_frame);
+        for (uint32_t f = 0; f < traces[i]->keyframes.count; f++) {
+            memcpy(out, &traces[i]->keyframes.frames[f], sizeof(struct trace_keyframe_frame));
+            memcpy(out + offsetof(struct trace_keyframe_frame, rollout), &i, sizeof i);
+            out += sizeof(struct trace_keyframe_frame);
         }
     }
 }
@@ -167,8 +167,8 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     for (uint32_t i = 0; i < count; i++) {
         total += sizeof(struct trace_rollout_header) + traces[i]->bytes;
     }
-    size_t films = film_bytes(traces, count);
-    total += films;
+    size_t keyframe_sets = keyframes_bytes(traces, count);
+    total += keyframe_sets;
     uint8_t *packed = malloc(total);
     if (packed == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "trace: out of memory for %zu bytes", total);
@@ -197,7 +197,7 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
             out += traces[i]->bytes;
         }
     }
-    pack_films(traces, count, films, out);
+    pack_keyframes(traces, count, keyframe_sets, out);
     *data = packed;
     *bytes = total;
     return STATUS_OK;
@@ -313,25 +313,25 @@ static enum status read_rollout(struct trace_reader *reader, uint32_t index, con
 }
 
 /* What follows the rollouts: nothing, or a film to the end, in order. */
-static enum status read_film(struct trace_reader *reader, const uint8_t *data, size_t bytes,
+static enum status read_keyframes(struct trace_reader *reader, const uint8_t *data, size_t bytes,
                              struct error *error)
 {
-    struct trace_film_header header;
+    struct trace_keyframe_header header;
     uint64_t last = 0;
     if (bytes == 0) {
         return STATUS_OK;
     }
-    if (bytes < sizeof header || memcmp(data, TRACE_FILM_MAGIC, sizeof header.magic) != 0) {
+    if (bytes < sizeof header || memcmp(data, TRACE_KEYFRAME_MAGIC, sizeof header.magic) != 0) {
         return error_set(error, STATUS_BAD_INPUT, "trace: %zu bytes after the last rollout", bytes);
     }
     memcpy(&header, data, sizeof header);
-    if (bytes - sizeof header != (uint64_t)header.frame_count * sizeof(struct trace_film_frame)) {
+    if (bytes - sizeof header != (uint64_t)header.frame_count * sizeof(struct trace_keyframe_frame)) {
         return error_set(error, STATUS_BAD_INPUT, "trace: a film of %u frames in %zu bytes",
                          header.frame_count, bytes);
     }
     for (uint32_t i = 0; i < header.frame_count; i++) {
         uint32_t place[2]; /* rollout, tick */
-        memcpy(place, data + sizeof header + i * sizeof(struct trace_film_frame), sizeof place);
+        memcpy(place, data + sizeof header + i * sizeof(struct trace_keyframe_frame), sizeof place);
         uint64_t key = (uint64_t)place[0] << 32 | place[1];
         if (place[0] >= reader->header.rollout_count || (i > 0 && key <= last)) {
             return error_set(error, STATUS_BAD_INPUT,
@@ -340,8 +340,8 @@ static enum status read_film(struct trace_reader *reader, const uint8_t *data, s
         }
         last = key;
     }
-    reader->film = data + sizeof header;
-    reader->film_count = header.frame_count;
+    reader->keyframes = data + sizeof header;
+    reader->keyframes_count = header.frame_count;
     return STATUS_OK;
 }
 
@@ -374,7 +374,7 @@ enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, 
             return status;
         }
     }
-    enum status status = read_film(reader, data + used, bytes - used, error);
+    enum status status = read_keyframes(reader, data + used, bytes - used, error);
     if (status != STATUS_OK) {
         trace_reader_finish(reader);
     }
@@ -429,17 +429,17 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
     return false;
 }
 
-bool trace_reader_film(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
-                       struct trace_film_frame *out)
+bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                       struct trace_keyframe_frame *out)
 {
     uint32_t best = UINT32_MAX;
     uint32_t best_apart = UINT32_MAX;
     while (rollout >= 0 && tick < reader->rollouts[rollout].header.first_tick) {
         rollout = reader->rollouts[rollout].header.parent;
     }
-    for (uint32_t i = 0; i < reader->film_count; i++) {
+    for (uint32_t i = 0; i < reader->keyframes_count; i++) {
         uint32_t place[2];
-        memcpy(place, reader->film + i * sizeof *out, sizeof place);
+        memcpy(place, reader->keyframes + i * sizeof *out, sizeof place);
         uint32_t apart = place[1] > tick ? place[1] - tick : tick - place[1];
         if (rollout >= 0 && place[0] == (uint32_t)rollout && apart < best_apart) {
             best = i;
@@ -449,7 +449,7 @@ bool trace_reader_film(const struct trace_reader *reader, int32_t rollout, uint3
     if (best == UINT32_MAX) {
         return false;
     }
-    memcpy(out, reader->film + best * sizeof *out, sizeof *out);
+    memcpy(out, reader->keyframes + best * sizeof *out, sizeof *out);
     return true;
 }
 

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "schemas/scene.h"
 #include "schemas/trace.h"
-#include "worker/trace/film.h"
+#include "worker/trace/keyframes.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct trace {
     uint32_t tick_count;
     uint32_t agent_count;
     struct sha256 hash;
-    struct film film; /* of learned worlds; not part of the hash */
+    struct keyframes keyframes; /* of learned worlds; not part of the hash */
 };
 
 /* Everything of a tick that is not in the scene. */
@@ -71,8 +71,8 @@ struct trace_rollout_view {
 struct trace_reader {
     struct trace_file_header header;
     struct trace_rollout_view *rollouts; /* owned */
-    const uint8_t *film;                 /* frames, borrowed from the artifact; NULL: no film */
-    uint32_t film_count;
+    const uint8_t *keyframes;                 /* frames, borrowed from the artifact; NULL: no film */
+    uint32_t keyframes_count;
 };
 
 /* Checks an untrusted artifact completely: magic, sizes, parents, tick continuity. `data` is
@@ -93,8 +93,8 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
                        struct trace_tick *out, struct trace_agent *agents);
 
 /* The filmed frame nearest to a tick, looked up in the parents before the fork. False: none. */
-bool trace_reader_film(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
-                       struct trace_film_frame *out);
+bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                       struct trace_keyframe_frame *out);
 
 /* The scene of that tick, for redrawing and re-scoring. */
 bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint32_t tick,

@@ -9,7 +9,7 @@
  * What attention_wgmma.cu does instead, where it may, is decided here too.
  */
 #include "kernels/cuda/common/flash.cuh"
-#include "kernels/cuda/common/order.h"
+#include "kernels/cuda/common/token_order.h"
 
 /* Tiles of a range from its start, so that bits do not depend on where the range lies. */
 struct range_walk {
@@ -46,18 +46,18 @@ struct range_walk {
     }
 };
 
-static_assert((int)TILE_SIDE == (int)ORDER_SIDE, "a square of the window is a tile of the order");
+static_assert((int)TILE_SIDE == (int)TOKEN_ORDER_SIDE, "a square of the window is a tile of the order");
 
 /* The square of a grid whose corner is at (row, column); in tiles, it is one run of tokens. */
 GPU_FN struct tile_rows square_at(const struct gpu_grid &g, uint32_t row, uint32_t col)
 {
     struct tile_rows t = {};
-    t.rows = order_least(g.rows - row, TILE_SIDE);
-    t.cols = order_least(g.cols - col, TILE_SIDE);
+    t.rows = token_order_least(g.rows - row, TILE_SIDE);
+    t.cols = token_order_least(g.cols - col, TILE_SIDE);
     t.corner[0] = row;
     t.corner[1] = col;
     t.pitch = g.tiled != 0 ? t.cols : g.cols;
-    t.first = g.first + (g.tiled != 0 ? order_tile(g.rows, g.cols, row, col) : row * g.cols + col);
+    t.first = g.first + (g.tiled != 0 ? token_order_tile(g.rows, g.cols, row, col) : row * g.cols + col);
     return t;
 }
 

@@ -36,7 +36,7 @@
 #error "kernels/cuda/common/gpu.h is for CUDA C and C++; C includes kernels/cuda/common/kernels.h"
 #endif
 
-#include "kernels/cuda/common/capability.h"
+#include "kernels/capability.h"
 #include "kernels/cuda/common/wgmma_layout.h"
 
 #include <stddef.h>
@@ -293,7 +293,7 @@ GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b)
 
 #else /* emulated */
 
-#include "tests/simt/simt.h"
+#include "simt.h" /* of the emulator, which puts its folder on the include path */
 
 #define GPU_EMULATED 1
 #define GPU_WGMMA_THERE simt_has(SIMT_WGMMA)

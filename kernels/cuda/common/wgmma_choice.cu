@@ -20,24 +20,24 @@ enum {
     ROW = (HEADS + 2) * DIM, /* queries, keys, values */
     NUMBERS = TOKENS * ROW,
     OUTPUTS = TOKENS * HEADS * DIM,
-    PRODUCT_ROWS = 150, /* two tiles each way, three chunks of k, none whole */
-    PRODUCT_COLS = 136,
-    PRODUCT_K = 304,
-    PRODUCT_NUMBERS = (PRODUCT_ROWS + PRODUCT_COLS) * PRODUCT_K,
-    PRODUCT_OUTPUTS = PRODUCT_ROWS * PRODUCT_COLS,
+    MATMUL_ROWS = 150, /* two tiles each way, three chunks of k, none whole */
+    MATMUL_COLS = 136,
+    MATMUL_K = 304,
+    MATMUL_NUMBERS = (MATMUL_ROWS + MATMUL_COLS) * MATMUL_K,
+    MATMUL_OUTPUTS = MATMUL_ROWS * MATMUL_COLS,
 };
 
 struct trial_host {
     uint16_t input[NUMBERS], out[2 * OUTPUTS];
-    uint8_t operands[PRODUCT_NUMBERS];
-    float scales[PRODUCT_ROWS], sums[2 * PRODUCT_OUTPUTS];
+    uint8_t operands[MATMUL_NUMBERS];
+    float scales[MATMUL_ROWS], sums[2 * MATMUL_OUTPUTS];
 };
 
 struct trial {
     uint16_t *input, *out; /* device: [TOKENS][ROW]; two times [OUTPUTS] */
     uint8_t *operands;     /* device: e4m3, rows then channels */
     float *scales;         /* device: of ones, for either */
-    float *sums;           /* device: two times [PRODUCT_OUTPUTS] */
+    float *sums;           /* device: two times [MATMUL_OUTPUTS] */
     uint32_t *there;       /* device */
     struct trial_host *host;
 };
@@ -75,7 +75,7 @@ static void fill(struct trial *t)
         memcpy(&bits, &x, sizeof bits);
         t->host->input[i] = (uint16_t)(bits >> 16);
     }
-    for (uint32_t i = 0; i < PRODUCT_NUMBERS; i++) {
+    for (uint32_t i = 0; i < MATMUL_NUMBERS; i++) {
         t->host->operands[i] = (uint8_t)(next_word(&state) >> 24 & 0xB7);
     }
     for (float &scale : t->host->scales) {
@@ -189,23 +189,23 @@ static bool run_attention(struct trial *t, cudaStream_t stream, struct device_te
            good(cudaStreamSynchronize(stream), "trying attention", why);
 }
 
-static bool run_product(struct trial *t, cudaStream_t stream, struct device_text *why)
+static bool run_matmul(struct trial *t, cudaStream_t stream, struct device_text *why)
 {
     struct gpu_gemm g = {};
     g.type = GPU_E4M3;
     g.epilogue = NN_STORE;
     g.items = 1;
-    g.rows = PRODUCT_ROWS;
-    g.n = PRODUCT_COLS;
-    g.ldc = PRODUCT_COLS;
-    g.k = PRODUCT_K;
-    g.lda = PRODUCT_K;
+    g.rows = MATMUL_ROWS;
+    g.n = MATMUL_COLS;
+    g.ldc = MATMUL_COLS;
+    g.k = MATMUL_K;
+    g.lda = MATMUL_K;
     g.a = t->operands;
-    g.b = t->operands + PRODUCT_ROWS * PRODUCT_K;
+    g.b = t->operands + MATMUL_ROWS * MATMUL_K;
     g.a_scale = g.b_scale = t->scales;
     for (uint32_t way = 0; way < 2; way++) {
         g.wgmma = way;
-        g.c = t->sums + way * PRODUCT_OUTPUTS;
+        g.c = t->sums + way * MATMUL_OUTPUTS;
         gpu_gemm_launch(&g, (void *)stream);
     }
     return good(cudaGetLastError(), "trying a product", why) &&
@@ -232,13 +232,13 @@ static float attention_difference(const uint16_t *out)
 }
 
 /* The same of a product, in units of the root of the mean square. */
-static float product_difference(const float *sums)
+static float matmul_difference(const float *sums)
 {
     float largest = 0.0f;
     float square = 0.0f;
-    for (uint32_t i = 0; i < PRODUCT_OUTPUTS; i++) {
-        largest = larger(largest, fabsf(sums[i] - sums[PRODUCT_OUTPUTS + i]));
-        square += sums[i] * sums[i] / PRODUCT_OUTPUTS;
+    for (uint32_t i = 0; i < MATMUL_OUTPUTS; i++) {
+        largest = larger(largest, fabsf(sums[i] - sums[MATMUL_OUTPUTS + i]));
+        square += sums[i] * sums[i] / MATMUL_OUTPUTS;
     }
     return largest / sqrtf(square);
 }
@@ -248,16 +248,16 @@ extern "C" uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct devic
     struct trial t = {};
     cudaStream_t own = (cudaStream_t)stream;
     bool chosen = prepare(&t, own, why) && capable(&t, own, why) && run_attention(&t, own, why) &&
-                  run_product(&t, own, why);
+                  run_matmul(&t, own, why);
     if (chosen) {
         float attention = attention_difference(t.host->out);
-        float product = product_difference(t.host->sums);
-        chosen = attention <= tolerance && product <= tolerance;
+        float matmul = matmul_difference(t.host->sums);
+        chosen = attention <= tolerance && matmul <= tolerance;
         snprintf(why->text, sizeof why->text,
                  "%s: on fixed inputs it differs from mma.sync by %.5f in attention and %.5f in an "
                  "fp8 product, %.5f is allowed",
                  chosen ? "wgmma" : "mma.sync, for wgmma gave something else", (double)attention,
-                 (double)product, (double)tolerance);
+                 (double)matmul, (double)tolerance);
     }
     cudaStreamSynchronize(own); /* what an error left under way */
     cudaFree(t.input);

@@ -134,7 +134,7 @@ static void close_session(struct device_session *session)
     for (void *memory : session->map_memory) {
         cudaFree(memory);
     }
-    cudaFreeHost(session->host_drawings);
+    cudaFreeHost(session->host_draw_lists);
     cudaFreeHost(session->host_maps);
     cudaFreeHost(session->host_slots);
     cudaFreeHost(session->host_counts);
@@ -189,7 +189,7 @@ static int open_memory(struct device_session *session, struct device_text *why)
         error = cudaMallocHost(&session->host_frames, slots * DEVICE_FRAME_BYTES);
     }
     if (error == cudaSuccess) {
-        error = cudaMallocHost(&session->host_drawings, slots * DRAWING_BYTES_MAX);
+        error = cudaMallocHost(&session->host_draw_lists, slots * DRAW_LIST_BYTES_MAX);
     }
     if (error == cudaSuccess) {
         error = cudaMallocHost(&session->host_maps, DEVICE_MAPS_MAX * sizeof *session->host_maps);
@@ -211,13 +211,13 @@ static int open_memory(struct device_session *session, struct device_text *why)
     memset(session->host_counts, 0, slots * sizeof *session->host_counts);
     memset(session->host_layouts, 0, slots * DEVICE_FRAME_BYTES);
     memset(session->host_frames, 0, slots * DEVICE_FRAME_BYTES);
-    memset(session->host_drawings, 0, slots * DRAWING_BYTES_MAX);
+    memset(session->host_draw_lists, 0, slots * DRAW_LIST_BYTES_MAX);
     memset(session->host_maps, 0, DEVICE_MAPS_MAX * sizeof *session->host_maps);
     session->stats.workspace_bytes = buffer_bytes + GPU_MOVE_MAX * session->page_bytes;
     session->stats.arena_bytes = arena_bytes;
     session->stats.pinned_bytes = (slots + 1) * sizeof *session->host_slots +
                                   slots * (sizeof *session->host_counts +
-                                           2 * (size_t)DEVICE_FRAME_BYTES + DRAWING_BYTES_MAX) +
+                                           2 * (size_t)DEVICE_FRAME_BYTES + DRAW_LIST_BYTES_MAX) +
                                   DEVICE_MAPS_MAX * sizeof *session->host_maps;
     return DEVICE_OK;
 }
@@ -318,9 +318,9 @@ static uint8_t *layout_of(struct device_session *session, uint32_t slot)
     return session->host_layouts + (size_t)slot * DEVICE_FRAME_BYTES;
 }
 
-static struct drawing *drawing_of(struct device_session *session, uint32_t slot)
+static struct draw_list *draw_list_of(struct device_session *session, uint32_t slot)
 {
-    return (struct drawing *)(session->host_drawings + (size_t)slot * DRAWING_BYTES_MAX);
+    return (struct draw_list *)(session->host_draw_lists + (size_t)slot * DRAW_LIST_BYTES_MAX);
 }
 
 static const uint8_t *frame_of(const struct device_session *session, uint32_t slot)
@@ -391,7 +391,7 @@ static int tick_start(struct device_session *session, struct device_text *why)
     }
     int fault = check_slots(session, why);
     if (fault == DEVICE_OK) {
-        fault = module_drawings_check(session, why);
+        fault = module_draw_lists_check(session, why);
     }
     if (fault != DEVICE_OK) {
         return fault;
@@ -418,7 +418,7 @@ static int tick_start(struct device_session *session, struct device_text *why)
     session->stats.ticks++;
     session->stats.host_ns += now_ns() - start_ns;
     uint64_t slots = session->options.slot_count;
-    session->stats.up_bytes += slots * sizeof(struct device_slot) + module_drawings_bytes(session);
+    session->stats.up_bytes += slots * sizeof(struct device_slot) + module_draw_lists_bytes(session);
     session->stats.down_bytes += slots * sizeof(struct device_counts);
     return module_check(session, error, "starting a tick", why);
 }
@@ -584,7 +584,7 @@ static void stats_of(const struct device_session *session, struct device_stats *
 static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
-        sizeof(struct device_slot) + sizeof(struct device_counts) + DRAWING_BYTES_MAX +
+        sizeof(struct device_slot) + sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
         sizeof(struct device_view),
 #ifdef __CUDACC__
     "cuda",
@@ -597,7 +597,7 @@ static const struct device_ops module_ops = {
     close_session,
     slots_of,
     layout_of,
-    drawing_of,
+    draw_list_of,
     frame_of,
     counts_of,
     tick_start,

@@ -1,7 +1,7 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
  * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
- * (the model to the device), module_drawing.cu (maps and what layouts are made of), module_plan.cu
+ * (the model to the device), module_draw_list.cu (maps and what layouts are made of), module_plan.cu
  * (the launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
@@ -12,13 +12,13 @@
 #include "kernels/cuda/common/gpu.h"
 
 #include "kernels/cuda/student/context.h"
-#include "kernels/cuda/student/drawing.h"
+#include "kernels/cuda/student/draw_list.h"
 #include "kernels/cuda/common/matrix.h"
 #include "kernels/cuda/student/shape.h"
 #include "kernels/device.h"
 
 /* A product on the device. */
-struct module_product {
+struct module_matmul {
     uint32_t n, k;
     const uint16_t *w; /* [n][k] */
     const float *bias;
@@ -27,12 +27,12 @@ struct module_product {
 struct module_part {
     struct shape_part shape;
     uint32_t channels; /* C */
-    struct module_product ctx, in, mid, embed, unembed, head, out, memory;
+    struct module_matmul ctx, in, mid, embed, unembed, head, out, memory;
 };
 
 struct module_block {
     uint32_t joint;
-    struct module_product qkv, o, tq, to, fc1, fc2;
+    struct module_matmul qkv, o, tq, to, fc1, fc2;
     const float *norm_weight, *norm_bias;
     const float *tbias;
     const float *null_k, *null_v;
@@ -44,12 +44,12 @@ struct module_weights {
     double camera_yaw_rad[SHAPE_CAMERAS];
     const float *features;
     const uint16_t *bytes; /* [256]: a byte as the network sees it */
-    struct module_product time1, time2;
+    struct module_matmul time1, time2;
     /* All that follows from e, one product: ada [6 d], final [2 d], bev.mod [4 C], cam.mod [4 C].
      */
-    struct module_product mod;
+    struct module_matmul mod;
     /* K and V of all layers, one product: [layers][2][d]. */
-    struct module_product kv;
+    struct module_matmul kv;
     const float *pos;
     const float *table; /* [layers][6][d]: own */
     struct module_part part[SHAPE_PARTS];
@@ -81,7 +81,7 @@ struct module_buffers {
     struct device_slot *slot_records, *maker_record;
     struct device_counts *counts;
     uint8_t *layouts;
-    uint8_t *drawings; /* [slots][DRAWING_BYTES_MAX] */
+    uint8_t *draw_lists; /* [slots][DRAW_LIST_BYTES_MAX] */
     struct lidar_box *boxes;
     struct raster_map *maps; /* [DEVICE_MAPS_MAX], with pointers to device memory */
     uint8_t *frames;         /* to be delivered */
@@ -140,7 +140,7 @@ struct device_session {
     /* pinned, on the host */
     struct device_slot *host_slots; /* [slot_count + 1]: the last is the maker's */
     struct device_counts *host_counts;
-    uint8_t *host_layouts, *host_frames, *host_drawings;
+    uint8_t *host_layouts, *host_frames, *host_draw_lists;
     struct raster_map *host_maps;      /* as the device has them */
     void *map_memory[DEVICE_MAPS_MAX]; /* the device's; NULL: no such map */
     cudaStream_t stream, copies;       /* ticks; spills */
@@ -178,8 +178,8 @@ int module_map_make(struct device_session *session, uint32_t map, const struct r
 void module_map_drop(struct device_session *session, uint32_t map);
 
 /* Whether the drawings of active slots fit and name maps that are there; their bytes in use. */
-int module_drawings_check(const struct device_session *session, struct device_text *why);
-uint64_t module_drawings_bytes(const struct device_session *session);
+int module_draw_lists_check(const struct device_session *session, struct device_text *why);
+uint64_t module_draw_lists_bytes(const struct device_session *session);
 
 /* Queues the copies of what is given of layouts before a tick, and counts their bytes. */
 cudaError_t module_given_copy(struct device_session *session);

@@ -5,7 +5,7 @@
  */
 #include "base/rng.h"
 #include "kernels/cuda/module/module.cuh"
-#include "kernels/cuda/student/plain.h"
+#include "kernels/cuda/student/reference.h"
 
 /* ---- buffers ---- */
 
@@ -80,8 +80,8 @@ size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count,
     out->counts = (struct device_counts *)carve(&c, 1, sizeof(struct device_counts));
     out->layouts = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
     out->slots.layouts = out->layouts;
-    out->drawings = (uint8_t *)carve(&c, DRAWING_BYTES_MAX, 1);
-    out->boxes = (struct lidar_box *)carve(&c, DRAWING_AGENTS_MAX, sizeof(struct lidar_box));
+    out->draw_lists = (uint8_t *)carve(&c, DRAW_LIST_BYTES_MAX, 1);
+    out->boxes = (struct lidar_box *)carve(&c, DRAW_LIST_AGENTS_MAX, sizeof(struct lidar_box));
     out->frames = (uint8_t *)carve(&c, DEVICE_FRAME_BYTES, 1);
     for (int i = 0; i < SHAPE_PARTS; i++) {
         carve_images(&c, &w->part[i], &out->part[i]);
@@ -130,60 +130,60 @@ static struct plan plan_make(struct device_session *session, const struct contex
 }
 
 /* A product of `rows` rows per slot that lie one after the other; the caller sets the epilogue. */
-static struct gpu_gemm product_of(const struct plan *p, const struct module_product *product,
+static struct gpu_gemm matmul_of(const struct plan *p, const struct module_matmul *matmul,
                                   uint32_t rows, const uint16_t *a)
 {
     struct gpu_gemm g = {};
     g.type = GPU_BF16;
     g.items = p->slots.count;
     g.rows = rows;
-    g.n = product->n;
-    g.k = product->k;
+    g.n = matmul->n;
+    g.k = matmul->k;
     g.a = a;
-    g.lda = product->k;
-    g.a_item = (size_t)rows * product->k;
-    g.b = product->w;
-    g.bias = product->bias;
-    g.ldc = product->n;
-    g.c_item = (size_t)rows * product->n;
+    g.lda = matmul->k;
+    g.a_item = (size_t)rows * matmul->k;
+    g.b = matmul->w;
+    g.bias = matmul->bias;
+    g.ldc = matmul->n;
+    g.c_item = (size_t)rows * matmul->n;
     g.active = p->slots.active;
     return g;
 }
 
-static void run_product(struct plan *p, const struct gpu_gemm *g)
+static void run_matmul(struct plan *p, const struct gpu_gemm *g)
 {
     p->k->gemm(g, p->stream);
     p->launches++;
 }
 
-static void product_floats(struct plan *p, const struct module_product *product, uint32_t rows,
+static void matmul_floats(struct plan *p, const struct module_matmul *matmul, uint32_t rows,
                            const uint16_t *a, float *c)
 {
-    struct gpu_gemm g = product_of(p, product, rows, a);
+    struct gpu_gemm g = matmul_of(p, matmul, rows, a);
     g.epilogue = NN_STORE;
     g.c = c;
-    run_product(p, &g);
+    run_matmul(p, &g);
 }
 
-static void product_act(struct plan *p, const struct module_product *product, uint32_t rows,
+static void matmul_act(struct plan *p, const struct module_matmul *matmul, uint32_t rows,
                         const uint16_t *a, enum nn_epilogue epilogue, uint16_t *out)
 {
-    struct gpu_gemm g = product_of(p, product, rows, a);
+    struct gpu_gemm g = matmul_of(p, matmul, rows, a);
     g.epilogue = epilogue;
     g.out = out;
-    run_product(p, &g);
+    run_matmul(p, &g);
 }
 
 /* X += gate * product; gate NULL: none. */
-static void product_add(struct plan *p, const struct module_product *product, const uint16_t *a,
+static void matmul_add(struct plan *p, const struct module_matmul *matmul, const uint16_t *a,
                         const float *gate)
 {
-    struct gpu_gemm g = product_of(p, product, DEVICE_TOKENS, a);
+    struct gpu_gemm g = matmul_of(p, matmul, DEVICE_TOKENS, a);
     g.epilogue = NN_ADD_GATED;
     g.gate = gate;
     g.gate_item = (size_t)p->w->layers * 6 * p->w->width;
     g.c = p->b->tokens;
-    run_product(p, &g);
+    run_matmul(p, &g);
 }
 
 /* mod_stride: from a slot's scale and shift to the next one's. */
@@ -206,7 +206,7 @@ static void norm(struct plan *p, const float *x, float one, const float *scale, 
     p->launches++;
 }
 
-static struct gpu_conv conv_of(const struct plan *p, int part, const struct module_product *product,
+static struct gpu_conv conv_of(const struct plan *p, int part, const struct module_matmul *matmul,
                                const uint16_t *in, uint32_t channels)
 {
     const struct shape_part *shape = &p->w->part[part].shape;
@@ -219,9 +219,9 @@ static struct gpu_conv conv_of(const struct plan *p, int part, const struct modu
     c.in_count = 1;
     c.in[0] = in;
     c.in_channels[0] = channels;
-    c.out_channels = product->n;
-    c.w = product->w;
-    c.bias = product->bias;
+    c.out_channels = matmul->n;
+    c.w = matmul->w;
+    c.bias = matmul->bias;
     c.mod_stride = (size_t)p->w->steps * p->w->mod.n;
     c.active = p->slots.active;
     return c;
@@ -247,17 +247,17 @@ static const float *part_mod(const struct plan *p, int part, uint32_t step, uint
 /* What is not given of the layouts. */
 static void plan_layouts(struct plan *p)
 {
-    struct drawing_slots s = {};
+    struct draw_list_slots s = {};
     s.slots = p->slots.slots;
     s.count = p->slots.count;
-    s.source = p->session->host_drawings;
-    s.drawings = p->b->drawings;
+    s.source = p->session->host_draw_lists;
+    s.draw_lists = p->b->draw_lists;
     s.boxes = p->b->boxes;
     s.maps = p->b->maps;
     s.layouts = p->b->layouts;
-    drawing_fetch(&s, p->stream);
-    drawing_bev(&s, p->stream);
-    drawing_camera(&s, p->stream);
+    draw_list_fetch(&s, p->stream);
+    draw_list_bev(&s, p->stream);
+    draw_list_camera(&s, p->stream);
     p->launches += 4;
 }
 
@@ -266,9 +266,9 @@ static void plan_conditions(struct plan *p)
     const struct module_weights *w = p->w;
     const struct module_buffers *b = p->b;
     context_conditions(&p->slots, w->features, w->steps, b->cond, p->stream);
-    product_act(p, &w->time1, w->steps, b->cond, NN_SILU_ACT, b->hidden);
-    product_act(p, &w->time2, w->steps, b->hidden, NN_SILU_ACT, b->e); /* e = silu(c) */
-    product_floats(p, &w->mod, w->steps, b->e, b->mod);
+    matmul_act(p, &w->time1, w->steps, b->cond, NN_SILU_ACT, b->hidden);
+    matmul_act(p, &w->time2, w->steps, b->hidden, NN_SILU_ACT, b->e); /* e = silu(c) */
+    matmul_floats(p, &w->mod, w->steps, b->e, b->mod);
     struct context_places places = {};
     for (int i = 0; i < SHAPE_CAMERAS; i++) {
         places.camera_yaw_rad[i] = w->camera_yaw_rad[i];
@@ -375,11 +375,11 @@ static void plan_embed(struct plan *p)
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &w->part[i];
         run_patches(p, i, p->b->part[i].h, 0);
-        struct gpu_gemm g = product_of(p, &part->embed, part->shape.tokens, p->b->part[i].patches);
+        struct gpu_gemm g = matmul_of(p, &part->embed, part->shape.tokens, p->b->part[i].patches);
         g.epilogue = NN_ADD_GATED;
         g.c = p->b->tokens + (size_t)part->shape.first_token * w->width;
         g.c_item = (size_t)DEVICE_TOKENS * w->width;
-        run_product(p, &g);
+        run_matmul(p, &g);
     }
 }
 
@@ -388,7 +388,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     const struct module_weights *w = p->w;
     const struct module_block *block = &w->blocks[layer];
     norm(p, p->b->tokens, 0.0f, block->norm_weight, block->norm_bias, 0);
-    product_floats(p, &block->tq, DEVICE_TOKENS, p->b->normed, p->b->query);
+    matmul_floats(p, &block->tq, DEVICE_TOKENS, p->b->normed, p->b->query);
     size_t d = w->width;
     size_t matrix_bytes = DEVICE_TOKENS * d * sizeof(uint16_t);
     struct gpu_temporal t = {};
@@ -420,7 +420,7 @@ static void plan_temporal(struct plan *p, uint32_t layer)
     t.active = p->slots.active;
     p->k->temporal(&t, p->stream);
     p->launches++;
-    product_add(p, &block->to, p->b->mixed, NULL);
+    matmul_add(p, &block->to, p->b->mixed, NULL);
 }
 
 /* Within a frame: over all tokens, or over the BEV's and each camera's. */
@@ -464,13 +464,13 @@ static void plan_layer(struct plan *p, uint32_t layer)
     size_t stride = w->layers * 6 * d;
     const float *table = b->table + layer * 6 * d;
     norm(p, b->tokens, 1.0f, table, table + d, stride);
-    product_floats(p, &block->qkv, DEVICE_TOKENS, b->normed, b->qkv);
+    matmul_floats(p, &block->qkv, DEVICE_TOKENS, b->normed, b->qkv);
     plan_attention(p, block->joint != 0);
-    product_add(p, &block->o, b->mixed, table + 2 * d);
+    matmul_add(p, &block->o, b->mixed, table + 2 * d);
     plan_temporal(p, layer);
     norm(p, b->tokens, 1.0f, table + 3 * d, table + 4 * d, stride);
-    product_act(p, &block->fc1, DEVICE_TOKENS, b->normed, NN_SILU_ACT, b->wide);
-    product_add(p, &block->fc2, b->wide, table + 5 * d);
+    matmul_act(p, &block->fc1, DEVICE_TOKENS, b->normed, NN_SILU_ACT, b->wide);
+    matmul_add(p, &block->fc2, b->wide, table + 5 * d);
 }
 
 /* u = unembed(Y), back to positions */
@@ -482,12 +482,12 @@ static void plan_unembed(struct plan *p, uint32_t step)
     norm(p, p->b->tokens, 1.0f, scale, scale + d, (size_t)w->steps * w->mod.n);
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &w->part[i];
-        struct gpu_gemm g = product_of(p, &part->unembed, part->shape.tokens,
+        struct gpu_gemm g = matmul_of(p, &part->unembed, part->shape.tokens,
                                        p->b->normed + part->shape.first_token * d);
         g.a_item = DEVICE_TOKENS * d;
         g.epilogue = NN_STORE_ACT;
         g.out = p->b->part[i].patches;
-        run_product(p, &g);
+        run_matmul(p, &g);
         run_patches(p, i, p->b->part[i].u, 1);
     }
 }
@@ -607,14 +607,14 @@ static void plan_memory(struct plan *p)
         const struct module_part *part = &w->part[i];
         uint16_t *patches = p->b->part[i].patches;
         run_frame_patches(p, i);
-        struct gpu_gemm g = product_of(p, &part->memory, part->shape.tokens, patches);
+        struct gpu_gemm g = matmul_of(p, &part->memory, part->shape.tokens, patches);
         g.epilogue = NN_STORE;
         g.c = p->b->query + part->shape.first_token * d;
         g.c_item = DEVICE_TOKENS * d;
-        run_product(p, &g);
+        run_matmul(p, &g);
     }
     norm(p, p->b->query, 1.0f, NULL, NULL, 0);
-    product_act(p, &w->kv, DEVICE_TOKENS, p->b->normed, NN_STORE_ACT, p->b->kv);
+    matmul_act(p, &w->kv, DEVICE_TOKENS, p->b->normed, NN_STORE_ACT, p->b->kv);
     context_store_memory(&p->slots, p->b->kv, w->layers, w->width, p->stream);
     p->launches++;
 }
@@ -656,8 +656,8 @@ uint32_t module_plan_tick(struct device_session *session)
 
 void module_kernels_init(struct module_kernels *kernels, bool plain)
 {
-    const struct module_kernels simple = {plain_gemm_launch, plain_conv_launch, plain_norm_launch,
-                                          plain_attention_launch, plain_temporal_launch};
+    const struct module_kernels simple = {reference_gemm_launch, reference_conv_launch, reference_norm_launch,
+                                          reference_attention_launch, reference_temporal_launch};
     const struct module_kernels fast = {gpu_gemm_launch, gpu_conv_launch, gpu_norm_launch,
                                         gpu_attention_launch, gpu_temporal_launch};
     *kernels = plain ? simple : fast;

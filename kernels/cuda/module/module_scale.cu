@@ -6,7 +6,7 @@
  * Several processes may share the step, a rank each. They run the same steps in the same order, and
  * begin those that are timed together.
  */
-#include "kernels/cuda/scale/library.h"
+#include "kernels/cuda/scale/gemm_tuner.h"
 #include "kernels/cuda/module/module.cuh"
 #include "kernels/cuda/scale/scale.h"
 
@@ -23,9 +23,9 @@ enum {
 
 struct scale_run {
     const struct device_ranks *ranks; /* NULL: alone */
-    struct exchange exchange;
+    struct all_to_all all_to_all;
     struct scale *scale;
-    struct library *library;
+    struct gemm_tuner *gemm_tuner;
     cudaStream_t stream;
     cudaEvent_t start, end;
     cudaGraphExec_t graph;
@@ -52,8 +52,8 @@ static void finish(struct scale_run *run)
         cudaGraphExecDestroy(run->graph);
     }
     scale_close(run->scale);
-    exchange_close(&run->exchange);
-    library_destroy(run->library);
+    all_to_all_close(&run->all_to_all);
+    gemm_tuner_destroy(run->gemm_tuner);
     if (run->start != NULL) {
         cudaEventDestroy(run->start);
     }
@@ -128,14 +128,14 @@ static bool capture(struct scale_run *run)
 /* An exchange may be what cannot be captured: then the step goes on launch by launch. */
 static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
 {
-    const bool possible = run->ranks == NULL || run->exchange.capturable;
+    const bool possible = run->ranks == NULL || run->all_to_all.capturable;
     out->captured = possible && capture(run) ? 1 : 0;
     if (run->ranks == NULL || out->captured != 0) {
         return out->captured != 0;
     }
     if (possible) {
-        size_t used = strlen(out->exchange);
-        snprintf(out->exchange + used, sizeof out->exchange - used, "; %.60s", run->why->text);
+        size_t used = strlen(out->all_to_all);
+        snprintf(out->all_to_all + used, sizeof out->all_to_all - used, "; %.60s", run->why->text);
         cudaGetLastError(); /* what a capture broke off with is no fault of what follows */
     }
     return true;
@@ -219,11 +219,11 @@ static bool time_kinds(struct scale_run *run, const struct scale_config *config,
 }
 
 /* What computes a product that is timed. */
-enum product_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
+enum matmul_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
 
 /* Operations per second of one large product, on the library or on our kernels. Its numbers are
  * random: products of equal ones draw less power and run faster. */
-static bool time_peak(struct scale_run *run, enum gpu_type type, enum product_way way, double *out)
+static bool time_peak(struct scale_run *run, enum gpu_type type, enum matmul_way way, double *out)
 {
     const size_t side = PEAK_SIDE;
     const size_t element = type == GPU_E4M3 ? 1 : 2;
@@ -256,7 +256,7 @@ static bool time_peak(struct scale_run *run, enum gpu_type type, enum product_wa
         done = good(run, cudaEventRecord(run->start, run->stream), "timing");
         if (way == ON_LIBRARY) {
             done = done &&
-                   library_product(run->library, &g, (void *)run->stream, run->why) == DEVICE_OK;
+                   gemm_tuner_matmul(run->gemm_tuner, &g, (void *)run->stream, run->why) == DEVICE_OK;
         } else {
             gpu_gemm_launch(&g, (void *)run->stream);
             done = done && good(run, cudaPeekAtLastError(), "a large product");
@@ -365,35 +365,35 @@ static bool capable(struct scale_run *run, uint32_t device, const struct scale_c
 
 /* Every product of a step chosen before the first one. Ranks go by rank 0's choices: their shares
  * have the same shapes, and would else be timed beside each other. */
-static bool prepare_products(struct scale_run *run)
+static bool prepare_matmuls(struct scale_run *run)
 {
-    static_assert(sizeof(struct library_store) <= EXCHANGE_NOTE_BYTES, "told in one note");
+    static_assert(sizeof(struct gemm_tuner_store) <= ALL_TO_ALL_NOTE_BYTES, "told in one note");
     const uint32_t ops = scale_op_count(run->scale);
-    auto *choices = (struct library_store *)calloc(1, sizeof(struct library_store));
-    auto *products = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
+    auto *choices = (struct gemm_tuner_store *)calloc(1, sizeof(struct gemm_tuner_store));
+    auto *matmuls = (const struct gpu_gemm **)malloc(ops * sizeof(struct gpu_gemm *));
     uint32_t count = 0;
-    bool done = choices != NULL && products != NULL;
+    bool done = choices != NULL && matmuls != NULL;
     if (!done) {
         snprintf(run->why->text, sizeof run->why->text, "out of host memory");
     }
     for (uint32_t i = 0; done && i < ops; i++) {
         const struct scale_op *op = scale_op_at(run->scale, i);
-        if (op->kind == SCALE_PRODUCT) {
-            products[count++] = &op->product;
+        if (op->kind == SCALE_MATMUL) {
+            matmuls[count++] = &op->matmul;
         }
     }
     if (done && !first(run)) {
-        exchange_tell(run->ranks, choices, sizeof *choices);
-        library_adopt(run->library, choices);
+        all_to_all_tell(run->ranks, choices, sizeof *choices);
+        gemm_tuner_adopt(run->gemm_tuner, choices);
     }
-    done = done && library_prepare(run->library, products, count, (void *)run->stream, run->why) ==
+    done = done && gemm_tuner_prepare(run->gemm_tuner, matmuls, count, (void *)run->stream, run->why) ==
                        DEVICE_OK;
     if (done && first(run) && run->ranks != NULL) {
-        *choices = *library_choices(run->library);
-        exchange_tell(run->ranks, choices, sizeof *choices);
+        *choices = *gemm_tuner_choices(run->gemm_tuner);
+        all_to_all_tell(run->ranks, choices, sizeof *choices);
     }
     free(choices);
-    free(products);
+    free(matmuls);
     return done;
 }
 
@@ -402,18 +402,18 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
 {
     struct scale_options options = {};
     if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
-        library_create(&run->library, run->why) != DEVICE_OK ||
+        gemm_tuner_create(&run->gemm_tuner, run->why) != DEVICE_OK ||
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||
         !good(run, cudaEventCreate(&run->end), "an event") ||
-        (run->ranks != NULL && exchange_open(run->ranks, &run->exchange, run->why) != DEVICE_OK)) {
+        (run->ranks != NULL && all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK)) {
         return false;
     }
-    options.exchange = run->exchange;
+    options.all_to_all = run->all_to_all;
     options.seed = 1;
     options.page_count = config->window + 1;
-    options.product = library_product;
-    options.product_context = run->library;
+    options.matmul = gemm_tuner_matmul;
+    options.matmul_context = run->gemm_tuner;
     struct device_text chosen = {};
     options.wgmma = gpu_wgmma_choose(GPU_WGMMA_TOLERANCE, (void *)run->stream, &chosen);
     run->wgmma = options.wgmma;
@@ -429,7 +429,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
         return false;
     }
     /* Weights were drawn on the default stream, which ours ignores. */
-    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_products(run);
+    return good(run, cudaDeviceSynchronize(), "drawing weights") && prepare_matmuls(run);
 }
 
 /* Adds up over ranks: a number's place is its place among all (splitmix64's last steps). */
@@ -499,14 +499,14 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
     bool done = shareable(&run, config) && capable(&run, device, config) &&
                 open_run(&run, device, config, out);
     if (done) {
-        snprintf(out->exchange, sizeof out->exchange, "%s", run.exchange.text);
+        snprintf(out->all_to_all, sizeof out->all_to_all, "%s", run.all_to_all.text);
         done = measure(&run, config, out);
     }
     if (done) {
         scale_count(run.scale, &cost);
-        out->exchange_bytes = cost.exchange_bytes;
-        out->product_flop = cost.product_flop;
-        out->product_fp8_flop = cost.product_fp8_flop;
+        out->all_to_all_bytes = cost.all_to_all_bytes;
+        out->matmul_flop = cost.matmul_flop;
+        out->matmul_fp8_flop = cost.matmul_fp8_flop;
         out->attention_flop = cost.attention_flop + cost.temporal_flop;
         out->moved_bytes = cost.moved_bytes;
         out->parameters = cost.parameters;
@@ -514,12 +514,12 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         out->workspace_bytes = cost.workspace_bytes;
         out->page_bytes = cost.page_bytes;
         out->launches = cost.launches;
-        struct library_counts counts;
-        library_count(run.library, &counts);
-        out->library_products = counts.way[LIBRARY_SAME];
-        out->own_products = counts.way[LIBRARY_OWN];
-        out->expanded_products = counts.way[LIBRARY_BF16];
-        snprintf(out->library, sizeof out->library, "%s", library_describe(run.library));
+        struct gemm_tuner_counts counts;
+        gemm_tuner_count(run.gemm_tuner, &counts);
+        out->gemm_tuner_matmuls = counts.way[GEMM_TUNER_SAME];
+        out->own_matmuls = counts.way[GEMM_TUNER_OWN];
+        out->expanded_matmuls = counts.way[GEMM_TUNER_BF16];
+        snprintf(out->gemm_tuner, sizeof out->gemm_tuner, "%s", gemm_tuner_describe(run.gemm_tuner));
     }
     finish(&run);
     return done ? DEVICE_OK : DEVICE_FAULT_LOST;

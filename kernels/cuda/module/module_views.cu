@@ -130,7 +130,7 @@ static cudaError_t copy_maps(struct device_session *session, uint32_t count)
     cudaError_t error = cudaSuccess;
     for (uint32_t i = 0; i < count && views->bev && error == cudaSuccess; i++) {
         const struct device_view *record = &views->host_records[i];
-        if (record->bev != DEVICE_LOOK_DRAW || record->degree == DEGREE_NONE ||
+        if (record->bev != DEVICE_VIEW_DRAW || record->conditioning == CONDITION_NONE ||
             record->map != DEVICE_NO_MAP) {
             continue;
         }

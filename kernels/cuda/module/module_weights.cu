@@ -34,10 +34,10 @@ static const float *put_floats(struct packer *p, const float *values, size_t cou
 }
 
 /* Products of the same k, one after the other, as one. */
-static struct module_product put_stack(struct packer *p, const struct device_product *const *list,
+static struct module_matmul put_stack(struct packer *p, const struct device_matmul *const *list,
                                        uint32_t count)
 {
-    struct module_product out = {0, list[0]->k, NULL, NULL};
+    struct module_matmul out = {0, list[0]->k, NULL, NULL};
     for (uint32_t i = 0; i < count; i++) {
         out.n += list[i]->n;
     }
@@ -47,18 +47,18 @@ static struct module_product put_stack(struct packer *p, const struct device_pro
     out.bias = (const float *)reserve(p, out.n * sizeof(float), &biases);
     size_t row = 0;
     for (uint32_t i = 0; i < count && weights != NULL; i++) {
-        const struct device_product *product = list[i];
-        memcpy((uint16_t *)weights + row * out.k, product->weights,
-               (size_t)product->n * product->k * sizeof(uint16_t));
-        memcpy((float *)biases + row, product->bias, product->n * sizeof(float));
-        row += product->n;
+        const struct device_matmul *matmul = list[i];
+        memcpy((uint16_t *)weights + row * out.k, matmul->weights,
+               (size_t)matmul->n * matmul->k * sizeof(uint16_t));
+        memcpy((float *)biases + row, matmul->bias, matmul->n * sizeof(float));
+        row += matmul->n;
     }
     return out;
 }
 
-static struct module_product put(struct packer *p, const struct device_product *product)
+static struct module_matmul put(struct packer *p, const struct device_matmul *matmul)
 {
-    return put_stack(p, &product, 1);
+    return put_stack(p, &matmul, 1);
 }
 
 static void put_part(struct packer *p, const struct device_part *from, int index,
@@ -126,10 +126,10 @@ static void put_model(struct packer *p, const struct device_model *model,
     out->bytes = put_bytes(p);
     out->time1 = put(p, &model->time1);
     out->time2 = put(p, &model->time2);
-    const struct device_product *mods[] = {&model->ada, &model->final, &model->part[0].mod,
+    const struct device_matmul *mods[] = {&model->ada, &model->final, &model->part[0].mod,
                                            &model->part[1].mod};
     out->mod = put_stack(p, mods, 4);
-    const struct device_product *kv[2 * DEVICE_LAYERS_MAX] = {NULL};
+    const struct device_matmul *kv[2 * DEVICE_LAYERS_MAX] = {NULL};
     for (uint32_t layer = 0; layer < model->layers; layer++) {
         kv[2 * layer] = &model->blocks[layer].tk;
         kv[2 * layer + 1] = &model->blocks[layer].tv;

@@ -1,7 +1,7 @@
 /*
  * Full-scale model: configurations, memory, random weights, running and counting. See scale.h.
  */
-#include "kernels/cuda/common/order.h"
+#include "kernels/cuda/common/token_order.h"
 #include "kernels/cuda/scale/scale.cuh"
 
 #include <math.h>
@@ -39,7 +39,7 @@ extern "C" uint32_t scale_reading(const struct scale_config *c, uint32_t token)
     if (g.tiled == 0) {
         return token;
     }
-    order_place(g.rows, g.cols, token - g.first, &row, &col);
+    token_order_place(g.rows, g.cols, token - g.first, &row, &col);
     return g.first + row * g.cols + col;
 }
 
@@ -68,7 +68,7 @@ static size_t type_bytes(enum gpu_type type)
     return type == GPU_F32 ? 4 : type == GPU_BF16 ? 2 : 1;
 }
 
-static void place_product(struct carver *at, struct scale_product *p, enum gpu_type type,
+static void place_matmul(struct carver *at, struct scale_matmul *p, enum gpu_type type,
                           uint32_t n, uint32_t k)
 {
     p->n = n;
@@ -89,13 +89,13 @@ static size_t place_weights(struct scale *s, uint8_t *base)
     const uint32_t d = c.width;
     const uint32_t h = c.heads * c.head_dim;
     const uint32_t kv = c.kv_heads * c.head_dim;
-    place_product(&at, &w.time1, GPU_BF16, d, c.features);
-    place_product(&at, &w.time2, GPU_BF16, d, d);
-    place_product(&at, &w.ada, GPU_BF16, 6 * d, d);
-    place_product(&at, &w.final, GPU_BF16, 2 * d, d);
-    place_product(&at, &w.embed, GPU_BF16, d, c.latent);
-    place_product(&at, &w.unembed, GPU_BF16, c.latent, d);
-    place_product(&at, &w.memory, GPU_BF16, d, c.latent);
+    place_matmul(&at, &w.time1, GPU_BF16, d, c.features);
+    place_matmul(&at, &w.time2, GPU_BF16, d, d);
+    place_matmul(&at, &w.ada, GPU_BF16, 6 * d, d);
+    place_matmul(&at, &w.final, GPU_BF16, 2 * d, d);
+    place_matmul(&at, &w.embed, GPU_BF16, d, c.latent);
+    place_matmul(&at, &w.unembed, GPU_BF16, c.latent, d);
+    place_matmul(&at, &w.memory, GPU_BF16, d, c.latent);
     at.take(&w.table, (size_t)c.layers * 6 * d * sizeof(float));
     at.take(&w.pos, (size_t)s->tokens * d * sizeof(float));
     at.take(&w.features, (size_t)c.steps * c.features * sizeof(uint16_t));
@@ -105,16 +105,16 @@ static size_t place_weights(struct scale *s, uint8_t *base)
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         struct scale_block *b = &w.block[layer];
         enum gpu_type type = scale_layer_type(&c, layer);
-        place_product(&at, &b->qkv, type, h + 2 * kv, d);
-        place_product(&at, &b->o, type, d, h);
-        place_product(&at, &b->fc1, type, c.hidden, d);
-        place_product(&at, &b->fc2, type, d, c.hidden);
-        place_product(&at, &b->kv, type, 2 * kv, d);
+        place_matmul(&at, &b->qkv, type, h + 2 * kv, d);
+        place_matmul(&at, &b->o, type, d, h);
+        place_matmul(&at, &b->fc1, type, c.hidden, d);
+        place_matmul(&at, &b->fc2, type, d, c.hidden);
+        place_matmul(&at, &b->kv, type, 2 * kv, d);
         if (scale_layer_window(&c, layer)) {
             continue;
         }
-        place_product(&at, &b->tq, type, h, d);
-        place_product(&at, &b->to, type, d, h);
+        place_matmul(&at, &b->tq, type, h, d);
+        place_matmul(&at, &b->to, type, d, h);
         at.take(&b->norm_weight, d * sizeof(float));
         at.take(&b->norm_bias, d * sizeof(float));
         at.take(&b->bias, (size_t)c.heads * c.window * sizeof(float));
@@ -240,7 +240,7 @@ struct filler {
     }
 
     /* Outputs of about the size of the inputs. */
-    void product(const struct scale_product &p)
+    void matmul(const struct scale_matmul &p)
     {
         float size = sqrtf(3.0f / (float)p.k);
         bool fp8 = p.type == GPU_E4M3;
@@ -263,10 +263,10 @@ static void fill_weights(struct scale *s)
     const struct scale_weights &w = s->weights;
     const uint32_t d = c.width;
     struct filler f = {s->options.seed, 0};
-    const struct scale_product *outer[] = {&w.time1, &w.time2,   &w.ada,   &w.final,
+    const struct scale_matmul *outer[] = {&w.time1, &w.time2,   &w.ada,   &w.final,
                                            &w.embed, &w.unembed, &w.memory};
-    for (const struct scale_product *p : outer) {
-        f.product(*p);
+    for (const struct scale_matmul *p : outer) {
+        f.matmul(*p);
     }
     f.fill(GPU_F32, w.table, (uint64_t)c.layers * 6 * d, 0.0f, 0.5f);
     f.fill(GPU_F32, w.pos, (uint64_t)s->tokens * d, 0.0f, 1.0f,
@@ -274,11 +274,11 @@ static void fill_weights(struct scale *s)
     f.fill(GPU_BF16, w.features, (uint64_t)c.steps * c.features, 0.0f, 1.0f);
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         const struct scale_block &b = w.block[layer];
-        const struct scale_product *products[] = {&b.qkv, &b.o,   &b.tq, &b.to,
+        const struct scale_matmul *matmuls[] = {&b.qkv, &b.o,   &b.tq, &b.to,
                                                   &b.fc1, &b.fc2, &b.kv};
-        for (const struct scale_product *p : products) {
+        for (const struct scale_matmul *p : matmuls) {
             if (p->w != NULL) {
-                f.product(*p);
+                f.matmul(*p);
             }
         }
         if (!scale_layer_window(&c, layer)) {
@@ -359,7 +359,7 @@ static int check_config(const struct scale *s, struct device_text *why)
         snprintf(why->text, sizeof why->text, "configuration %s: %s", c.name, wrong);
         return DEVICE_FAULT_INPUT;
     }
-    return exchange_check(s->ranks, s->all_tokens, c.heads, c.kv_heads, why);
+    return all_to_all_check(s->ranks, s->all_tokens, c.heads, c.kv_heads, why);
 }
 
 /* The configuration, its sizes and its launches, with no memory yet. */
@@ -368,9 +368,9 @@ static int prepare(struct scale *s, const struct scale_config *config,
 {
     s->config = *config;
     s->options = *options;
-    s->exchanged = options->exchange.ranks > 0;
-    s->ranks = s->exchanged ? options->exchange.ranks : 1;
-    s->rank = s->exchanged ? options->exchange.rank : 0;
+    s->exchanged = options->all_to_all.ranks > 0;
+    s->ranks = s->exchanged ? options->all_to_all.ranks : 1;
+    s->rank = s->exchanged ? options->all_to_all.rank : 0;
     const struct gpu_grid last = scale_grid(config, config->view_count);
     s->all_tokens = last.first + last.rows * last.cols;
     int fault = check_config(s, why);
@@ -492,11 +492,11 @@ extern "C" int scale_op_run(struct scale *s, uint32_t index, void *stream, struc
 {
     const struct scale_op *op = &s->ops[index];
     switch (op->kind) {
-    case SCALE_PRODUCT:
-        if (s->options.product != NULL) {
-            return s->options.product(s->options.product_context, &op->product, stream, why);
+    case SCALE_MATMUL:
+        if (s->options.matmul != NULL) {
+            return s->options.matmul(s->options.matmul_context, &op->matmul, stream, why);
         }
-        gpu_gemm_launch(&op->product, stream);
+        gpu_gemm_launch(&op->matmul, stream);
         break;
     case SCALE_ATTENTION:
         gpu_attention_launch(&op->attention, stream);
@@ -525,9 +525,9 @@ extern "C" int scale_op_run(struct scale *s, uint32_t index, void *stream, struc
     case SCALE_HEADS_IN:
         gpu_heads_in_launch(&op->heads_in, stream);
         break;
-    case SCALE_EXCHANGE:
-        return s->options.exchange.all_to_all(&s->options.exchange, op->exchange.send,
-                                              op->exchange.receive, op->exchange.bytes_each, stream,
+    case SCALE_ALL_TO_ALL:
+        return s->options.all_to_all.all_to_all(&s->options.all_to_all, op->all_to_all.send,
+                                              op->all_to_all.receive, op->all_to_all.bytes_each, stream,
                                               why);
     case SCALE_TABLE:
         gpu_table_launch(&op->table, stream);
@@ -561,7 +561,7 @@ extern "C" int scale_step(struct scale *s, void *stream, struct device_text *why
 
 /* ---- counting ---- */
 
-static double product_parameters(const struct scale_product &p)
+static double matmul_parameters(const struct scale_matmul &p)
 {
     return (double)p.n * p.k;
 }
@@ -570,15 +570,15 @@ static double parameters(const struct scale *s)
 {
     const struct scale_config &c = s->config;
     const struct scale_weights &w = s->weights;
-    double sum = product_parameters(w.time1) + product_parameters(w.time2) +
-                 product_parameters(w.ada) + product_parameters(w.final) +
-                 product_parameters(w.embed) + product_parameters(w.unembed) +
-                 product_parameters(w.memory) + (double)s->all_tokens * c.width;
+    double sum = matmul_parameters(w.time1) + matmul_parameters(w.time2) +
+                 matmul_parameters(w.ada) + matmul_parameters(w.final) +
+                 matmul_parameters(w.embed) + matmul_parameters(w.unembed) +
+                 matmul_parameters(w.memory) + (double)s->all_tokens * c.width;
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         const struct scale_block &b = w.block[layer];
-        sum += product_parameters(b.qkv) + product_parameters(b.o) + product_parameters(b.tq) +
-               product_parameters(b.to) + product_parameters(b.fc1) + product_parameters(b.fc2) +
-               product_parameters(b.kv) + 6.0 * c.width;
+        sum += matmul_parameters(b.qkv) + matmul_parameters(b.o) + matmul_parameters(b.tq) +
+               matmul_parameters(b.to) + matmul_parameters(b.fc1) + matmul_parameters(b.fc2) +
+               matmul_parameters(b.kv) + 6.0 * c.width;
         sum += scale_layer_window(&c, layer) ? 0.0 : 2.0 * c.width + (double)c.heads * c.window;
     }
     return sum;
@@ -598,8 +598,8 @@ static double attention_bytes(const struct gpu_attention *a)
  * where nothing of it is cached. */
 static double op_bytes(const struct scale_op *op)
 {
-    if (op->kind == SCALE_PRODUCT) {
-        const struct gpu_gemm &g = op->product;
+    if (op->kind == SCALE_MATMUL) {
+        const struct gpu_gemm &g = op->matmul;
         double in = (double)type_bytes(g.type) * g.k * ((double)g.rows + g.n);
         return in + (double)g.rows * g.n * (g.epilogue == NN_STORE ? 4 : 2);
     }
@@ -651,17 +651,17 @@ extern "C" void scale_count(const struct scale *s, struct scale_cost *out)
     for (uint32_t i = 0; i < s->op_count; i++) {
         const struct scale_op *op = &s->ops[i];
         out->moved_bytes += op_bytes(op);
-        if (op->kind == SCALE_PRODUCT) {
-            double flop = 2.0 * op->product.rows * op->product.n * op->product.k;
-            out->product_flop += flop;
-            out->product_fp8_flop += op->product.type == GPU_E4M3 ? flop : 0.0;
+        if (op->kind == SCALE_MATMUL) {
+            double flop = 2.0 * op->matmul.rows * op->matmul.n * op->matmul.k;
+            out->matmul_flop += flop;
+            out->matmul_fp8_flop += op->matmul.type == GPU_E4M3 ? flop : 0.0;
         } else if (op->kind == SCALE_ATTENTION) {
             out->attention_flop += gpu_attention_flop(&op->attention);
         } else if (op->kind == SCALE_TEMPORAL) {
             const struct gpu_temporal &t = op->temporal;
             out->temporal_flop += 4.0 * t.tokens * t.heads * t.head_dim * t.page_count;
-        } else if (op->kind == SCALE_EXCHANGE) {
-            out->exchange_bytes += (double)op->exchange.bytes_each * (s->ranks - 1);
+        } else if (op->kind == SCALE_ALL_TO_ALL) {
+            out->all_to_all_bytes += (double)op->all_to_all.bytes_each * (s->ranks - 1);
         }
     }
 }
@@ -671,7 +671,7 @@ extern "C" int scale_cost_of(const struct scale_config *config, uint32_t ranks,
 {
     struct scale_options options = {};
     options.page_count = config->window + 1;
-    options.exchange.ranks = ranks;
+    options.all_to_all.ranks = ranks;
     auto *s = static_cast<struct scale *>(calloc(1, sizeof(struct scale)));
     if (s == NULL) {
         snprintf(why->text, sizeof why->text, "no memory for a plan");

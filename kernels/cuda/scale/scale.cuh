@@ -56,7 +56,7 @@ struct scale {
 /* Type of layer l's products. */
 static inline enum gpu_type scale_layer_type(const struct scale_config *c, uint32_t l)
 {
-    return l < c->plain_layers || l + c->plain_layers >= c->layers ? GPU_BF16 : c->type;
+    return l < c->reference_layers || l + c->reference_layers >= c->layers ? GPU_BF16 : c->type;
 }
 
 static inline bool scale_layer_joint(const struct scale_config *c, uint32_t l)

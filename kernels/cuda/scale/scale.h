@@ -31,7 +31,7 @@
  * reverse: the same bytes.
  *
  * Types: products take fp8 e4m3 with a scale per token and per channel, but for embedding,
- * modulation, unembedding and the blocks at both ends (plain_layers each), which take bf16; results
+ * modulation, unembedding and the blocks at both ends (reference_layers each), which take bf16; results
  * are bf16. Pages are fp8 with a scale per token and head.
  *
  * The list never changes: pages, tick and seed lie in device memory, so it can be captured.
@@ -39,7 +39,7 @@
 #ifndef SWERVE_KERNELS_CUDA_SCALE_SCALE_H
 #define SWERVE_KERNELS_CUDA_SCALE_SCALE_H
 
-#include "kernels/cuda/scale/exchange.h"
+#include "kernels/cuda/scale/all_to_all.h"
 #include "kernels/cuda/common/kernels.h"
 #include "kernels/cuda/common/matrix.h"
 
@@ -59,7 +59,7 @@ struct scale_config {
     uint32_t joint_every; /* layers joint_every - 1, 2 joint_every - 1 .. are joint; 0: none */
     uint32_t reach, past; /* of the windows that these layers have instead; reach 0: none */
     enum gpu_type type;   /* of most products: GPU_E4M3 or GPU_BF16 */
-    uint32_t plain_layers;
+    uint32_t reference_layers;
     uint32_t reading_order; /* 1: tokens in reading order; to see what tiles change */
 };
 
@@ -71,12 +71,12 @@ const struct scale_config *scale_config_find(const char *name);
 struct scale_options {
     uint64_t seed;            /* of the weights */
     uint32_t page_count;      /* of the arena, at least window + 1 */
-    struct exchange exchange; /* ranks 0: none; one rank exchanges with itself */
+    struct all_to_all all_to_all; /* ranks 0: none; one rank exchanges with itself */
     uint32_t wgmma;           /* as in gpu_attention and gpu_gemm */
     /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
      * or a device_fault. */
-    int (*product)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
-    void *product_context;
+    int (*matmul)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
+    void *matmul_context;
 };
 
 /* What one world step varies in. */
@@ -90,17 +90,17 @@ struct scale_inputs {
 /* Of one rank's share; parameters of the whole model. */
 struct scale_cost {
     double parameters;
-    double product_flop;                  /* of a world step, as the next two */
-    double product_fp8_flop;              /* of them in fp8 */
+    double matmul_flop;                  /* of a world step, as the next two */
+    double matmul_fp8_flop;              /* of them in fp8 */
     double attention_flop, temporal_flop; /* with a full window; of pairs that see each other */
     double moved_bytes;                   /* operands of a world step's launches, each once */
-    double exchange_bytes;                /* to other ranks in a world step */
+    double all_to_all_bytes;                /* to other ranks in a world step */
     uint64_t weight_bytes, workspace_bytes, page_bytes;
     uint32_t launches; /* of a world step */
 };
 
 enum scale_kind {
-    SCALE_PRODUCT = 0,
+    SCALE_MATMUL = 0,
     SCALE_ATTENTION,
     SCALE_TEMPORAL,
     SCALE_RESIDUAL,
@@ -110,7 +110,7 @@ enum scale_kind {
     SCALE_PAGE_STORE,
     SCALE_HEADS_OUT,
     SCALE_HEADS_IN,
-    SCALE_EXCHANGE,
+    SCALE_ALL_TO_ALL,
     SCALE_TABLE,
     SCALE_NOISE,
     SCALE_EULER,
@@ -122,7 +122,7 @@ const char *scale_kind_name(enum scale_kind kind);
 struct scale_op {
     enum scale_kind kind;
     union {
-        struct gpu_gemm product;
+        struct gpu_gemm matmul;
         struct gpu_attention attention;
         struct gpu_temporal temporal;
         struct gpu_residual residual;
@@ -136,7 +136,7 @@ struct scale_op {
             const void *send;
             void *receive;
             size_t bytes_each;
-        } exchange;
+        } all_to_all;
         struct gpu_table table;
         struct gpu_noise noise;
         struct gpu_euler euler;
@@ -145,7 +145,7 @@ struct scale_op {
 };
 
 /* A product's weights on the device. */
-struct scale_product {
+struct scale_matmul {
     uint32_t n, k;
     enum gpu_type type;
     void *w;      /* [n][k] */
@@ -154,13 +154,13 @@ struct scale_product {
 
 /* A layer with windows has no tq, to, norm and bias. */
 struct scale_block {
-    struct scale_product qkv, o, tq, to, fc1, fc2, kv; /* kv: [K, V of kv_heads] */
+    struct scale_matmul qkv, o, tq, to, fc1, fc2, kv; /* kv: [K, V of kv_heads] */
     float *norm_weight, *norm_bias;                    /* [width] */
     float *bias;                                       /* [heads][window] */
 };
 
 struct scale_weights {
-    struct scale_product time1, time2, ada, final, embed, unembed, memory;
+    struct scale_matmul time1, time2, ada, final, embed, unembed, memory;
     float *table;         /* [layers][6][width] */
     float *pos;           /* [tokens of this rank][width] */
     uint16_t *features;   /* bf16 [steps][features] */

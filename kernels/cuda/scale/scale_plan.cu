@@ -13,10 +13,10 @@ static struct scale_op *push(struct scale *s, enum scale_kind kind)
 }
 
 /* out = a w, bf16 or float. */
-static void push_product(struct scale *s, const struct scale_product &w, uint32_t rows,
+static void push_matmul(struct scale *s, const struct scale_matmul &w, uint32_t rows,
                          const void *a, const float *a_scale, void *out, bool to_float)
 {
-    struct gpu_gemm &g = push(s, SCALE_PRODUCT)->product;
+    struct gpu_gemm &g = push(s, SCALE_MATMUL)->matmul;
     g.type = w.type;
     g.epilogue = to_float ? NN_STORE : NN_STORE_ACT;
     g.items = 1;
@@ -62,7 +62,7 @@ static void push_residual(struct scale *s, const float *from, const float *gate,
 }
 
 /* y = w x: in fp8 x [T][w.k] is quantised first; with silu it is applied on the way. */
-static void push_activated(struct scale *s, const struct scale_product &w, uint16_t *x, bool silu)
+static void push_activated(struct scale *s, const struct scale_matmul &w, uint16_t *x, bool silu)
 {
     const struct scale_buffers &b = s->buffers;
     const bool fp8 = w.type == GPU_E4M3;
@@ -76,15 +76,15 @@ static void push_activated(struct scale *s, const struct scale_product &w, uint1
         a.out = fp8 ? b.packed : x;
         a.row_scale = b.packed_scale;
     }
-    push_product(s, w, s->tokens, fp8 ? b.packed : x, b.packed_scale, b.y, false);
+    push_matmul(s, w, s->tokens, fp8 ? b.packed : x, b.packed_scale, b.y, false);
 }
 
-static void push_exchange(struct scale *s, const void *send, void *receive, size_t bytes_each)
+static void push_all_to_all(struct scale *s, const void *send, void *receive, size_t bytes_each)
 {
-    struct scale_op *op = push(s, SCALE_EXCHANGE);
-    op->exchange.send = send;
-    op->exchange.receive = receive;
-    op->exchange.bytes_each = bytes_each;
+    struct scale_op *op = push(s, SCALE_ALL_TO_ALL);
+    op->all_to_all.send = send;
+    op->all_to_all.receive = receive;
+    op->all_to_all.bytes_each = bytes_each;
 }
 
 /* Keys of this rank's share of the heads, of all tokens: once, not once per tile of queries. */
@@ -217,9 +217,9 @@ static void push_spatial(struct scale *s, uint32_t layer)
     const size_t token_bytes = (size_t)c.head_dim * 2 / s->ranks;
     struct gpu_heads_out &out = push(s, SCALE_HEADS_OUT)->heads_out;
     out = {s->ranks, s->tokens, c.heads, c.kv_heads, c.head_dim, b.qkv, b.sent};
-    push_exchange(s, b.sent, b.given, (c.heads + 2 * c.kv_heads) * token_bytes * s->tokens);
+    push_all_to_all(s, b.sent, b.given, (c.heads + 2 * c.kv_heads) * token_bytes * s->tokens);
     push_attention(s, layer, b.given, b.mixed_all);
-    push_exchange(s, b.mixed_all, b.sent, c.heads * token_bytes * s->tokens);
+    push_all_to_all(s, b.mixed_all, b.sent, c.heads * token_bytes * s->tokens);
     struct gpu_heads_in &in = push(s, SCALE_HEADS_IN)->heads_in;
     in = {s->ranks, s->tokens, c.heads, c.head_dim, b.sent, b.mixed};
 }
@@ -255,7 +255,7 @@ static void push_layer(struct scale *s, uint32_t layer, const struct modulation 
     const struct scale_block &w = s->weights.block[layer];
     const enum gpu_type type = scale_layer_type(&c, layer);
     const float *table = b.table + (size_t)layer * 6 * c.width;
-    push_product(s, w.qkv, s->tokens, b.normed, b.normed_scale, b.qkv, false);
+    push_matmul(s, w.qkv, s->tokens, b.normed, b.normed_scale, b.qkv, false);
     push_spatial(s, layer);
     push_activated(s, w.o, b.mixed, false);
     const struct modulation feed = {1.0f, table + 3 * c.width, table + 4 * c.width};
@@ -263,12 +263,12 @@ static void push_layer(struct scale *s, uint32_t layer, const struct modulation 
         push_residual(s, b.tokens, table + 2 * c.width, feed, type);
     } else {
         push_residual(s, b.tokens, table + 2 * c.width, {0.0f, w.norm_weight, w.norm_bias}, type);
-        push_product(s, w.tq, s->tokens, b.normed, b.normed_scale, b.query, false);
+        push_matmul(s, w.tq, s->tokens, b.normed, b.normed_scale, b.query, false);
         push_temporal(s, layer);
         push_activated(s, w.to, b.mixed, false);
         push_residual(s, b.tokens, NULL, feed, type);
     }
-    push_product(s, w.fc1, s->tokens, b.normed, b.normed_scale, b.wide, false);
+    push_matmul(s, w.fc1, s->tokens, b.normed, b.normed_scale, b.wide, false);
     push_activated(s, w.fc2, b.wide, true);
     push_residual(s, b.tokens, table + 5 * c.width, after, after_type);
 }
@@ -301,12 +301,12 @@ static void push_start(struct scale *s)
     noise.ticks = &b.inputs->tick;
     noise.out = b.x;
     push_convert(s, b.x, GPU_F32, (size_t)s->tokens * c.latent, b.x_act, false);
-    push_product(s, w.time1, c.steps, w.features, NULL, b.hidden, false);
+    push_matmul(s, w.time1, c.steps, w.features, NULL, b.hidden, false);
     push_convert(s, b.hidden, GPU_BF16, count, b.hidden, true);
-    push_product(s, w.time2, c.steps, b.hidden, NULL, b.e, false);
+    push_matmul(s, w.time2, c.steps, b.hidden, NULL, b.e, false);
     push_convert(s, b.e, GPU_BF16, count, b.e, true);
-    push_product(s, w.ada, c.steps, b.e, NULL, b.ada, true);
-    push_product(s, w.final, c.steps, b.e, NULL, b.final, true);
+    push_matmul(s, w.ada, c.steps, b.e, NULL, b.ada, true);
+    push_matmul(s, w.final, c.steps, b.e, NULL, b.final, true);
 }
 
 static void push_step(struct scale *s, uint32_t step)
@@ -322,7 +322,7 @@ static void push_step(struct scale *s, uint32_t step)
     table.ada = b.ada + (size_t)step * 6 * c.width;
     table.own = w.table;
     table.out = b.table;
-    push_product(s, w.embed, s->tokens, b.x_act, NULL, b.y, false);
+    push_matmul(s, w.embed, s->tokens, b.x_act, NULL, b.y, false);
     push_residual(s, w.pos, NULL, {1.0f, b.table, b.table + c.width}, scale_layer_type(&c, 0));
     for (uint32_t layer = 0; layer < c.layers; layer++) {
         const float *next = b.table + (size_t)(layer + 1) * 6 * c.width;
@@ -332,7 +332,7 @@ static void push_step(struct scale *s, uint32_t step)
             push_layer(s, layer, {1.0f, final, final + c.width}, GPU_BF16);
         }
     }
-    push_product(s, w.unembed, s->tokens, b.normed, NULL, b.out, true);
+    push_matmul(s, w.unembed, s->tokens, b.normed, NULL, b.out, true);
     struct gpu_euler &euler = push(s, SCALE_EULER)->euler;
     euler.positions = s->tokens;
     euler.channels = c.latent;
@@ -372,7 +372,7 @@ static void push_store(struct scale *s, uint32_t layer)
         if (s->exchanged) {
             struct gpu_heads_out &out = push(s, SCALE_HEADS_OUT)->heads_out;
             out = {s->ranks, s->tokens, 0, c.kv_heads, c.head_dim, b.kv, b.sent};
-            push_exchange(s, b.sent, b.given, row * sizeof(uint16_t) * s->tokens);
+            push_all_to_all(s, b.sent, b.given, row * sizeof(uint16_t) * s->tokens);
             kv = b.given;
         }
         push_rotate(s, kv, row);
@@ -391,15 +391,15 @@ static void push_commit(struct scale *s)
 {
     const struct scale_config &c = s->config;
     const struct scale_buffers &b = s->buffers;
-    push_product(s, s->weights.memory, s->tokens, b.x_act, NULL, b.y, false);
+    push_matmul(s, s->weights.memory, s->tokens, b.x_act, NULL, b.y, false);
     push_norm(s, GPU_BF16, b.normed, NULL);
     if (c.type == GPU_E4M3) {
         push_norm(s, GPU_E4M3, b.packed, b.packed_scale);
     }
     for (uint32_t layer = 0; layer < c.layers; layer++) {
-        const struct scale_product &w = s->weights.block[layer].kv;
+        const struct scale_matmul &w = s->weights.block[layer].kv;
         const bool fp8 = w.type == GPU_E4M3;
-        push_product(s, w, s->tokens, fp8 ? b.packed : b.normed, b.packed_scale, b.kv, false);
+        push_matmul(s, w, s->tokens, fp8 ? b.packed : b.normed, b.packed_scale, b.kv, false);
         push_store(s, layer);
     }
 }

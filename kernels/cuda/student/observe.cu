@@ -131,16 +131,16 @@ __global__ void __launch_bounds__(THREADS) k_grid(struct observe_views v)
     const struct device_view *view = &v.records[blockIdx.y];
     uint32_t first = (blockIdx.x * THREADS + threadIdx.x) * PER_THREAD;
     uint8_t *out = v.views + view->view * v.view_bytes + first;
-    if (view->bev == DEVICE_LOOK_KEEP) {
+    if (view->bev == DEVICE_VIEW_KEEP) {
         return;
     }
-    if (view->bev == DEVICE_LOOK_DRAW) {
+    if (view->bev == DEVICE_VIEW_DRAW) {
         const uint8_t *frame = v.arena + view->page * v.page_bytes;
         uint32_t row = first / COLS;
         uint32_t col = first % COLS;
         draw_cells(view, frame, row, col, OCCUPANCY, UNSEEN, (uint64_t)255 << LANE_BITS, out,
                    out + DEVICE_VIEW_CELLS);
-        if (view->degree == DEGREE_NONE) {
+        if (view->conditioning == CONDITION_NONE) {
             draw_cells(view, frame, row, col, DRIVABLE, MARKING, 0, out + 2 * DEVICE_VIEW_CELLS,
                        out + 3 * DEVICE_VIEW_CELLS);
         } else if (view->map != DEVICE_NO_MAP) {
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(THREADS) k_grid(struct observe_views v)
         }
         return;
     }
-    uint32_t unseen = view->bev == DEVICE_LOOK_NOTHING ? 0xffffffffu : 0u;
+    uint32_t unseen = view->bev == DEVICE_VIEW_NOTHING ? 0xffffffffu : 0u;
 #pragma unroll
     for (int plane = 0; plane < 4; plane++) {
         *(uint32_t *)(out + plane * DEVICE_VIEW_CELLS) = plane == 1 ? unseen : 0;
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(THREADS) k_cameras(struct observe_views v)
     uint32_t camera = position / SHAPE_CAMERA_POSITIONS;
     uint32_t inside = position % SHAPE_CAMERA_POSITIONS;
     uint32_t look = view->camera[camera];
-    if (look == DEVICE_LOOK_KEEP) {
+    if (look == DEVICE_VIEW_KEEP) {
         return;
     }
     const uint16_t *from =
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(THREADS) k_cameras(struct observe_views v)
     uint16_t *low = high + IMAGE_ROW_BYTES / 2;
 #pragma unroll
     for (int i = 0; i < PIXELS_BYTES / 2; i++) {
-        high[i] = look == DEVICE_LOOK_DRAW ? from[i] : (uint16_t)0;
-        low[i] = look == DEVICE_LOOK_DRAW ? from[PIXELS_BYTES / 2 + i] : (uint16_t)0;
+        high[i] = look == DEVICE_VIEW_DRAW ? from[i] : (uint16_t)0;
+        low[i] = look == DEVICE_VIEW_DRAW ? from[PIXELS_BYTES / 2 + i] : (uint16_t)0;
     }
 }
 

@@ -32,8 +32,8 @@ enum {
     SHAPE_PARTS = 2, /* BEV, cameras */
 };
 
-/* struct device_slot.degree, as in enum layout_degree. */
-enum { DEGREE_AGENTS = 0, DEGREE_MAP, DEGREE_NONE };
+/* struct device_slot.degree, as in enum conditioning. */
+enum { CONDITION_AGENTS = 0, CONDITION_MAP, CONDITION_NONE };
 
 /* What a part (the BEV, or the three cameras) is made of. */
 struct shape_part {

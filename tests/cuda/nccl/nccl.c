@@ -2,7 +2,7 @@
  * A made-up libnccl.so.2 that behaves as NCCL does where it matters: a communicator starts a thread
  * that goes on in the library's code when the communicator is gone. It exchanges nothing.
  */
-#include "tests/cuda/nccl/nccl.h"
+#include "nccl.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /*
- * Declarations of NCCL that kernels/cuda/scale/exchange_nccl.cu uses, as its manual has them ("NCCL
+ * Declarations of NCCL that kernels/cuda/scale/all_to_all_nccl.cu uses, as its manual has them ("NCCL
  * API"), for the test with a made-up library (nccl.c). Behind kernels/cuda/common/gpu.h, which has
  * cudaStream_t.
  */

@@ -45,17 +45,17 @@ static void create_scenario(void)
     dark = jobs_then(&drive, BLIND_TICK, INTERVENE_STACK_DROPOUT);
     dark->sensors = SENSOR_CAMERA_FRONT;
     dark->duration_s = 0.2;
-    jobs_stage(&drive);
+    jobs_prepared(&drive);
 }
 
 /* Nothing is flagged: frames of a random model are not healthy. */
-static void no_judgement(void *context, const struct world_signs *signs, const double *statistic)
+static void no_judgement(void *context, const struct frame_stats *frame_stats, const double *statistic)
 {
-    (void)context, (void)signs, (void)statistic;
+    (void)context, (void)frame_stats, (void)statistic;
 }
 
 static enum status create(const char *planner, const struct device *on, uint32_t slots,
-                          enum layout_degree degree, bool solo, struct runner **out,
+                          enum conditioning conditioning, bool solo, struct runner **out,
                           struct error *error)
 {
     const struct runner_config config = {
@@ -63,7 +63,7 @@ static enum status create(const char *planner, const struct device *on, uint32_t
         .planner = planner,
         .slot_count = slots,
         .model = model,
-        .degree = degree,
+        .conditioning = conditioning,
         .device = on,
         .thread_count = 1,
         .observe_health = no_judgement,
@@ -73,13 +73,13 @@ static enum status create(const char *planner, const struct device *on, uint32_t
     return runner_create(&config, out, error);
 }
 
-static struct job_run *run(const char *planner, uint32_t slots, enum layout_degree degree,
+static struct job_run *run(const char *planner, uint32_t slots, enum conditioning conditioning,
                            bool solo, struct runner_stats *stats)
 {
     struct runner *runner = NULL;
     struct job_run *job;
     struct error error = {0};
-    EXPECT_OK(create(planner, &device, slots, degree, solo, &runner, &error), error);
+    EXPECT_OK(create(planner, &device, slots, conditioning, solo, &runner, &error), error);
     jobs_add(runner, &drive, 0, 5);
     jobs_run(runner, &job, 1);
     if (stats != NULL) {
@@ -102,18 +102,18 @@ static const struct device_plugin_seen *seen_by(const char *file)
 
 static void it_drives_as_one_that_looks_on_the_host(void)
 {
-    for (int degree = 0; degree < LAYOUT_DEGREE_COUNT; degree += 2) { /* agents, none */
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning += 2) { /* agents, none */
         struct runner_stats stats;
         struct job_run *host =
-            run("plugin:" PLUGIN_HOST, SLOTS, (enum layout_degree)degree, false, NULL);
+            run("plugin:" PLUGIN_HOST, SLOTS, (enum conditioning)conditioning, false, NULL);
         struct job_run *there =
-            run("plugin:" PLUGIN_DEVICE, SLOTS, (enum layout_degree)degree, false, &stats);
+            run("plugin:" PLUGIN_DEVICE, SLOTS, (enum conditioning)conditioning, false, &stats);
         jobs_expect_same(host, there);
         EXPECT(stats.forks == 3 && stats.parks > 0);
         EXPECT_INT(there->results[0].ticks, HORIZON);
         job_run_destroy(there);
-        if (degree == LAYOUT_AGENTS) {
-            there = run("plugin:" PLUGIN_EITHER, 3, LAYOUT_AGENTS, true, &stats);
+        if (conditioning == CONDITIONING_AGENTS) {
+            there = run("plugin:" PLUGIN_EITHER, 3, CONDITIONING_AGENTS, true, &stats);
             EXPECT_INT(stats.forks, 0);
             EXPECT_INT(there->rollout_count, host->rollout_count);
             for (uint32_t i = 0; i < there->rollout_count; i++) {
@@ -129,8 +129,8 @@ static void it_drives_as_one_that_looks_on_the_host(void)
 static void it_may_die_and_be_opened_again(void)
 {
     struct runner_stats stats;
-    struct job_run *host = run("plugin:" PLUGIN_HOST "?1", SLOTS, LAYOUT_AGENTS, false, NULL);
-    struct job_run *there = run("plugin:" PLUGIN_DEVICE "?1", SLOTS, LAYOUT_AGENTS, false, &stats);
+    struct job_run *host = run("plugin:" PLUGIN_HOST "?1", SLOTS, CONDITIONING_AGENTS, false, NULL);
+    struct job_run *there = run("plugin:" PLUGIN_DEVICE "?1", SLOTS, CONDITIONING_AGENTS, false, &stats);
     for (uint32_t i = 0; i < there->rollout_count; i++) {
         EXPECT_TEXT(there->results[i].trace_hash, host->results[i].trace_hash);
         EXPECT_INT(there->results[i].verdict, host->results[i].verdict);
@@ -168,10 +168,10 @@ static uint32_t quiet_ticks(const char *planner, const struct device *on)
     struct runner *runner = NULL;
     struct error error = {0};
     uint32_t quiet = 0;
-    EXPECT_OK(create(planner, on, SLOTS, LAYOUT_AGENTS, true, &runner, &error), error);
+    EXPECT_OK(create(planner, on, SLOTS, CONDITIONING_AGENTS, true, &runner, &error), error);
     struct job_run *job = NULL;
     const struct job_lease lease = {.job_id = 1, .epoch = 1, .spec = {.seed = 5}};
-    EXPECT_OK(job_run_create(&lease, drive.stage, &job, &error), error);
+    EXPECT_OK(job_run_create(&lease, drive.prepared, &job, &error), error);
     EXPECT_OK(runner_add(runner, job, ROLLOUT_MAIN, &error), error);
     for (uint32_t tick = 0; tick < HORIZON; tick++) {
         uint64_t before = down_bytes(runner);
@@ -194,7 +194,7 @@ static void pictures_stay_on_the_device(void)
      */
     uint32_t expected = 0;
     for (uint32_t tick = 0; tick < HORIZON; tick++) {
-        expected += tick % film_period_ticks(&drive.scenario) != 0;
+        expected += tick % keyframes_period_ticks(&drive.scenario) != 0;
     }
     EXPECT(expected > HORIZON / 2);
     const struct device_plugin_seen *seen = seen_by(PLUGIN_DEVICE);
@@ -242,7 +242,7 @@ static void a_device_that_fails_is_no_fault_of_the_planner(void)
     failing.ops = &failing_ops;
     looks_until_failure = 1;
     EXPECT_OK(
-        create("plugin:" PLUGIN_DEVICE, &failing, SLOTS, LAYOUT_AGENTS, false, &runner, &error),
+        create("plugin:" PLUGIN_DEVICE, &failing, SLOTS, CONDITIONING_AGENTS, false, &runner, &error),
         error);
     jobs_add(runner, &drive, 0, 5);
     jobs_run(runner, &job, 1);
@@ -266,13 +266,13 @@ static void it_is_told_where_it_is_or_refused(void)
     const struct device *const elsewhere[] = {NULL, &cpu}; /* the object world; the CPU */
     for (size_t i = 0; i < COUNT_OF(elsewhere); i++) {
         EXPECT_INT(
-            create("plugin:" PLUGIN_DEVICE, elsewhere[i], 1, LAYOUT_AGENTS, false, &runner, &error),
+            create("plugin:" PLUGIN_DEVICE, elsewhere[i], 1, CONDITIONING_AGENTS, false, &runner, &error),
             STATUS_PLANNER);
         EXPECT_CONTAINS(error.text, "the world of this job runs on the CPU");
         EXPECT_CONTAINS(error.text, "--device cuda:N");
         EXPECT_CONTAINS(error.text, "SWERVE_WANTS_HOST_ELSE");
         EXPECT_OK(
-            create("plugin:" PLUGIN_EITHER, elsewhere[i], 1, LAYOUT_AGENTS, false, &runner, &error),
+            create("plugin:" PLUGIN_EITHER, elsewhere[i], 1, CONDITIONING_AGENTS, false, &runner, &error),
             error);
         EXPECT_INT(seen_by(PLUGIN_EITHER)->place.device, -1);
         EXPECT_TEXT(seen_by(PLUGIN_EITHER)->backend, "cpu");
@@ -280,7 +280,7 @@ static void it_is_told_where_it_is_or_refused(void)
     }
     full_ops.views_open = no_views;
     full.ops = &full_ops;
-    EXPECT_INT(create("plugin:" PLUGIN_DEVICE, &full, 1, LAYOUT_AGENTS, false, &runner, &error),
+    EXPECT_INT(create("plugin:" PLUGIN_DEVICE, &full, 1, CONDITIONING_AGENTS, false, &runner, &error),
                STATUS_NO_MEMORY);
     EXPECT_CONTAINS(error.text, "for observations");
 }

@@ -114,7 +114,7 @@ static const struct scenario *scenario_of(const char *id)
 static struct job_run *drive(const struct job_lease *lease)
 {
     struct world_ops ops = world_object_ops;
-    struct stage *stage = NULL;
+    struct prepared *prepared = NULL;
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     struct error error;
@@ -124,20 +124,20 @@ static struct job_run *drive(const struct job_lease *lease)
                                          .planner_config = {.tick_deadline_ms = 2000},
                                          .slot_count = 4,
                                          .clock = clock_system()};
-    EXPECT_OK(stage_create(scenario_of(lease->spec.scenario_id), &stage, &error), error);
+    EXPECT_OK(prepared_create(scenario_of(lease->spec.scenario_id), &prepared, &error), error);
     EXPECT_OK(runner_create(&config, &runner, &error), error);
-    EXPECT_OK(job_run_create(lease, stage, &job, &error), error);
+    EXPECT_OK(job_run_create(lease, prepared, &job, &error), error);
     EXPECT_OK(runner_add(runner, job, ROLLOUT_ALL, &error), error);
     while ((job = runner_take(runner)) == NULL) {
         runner_tick(runner);
     }
     runner_destroy(runner);
-    stage_unref(stage);
+    prepared_unref(prepared);
     return job;
 }
 
 /* A PNG as evidence looks; the picture is whatever. */
-static void put_evidence(char hash[SHA256_HEX_BYTES])
+static void put_snapshot(char hash[SHA256_HEX_BYTES])
 {
     static uint8_t rgb[256 * 288 * 3];
     struct error error;
@@ -192,7 +192,7 @@ static void complete(const char *worker, const struct job_lease *lease)
         outcomes[0].health_tick = 23;
         outcomes[0].health_value = 2.5;
         outcomes[0].health_threshold = 1.25;
-        put_evidence(outcomes[0].evidence_hash);
+        put_snapshot(outcomes[0].evidence_hash);
     }
     if (teacher && strcmp(lease->spec.scenario_id, "deer") == 0) {
         outcomes[0].verdict = VERDICT_FAIL; /* the teacher disagrees */
@@ -420,18 +420,18 @@ static void fanouts_show_generated_frames_and_money(void)
 
 /* ---- evidence that is not there, or not a picture ---- */
 
-static const char *evidence_text; /* NULL: gone */
+static const char *snapshot_text; /* NULL: gone */
 
-static enum status evidence_get(struct store *from, const char *hash, void **data, size_t *bytes,
+static enum status snapshot_get(struct store *from, const char *hash, void **data, size_t *bytes,
                                 struct error *error)
 {
     (void)from;
     if (strcmp(hash, summary.outcomes[summary.flags[0].outcome].evidence_hash) != 0 ||
-        evidence_text == NULL) {
+        snapshot_text == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "gone");
     }
-    *bytes = strlen(evidence_text);
-    *data = strdup(evidence_text);
+    *bytes = strlen(snapshot_text);
+    *data = strdup(snapshot_text);
     return STATUS_OK;
 }
 
@@ -440,9 +440,9 @@ static void evidence_may_be_missing_or_hostile(void)
     static const char *const texts[] = {NULL, "", "<script>alert(1)</script>", "\x89PNG\r\n\x1a\n"};
     struct store_ops ops = *store->ops;
     const struct store_ops *real = store->ops;
-    ops.artifact_get = evidence_get;
+    ops.artifact_get = snapshot_get;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        evidence_text = texts[i];
+        snapshot_text = texts[i];
         store->ops = &ops;
         char *text = report_text();
         store->ops = real;

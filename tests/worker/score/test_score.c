@@ -573,7 +573,7 @@ static void a_fork_equals_a_score_that_saw_everything(void)
         run_random(&trunk, seed, seed, 0, 30);
         struct scene at_fork = trunk.scene;
         struct score *fork =
-            score_init(malloc(score_bytes(WORLD_TICKS, WORLD_AGENTS)), trunk.stage);
+            score_init(malloc(score_bytes(WORLD_TICKS, WORLD_AGENTS)), trunk.prepared);
         score_copy(fork, trunk.score);
         /* The trunk goes on first, so that anything shared would show. */
         run_random(&trunk, seed, seed + 1000, 30, WORLD_TICKS);

@@ -1,0 +1,71 @@
+/*
+ * Stage: a scenario prepared once for all its rollouts: roadmap, ego's route, the agents'
+ * paths, raster layers.
+ * Immutable after creation and shared by reference; the last reference frees it.
+ */
+#include "engine/traffic/route_internal.h"
+#include "engine/sensors/prepared_internal.h"
+
+#include <stdlib.h>
+
+enum status prepared_create(const struct scenario *scenario, struct prepared **out, struct error *error)
+{
+    struct prepared *prepared = calloc(1, sizeof *prepared);
+    if (prepared == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "no memory for scenario %s", scenario->id);
+    }
+    atomic_init(&prepared->references, 1);
+    prepared->scenario = scenario;
+    enum status status = roadmap_create(&scenario->map, &prepared->roadmap, error);
+    if (status == STATUS_OK) {
+        status = route_create(prepared->roadmap, scenario->ego.route, scenario->ego.route_count,
+                              scenario->ego.pose, &prepared->route, error);
+    }
+    if (status == STATUS_OK) {
+        status = traffic_plan_create(scenario, prepared->roadmap, route_track_mutable(prepared->route),
+                                     &prepared->traffic, error);
+    }
+    if (status == STATUS_OK) {
+        status = raster_layers_create(&scenario->map, &prepared->layers, error);
+    }
+    if (status != STATUS_OK) {
+        prepared_unref(prepared);
+        return error_prefix(error, "scenario %s", scenario->id);
+    }
+    *out = prepared;
+    return STATUS_OK;
+}
+
+struct prepared *prepared_ref(struct prepared *prepared)
+{
+    atomic_fetch_add_explicit(&prepared->references, 1, memory_order_relaxed);
+    return prepared;
+}
+
+void prepared_unref(struct prepared *prepared)
+{
+    if (prepared == NULL ||
+        atomic_fetch_sub_explicit(&prepared->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    raster_layers_destroy(prepared->layers);
+    traffic_plan_destroy(prepared->traffic);
+    route_destroy(prepared->route);
+    roadmap_destroy(prepared->roadmap);
+    free(prepared);
+}
+
+const struct scenario *prepared_scenario(const struct prepared *prepared)
+{
+    return prepared->scenario;
+}
+
+const struct roadmap *prepared_roadmap(const struct prepared *prepared)
+{
+    return prepared->roadmap;
+}
+
+const struct route *prepared_route(const struct prepared *prepared)
+{
+    return prepared->route;
+}

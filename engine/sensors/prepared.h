@@ -1,0 +1,26 @@
+/*
+ * Stage: a scenario made ready for worlds. Every world begins a rollout on one; scoring and the
+ * learned worlds' layouts read its roadmap and its layers.
+ */
+#ifndef SWERVE_ENGINE_SENSORS_PREPARED_H
+#define SWERVE_ENGINE_SENSORS_PREPARED_H
+
+#include "base/status.h"
+#include "schemas/scenario.h"
+
+struct roadmap;
+struct route;
+
+/* A scenario made ready for worlds: roadmap, route, precomputed raster layers. Immutable and
+ * reference-counted; shared by all rollouts of a scenario, main line and branches, any seed. */
+struct prepared;
+
+/* The scenario is borrowed and must outlive the stage. */
+enum status prepared_create(const struct scenario *scenario, struct prepared **out, struct error *error);
+struct prepared *prepared_ref(struct prepared *prepared);
+void prepared_unref(struct prepared *prepared); /* accepts NULL */
+const struct scenario *prepared_scenario(const struct prepared *prepared);
+const struct roadmap *prepared_roadmap(const struct prepared *prepared);
+const struct route *prepared_route(const struct prepared *prepared); /* ego's */
+
+#endif

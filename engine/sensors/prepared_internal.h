@@ -1,0 +1,24 @@
+/*
+ * Stage internals, for the worlds of this room.
+ */
+#ifndef SWERVE_ENGINE_SENSORS_PREPARED_INTERNAL_H
+#define SWERVE_ENGINE_SENSORS_PREPARED_INTERNAL_H
+
+#include "engine/sensors/raster.h"
+#include "engine/traffic/roadmap.h"
+#include "engine/sensors/prepared.h"
+#include "engine/traffic/traffic.h"
+#include "schemas/scenario.h"
+
+#include <stdatomic.h>
+
+struct prepared {
+    atomic_uint references;
+    const struct scenario *scenario;
+    struct roadmap *roadmap;
+    struct route *route; /* ego's */
+    struct raster_layers *layers;
+    struct traffic_plan *traffic;
+};
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * What computes products of a shape, kept in a file between processes: timing takes time, and what
+ * is fastest may be another one the next time. One file per device and version of the vendor's
+ * library, since an algorithm means nothing to another one. Host code alone.
+ *
+ * Lines of text: what the file is, the device, the version, a line per shape, and the sum of all
+ * that precedes. A file in which anything is not as expected is ignored as a whole, with a warning,
+ * and replaced.
+ */
+#ifndef SWERVE_KERNELS_CUDA_SCALE_GEMM_TUNER_STORE_H
+#define SWERVE_KERNELS_CUDA_SCALE_GEMM_TUNER_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { STORE_ALGORITHM_BYTES = 64, STORE_ENTRIES_MAX = 256, STORE_PATH_BYTES = 1024 };
+
+/* What a choice depends on besides device and library; numbers as in struct gpu_gemm. */
+struct gemm_tuner_shape {
+    uint32_t type, epilogue, m, n, k;
+    uint64_t lda, ldc;
+};
+
+/* What products of a shape run on. Numbers of the file: they never change. */
+enum gemm_tuner_way {
+    GEMM_TUNER_OWN = 0,  /* gpu_gemm_launch */
+    GEMM_TUNER_SAME = 1, /* the vendor's library, operands as they are */
+    GEMM_TUNER_BF16 = 2, /* the vendor's library in bf16, fp8 operands expanded */
+    GEMM_TUNER_WAYS
+};
+
+struct gemm_tuner_choice {
+    enum gemm_tuner_way way;
+    uint8_t algorithm[STORE_ALGORITHM_BYTES]; /* of the vendor's; zeros for GEMM_TUNER_OWN */
+};
+
+struct gemm_tuner_store {
+    char path[STORE_PATH_BYTES]; /* "": nothing is kept */
+    char device[256];
+    uint64_t version;
+    uint32_t count;
+    bool changed; /* since it was read */
+    struct {
+        struct gemm_tuner_shape shape;
+        struct gemm_tuner_choice choice;
+    } entry[STORE_ENTRIES_MAX];
+};
+
+/* $SWERVE_CACHE, else swerve in $XDG_CACHE_HOME, else in $HOME/.cache; false when none is set. */
+bool gemm_tuner_store_folder(char out[STORE_PATH_BYTES - 300]);
+
+/* Fills *store with what the folder has for this device and version. Returns a warning to show, or
+ * NULL; it lies in `warning`. */
+const char *gemm_tuner_store_open(struct gemm_tuner_store *store, const char *folder, const char *device,
+                               uint64_t version, char *warning, size_t warning_bytes);
+
+bool gemm_tuner_shape_same(const struct gemm_tuner_shape *a, const struct gemm_tuner_shape *b);
+bool gemm_tuner_store_find(const struct gemm_tuner_store *store, const struct gemm_tuner_shape *shape,
+                        struct gemm_tuner_choice *out);
+/* Replaces what was kept for the shape; beyond STORE_ENTRIES_MAX nothing is. */
+void gemm_tuner_store_put(struct gemm_tuner_store *store, const struct gemm_tuner_shape *shape,
+                       const struct gemm_tuner_choice *choice);
+/* Writes the file where something changed, whole or not at all. False when that failed. */
+bool gemm_tuner_store_save(struct gemm_tuner_store *store);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * Goal: a learned tier's artifact shows what was generated: the right frames, from the right
+ * rollout, within its bounds; other tiers have no film; no hash depends on one; a film from
+ * anywhere never crashes the reader.
+ * Method: the object world under a learned tier's name is driven with branches; its frames, which
+ * can be redrawn, are compared with the film. Damaged sections are read.
+ */
+#include "base/rng.h"
+#include "engine/sensors/raster.h"
+#include "engine/worlds/world.h"
+#include "tests/worker/jobs.h"
+#include "worker/run/outcome_build.h"
+
+enum { HORIZON = 60, FORK_TICK = 22 };
+
+struct drive {
+    struct jobs_scenario scenario;
+    struct job_run *job;
+    uint8_t *data;
+    size_t bytes;
+    struct trace_reader reader;
+};
+
+static void drive_init(struct drive *drive, enum tier tier)
+{
+    struct error error;
+    struct world_ops ops = world_object_ops;
+    ops.tier = tier;
+    jobs_scenario_init(&drive->scenario, "film", HORIZON);
+    jobs_branch(&drive->scenario, FORK_TICK, INTERVENE_EGO_BRAKE)->decel_mps2 = 5;
+    jobs_prepared(&drive->scenario);
+    drive->job = jobs_run_one(&ops, "builtin:maintain", &drive->scenario, 3, 2, false, NULL);
+    EXPECT_OK(outcome_pack_traces(drive->job, &drive->data, &drive->bytes, &error), error);
+    EXPECT_OK(trace_reader_init(&drive->reader, drive->data, drive->bytes, &error), error);
+}
+
+static void drive_finish(struct drive *drive)
+{
+    trace_reader_finish(&drive->reader);
+    free(drive->data);
+    job_run_destroy(drive->job);
+    jobs_scenario_finish(&drive->scenario);
+}
+
+/* The frame found for `tick` is of `expected`, and shows what the sensors saw then. */
+static void expect_frame(const struct drive *drive, int32_t rollout, uint32_t tick,
+                         uint32_t expected)
+{
+    static struct trace_keyframe_frame frame;
+    static struct trace_keyframe_frame drawn;
+    static uint8_t bev[BEV_BYTES];
+    static uint8_t camera[CAMERA_BYTES];
+    struct error error;
+    struct raster_layers *layers = NULL;
+    struct scene scene;
+    const struct scenario *scenario = &drive->scenario.scenario;
+    EXPECT(trace_reader_keyframes(&drive->reader, rollout, tick, &frame));
+    EXPECT_INT(frame.tick, expected);
+    EXPECT(trace_reader_scene(&drive->reader, rollout, expected, &scene, NULL));
+    EXPECT_OK(raster_layers_create(&scenario->map, &layers, &error), error);
+    raster_bev(layers, scenario, &scene, 3, bev);
+    raster_camera(layers, scenario, &scene, 3, CAMERA_FRONT, camera);
+    keyframes_encode(bev, camera, &drawn);
+    EXPECT(memcmp(frame.bev, drawn.bev, sizeof frame.bev) == 0);
+    EXPECT(memcmp(frame.camera, drawn.camera, sizeof frame.camera) == 0);
+    raster_layers_destroy(layers);
+}
+
+static void learned_tiers_are_filmed(void)
+{
+    struct drive drive;
+    drive_init(&drive, TIER_STUDENT);
+    EXPECT_INT(drive.job->results[0].ticks, HORIZON);
+    EXPECT_INT(drive.reader.keyframes_count, 13 + 8); /* 0, 5, .. 60; 25, 30, .. 60 */
+    expect_frame(&drive, 0, 0, 0);
+    expect_frame(&drive, 0, 21, 20);
+    expect_frame(&drive, 0, 38, 40);
+    expect_frame(&drive, 0, 1000, HORIZON);
+    expect_frame(&drive, 1, 21, 20); /* before the fork: the main line's */
+    expect_frame(&drive, 1, 23, 25); /* after it: its own */
+    expect_frame(&drive, 1, HORIZON, HORIZON);
+    drive_finish(&drive);
+}
+
+static void other_tiers_are_not_and_hashes_agree(void)
+{
+    struct drive filmed;
+    struct drive plain;
+    static struct trace_keyframe_frame frame;
+    drive_init(&filmed, TIER_TEACHER);
+    drive_init(&plain, TIER_OBJECT);
+    EXPECT_INT(plain.reader.keyframes_count, 0);
+    EXPECT(!trace_reader_keyframes(&plain.reader, 0, 0, &frame));
+    EXPECT(plain.bytes < filmed.bytes);
+    EXPECT(memcmp(plain.data, filmed.data, plain.bytes) == 0);
+    jobs_expect_same(filmed.job, plain.job);
+    drive_finish(&filmed);
+    drive_finish(&plain);
+}
+
+static void few_bits_are_close(void)
+{
+    static uint8_t bev[BEV_BYTES];
+    static uint8_t camera[CAMERA_BYTES];
+    static uint8_t bev_back[BEV_BYTES];
+    static uint8_t camera_back[CAMERA_BYTES];
+    static struct trace_keyframe_frame frame;
+    for (uint32_t i = 0; i < BEV_BYTES; i++) {
+        bev[i] = (uint8_t)(rng_uniform(1, RNG_STREAM_TEST, 0, i) * 256);
+    }
+    for (uint32_t i = 0; i < CAMERA_BYTES; i++) {
+        camera[i] = (uint8_t)(rng_uniform(1, RNG_STREAM_TEST, 1, i) * 256);
+    }
+    camera[0] = camera[1] = camera[2] = 255;
+    keyframes_encode(bev, camera, &frame);
+    keyframes_decode_bev(&frame, bev_back);
+    keyframes_decode_camera(&frame, camera_back);
+    for (uint32_t c = 0; c < BEV_CHANNELS; c++) {
+        for (uint32_t row = 0; row < TRACE_KEYFRAME_ROWS; row++) {
+            for (uint32_t col = 0; col < BEV_COLS; col++) {
+                uint32_t i = c * BEV_CELLS + (TRACE_KEYFRAME_FIRST_ROW + row) * BEV_COLS + col;
+                EXPECT(abs(bev[i] - bev_back[i]) <= 8);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < CAMERA_BYTES; i++) {
+        EXPECT(abs(camera[i] - camera_back[i]) <= 4);
+    }
+    EXPECT_INT(camera_back[0], 255);
+}
+
+/* However long and wide a job is, its films keep within what an artifact can hold. */
+static void films_are_bounded(void)
+{
+    static const uint32_t horizons[] = {1, 50, 200, 300, 6000};
+    static const uint32_t branches[] = {0, 1, 15, 256};
+    for (size_t h = 0; h < COUNT_OF(horizons); h++) {
+        for (size_t b = 0; b < COUNT_OF(branches); b++) {
+            const struct scenario scenario = {
+                .horizon_ticks = horizons[h], .branch_count = branches[b], .agent_count = 20};
+            uint32_t period = keyframes_period_ticks(&scenario);
+            uint64_t ticks_bytes = trace_artifact_bytes_max(&scenario);
+            if (period == 0) {
+                EXPECT(ticks_bytes > LIMIT_ARTIFACT_BYTES - KEYFRAMES_JOB_BYTES_MAX);
+                continue;
+            }
+            uint64_t frames = horizons[h] / period + 2;
+            uint64_t bytes = (1 + branches[b]) * frames * sizeof(struct trace_keyframe_frame) +
+                             sizeof(struct trace_keyframe_header);
+            EXPECT(period >= KEYFRAMES_PERIOD_MIN_TICKS);
+            EXPECT(bytes <= KEYFRAMES_JOB_BYTES_MAX);
+            EXPECT(ticks_bytes + bytes <= LIMIT_ARTIFACT_BYTES);
+        }
+    }
+    const struct scenario usual = {.horizon_ticks = 150, .branch_count = 15, .agent_count = 10};
+    EXPECT_INT(keyframes_period_ticks(&usual), KEYFRAMES_PERIOD_MIN_TICKS);
+}
+
+/* ---- films from anywhere ---- */
+
+static bool accepted(const uint8_t *data, size_t bytes)
+{
+    struct trace_reader reader;
+    struct error error = {0};
+    uint8_t *copy = malloc(bytes);
+    EXPECT(copy != NULL);
+    memcpy(copy, data, bytes);
+    enum status status = trace_reader_init(&reader, copy, bytes, &error);
+    if (status == STATUS_OK) {
+        static struct trace_keyframe_frame frame;
+        for (uint32_t t = 0; t < 2 * HORIZON; t += 7) {
+            trace_reader_keyframes(&reader, 0, t, &frame);
+            trace_reader_keyframes(&reader, 1, t, &frame);
+        }
+        trace_reader_finish(&reader);
+    } else {
+        EXPECT(error.text[0] != '\0');
+    }
+    free(copy);
+    return status == STATUS_OK;
+}
+
+static void damaged_films_are_refused(void)
+{
+    struct drive drive;
+    drive_init(&drive, TIER_STUDENT);
+    size_t keyframes = sizeof(struct trace_keyframe_header) +
+                  drive.reader.keyframes_count * sizeof(struct trace_keyframe_frame);
+    size_t start = drive.bytes - keyframes;
+    EXPECT(accepted(drive.data, drive.bytes));
+    EXPECT(accepted(drive.data, start)); /* no film at all */
+    for (size_t bytes = start + 1; bytes < drive.bytes; bytes += bytes < start + 64 ? 1 : 9973) {
+        EXPECT(!accepted(drive.data, bytes));
+    }
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } faults[] = {
+        {0, 'X'},       /* magic */
+        {8, 0xFF},      /* number of frames */
+        {11, 0x80},     /* so many that bytes would overflow */
+        {16, 2},        /* a rollout that is not there */
+        {16 + 4, 0x99}, /* the first frame after the second */
+    };
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        uint8_t kept = drive.data[start + faults[i].at];
+        drive.data[start + faults[i].at] = faults[i].value;
+        EXPECT(!accepted(drive.data, drive.bytes));
+        drive.data[start + faults[i].at] = kept;
+    }
+    EXPECT(accepted(drive.data, drive.bytes));
+    drive_finish(&drive);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(learned_tiers_are_filmed), TEST(other_tiers_are_not_and_hashes_agree),
+                    TEST(few_bits_are_close), TEST(films_are_bounded),
+                    TEST(damaged_films_are_refused));
+}
