@@ -1,7 +1,7 @@
 /*
  * Device: what a compute device offers the engine, as a table of functions that a shared module
- * fills (kernels/cuda/module/module.cu is one). Plain C, no header of any device library: the engine opens
- * the module with dlopen and runs without it.
+ * fills (kernels/cuda/module/module.cu is one). Plain C, no header of any device library: the
+ * engine opens the module with dlopen and runs without it.
  *
  * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
  * frame pages on one device. A tick advances all active slots at once: the caller fills the slots'
@@ -13,8 +13,8 @@
  * Pages are numbers below page_count; the caller decides which slot writes which and which table
  * names which, so a fork costs nothing here. A page holds the frame's bytes and the model's memory
  * of it, K and V of every layer: bf16 [layers][2][216][width], as the CPU lays it out
- * (engine/learned/forward.h). A slot's bits depend on its own record, layout and pages, not on other slots,
- * on its number or on how many there are.
+ * (engine/learned/forward.h). A slot's bits depend on its own record, layout and pages, not on
+ * other slots, on its number or on how many there are.
  *
  * One thread at a time may use a session. Functions that can fail return 0 or a device_fault and
  * then fill the caller's text with a sentence. After DEVICE_FAULT_LOST only `close` is valid.
@@ -117,11 +117,11 @@ struct device_options {
  * not touch it until tick_finish returned. */
 struct device_slot {
     uint64_t seed;
-    double ego[3];     /* u, v, heading in the anchor's axes */
-    uint32_t active;   /* 0: the slot's other members are not read, its frame not written */
-    uint32_t tick;     /* of the frame to generate */
-    int32_t window[2]; /* i, j of the frame to generate */
-    uint32_t conditioning;   /* enum conditioning of engine/worlds/world.h */
+    double ego[3];         /* u, v, heading in the anchor's axes */
+    uint32_t active;       /* 0: the slot's other members are not read, its frame not written */
+    uint32_t tick;         /* of the frame to generate */
+    int32_t window[2];     /* i, j of the frame to generate */
+    uint32_t conditioning; /* enum conditioning of engine/worlds/world.h */
     uint32_t page_count;
     uint32_t page[DEVICE_PAGES_MAX]; /* newest first */
     int32_t page_window[DEVICE_PAGES_MAX][2];
@@ -183,7 +183,8 @@ struct device_info {
 enum { DEVICE_SCALE_KINDS_MAX = 16, DEVICE_RANKS_MAX = 8 };
 
 /* One of several processes of a machine that run a configuration together, on a device each; see
- * kernels/cuda/scale/all_to_all.h. Who started them ends them all when one of them fails or is gone. */
+ * kernels/cuda/scale/all_to_all.h. Who started them ends them all when one of them fails or is
+ * gone. */
 struct device_ranks {
     uint32_t rank, ranks;
     void *shared; /* of all ranks, zeroed before the first began; aligned to 64 */
@@ -193,17 +194,17 @@ struct device_ranks {
     void *context;
 };
 
-/* A world step at full scale with random weights (kernels/cuda/scale/scale.h), measured; of one rank's
- * share where there are several. */
+/* A world step at full scale with random weights (kernels/cuda/scale/scale.h), measured; of one
+ * rank's share where there are several. */
 struct device_scale {
     double step_ms, host_us;                /* by graph; the host's time to start it */
     double eager_ms, eager_host_us;         /* launch by launch */
-    double matmul_flop;                    /* of a world step */
-    double matmul_fp8_flop;                /* of them in fp8 */
+    double matmul_flop;                     /* of a world step */
+    double matmul_fp8_flop;                 /* of them in fp8 */
     double attention_flop;                  /* within a frame and over the past */
     double peak_bf16_flops, peak_fp8_flops; /* of one large product in the same run; 0: none */
-    double moved_bytes;    /* what its launches read and write, each operand once */
-    double copy_rate;      /* bytes per second, read and written, of a large copy on the device */
+    double moved_bytes;      /* what its launches read and write, each operand once */
+    double copy_rate;        /* bytes per second, read and written, of a large copy on the device */
     double all_to_all_bytes; /* to other ranks in a world step */
     double parameters;
     uint64_t weight_bytes, workspace_bytes, page_bytes;
@@ -220,7 +221,7 @@ struct device_scale {
         double ms; /* one after the other: together more than a step */
         uint32_t launches;
     } kind[DEVICE_SCALE_KINDS_MAX];
-    char gemm_tuner[128];  /* its version, or why there is none */
+    char gemm_tuner[128]; /* its version, or why there is none */
     char all_to_all[128]; /* over what; "": no ranks */
     /* Operations per second by our own kernels, of its largest attention over tokens and of one
      * large fp8 product, on mma.sync and on wgmma; 0: not run. */
@@ -304,8 +305,8 @@ struct device_ops {
     struct device_view *(*views)(struct device_session *session);
     uint8_t *(*view_map)(struct device_session *session, uint32_t index);
     /* Draws the first `count` records, at most slot_count, and waits: then any stream may read the
-     * views. digests[i] is of all bytes of record i's view (worker/trace/trace.h trace_digest: of the
-     * grid from 1, then of the images from that, or from 0). Not during a tick. */
+     * views. digests[i] is of all bytes of record i's view (worker/trace/trace.h trace_digest: of
+     * the grid from 1, then of the images from that, or from 0). Not during a tick. */
     int (*views_draw)(struct device_session *session, uint32_t count, uint64_t *digests,
                       struct device_text *why);
     /* View `to` becomes a copy of another one, before the next views_draw. */
@@ -318,9 +319,9 @@ struct device_ops {
      * are compared with. */
     int (*bus_rate)(struct device_session *session, int up, double *out, struct device_text *why);
 
-    /* Opens, runs, times and closes a configuration of kernels/cuda/scale/scale.h: "student-3b", ..;
-     * `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and copy_rate
-     * are rank 0's, of others 0. */
+    /* Opens, runs, times and closes a configuration of kernels/cuda/scale/scale.h: "student-3b",
+     * ..; `ranks` NULL: alone and without an exchange. Peaks, rates of our own kernels and
+     * copy_rate are rank 0's, of others 0. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 };

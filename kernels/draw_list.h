@@ -32,7 +32,7 @@ struct draw_list {
     uint32_t camera_bytes; /* 0: none */
     uint32_t reserved[3];
     double visibility_m;
-    double x_min_m, y_min_m[DRAW_LIST_HALVES];      /* the halves' corners as the sensor sees them */
+    double x_min_m, y_min_m[DRAW_LIST_HALVES]; /* the halves' corners as the sensor sees them */
     struct raster_window windows[DRAW_LIST_HALVES]; /* texels NULL: those of the map */
 };
 
@@ -46,7 +46,8 @@ enum {
 /* Bytes of a drawing with so many agents and nothing for the cameras. */
 BOTH_FN uint32_t draw_list_bytes(uint32_t agent_count)
 {
-    uint32_t bytes = (uint32_t)(sizeof(struct draw_list) + agent_count * sizeof(struct lidar_agent));
+    uint32_t bytes =
+        (uint32_t)(sizeof(struct draw_list) + agent_count * sizeof(struct lidar_agent));
     return (bytes + DRAW_LIST_ALIGN - 1) / DRAW_LIST_ALIGN * DRAW_LIST_ALIGN;
 }
 

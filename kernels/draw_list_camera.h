@@ -1,7 +1,7 @@
 /*
  * What a camera's picture is drawn from, as plain structs: the host prepares them once per picture,
- * the CPU (engine/sensors/raster_camera.c) or a GPU (kernels/cuda/draw_camera.cu) draws them, byte for byte
- * the same, for both run the functions of kernels/camera_*.h.
+ * the CPU (engine/sensors/raster_camera.c) or a GPU (kernels/cuda/draw_camera.cu) draws them, byte
+ * for byte the same, for both run the functions of kernels/camera_*.h.
  *
  * A picture has a backdrop, sky over ground, at its own resolution. Over it lie agents: a list of
  * commands on a canvas PICTURE_SCALE times as fine in both directions, drawn in order against a
@@ -137,7 +137,7 @@ BOTH_FN size_t draw_list_cameras_bytes(uint32_t command_count, uint32_t point_co
 
 /* The list of one of its cameras. */
 BOTH_FN struct screen_list draw_list_cameras_list(const struct draw_list_cameras *draw_list,
-                                                uint32_t camera)
+                                                  uint32_t camera)
 {
     const struct screen_command *commands = (const struct screen_command *)(draw_list + 1);
     struct screen_list list;
@@ -150,9 +150,11 @@ BOTH_FN struct screen_list draw_list_cameras_list(const struct draw_list_cameras
 /* Whether a drawing of so many bytes holds all that its lists name. */
 BOTH_FN bool draw_list_cameras_valid(const struct draw_list_cameras *draw_list, size_t bytes)
 {
-    if (bytes < sizeof *draw_list || draw_list->command_count > bytes || draw_list->point_count > bytes ||
+    if (bytes < sizeof *draw_list || draw_list->command_count > bytes ||
+        draw_list->point_count > bytes ||
         draw_list_cameras_bytes(draw_list->command_count, draw_list->point_count) > bytes ||
-        draw_list->commands[0] != 0 || draw_list->commands[PICTURE_CAMERAS] != draw_list->command_count) {
+        draw_list->commands[0] != 0 ||
+        draw_list->commands[PICTURE_CAMERAS] != draw_list->command_count) {
         return false;
     }
     bool good = true;

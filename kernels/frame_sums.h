@@ -1,8 +1,9 @@
 /*
- * Sums: what the signs of a frame (engine/learned/frame_measure.h) are made of, whole numbers over the bytes of the
- * frame, of the frame one tick earlier and of the layout that was given. No order of adding changes
- * them, so they are the same wherever they are made: engine/learned/frame_measure.c makes them on the host,
- * kernels/cuda/student/frame_sums.cu where the frame lies.
+ * Sums: what the signs of a frame (engine/learned/frame_measure.h) are made of, whole numbers over
+ * the bytes of the frame, of the frame one tick earlier and of the layout that was given. No order
+ * of adding changes them, so they are the same wherever they are made:
+ * engine/learned/frame_measure.c makes them on the host, kernels/cuda/student/frame_sums.cu where
+ * the frame lies.
  *
  * A BEV position has four occupancy bytes and four of vulnerable road users, a camera position
  * twelve; 255 stands for 1. All fit 32 bits, side_xy with a sign.

@@ -1,7 +1,8 @@
 /*
  * Lidar geometry: what one agent's box is to a sensor at the origin of a grid, as the engine
- * (engine/sensors/raster_lidar.c, which has the method) and the device (kernels/cuda/student/draw_list_bev.cu) draw
- * it. Pure functions on plain structs; the same bits on both (base/both.h).
+ * (engine/sensors/raster_lidar.c, which has the method) and the device
+ * (kernels/cuda/student/draw_list_bev.cu) draw it. Pure functions on plain structs; the same bits
+ * on both (base/both.h).
  *
  * Frame: origin at the sensor, x along the grid's rows, metres. The grid's corner is at
  * (x_min_m, y_min_m); cells are LIDAR_CELL_M wide.

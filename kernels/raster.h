@@ -72,7 +72,8 @@ struct raster_slot {
     uint32_t tile; /* 0: free */
 };
 
-/* A map from above, in sparse square tiles anchored in the world (engine/sensors/raster_layers.h). */
+/* A map from above, in sparse square tiles anchored in the world (engine/sensors/raster_layers.h).
+ */
 struct raster_map {
     struct vec2 anchor;  /* corner of tile (0, 0) */
     uint32_t tile_count; /* tile 0, the empty one, included */

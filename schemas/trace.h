@@ -10,7 +10,7 @@
  *
  * A job of a learned tier has a film after its last rollout: what the model generated cannot be
  * redrawn, so a few frames are kept: a trace_keyframe_header, then `frame_count` struct
- * trace_keyframe_frame by rollout, then by tick. A branch's film begins at its fork, as its ticks do.
+ * trace_keyframe by rollout, then by tick. A branch's film begins at its fork, as its ticks do.
  *
  * trace_hash of a rollout = SHA-256 over its ticks from tick 0 (the shared prefix included), each
  * exactly as encoded here: two runs with equal hashes did the same thing to the last bit.
@@ -72,7 +72,7 @@ struct trace_keyframe_header {
 /* One frame in four bits a channel (v / 17): occupancy in the high nibble of bev[0], unseen in the
  * low one; drivable and marking in bev[1]. The front camera in five, six and five bits of red,
  * green and blue, red in the highest. */
-struct trace_keyframe_frame {
+struct trace_keyframe {
     uint32_t rollout;
     uint32_t tick;
     uint8_t bev[2][TRACE_KEYFRAME_ROWS * BEV_COLS];
@@ -80,7 +80,7 @@ struct trace_keyframe_frame {
 };
 
 _Static_assert(sizeof(struct trace_keyframe_header) == 16, "trace layout");
-_Static_assert(sizeof(struct trace_keyframe_frame) == 36872, "trace layout");
+_Static_assert(sizeof(struct trace_keyframe) == 36872, "trace layout");
 _Static_assert(sizeof(struct trace_file_header) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_rollout_header) == 80, "trace layout");
 _Static_assert(sizeof(struct trace_tick) == 104, "trace layout");

@@ -1,6 +1,6 @@
 /*
- * The fanout benchmark. The scene is that of engine/bench/bench.c. Both ways run in one process and world
- * after the other, each alone in its world; processor time, so that neighbours do not count.
+ * The fanout benchmark. The scene is that of engine/bench/bench.c. Both ways run in one process and
+ * world after the other, each alone in its world; processor time, so that neighbours do not count.
  */
 #include "engine/bench/bench_fanout.h"
 

@@ -1,6 +1,6 @@
 /*
- * A full-scale world step (kernels/cuda/scale/scale.h) shared by several devices of this machine, one
- * process each: what `swerve bench engine --ranks` measures.
+ * A full-scale world step (kernels/cuda/scale/scale.h) shared by several devices of this machine,
+ * one process each: what `swerve bench engine --ranks` measures.
  */
 #ifndef SWERVE_ENGINE_BENCH_SCALE_RANKS_H
 #define SWERVE_ENGINE_BENCH_SCALE_RANKS_H

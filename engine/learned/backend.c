@@ -4,8 +4,8 @@
 #include "engine/learned/backend.h"
 
 #include "base/check.h"
-#include "engine/learned/model_internal.h"
 #include "engine/learned/frame_measure.h"
+#include "engine/learned/model_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

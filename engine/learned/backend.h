@@ -33,8 +33,8 @@ struct backend_config {
 enum status backend_create(const struct backend_config *config, struct backend **out,
                            struct error *error);
 /* Before backend_backing: pinned buffers for pages on their way and for *host_pages that stay (the
- * host tier of engine/learned/pages.h). Where pinned memory is short *host_pages is halved until they fit;
- * on the CPU nothing is done. STATUS_NO_MEMORY: not even for those on their way. */
+ * host tier of engine/learned/pages.h). Where pinned memory is short *host_pages is halved until
+ * they fit; on the CPU nothing is done. STATUS_NO_MEMORY: not even for those on their way. */
 enum status backend_buffers(struct backend *backend, uint32_t *host_pages, struct error *error);
 /* Before the first tick: how many frames the pool has. STATUS_NO_MEMORY, STATUS_DEVICE. */
 enum status backend_start(struct backend *backend, uint32_t frame_count, struct error *error);
@@ -50,8 +50,8 @@ const struct page_backing *backend_backing(const struct backend *backend);
 /* Where the layout [FRAME_BYTES] of a batch's slot number `index` is drawn before backend_tick;
  * stays as it is until the next one is drawn there. */
 uint8_t *backend_layout(struct backend *backend, uint32_t index);
-/* Where it is described instead (DRAW_LIST_BYTES_MAX), for a device that draws it; NULL: the CPU. Any
- * thread, as backend_layout. */
+/* Where it is described instead (DRAW_LIST_BYTES_MAX), for a device that draws it; NULL: the CPU.
+ * Any thread, as backend_layout. */
 struct draw_list *backend_draw_list(struct backend *backend, uint32_t index);
 
 /* Maps on a device, so that it can draw layouts: each goes there once, for all that take it, and

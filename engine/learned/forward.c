@@ -110,7 +110,7 @@ static void memory_tokens(struct workspace *w, uint32_t first, uint32_t end)
     take_activations(w, &model->blocks[0].tk, &g, 0, first, end);
     for (uint32_t layer = 0; layer < model->config.layers; layer++) {
         const struct model_matmul *matmuls[2] = {&model->blocks[layer].tk,
-                                                   &model->blocks[layer].tv};
+                                                 &model->blocks[layer].tv};
         for (uint32_t i = 0; i < 2; i++) {
             g.b = matmuls[i]->packed;
             g.bias = matmuls[i]->bias;
@@ -182,7 +182,7 @@ struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, co
 }
 
 void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
-                     uint32_t token, uint32_t first, uint32_t end)
+                    uint32_t token, uint32_t first, uint32_t end)
 {
     take_activations(w, matmul, g, token, first, end);
     multiply(w, matmul, g, first, end);

@@ -8,8 +8,8 @@
 #ifndef SWERVE_ENGINE_LEARNED_FORWARD_H
 #define SWERVE_ENGINE_LEARNED_FORWARD_H
 
-#include "engine/sensors/layout.h"
 #include "engine/learned/model.h"
+#include "engine/sensors/layout.h"
 
 struct workspace;
 

@@ -80,8 +80,8 @@ void forward_conditions(struct workspace *w)
     g.epilogue = NN_SILU_ACT; /* e = silu(c) */
     g.out = w->e;
     kernels->gemm(&g, 0, steps);
-    const struct model_matmul *matmuls[] = {
-        &model->ada, &model->final, &model->part[PART_BEV].mod, &model->part[PART_CAMERA].mod};
+    const struct model_matmul *matmuls[] = {&model->ada, &model->final, &model->part[PART_BEV].mod,
+                                            &model->part[PART_CAMERA].mod};
     float *outs[] = {w->ada, w->final, w->part[PART_BEV].mod, w->part[PART_CAMERA].mod};
     for (int i = 0; i < 4; i++) {
         g = forward_gemm(matmuls[i], steps, w->e);
@@ -249,8 +249,8 @@ static void camera_line(struct workspace *w, struct part_space *p, uint32_t imag
                       at + FRAME_CAMERA_CHANNELS);
         w->kernels->to_act(place, to + 2 * FRAME_CAMERA_CHANNELS * act, CONTEXT_PLACE_CHANNELS);
         const uint8_t *base = w->input->conditioning == CONDITIONING_AGENTS ? layout + byte
-                              : valid                           ? before + byte
-                                                                : grey;
+                              : valid                                       ? before + byte
+                                                                            : grey;
         base_values(w, base, FRAME_CAMERA_CHANNELS, p->base + first + byte);
     }
 }

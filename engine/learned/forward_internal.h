@@ -121,7 +121,7 @@ struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, co
 /* Rows first .. end - 1 of that product, of whole numbers where its weights are. `token`: the first
  * row's among all. */
 void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
-                     uint32_t token, uint32_t first, uint32_t end);
+                    uint32_t token, uint32_t first, uint32_t end);
 
 /* Rows first .. end - 1 of one of the model's convolutions, likewise. */
 void forward_conv(const struct workspace *w, const struct model_matmul *matmul,

@@ -74,7 +74,7 @@ static int64_t camera_change(const uint8_t *now, const uint8_t *then)
     return sum;
 }
 
-static void sum_matmuls(const uint8_t *a, const uint8_t *b, struct frame_sums *sums)
+static void sum_products(const uint8_t *a, const uint8_t *b, struct frame_sums *sums)
 {
     uint64_t sa = 0, sb = 0, saa = 0, sbb = 0, sab = 0;
     for (int32_t i = 0; i < FRAME_CAMERA_BYTES; i++) {
@@ -95,7 +95,7 @@ static void sum_matmuls(const uint8_t *a, const uint8_t *b, struct frame_sums *s
 
 /* The same of what differs between left and right alone, each picture minus its mirror image: a
  * bright sky over dark ground is alike in both, and hides a mirrored camera. */
-static void sum_side_matmuls(const uint8_t *a, const uint8_t *b, struct frame_sums *sums)
+static void sum_side_products(const uint8_t *a, const uint8_t *b, struct frame_sums *sums)
 {
     int64_t saa = 0, sbb = 0, sab = 0;
     for (int32_t row = 0; row < CAMERA_COUNT * FRAME_CAMERA_ROWS; row++) {
@@ -135,8 +135,8 @@ void frame_measure_sum(const struct frame_measure_input *input, struct frame_sum
         sum_overlap(input->frame, input->layout, sums);
     }
     if (input->layout != NULL && input->conditioning != CONDITIONING_NONE) {
-        sum_matmuls(cameras, input->layout + FRAME_BEV_BYTES, sums);
-        sum_side_matmuls(cameras, input->layout + FRAME_BEV_BYTES, sums);
+        sum_products(cameras, input->layout + FRAME_BEV_BYTES, sums);
+        sum_side_products(cameras, input->layout + FRAME_BEV_BYTES, sums);
     }
 }
 
@@ -171,7 +171,7 @@ static double cells(int64_t sum)
 }
 
 void frame_measure_conclude(const struct frame_sums *sums, enum conditioning given,
-                    struct frame_stats *frame_stats)
+                            struct frame_stats *frame_stats)
 {
     bool agents = given == CONDITIONING_AGENTS;
     bool cameras = given != CONDITIONING_NONE;
@@ -179,8 +179,8 @@ void frame_measure_conclude(const struct frame_sums *sums, enum conditioning giv
     frame_stats->occupancy_cells = cells(sums->occupancy);
     frame_stats->vru_cells = cells(sums->vru);
     frame_stats->bev_change = sums->bev_compared > 0
-                            ? (double)sums->bev_change / (255.0 * (double)sums->bev_compared)
-                            : 0.0;
+                                  ? (double)sums->bev_change / (255.0 * (double)sums->bev_compared)
+                                  : 0.0;
     frame_stats->camera_change = (double)sums->camera_change / (255.0 * FRAME_CAMERA_BYTES);
     frame_stats->layout_cells = agents ? cells(sums->layout) : (double)NAN;
     frame_stats->layout_iou = agents ? iou : (double)NAN;
@@ -191,5 +191,6 @@ void frame_measure(const struct frame_measure_input *input, struct frame_stats *
 {
     struct frame_sums sums;
     frame_measure_sum(input, &sums);
-    frame_measure_conclude(&sums, input->layout != NULL ? input->conditioning : CONDITIONING_NONE, frame_stats);
+    frame_measure_conclude(&sums, input->layout != NULL ? input->conditioning : CONDITIONING_NONE,
+                           frame_stats);
 }

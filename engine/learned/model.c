@@ -183,10 +183,11 @@ const char *model_kernels_name(const struct model *model)
     return model->kernels.name;
 }
 
-void model_sampler(const struct model *model, enum conditioning conditioning, char out[LIMIT_ID_BYTES])
+void model_sampler(const struct model *model, enum conditioning conditioning,
+                   char out[LIMIT_ID_BYTES])
 {
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning], model->config.steps,
-             nn_precision_names[model->kernels.precision]);
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning],
+             model->config.steps, nn_precision_names[model->kernels.precision]);
 }
 
 static double matmul_flop(const struct model_matmul *matmul, double rows)
@@ -216,7 +217,7 @@ double model_tick_flop(const struct model *model)
     for (uint32_t layer = 0; layer < config->layers; layer++) {
         const struct model_block *block = &model->blocks[layer];
         const struct model_matmul *const matmuls[] = {&block->qkv, &block->o,   &block->tq,
-                                                        &block->to,  &block->fc1, &block->fc2};
+                                                      &block->to,  &block->fc1, &block->fc2};
         for (size_t i = 0; i < sizeof matmuls / sizeof matmuls[0]; i++) {
             step += matmul_flop(matmuls[i], TOKENS);
         }

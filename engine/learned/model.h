@@ -54,7 +54,8 @@ const char *model_hash(const struct model *model); /* SHA-256 of the file, hex *
 const char *model_note(const struct model *model);
 const char *model_kernels_name(const struct model *model); /* "name" of struct nn_kernels */
 /* "<degree>/euler<steps>/<fp32|bf16|int8>": with the hash, all that decides the model's bits. */
-void model_sampler(const struct model *model, enum conditioning conditioning, char out[LIMIT_ID_BYTES]);
+void model_sampler(const struct model *model, enum conditioning conditioning,
+                   char out[LIMIT_ID_BYTES]);
 /* Multiplications and additions of one tick of one slot, from the shapes. */
 double model_tick_flop(const struct model *model);
 

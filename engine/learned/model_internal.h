@@ -5,10 +5,10 @@
 #ifndef SWERVE_ENGINE_LEARNED_MODEL_INTERNAL_H
 #define SWERVE_ENGINE_LEARNED_MODEL_INTERNAL_H
 
-#include "engine/sensors/layout.h"
+#include "base/scan.h"
 #include "engine/learned/model.h"
 #include "engine/learned/safetensors.h"
-#include "base/scan.h"
+#include "engine/sensors/layout.h"
 #include "kernels/device.h"
 
 enum {

@@ -211,8 +211,8 @@ static void pack(const struct nn_kernels *kernels, const struct model_matmul *ma
 }
 
 static void take_matmul(struct loader *loader, const char *name, uint32_t rank,
-                         const uint64_t *shape, const struct inputs *inputs, enum numbers numbers,
-                         struct model_matmul *out)
+                        const uint64_t *shape, const struct inputs *inputs, enum numbers numbers,
+                        struct model_matmul *out)
 {
     const struct nn_kernels *kernels = loader->kernels;
     char text[SAFETENSORS_NAME_BYTES];

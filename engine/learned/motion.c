@@ -122,7 +122,8 @@ void motion_frame(const struct forward_input *input, struct motion_sums *sums, u
             const uint8_t *past =
                 past_has(&line, col) ? line.line + col * FRAME_BEV_CHANNELS : NULL;
             const uint8_t *stays = past != NULL ? past : empty;
-            const uint8_t *map = input->conditioning == CONDITIONING_MAP ? input->layout_bev + at : stays;
+            const uint8_t *map =
+                input->conditioning == CONDITIONING_MAP ? input->layout_bev + at : stays;
             memcpy(out + at + FRAME_UNSEEN, stays + FRAME_UNSEEN, SUB_CELLS);
             memcpy(out + at + FRAME_DRIVABLE, map + FRAME_DRIVABLE, MAP_BYTES);
             if (past != NULL) {

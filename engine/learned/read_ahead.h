@@ -1,7 +1,7 @@
 /*
  * Read-ahead: one thread that reads pages from a spill into a pool's buffers while the pool's owner
- * does something else (engine/learned/pages.h). Each buffer has at most one read: not begun, under way, or
- * done; reads begin in the order in which they were asked for.
+ * does something else (engine/learned/pages.h). Each buffer has at most one read: not begun, under
+ * way, or done; reads begin in the order in which they were asked for.
  *
  * One owner calls; the thread touches nothing but spill->peek and the buffer of the read under way.
  * A read that is cancelled under way goes on into a buffer that nobody looks at, so that the owner

@@ -5,7 +5,12 @@
 #define SWERVE_ENGINE_SENSORS_CONDITIONING_H
 
 /* How much of the scene a learned world is given, see engine/model.md. */
-enum conditioning { CONDITIONING_AGENTS = 0, CONDITIONING_MAP, CONDITIONING_NONE, CONDITIONING_COUNT };
+enum conditioning {
+    CONDITIONING_AGENTS = 0,
+    CONDITIONING_MAP,
+    CONDITIONING_NONE,
+    CONDITIONING_COUNT
+};
 extern const char *const conditioning_names[CONDITIONING_COUNT]; /* "agents", "map", "none" */
 
 #endif

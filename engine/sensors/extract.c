@@ -256,10 +256,10 @@ static uint32_t neighbours(const struct scene *scene, const struct body *bodies,
     return count;
 }
 
-struct extract_frame_stats extract_step(const struct prepared *prepared, const struct anchor *anchor,
-                                  struct window window, const uint8_t *frame_bev,
-                                  struct window_planes *expected, struct scene *scene,
-                                  struct extract_track *tracks)
+struct extract_frame_stats extract_step(const struct prepared *prepared,
+                                        const struct anchor *anchor, struct window window,
+                                        const uint8_t *frame_bev, struct window_planes *expected,
+                                        struct scene *scene, struct extract_track *tracks)
 {
     const struct scenario *scenario = prepared_scenario(prepared);
     struct extract_frame_stats frame_stats = {0};
@@ -281,7 +281,8 @@ struct extract_frame_stats extract_step(const struct prepared *prepared, const s
         if (due.weight >= VISIBLE_CELLS && found.weight >= SEEN_SHARE * due.weight) {
             track->missed_ticks = 0;
             if (!is_static) {
-                frame_stats.jump_m = dmath_max(frame_stats.jump_m, correct(anchor, &found, &due, agent, track));
+                frame_stats.jump_m =
+                    dmath_max(frame_stats.jump_m, correct(anchor, &found, &due, agent, track));
             }
         } else if (due.weight >= VISIBLE_CELLS) {
             track->missed_ticks++;

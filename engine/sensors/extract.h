@@ -30,9 +30,9 @@ void extract_start(const struct scene *scene, struct extract_track *tracks);
 
 /* Moves the agents of `scene` (ego already at the new tick) to where the new frame shows them.
  * `expected` is overwritten with the returns that the predicted scene would give. */
-struct extract_frame_stats extract_step(const struct prepared *prepared, const struct anchor *anchor,
-                                  struct window window, const uint8_t *frame_bev,
-                                  struct window_planes *expected, struct scene *scene,
-                                  struct extract_track *tracks);
+struct extract_frame_stats extract_step(const struct prepared *prepared,
+                                        const struct anchor *anchor, struct window window,
+                                        const uint8_t *frame_bev, struct window_planes *expected,
+                                        struct scene *scene, struct extract_track *tracks);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "base/dmath.h"
 #include "engine/sensors/layout_internal.h"
-#include "engine/sensors/raster_view.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_view.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -168,8 +168,8 @@ void layout_pack_returns(const struct window_planes *planes, uint8_t *bev)
     pack_plane(planes->unseen, FRAME_UNSEEN, bev);
 }
 
-void layout_pack_map(const struct prepared *prepared, const struct anchor *anchor, struct window window,
-                     uint8_t *bev)
+void layout_pack_map(const struct prepared *prepared, const struct anchor *anchor,
+                     struct window window, uint8_t *bev)
 {
     uint8_t drivable[WINDOW_PLANE];
     uint8_t marking[WINDOW_PLANE];
@@ -226,8 +226,9 @@ void layout_pack_velocity(const struct window_planes *planes, const struct scene
     }
 }
 
-void layout_bev(const struct prepared *prepared, const struct scene *scene, const struct anchor *anchor,
-                struct window window, enum conditioning conditioning, uint8_t *bev)
+void layout_bev(const struct prepared *prepared, const struct scene *scene,
+                const struct anchor *anchor, struct window window, enum conditioning conditioning,
+                uint8_t *bev)
 {
     if (conditioning == CONDITIONING_AGENTS) {
         struct window_planes planes;
@@ -282,8 +283,8 @@ void layout_canonical(const struct scene *scene, enum conditioning conditioning,
     out->conditions.visibility_m = 200.0;
 }
 
-void layout_cameras(const struct prepared *prepared, const struct scene *scene, enum conditioning conditioning,
-                    uint8_t *cameras)
+void layout_cameras(const struct prepared *prepared, const struct scene *scene,
+                    enum conditioning conditioning, uint8_t *cameras)
 {
     if (conditioning == CONDITIONING_NONE) {
         memset(cameras, 128, FRAME_CAMERA_BYTES);
@@ -294,8 +295,8 @@ void layout_cameras(const struct prepared *prepared, const struct scene *scene, 
     layout_canonical(scene, conditioning, &canonical);
     for (int camera = 0; camera < CAMERA_COUNT; camera++) {
         /* Without precipitation a picture needs no seed. */
-        raster_camera(prepared->layers, prepared->scenario, &canonical, 0, (enum camera_index)camera,
-                      image);
+        raster_camera(prepared->layers, prepared->scenario, &canonical, 0,
+                      (enum camera_index)camera, image);
         layout_camera_pack(image, cameras + (size_t)camera * (FRAME_CAMERA_BYTES / CAMERA_COUNT));
     }
 }

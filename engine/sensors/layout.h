@@ -56,20 +56,21 @@ struct pose anchor_local(const struct anchor *anchor, struct pose pose);
 struct window window_of(struct pose ego);
 
 /* The noise-free BEV of the scene: bev[FRAME_BEV_BYTES], all 22 channels, lidar at ego. */
-void layout_bev(const struct prepared *prepared, const struct scene *scene, const struct anchor *anchor,
-                struct window window, enum conditioning conditioning, uint8_t *bev);
+void layout_bev(const struct prepared *prepared, const struct scene *scene,
+                const struct anchor *anchor, struct window window, enum conditioning conditioning,
+                uint8_t *bev);
 
 /* What a device draws the same from, its cameras left out: drawing has room of DRAW_LIST_BYTES_MAX,
  * and names the stage's map `map`. False: there is more than fits; then it describes no agents, and
  * cameras may still be added to it. */
 struct draw_list; /* kernels/draw_list.h */
 bool layout_describe(const struct prepared *prepared, const struct scene *scene,
-                     const struct anchor *anchor, struct window window, enum conditioning conditioning,
-                     uint32_t map, struct draw_list *draw_list);
+                     const struct anchor *anchor, struct window window,
+                     enum conditioning conditioning, uint32_t map, struct draw_list *draw_list);
 
 /* Camera layouts: cameras[FRAME_CAMERA_BYTES]. */
-void layout_cameras(const struct prepared *prepared, const struct scene *scene, enum conditioning conditioning,
-                    uint8_t *cameras);
+void layout_cameras(const struct prepared *prepared, const struct scene *scene,
+                    enum conditioning conditioning, uint8_t *cameras);
 
 /* Adds what a device draws the camera layouts from to a drawing that has nothing for them yet.
  * False: there is more than fits, and the drawing is as it was. */
@@ -79,7 +80,8 @@ bool layout_describe_cameras(const struct prepared *prepared, const struct scene
 /* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
 void layout_conditions(const struct prepared *prepared, const struct scene *scene,
                        const struct ego_state *before, const struct anchor *anchor,
-                       struct window window, enum conditioning conditioning, float cond[COND_COUNT]);
+                       struct window window, enum conditioning conditioning,
+                       float cond[COND_COUNT]);
 
 /* What the sensors would record of the scene: the layout plus range noise, dropout, reflectivity,
  * weather returns (BEV) and the object world's cameras with weather, light and sensor noise. The

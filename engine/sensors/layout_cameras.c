@@ -3,8 +3,8 @@
  * ground are drawn from, and the agents as commands. layout.c draws the same on the CPU.
  */
 #include "engine/sensors/layout_internal.h"
-#include "engine/sensors/raster_camera.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_camera.h"
 #include "kernels/draw_list.h"
 #include "kernels/draw_list_camera.h"
 

@@ -26,8 +26,8 @@ static bool describe_agents(const struct prepared *prepared, const struct scene 
 }
 
 bool layout_describe(const struct prepared *prepared, const struct scene *scene,
-                     const struct anchor *anchor, struct window window, enum conditioning conditioning,
-                     uint32_t map, struct draw_list *draw_list)
+                     const struct anchor *anchor, struct window window,
+                     enum conditioning conditioning, uint32_t map, struct draw_list *draw_list)
 {
     bool fits = true;
     memset(draw_list, 0, sizeof *draw_list);

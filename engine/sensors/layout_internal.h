@@ -48,8 +48,8 @@ void layout_planes(const struct prepared *prepared, const struct scene *scene,
 void layout_pack_returns(const struct window_planes *planes, uint8_t *bev);
 
 /* Channels 12..21: the map, and the velocity of the owners. */
-void layout_pack_map(const struct prepared *prepared, const struct anchor *anchor, struct window window,
-                     uint8_t *bev);
+void layout_pack_map(const struct prepared *prepared, const struct anchor *anchor,
+                     struct window window, uint8_t *bev);
 void layout_pack_velocity(const struct window_planes *planes, const struct scene *scene,
                           const struct anchor *anchor, uint8_t *bev);
 

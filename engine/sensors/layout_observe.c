@@ -6,8 +6,8 @@
 #include "engine/sensors/layout.h"
 
 #include "engine/sensors/layout_internal.h"
-#include "engine/sensors/raster_view.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_view.h"
 
 #include <math.h>
 #include <stddef.h>

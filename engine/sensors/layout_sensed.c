@@ -12,8 +12,8 @@
 #include "base/units.h"
 #include "engine/sensors/layout.h"
 #include "engine/sensors/layout_internal.h"
-#include "engine/sensors/raster_view.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_view.h"
 
 #include <math.h>
 #include <string.h>

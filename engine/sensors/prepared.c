@@ -3,12 +3,13 @@
  * paths, raster layers.
  * Immutable after creation and shared by reference; the last reference frees it.
  */
-#include "engine/traffic/route_internal.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/traffic/route_internal.h"
 
 #include <stdlib.h>
 
-enum status prepared_create(const struct scenario *scenario, struct prepared **out, struct error *error)
+enum status prepared_create(const struct scenario *scenario, struct prepared **out,
+                            struct error *error)
 {
     struct prepared *prepared = calloc(1, sizeof *prepared);
     if (prepared == NULL) {
@@ -22,8 +23,9 @@ enum status prepared_create(const struct scenario *scenario, struct prepared **o
                               scenario->ego.pose, &prepared->route, error);
     }
     if (status == STATUS_OK) {
-        status = traffic_plan_create(scenario, prepared->roadmap, route_track_mutable(prepared->route),
-                                     &prepared->traffic, error);
+        status =
+            traffic_plan_create(scenario, prepared->roadmap, route_track_mutable(prepared->route),
+                                &prepared->traffic, error);
     }
     if (status == STATUS_OK) {
         status = raster_layers_create(&scenario->map, &prepared->layers, error);

@@ -16,7 +16,8 @@ struct route;
 struct prepared;
 
 /* The scenario is borrowed and must outlive the stage. */
-enum status prepared_create(const struct scenario *scenario, struct prepared **out, struct error *error);
+enum status prepared_create(const struct scenario *scenario, struct prepared **out,
+                            struct error *error);
 struct prepared *prepared_ref(struct prepared *prepared);
 void prepared_unref(struct prepared *prepared); /* accepts NULL */
 const struct scenario *prepared_scenario(const struct prepared *prepared);

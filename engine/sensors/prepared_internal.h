@@ -4,9 +4,9 @@
 #ifndef SWERVE_ENGINE_SENSORS_PREPARED_INTERNAL_H
 #define SWERVE_ENGINE_SENSORS_PREPARED_INTERNAL_H
 
+#include "engine/sensors/prepared.h"
 #include "engine/sensors/raster.h"
 #include "engine/traffic/roadmap.h"
-#include "engine/sensors/prepared.h"
 #include "engine/traffic/traffic.h"
 #include "schemas/scenario.h"
 

@@ -3,10 +3,10 @@
  * light and weather give it, and the solids that agents are made of. Private to the rasteriser.
  *
  * Sky and ground make a backdrop at image resolution. Agents become a list of commands, once per
- * picture (kernels/draw_list_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows, on
- * a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels they touch
- * and is averaged down, so edges are antialiased, memory stays small and empty road costs nothing
- * twice.
+ * picture (kernels/draw_list_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows,
+ * on a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels they
+ * touch and is averaged down, so edges are antialiased, memory stays small and empty road costs
+ * nothing twice.
  */
 #ifndef SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 #define SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H

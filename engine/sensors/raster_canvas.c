@@ -1,7 +1,7 @@
 /*
- * Canvas: draws a list of commands (engine/sensors/raster_screen.c makes them, kernels/camera_screen.h says
- * what each does) on a band of rows of a picture, against a depth buffer. Image pixels are taken
- * over from the backdrop when a command first reaches them.
+ * Canvas: draws a list of commands (engine/sensors/raster_screen.c makes them,
+ * kernels/camera_screen.h says what each does) on a band of rows of a picture, against a depth
+ * buffer. Image pixels are taken over from the backdrop when a command first reaches them.
  */
 #include "engine/sensors/raster_camera.h"
 #include "kernels/camera_screen.h"

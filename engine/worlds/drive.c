@@ -30,7 +30,8 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic)
     if (traffic) {
         traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
     }
-    ego_model_step(ego, &drive->actuator_mps2, action, prepared->scenario->ego.wheelbase_m, friction);
+    ego_model_step(ego, &drive->actuator_mps2, action, prepared->scenario->ego.wheelbase_m,
+                   friction);
     drive->scene.tick++;
 }
 

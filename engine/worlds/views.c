@@ -37,7 +37,8 @@ void views_record(const struct world_view *view, const struct views_source *sour
     record->col_per_row = walk.col_per_row;
     record->row_per_col = walk.row_per_col;
     record->col_per_col = walk.col_per_col;
-    if (planes == NULL || record->bev != DEVICE_VIEW_DRAW || source->conditioning == CONDITIONING_NONE) {
+    if (planes == NULL || record->bev != DEVICE_VIEW_DRAW ||
+        source->conditioning == CONDITIONING_NONE) {
         return;
     }
     record->map = source->map;

@@ -11,9 +11,9 @@
 #define SWERVE_ENGINE_WORLDS_WORLD_H
 
 #include "base/status.h"
-#include "engine/sensors/conditioning.h"
 #include "engine/learned/frame_stats.h"
 #include "engine/learned/spill_ops.h"
+#include "engine/sensors/conditioning.h"
 #include "engine/sensors/prepared.h"
 #include "schemas/observation.h"
 #include "schemas/outcome.h"
@@ -42,8 +42,8 @@ struct world_config {
      * refused. Pages of parked rollouts that find no room go to the spill, or without one (or when
      * it refuses) to the heap. */
     size_t page_bytes_max;
-    /* Of the host tier (engine/learned/pages.h), on a device in pinned memory, and less where that is
-     * short; 0: none. WORLD_HOST_DEFAULT: half of page_bytes_max, at most 4 GiB. */
+    /* Of the host tier (engine/learned/pages.h), on a device in pinned memory, and less where that
+     * is short; 0: none. WORLD_HOST_DEFAULT: half of page_bytes_max, at most 4 GiB. */
     size_t host_bytes_max;
     const struct spill_ops *spill; /* borrowed; NULL: none */
 };
@@ -83,12 +83,13 @@ enum view_update {
 /* An observation that stays on the world's device, for a planner that reads it there
  * (schemas/planner.h): the same bytes as in observation_buffers, in memory that outlasts ticks. */
 struct world_view {
-    uint32_t slot;      /* that is looked at */
-    uint32_t view;      /* below the count of views_open */
+    uint32_t slot;        /* that is looked at */
+    uint32_t view;        /* below the count of views_open */
     enum view_update bev; /* a part that views do not have is ignored */
     enum view_update cameras[CAMERA_COUNT];
-    uint64_t digest; /* out: of all of the view's bytes afterwards, as worker/trace/trace.h trace_digest:
-                        of the grid from 1, then of the cameras from that, or from 0 */
+    uint64_t
+        digest; /* out: of all of the view's bytes afterwards, as worker/trace/trace.h trace_digest:
+                   of the grid from 1, then of the cameras from that, or from 0 */
 };
 
 struct world_ops {

@@ -1,6 +1,6 @@
 /*
- * The dummy world: the smallest thing that keeps the contract of engine/worlds/world.h. Ego is a point
- * that drives straight on, agents stand where the scenario put them, and the observation is a
+ * The dummy world: the smallest thing that keeps the contract of engine/worlds/world.h. Ego is a
+ * point that drives straight on, agents stand where the scenario put them, and the observation is a
  * pattern of the state's numbers. For conformance and scheduling tests, where pictures and traffic
  * would only be in the way.
  */

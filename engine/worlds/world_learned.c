@@ -8,9 +8,9 @@
  * does, and slot_scene is where they are found in the generated frames (engine/sensors/extract.h).
  *
  * A tick's bits depend on the rollout's seed, tick and past alone: slots are stepped in batches
- * that the backend (engine/learned/backend.h) takes, and noise is counted by (seed, tick). The frame of
- * tick 0 is what the sensors saw of the scenario's start, drawn under one fixed noise key, so that
- * rollouts of one scenario share that page whatever their seeds.
+ * that the backend (engine/learned/backend.h) takes, and noise is counted by (seed, tick). The
+ * frame of tick 0 is what the sensors saw of the scenario's start, drawn under one fixed noise key,
+ * so that rollouts of one scenario share that page whatever their seeds.
  *
  * A rollout whose pages could not be brought back from the spill is *lost*: it goes on without a
  * picture, and its signs count every latent as not finite, so that no health check can miss it.
@@ -281,8 +281,9 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     drive_reset(&slot->drive, prepared, seed, false);
     extract_start(&slot->drive.scene, slot->tracks);
     slot->anchor = anchor_make(prepared->scenario->ego.pose);
-    slot->map = self->conditioning != CONDITIONING_NONE ? backend_map_take(self->backend, &prepared->layers->map)
-                                            : BACKEND_NO_MAP;
+    slot->map = self->conditioning != CONDITIONING_NONE
+                    ? backend_map_take(self->backend, &prepared->layers->map)
+                    : BACKEND_NO_MAP;
     uint32_t page;
     status = first_page(self, slot, &page);
     if (status != STATUS_OK) {
@@ -435,7 +436,8 @@ static bool slot_state_prefetch(struct world *world, const void *state)
         .slot_intervene = slot_intervene, .slot_fork = slot_fork,                                \
         .slot_state_bytes = slot_state_bytes, .slot_save = slot_save,                            \
         .slot_restore = slot_restore, .slot_state_drop = slot_state_drop,                        \
-        .slot_state_prefetch = slot_state_prefetch, .slot_frame_stats = slot_frame_stats, .cost = cost,      \
+        .slot_state_prefetch = slot_state_prefetch, .slot_frame_stats = slot_frame_stats,        \
+        .cost = cost,                                                                            \
     }
 
 const struct world_ops world_student_ops = LEARNED_OPS("student", TIER_STUDENT, student_open);

@@ -9,10 +9,10 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "engine/learned/backend.h"
-#include "engine/worlds/drive.h"
-#include "engine/sensors/extract.h"
 #include "engine/learned/pages.h"
 #include "engine/learned/threads.h"
+#include "engine/sensors/extract.h"
+#include "engine/worlds/drive.h"
 #include "engine/worlds/world_internal.h"
 
 /* A page: this header, the frame, the model's memory of it (K and V of every layer). */

@@ -42,7 +42,8 @@ static void begin(struct learned_world *self, struct learned_step *step)
                   .cond = step->cond,
                   .page_count = slot->pages.count},
         .write_frame = page_frame(self->pool, step->page),
-        .deliver = slot->watched || self->conditioning != CONDITIONING_AGENTS, /* or agents are sought in it */
+        .deliver = slot->watched ||
+                   self->conditioning != CONDITIONING_AGENTS, /* or agents are sought in it */
         .frame = frame,
         .memory = frame + FRAME_BYTES,
     };
@@ -68,8 +69,8 @@ static void draw_layout(const struct learned_world *self, uint32_t index)
     const struct scene *scene = &slot->drive.scene;
     bool described = draw_list != NULL && mapped;
     tick->given = 0;
-    if (!described ||
-        !layout_describe(prepared, scene, &slot->anchor, window, self->conditioning, slot->map, draw_list)) {
+    if (!described || !layout_describe(prepared, scene, &slot->anchor, window, self->conditioning,
+                                       slot->map, draw_list)) {
         layout_bev(prepared, scene, &slot->anchor, window, self->conditioning, layout);
         tick->given |= DEVICE_GIVEN_BEV;
     }

@@ -114,7 +114,7 @@ NN_INLINE void attend_rows(enum nn_precision precision, const struct nn_attentio
 {
     const struct matmul logits = {.segments = {{head->query, NN_HEAD, NN_HEAD}}, .count = 1};
     const struct matmul values = {.segments = {{head->weights, NN_TOKENS_MAX, head->terms}},
-                                   .count = 1};
+                                  .count = 1};
     uint32_t width;
     for (uint32_t col = 0; col < head->padded; col += width) {
         width = matmul_width(precision, head->padded, col);

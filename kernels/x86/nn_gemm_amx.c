@@ -99,9 +99,9 @@ NN_INLINE void finish_rows(struct pending *p, uint32_t count, const int finish)
 enum left { LEFT_MAP, LEFT_ROWS, LEFT_COPY, LEFT_COPIED };
 
 /* The sums of one block; meanwhile `pace` rows of the pending one per step. */
-NN_INLINE void block(const struct matmul *matmul, const struct tile_place place[2],
-                     const int tiles, const enum left left, uint8_t *copy, const uint8_t *b,
-                     struct pending *pending, uint32_t pace, const int finish, float *sums)
+NN_INLINE void block(const struct matmul *matmul, const struct tile_place place[2], const int tiles,
+                     const enum left left, uint8_t *copy, const uint8_t *b, struct pending *pending,
+                     uint32_t pace, const int finish, float *sums)
 {
     _tile_zero(0);
     _tile_zero(1);

@@ -125,11 +125,11 @@ NN_INLINE void tile_bf16(const struct matmul *p, size_t first, const float *b, f
 }
 
 /* One function per number of rows, so that the sums stay in registers. */
-#define TILE_FUNCTION(precision, rows, vectors)                                                  \
+#define TILE_FUNCTION(precision, rows, vectors)                                                 \
     NN_OUTLINE void tile_##precision##_##rows##_##vectors(const struct matmul *p, size_t first, \
-                                                          const float *b, float *tile)           \
-    {                                                                                            \
-        tile_##precision(p, first, b, tile, rows, vectors);                                      \
+                                                          const float *b, float *tile)          \
+    {                                                                                           \
+        tile_##precision(p, first, b, tile, rows, vectors);                                     \
     }
 
 typedef void (*tile_function)(const struct matmul *p, size_t first, const float *b, float *tile);
@@ -196,13 +196,13 @@ static tile_function find_bf16(uint32_t rows)
 #endif
 
 void NN_NAME(matmul_fp32)(const struct matmul *p, size_t first, uint32_t rows, const float *b,
-                           uint32_t width, float *tile)
+                          uint32_t width, float *tile)
 {
     find_fp32(rows, width)(p, first, b, tile);
 }
 
 void NN_NAME(matmul_bf16)(const struct matmul *p, size_t first, uint32_t rows, const float *b,
-                           uint32_t width, float *tile)
+                          uint32_t width, float *tile)
 {
     const unsigned flush = 0x8040; /* flush to zero, denormals are zero */
     (void)width;

@@ -272,7 +272,8 @@ struct store_ops {
     /* Ends what those are asking at this moment (BUSY); any thread. */
     void (*looking_end)(struct store *store);
     enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
-    /* Artifacts piece by piece (store/artifacts/artifacts.h); to be finished before the store is closed. */
+    /* Artifacts piece by piece (store/artifacts/artifacts.h); to be finished before the store is
+     * closed. */
     enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,
                                   struct artifact_writer **out, struct error *error);
     enum status (*artifact_read)(struct store *store, const char *hash, bool *packed,

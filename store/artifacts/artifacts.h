@@ -41,8 +41,8 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
 
 /* Takes an artifact piece by piece: hashed and written as it comes, so that it never stands in
  * memory. `bytes` will come; `packed`: they are one zstd frame of the artifact
- * (store/artifacts/zstd_frame.h), which is unpacked for its hash and kept as it is; else they are the
- * artifact, and are compressed. The artifacts must outlive it. One thread at a time. */
+ * (store/artifacts/zstd_frame.h), which is unpacked for its hash and kept as it is; else they are
+ * the artifact, and are compressed. The artifacts must outlive it. One thread at a time. */
 struct artifact_writer;
 enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes, bool packed,
                                  struct artifact_writer **out, struct error *error);

@@ -4,10 +4,10 @@
 #include "store/bench/bench.h"
 
 #include "base/units.h"
+#include "store/api/store.h"
 #include "store/bench/bench_parts.h"
 #include "store/sqlite/ledger.h"
 #include "store/sqlite/sqlite_db.h"
-#include "store/api/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

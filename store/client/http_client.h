@@ -2,13 +2,14 @@
  * The raw HTTP face: a struct store whose every call is one HTTP exchange, without any retry.
  *
  * Besides the store's own statuses its functions return HTTP_UNREACHED and HTTP_LOST
- * (http_wire.h), so it is only used behind store/client/retry.c, which retries. Private to the store room.
+ * (http_wire.h), so it is only used behind store/client/retry.c, which retries. Private to the
+ * store room.
  */
 #ifndef SWERVE_STORE_CLIENT_HTTP_CLIENT_H
 #define SWERVE_STORE_CLIENT_HTTP_CLIENT_H
 
-#include "store/client/http_transport.h"
 #include "store/api/store.h"
+#include "store/client/http_transport.h"
 
 /* url as in http_transport.h. Does not connect. Closed through ops->close. */
 enum status http_client_open(const char *url, const struct store_config *config, struct store **out,

@@ -10,9 +10,9 @@
 
 #include "base/check.h"
 #include "schemas/limits.h"
+#include "store/client/token_file.h"
 #include "store/wire/http_coding.h"
 #include "store/wire/http_wire.h"
-#include "store/client/token_file.h"
 
 #include <curl/curl.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * HTTP transport: one request, one reply, over TCP or a Unix socket, with libcurl. Knows nothing of
- * the store; retrying is the caller's business (store/client/retry.c), but the transport says whether a
- * failed request can have been executed.
+ * the store; retrying is the caller's business (store/client/retry.c), but the transport says
+ * whether a failed request can have been executed.
  *
  * Connections are kept alive in a pool of curl handles; a handle serves one thread at a time. A
  * network that has gone silent is noticed by the kernel (no acknowledgement, no answer to a

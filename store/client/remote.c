@@ -3,10 +3,10 @@
  * that repeats calls until they are answered.
  */
 #include "base/units.h"
-#include "store/client/http_client.h"
-#include "store/wire/http_wire.h"
-#include "store/client/retry.h"
 #include "store/api/store.h"
+#include "store/client/http_client.h"
+#include "store/client/retry.h"
+#include "store/wire/http_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -223,8 +223,8 @@ done:
     return worker;
 }
 
-static void claim_end(struct link *link, struct retry_worker *worker, const struct job_lease *leases,
-                      uint32_t count)
+static void claim_end(struct link *link, struct retry_worker *worker,
+                      const struct job_lease *leases, uint32_t count)
 {
     pthread_mutex_lock(&link->mutex);
     for (uint32_t i = 0; i < count; i++) {
@@ -356,8 +356,8 @@ static enum status try_claim(struct retry_call *call, struct retry_worker *known
 }
 
 static enum status retry_claim(struct store *store, const struct store_worker *worker, uint32_t max,
-                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
-                              int64_t *ttl_ms, struct error *error)
+                               int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                               int64_t *ttl_ms, struct error *error)
 {
     struct link *link = retry_of(store);
     struct retry_call call;
@@ -384,8 +384,8 @@ static enum status retry_claim(struct store *store, const struct store_worker *w
 }
 
 static enum status retry_complete(struct store *store, const struct job_completion *completions,
-                                 uint32_t count, struct store_completion_result *results,
-                                 struct error *error)
+                                  uint32_t count, struct store_completion_result *results,
+                                  struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -399,7 +399,8 @@ static enum status retry_complete(struct store *store, const struct job_completi
     return call_end(&call, error);
 }
 
-static enum status retry_worker_gone(struct store *store, const char *worker_id, struct error *error)
+static enum status retry_worker_gone(struct store *store, const char *worker_id,
+                                     struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -428,7 +429,7 @@ static enum status retry_worker_gone(struct store *store, const char *worker_id,
 /* ---- the rest only repeats ---- */
 
 static enum status retry_scenario_put(struct store *store, const char *hash, const char *body,
-                                     size_t bytes, struct error *error)
+                                      size_t bytes, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -439,7 +440,7 @@ static enum status retry_scenario_put(struct store *store, const char *hash, con
 }
 
 static enum status retry_scenario_get(struct store *store, const char *hash, char **body,
-                                     size_t *bytes, struct error *error)
+                                      size_t *bytes, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -450,8 +451,8 @@ static enum status retry_scenario_get(struct store *store, const char *hash, cha
 }
 
 static enum status retry_submit(struct store *store, const char *suite_id, uint32_t weight,
-                               const struct job_spec *specs, uint32_t count,
-                               struct store_submit_result *results, struct error *error)
+                                const struct job_spec *specs, uint32_t count,
+                                struct store_submit_result *results, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -463,9 +464,9 @@ static enum status retry_submit(struct store *store, const char *suite_id, uint3
 }
 
 static enum status retry_heartbeat(struct store *store, const struct store_worker *worker,
-                                  const struct store_progress *progress, uint32_t count,
-                                  int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
-                                  struct error *error)
+                                   const struct store_progress *progress, uint32_t count,
+                                   int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                   struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -477,8 +478,8 @@ static enum status retry_heartbeat(struct store *store, const struct store_worke
 }
 
 static enum status retry_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
-                                      struct job_lease *leases, uint32_t max, uint32_t *count,
-                                      struct error *error)
+                                       struct job_lease *leases, uint32_t max, uint32_t *count,
+                                       struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -490,7 +491,7 @@ static enum status retry_worker_leases(struct store *store, const char *worker_i
 }
 
 static enum status retry_suite_status(struct store *store, const char *suite_id,
-                                     struct store_suite_status *out, struct error *error)
+                                      struct store_suite_status *out, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -501,7 +502,7 @@ static enum status retry_suite_status(struct store *store, const char *suite_id,
 }
 
 static enum status retry_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
-                               uint32_t *count, struct error *error)
+                                uint32_t *count, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -512,7 +513,7 @@ static enum status retry_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES]
 }
 
 static enum status retry_outcomes(struct store *store, const struct store_outcome_filter *filter,
-                                 struct outcome *out, uint32_t *count, struct error *error)
+                                  struct outcome *out, uint32_t *count, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -523,7 +524,7 @@ static enum status retry_outcomes(struct store *store, const struct store_outcom
 }
 
 static enum status retry_job(struct store *store, int64_t job_id, struct store_job *out,
-                            struct error *error)
+                             struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -534,8 +535,8 @@ static enum status retry_job(struct store *store, int64_t job_id, struct store_j
 }
 
 static enum status retry_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
-                                  struct store_job *out, uint32_t max, uint32_t *count,
-                                  struct error *error)
+                                   struct store_job *out, uint32_t max, uint32_t *count,
+                                   struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -547,8 +548,8 @@ static enum status retry_dead_jobs(struct store *store, const char *suite_id, in
 }
 
 static enum status retry_ledger(struct store *store, const char *suite_id,
-                               struct store_ledger_row *rows, uint32_t max, uint32_t *count,
-                               struct error *error)
+                                struct store_ledger_row *rows, uint32_t max, uint32_t *count,
+                                struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -559,7 +560,7 @@ static enum status retry_ledger(struct store *store, const char *suite_id,
 }
 
 static enum status retry_price_set(struct store *store, const char *pool, const char *device,
-                                  int64_t price_uusd_per_hour, struct error *error)
+                                   int64_t price_uusd_per_hour, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -571,7 +572,7 @@ static enum status retry_price_set(struct store *store, const char *pool, const 
 }
 
 static enum status retry_price_get(struct store *store, const char *pool, const char *device,
-                                  int64_t *price_uusd_per_hour, struct error *error)
+                                   int64_t *price_uusd_per_hour, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -583,7 +584,7 @@ static enum status retry_price_get(struct store *store, const char *pool, const 
 }
 
 static enum status retry_cancel(struct store *store, const char *suite_id, int64_t *count,
-                               struct error *error)
+                                struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -594,7 +595,7 @@ static enum status retry_cancel(struct store *store, const char *suite_id, int64
 }
 
 static enum status retry_artifact_put(struct store *store, const void *data, size_t bytes,
-                                     char hash[SHA256_HEX_BYTES], struct error *error)
+                                      char hash[SHA256_HEX_BYTES], struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -605,7 +606,7 @@ static enum status retry_artifact_put(struct store *store, const void *data, siz
 }
 
 static enum status retry_artifact_get(struct store *store, const char *hash, void **data,
-                                     size_t *bytes, struct error *error)
+                                      size_t *bytes, struct error *error)
 {
     struct retry_call call;
     call_begin(&call, store);
@@ -659,7 +660,7 @@ static const struct store_ops retry_ops = {
 };
 
 enum status retry_create(const struct retry_source *source, int64_t deadline_ms, struct store **out,
-                        struct error *error)
+                         struct error *error)
 {
     struct link *link = calloc(1, sizeof *link);
     if (link == NULL) {

@@ -37,12 +37,12 @@ struct retry_source {
     void (*describe)(void *context, char *text, size_t capacity);
     void (*close)(void *context);
     void *context;
-    const atomic_bool *stop;      /* set: claims come back with what they have; NULL: never */
+    const atomic_bool *stop;       /* set: claims come back with what they have; NULL: never */
     const struct retry_pace *pace; /* borrowed until close; NULL: the system's clock, sleep */
 };
 
 /* Takes over the source, on failure too. deadline_ms: how long a call goes on unanswered. */
 enum status retry_create(const struct retry_source *source, int64_t deadline_ms, struct store **out,
-                        struct error *error);
+                         struct error *error);
 
 #endif

@@ -2,12 +2,13 @@
  * The election behind a path.
  *
  * One process owns a database at a time: the one that holds the lock on PATH.lock and then the one
- * on the database file (store/sqlite/ownership.h, taken by the embedded face). It serves it on PATH.sock;
- * every other process is its client. PATH is the file's real path, however it was called. The
- * kernel drops both locks when their holder dies, however it dies; a client whose call is not
- * answered tries them and becomes the owner, or finds the new one. flock() belongs to the open file
- * description, so two handles of one process exclude each other as well; a child that was forked
- * without exec would keep the lock alive, so processes must exec (descriptors are close-on-exec).
+ * on the database file (store/sqlite/ownership.h, taken by the embedded face). It serves it on
+ * PATH.sock; every other process is its client. PATH is the file's real path, however it was
+ * called. The kernel drops both locks when their holder dies, however it dies; a client whose call
+ * is not answered tries them and becomes the owner, or finds the new one. flock() belongs to the
+ * open file description, so two handles of one process exclude each other as well; a child that was
+ * forked without exec would keep the lock alive, so processes must exec (descriptors are
+ * close-on-exec).
  *
  * Invariant: only who holds both locks opens the database or touches the socket file. The lock file
  * keeps those who take turns from trying the database, says who the owner is, and excludes programs
@@ -20,10 +21,10 @@
 #include "base/units.h"
 #include "schemas/limits.h"
 #include "store/client/http_client.h"
-#include "store/wire/http_wire.h"
 #include "store/client/retry.h"
 #include "store/server/server.h"
 #include "store/sqlite/store_path.h"
+#include "store/wire/http_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>

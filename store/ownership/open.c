@@ -1,9 +1,9 @@
 /*
  * Opening a store URL: which face it names.
  */
-#include "store/ownership/election.h"
-#include "store/client/retry.h"
 #include "store/api/store.h"
+#include "store/client/retry.h"
+#include "store/ownership/election.h"
 
 #include <string.h>
 

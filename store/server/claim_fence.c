@@ -51,7 +51,8 @@ static bool within_reach(const struct claim_fence_run *run, int64_t sequence)
 }
 
 /* The run that the claim belongs to, or a new one. */
-static struct claim_fence_run *find_run(struct claim_fence *fence, const struct claim_fence_claim *claim)
+static struct claim_fence_run *find_run(struct claim_fence *fence,
+                                        const struct claim_fence_claim *claim)
 {
     struct claim_fence_run *runs = runs_of(fence, claim->worker_id);
     struct claim_fence_run *oldest = runs;

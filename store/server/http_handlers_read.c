@@ -1,8 +1,8 @@
 /*
  * Handlers of the endpoints that look, cancel, set prices and move artifacts. See http_handlers.h.
  */
-#include "store/server/http_handlers.h"
 #include "store/artifacts/zstd_frame.h"
+#include "store/server/http_handlers.h"
 
 #include <stdlib.h>
 #include <string.h>

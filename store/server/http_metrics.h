@@ -11,9 +11,9 @@
 #ifndef SWERVE_STORE_SERVER_HTTP_METRICS_H
 #define SWERVE_STORE_SERVER_HTTP_METRICS_H
 
+#include "store/api/store.h"
 #include "store/server/http_connections.h"
 #include "store/server/request_body.h"
-#include "store/api/store.h"
 
 #include <stdatomic.h>
 

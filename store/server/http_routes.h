@@ -6,13 +6,13 @@
 #ifndef SWERVE_STORE_SERVER_HTTP_ROUTES_H
 #define SWERVE_STORE_SERVER_HTTP_ROUTES_H
 
+#include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
-#include "store/server/http_connections.h"
 #include "store/server/claim_fence.h"
-#include "store/server/request_body.h"
+#include "store/server/http_connections.h"
 #include "store/server/http_looks.h"
 #include "store/server/http_metrics.h"
-#include "store/api/store.h"
+#include "store/server/request_body.h"
 #include "store/server/tokens.h"
 
 #include <stdbool.h>

@@ -11,14 +11,14 @@
  */
 #include "store/server/http_server.h"
 
-#include "store/wire/http_coding.h"
 #include "store/server/http_connections.h"
-#include "store/server/request_body.h"
 #include "store/server/http_metrics.h"
 #include "store/server/http_routes.h"
-#include "store/wire/http_wire.h"
+#include "store/server/request_body.h"
 #include "store/server/tls.h"
 #include "store/server/unix_peer.h"
+#include "store/wire/http_coding.h"
+#include "store/wire/http_wire.h"
 
 #include "base/check.h"
 #include "base/units.h"
@@ -148,8 +148,8 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *handl
     if (strlen(uri) < sizeof request->uri) {
         strcpy(request->uri, uri);
     } else {
-        request_body_refuse(&request->request_body, STATUS_LIMIT, 0, "URI: expected at most %zu bytes",
-                           sizeof request->uri - 1);
+        request_body_refuse(&request->request_body, STATUS_LIMIT, 0,
+                            "URI: expected at most %zu bytes", sizeof request->uri - 1);
     }
     http_connection_phase(connection, HTTP_RECEIVING, server->times.request_ms);
     return request;
@@ -380,25 +380,26 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
     /* Looked at once more, for the sentence and because it may have been for want of memory. */
     if (request->connection->stranger &&
         unix_peer_check(request->connection->fd, &refused) != STATUS_OK) {
-        request_body_refuse(request_body, refused.status, refused.status == STATUS_BUSY ? 503 : 403, "%s",
-                           refused.text);
+        request_body_refuse(request_body, refused.status, refused.status == STATUS_BUSY ? 503 : 403,
+                            "%s", refused.text);
         return;
     }
     if (request->connection->crowd == HTTP_CROWD_PEER) {
         request_body_refuse(request_body, STATUS_BUSY, 429,
-                           "too many connections from this address, try again later");
+                            "too many connections from this address, try again later");
         return;
     }
     if (request->connection->crowd == HTTP_CROWD_SERVER) {
-        request_body_refuse(request_body, STATUS_BUSY, 503, "too many connections, try again later");
+        request_body_refuse(request_body, STATUS_BUSY, 503,
+                            "too many connections, try again later");
         return;
     }
     const char *authorization =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
     http_route_admit(&server->context, method, request->uri, authorization, &request->admission);
     if (request->admission.code != 0) {
-        request_body_refuse(request_body, request->admission.error.status, request->admission.code, "%s",
-                           request->admission.error.text);
+        request_body_refuse(request_body, request->admission.error.status, request->admission.code,
+                            "%s", request->admission.error.text);
     }
 }
 
@@ -414,11 +415,12 @@ static void settle_coding(struct MHD_Connection *handle, struct request *request
     request->takes_packed = http_route_takes_artifact(method, request->uri);
     request->packed = coding == HTTP_CODING_ZSTD;
     if (request->request_body.body_max > 0 && (codings.count > 1 || coding == HTTP_CODING_OTHER ||
-                                         (request->packed && !request->takes_packed))) {
-        request_body_refuse(
-            &request->request_body, STATUS_USAGE, 415, "Content-Encoding: expected %s, found \"%.64s\"%s",
-            request->takes_packed ? "zstd, identity or none" : "none",
-            codings.value != NULL ? codings.value : "", codings.count > 1 ? " and another" : "");
+                                               (request->packed && !request->takes_packed))) {
+        request_body_refuse(&request->request_body, STATUS_USAGE, 415,
+                            "Content-Encoding: expected %s, found \"%.64s\"%s",
+                            request->takes_packed ? "zstd, identity or none" : "none",
+                            codings.value != NULL ? codings.value : "",
+                            codings.count > 1 ? " and another" : "");
     }
 }
 
@@ -438,8 +440,8 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
     }
     if (!framing_is_plain(handle)) {
         request_body_refuse(request_body, STATUS_BAD_INPUT, 0,
-                           "headers: expected one Content-Length of digits, or "
-                           "Transfer-Encoding: chunked");
+                            "headers: expected one Content-Length of digits, or "
+                            "Transfer-Encoding: chunked");
         return queue_refusal(handle, request, true);
     }
     admit(server, handle, request, method);
@@ -452,8 +454,8 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
     settle_coding(handle, request, method);
     if (!request_body->refused && declared > request_body->body_max && request_body->body_max > 0) {
         request_body_refuse(request_body, STATUS_LIMIT, 0,
-                           "%s %.100s: expected at most %zu bytes, found %llu", method,
-                           request->uri, request_body->body_max, declared);
+                            "%s %.100s: expected at most %zu bytes, found %llu", method,
+                            request->uri, request_body->body_max, declared);
     }
     if (request_body->refused && !request_body_worth_reading(request_body, declared)) {
         return queue_refusal(handle, request, true);
@@ -462,9 +464,10 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
         request->takes_packed) {
         if (chunked) {
             request_body_refuse(request_body, STATUS_USAGE, 411,
-                               "artifact: expected a Content-Length, found chunks");
+                                "artifact: expected a Content-Length, found chunks");
         } else {
-            request_body_stream(request_body, server->context.store, (size_t)declared, request->packed);
+            request_body_stream(request_body, server->context.store, (size_t)declared,
+                                request->packed);
         }
         if (request_body->refused) {
             return queue_refusal(handle, request, true);

@@ -64,7 +64,7 @@ void http_download_give(struct http_budget *budget, bool looks)
 }
 
 void request_body_refuse(struct request_body *request_body, enum status status, int code,
-                        const char *format, ...)
+                         const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -75,15 +75,17 @@ void request_body_refuse(struct request_body *request_body, enum status status, 
     release_body(request_body);
 }
 
-void request_body_stream(struct request_body *request_body, struct store *store, size_t bytes, bool packed)
+void request_body_stream(struct request_body *request_body, struct store *store, size_t bytes,
+                         bool packed)
 {
     struct artifact_writer *writer = NULL;
     if (!http_budget_take(&request_body->budget->uploads, 1, HTTP_UPLOADS_MAX)) {
         request_body_refuse(request_body, STATUS_BUSY, 0,
-                           "artifact: %d uploads are in progress, try again", HTTP_UPLOADS_MAX);
+                            "artifact: %d uploads are in progress, try again", HTTP_UPLOADS_MAX);
         return;
     }
-    if (store->ops->artifact_write(store, bytes, packed, &writer, &request_body->error) != STATUS_OK) {
+    if (store->ops->artifact_write(store, bytes, packed, &writer, &request_body->error) !=
+        STATUS_OK) {
         atomic_fetch_sub(&request_body->budget->uploads, 1);
         request_body->refused = true;
         return;
@@ -135,14 +137,14 @@ bool request_body_take(struct request_body *request_body, const char *data, size
     }
     if (bytes > request_body->body_max - request_body->body_bytes) {
         request_body_refuse(request_body, STATUS_LIMIT, 0,
-                           "request body: longer than the %zu bytes that this path takes",
-                           request_body->body_max);
+                            "request body: longer than the %zu bytes that this path takes",
+                            request_body->body_max);
         return true;
     }
     enum status status = grow(request_body, bytes);
     if (status != STATUS_OK) {
         request_body_refuse(request_body, status, 0,
-                           "request body: the server holds too many bodies, try again");
+                            "request body: the server holds too many bodies, try again");
         return true;
     }
     memcpy(request_body->body + request_body->body_bytes, data, bytes);

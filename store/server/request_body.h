@@ -8,8 +8,8 @@
 #ifndef SWERVE_STORE_SERVER_REQUEST_BODY_H
 #define SWERVE_STORE_SERVER_REQUEST_BODY_H
 
-#include "store/artifacts/artifacts.h"
 #include "store/api/store.h"
+#include "store/artifacts/artifacts.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,10 +45,11 @@ struct request_body {
 };
 
 void request_body_refuse(struct request_body *request_body, enum status status, int code,
-                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+                         const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The body goes to the store's disk; packed: it is a zstd frame. */
-void request_body_stream(struct request_body *request_body, struct store *store, size_t bytes, bool packed);
+void request_body_stream(struct request_body *request_body, struct store *store, size_t bytes,
+                         bool packed);
 
 /* A refused body of this length is short enough to be read and dropped, so that the connection can
  * go on. */

@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "store/sqlite/sqlite_db.h"
 #include "store/api/store.h"
+#include "store/sqlite/sqlite_db.h"
 
 #include <stdbool.h>
 #include <stdint.h>

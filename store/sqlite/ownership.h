@@ -25,9 +25,9 @@
 
 struct ownership;
 
-/* `path` is a real one (store/sqlite/store_path.h). Creates an empty file where there is none. CONFLICT:
- * somebody else owns the file, under this name or another. STORE: it cannot be written to, is no
- * regular file, or has several names (hard links). */
+/* `path` is a real one (store/sqlite/store_path.h). Creates an empty file where there is none.
+ * CONFLICT: somebody else owns the file, under this name or another. STORE: it cannot be written
+ * to, is no regular file, or has several names (hard links). */
 enum status ownership_take(const char *path, struct ownership **out, struct error *error);
 /* Accepts NULL. After every SQLite connection to the file is closed. */
 void ownership_release(struct ownership *ownership);

@@ -9,9 +9,9 @@
 #include "base/status.h"
 #include "schemas/job.h"
 #include "schemas/outcome.h"
+#include "store/api/store.h"
 #include "store/sqlite/digest.h"
 #include "store/sqlite/sqlite_db.h"
-#include "store/api/store.h"
 
 #include <stdint.h>
 

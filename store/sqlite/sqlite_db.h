@@ -2,8 +2,8 @@
  * SQLite connections and statements: the only file that knows sqlite3.h is sqlite_db.c.
  *
  * A connection is used by one thread at a time (its owner sees to that). Statements are named in
- * store/sqlite/statements.h, prepared on first use and kept. A query is a cursor with a sticky error code:
- * bind, step and read columns without looking, then let query_end say how it went.
+ * store/sqlite/statements.h, prepared on first use and kept. A query is a cursor with a sticky
+ * error code: bind, step and read columns without looking, then let query_end say how it went.
  *
  *   struct query query = query_begin(db, STATEMENT_JOB_GET);
  *   query_int(&query, job_id);

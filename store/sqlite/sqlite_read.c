@@ -18,7 +18,7 @@ enum {
 };
 
 enum status sqlite_read_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
-                          struct error *error)
+                                 struct error *error)
 {
     struct sqlite_db *db;
     char *copy = NULL;
@@ -134,7 +134,7 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
 }
 
 enum status sqlite_read_suite_status(struct store *base, const char *suite_id,
-                              struct store_suite_status *out, struct error *error)
+                                     struct store_suite_status *out, struct error *error)
 {
     struct sqlite_db *db;
     struct store_suite_status found;
@@ -152,7 +152,7 @@ enum status sqlite_read_suite_status(struct store *base, const char *suite_id,
 }
 
 enum status sqlite_read_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
-                        uint32_t *count, struct error *error)
+                               uint32_t *count, struct error *error)
 {
     struct sqlite_db *db;
     uint32_t found = 0;
@@ -344,7 +344,7 @@ static enum status search_outcomes(struct store *base, struct search *search, st
 }
 
 enum status sqlite_read_outcomes(struct store *base, const struct store_outcome_filter *filter,
-                          struct outcome *out, uint32_t *count, struct error *error)
+                                 struct outcome *out, uint32_t *count, struct error *error)
 {
     int64_t next = 0;
     struct search search = {.filter = filter, .looks_left = UINT32_MAX};
@@ -361,7 +361,8 @@ enum status look_outcomes_page(struct store *base, const struct store_outcome_fi
 
 /* ---- jobs ---- */
 
-enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job *out, struct error *error)
+enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job *out,
+                            struct error *error)
 {
     struct sqlite_db *db;
     struct store_job job;
@@ -426,8 +427,8 @@ static void read_lease(struct query *query, void *out)
 }
 
 enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
-                           struct store_job *out, uint32_t max, uint32_t *count,
-                           struct error *error)
+                                  struct store_job *out, uint32_t max, uint32_t *count,
+                                  struct error *error)
 {
     struct sqlite_db *db;
     int64_t suite = 0;
@@ -451,8 +452,8 @@ enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int6
 }
 
 enum status sqlite_read_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
-                               struct job_lease *leases, uint32_t max, uint32_t *count,
-                               struct error *error)
+                                      struct job_lease *leases, uint32_t max, uint32_t *count,
+                                      struct error *error)
 {
     struct sqlite_db *db;
     struct sqlite_store *store = sqlite_store_of(base);

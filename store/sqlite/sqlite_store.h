@@ -9,13 +9,13 @@
 #ifndef SWERVE_STORE_SQLITE_SQLITE_STORE_H
 #define SWERVE_STORE_SQLITE_SQLITE_STORE_H
 
+#include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
 #include "store/sqlite/claim.h"
 #include "store/sqlite/group_commit.h"
 #include "store/sqlite/lease.h"
 #include "store/sqlite/ledger.h"
 #include "store/sqlite/ownership.h"
-#include "store/api/store.h"
 
 #include <pthread.h>
 
@@ -129,25 +129,25 @@ enum status ledger_price_get(struct store *base, const char *pool, const char *d
 
 /* sqlite_look.c: */
 enum status sqlite_read_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
-                          struct error *error);
+                                 struct error *error);
 enum status sqlite_read_suite_status(struct store *base, const char *suite_id,
-                              struct store_suite_status *out, struct error *error);
+                                     struct store_suite_status *out, struct error *error);
 enum status sqlite_read_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
-                        uint32_t *count, struct error *error);
+                               uint32_t *count, struct error *error);
 enum status sqlite_read_outcomes(struct store *base, const struct store_outcome_filter *filter,
-                          struct outcome *out, uint32_t *count, struct error *error);
+                                 struct outcome *out, uint32_t *count, struct error *error);
 enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
                                struct outcome *out, uint32_t *count, int64_t *next,
                                struct error *error);
 enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job *out,
-                     struct error *error);
+                            struct error *error);
 enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
-                           struct store_job *out, uint32_t max, uint32_t *count,
-                           struct error *error);
+                                  struct store_job *out, uint32_t max, uint32_t *count,
+                                  struct error *error);
 
 enum status sqlite_read_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
-                               struct job_lease *leases, uint32_t max, uint32_t *count,
-                               struct error *error);
+                                      struct job_lease *leases, uint32_t max, uint32_t *count,
+                                      struct error *error);
 
 /* sqlite_stats.c: */
 enum status stats_worker_owner(struct store *base, const char *worker_id,

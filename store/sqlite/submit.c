@@ -307,7 +307,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
 
 /* Takes over another job's outcomes: links and counts them. */
 static enum status retry_memo(struct submit_call *call, int64_t memo_of, int64_t job_id, bool audit,
-                             struct error *error)
+                              struct error *error)
 {
     struct tally_suite *counters;
     enum status status = tally_suite(call->tally, call->suite, &counters, error);

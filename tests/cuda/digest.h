@@ -1,5 +1,6 @@
 /*
- * The digest of an observation as worker/trace/trace.c computes it, for tests that link the engine alone.
+ * The digest of an observation as worker/trace/trace.c computes it, for tests that link the engine
+ * alone.
  */
 #ifndef SWERVE_TESTS_CUDA_DIGEST_H
 #define SWERVE_TESTS_CUDA_DIGEST_H

@@ -7,10 +7,10 @@
  * the directory, given by the build.
  */
 #include "base/check.h"
-#include "engine/worlds/drive.h"
 #include "engine/sensors/layout.h"
-#include "engine/sensors/raster_layers.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_layers.h"
+#include "engine/worlds/drive.h"
 #include "kernels/cuda/student/draw_list.h"
 #include "scenarios/scenarios.h"
 #include "tests/cuda/rig.h"
@@ -38,10 +38,12 @@ static void describe(const struct prepared *prepared, uint32_t index)
 {
     struct anchor anchor = anchor_make(prepared->scenario->ego.pose);
     struct window window = window_of(anchor_local(&anchor, drive.scene.ego.pose));
-    struct draw_list *draw_list = (struct draw_list *)(draw_lists + (size_t)index * DRAW_LIST_BYTES_MAX);
+    struct draw_list *draw_list =
+        (struct draw_list *)(draw_lists + (size_t)index * DRAW_LIST_BYTES_MAX);
     slots[index] = (struct device_slot){
         .active = 1, .given = seen.files % CAMERAS_EVERY == 0 ? 0 : DEVICE_GIVEN_CAMERAS};
-    EXPECT(layout_describe(prepared, &drive.scene, &anchor, window, CONDITIONING_AGENTS, 0, draw_list));
+    EXPECT(layout_describe(prepared, &drive.scene, &anchor, window, CONDITIONING_AGENTS, 0,
+                           draw_list));
     seen.bev_bytes += draw_list->bytes;
     EXPECT(layout_describe_cameras(prepared, &drive.scene, CONDITIONING_AGENTS, draw_list));
     uint8_t *layout = expected + (size_t)index * DEVICE_FRAME_BYTES;

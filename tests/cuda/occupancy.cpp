@@ -2,8 +2,8 @@
  * Asks cuda_occupancy.h, on the host, how many blocks of each launch fit a multiprocessor of each
  * supported capability; none anywhere is a failure. Standard input has what was compiled, a line
  * each: machine code ("90a"), registers, bytes of static shared memory, kernel. The launches are
- * kernels/cuda/common/launches.h, which the emulator's tests hold complete; a kernel of several forms
- * counts with the most registers of any. scripts/check_cuda compiles and feeds it.
+ * kernels/cuda/common/launches.h, which the emulator's tests hold complete; a kernel of several
+ * forms counts with the most registers of any. scripts/check_cuda compiles and feeds it.
  */
 #include "kernels/capability.h"
 #include "kernels/cuda/common/launches.h"

@@ -1,16 +1,16 @@
 /*
- * Cameras drawn on the device: byte for byte what engine/sensors/layout.c draws, layout_cameras, over
- * crowds of every kind of agent all around and right before the lens, in towns and in the country,
- * on a map with every material and beside it, far from the origin, in every degree; and in every
- * light, which layouts do not have but the functions of a pixel do. Slots that are not active
+ * Cameras drawn on the device: byte for byte what engine/sensors/layout.c draws, layout_cameras,
+ * over crowds of every kind of agent all around and right before the lens, in towns and in the
+ * country, on a map with every material and beside it, far from the origin, in every degree; and in
+ * every light, which layouts do not have but the functions of a pixel do. Slots that are not active
  * or were given them keep their pictures, and nobody's BEV is touched. What does not fit is
  * refused, what is not valid is found.
  */
 #include "base/check.h"
 #include "base/rng.h"
 #include "engine/sensors/layout.h"
-#include "engine/sensors/raster_camera.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_camera.h"
 #include "kernels/cuda/student/draw_list.h"
 #include "kernels/draw_list_camera.h"
 #include "tests/cuda/rig.h"
@@ -172,7 +172,7 @@ static bool describe(const struct place *place, enum conditioning conditioning, 
         EXPECT(draw_list->camera_at == bytes);
         EXPECT(draw_list->bytes == bytes + draw_list->camera_bytes);
         EXPECT(draw_list_cameras_valid((const struct draw_list_cameras *)(draw_lists[slot] + bytes),
-                                     draw_list->camera_bytes));
+                                       draw_list->camera_bytes));
     } else {
         EXPECT(draw_list->bytes == bytes && draw_list->camera_bytes == 0);
     }
@@ -276,8 +276,8 @@ static void every_light_is_the_engines(void)
         CHECK(bytes <= DRAW_LIST_CAMERA_BYTES_MAX);
         whole->map = MAP;
         whole->camera_at = sizeof *whole;
-        whole->bytes =
-            (uint32_t)(sizeof *whole + (bytes + DRAW_LIST_ALIGN - 1) / DRAW_LIST_ALIGN * DRAW_LIST_ALIGN);
+        whole->bytes = (uint32_t)(sizeof *whole + (bytes + DRAW_LIST_ALIGN - 1) / DRAW_LIST_ALIGN *
+                                                      DRAW_LIST_ALIGN);
         memcpy(at, commands, screen.command_count * sizeof commands[0]);
         memcpy(at + screen.command_count * sizeof commands[0], points,
                screen.point_count * sizeof points[0]);
@@ -343,8 +343,8 @@ static void cameras_are_drawn_beside_a_given_bev(void)
     struct draw_list *draw_list = (struct draw_list *)draw_lists[0];
     struct anchor anchor = anchor_make(place.scene.ego.pose);
     struct window window = window_of(anchor_local(&anchor, place.scene.ego.pose));
-    EXPECT(
-        !layout_describe(place.prepared, &place.scene, &anchor, window, CONDITIONING_AGENTS, MAP, draw_list));
+    EXPECT(!layout_describe(place.prepared, &place.scene, &anchor, window, CONDITIONING_AGENTS, MAP,
+                            draw_list));
     EXPECT_INT(draw_list->agent_count, 0);
     EXPECT(describe(&place, CONDITIONING_AGENTS, 0));
     EXPECT(draw_list->camera_bytes > sizeof(struct draw_list_cameras) + 1024);
@@ -364,14 +364,15 @@ static void lists_are_checked(void)
     scatter(&place, 0);
     EXPECT(describe(&place, CONDITIONING_AGENTS, 0));
     const struct draw_list *whole = (const struct draw_list *)draw_lists[0];
-    struct draw_list_cameras *draw_list = (struct draw_list_cameras *)(draw_lists[0] + whole->camera_at);
+    struct draw_list_cameras *draw_list =
+        (struct draw_list_cameras *)(draw_lists[0] + whole->camera_at);
     struct screen_command *last =
         (struct screen_command *)(draw_list + 1) + draw_list->command_count - 1;
     const struct draw_list_cameras head = *draw_list;
     const struct screen_command command = *last;
     EXPECT(head.command_count > AGENTS);
-    EXPECT(!draw_list_cameras_valid(draw_list,
-                                  draw_list_cameras_bytes(head.command_count, head.point_count) - 1));
+    EXPECT(!draw_list_cameras_valid(
+        draw_list, draw_list_cameras_bytes(head.command_count, head.point_count) - 1));
     EXPECT(!draw_list_cameras_valid(draw_list, sizeof *draw_list - 1));
     draw_list->command_count++;
     EXPECT(!draw_list_cameras_valid(draw_list, whole->camera_bytes));

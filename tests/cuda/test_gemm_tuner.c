@@ -88,12 +88,12 @@ static double fake_time(void *context, const struct gpu_gemm *g,
 static struct gemm_tuner *open_gemm_tuner(uint64_t memory_bytes)
 {
     static const struct gemm_vendor vendor = {.context = &fake,
-                                                 .version = 7,
-                                                 .text = "a library",
-                                                 .algorithms = fake_algorithms,
-                                                 .takes = fake_takes,
-                                                 .multiply = fake_multiply,
-                                                 .close = fake_close};
+                                              .version = 7,
+                                              .text = "a library",
+                                              .algorithms = fake_algorithms,
+                                              .takes = fake_takes,
+                                              .multiply = fake_multiply,
+                                              .close = fake_close};
     const struct gemm_tuner_parts parts = {
         .vendor = &vendor, .folder = folder, .memory_bytes = memory_bytes, .measured = fake_time};
     struct gemm_tuner *gemm_tuner = NULL;
@@ -183,7 +183,7 @@ static void make_matmuls(struct matmuls *p, enum gpu_type type)
 
 /* One product of the library's, against double precision; its bits to `bits`. */
 static void expect_matmul(struct gemm_tuner *gemm_tuner, const struct matmuls *p, uint32_t i,
-                           uint16_t bits[ROWS * N])
+                          uint16_t bits[ROWS * N])
 {
     static uint16_t found[ROWS * N];
     struct device_text why;
@@ -211,7 +211,8 @@ static void expect_matmul(struct gemm_tuner *gemm_tuner, const struct matmuls *p
     memcpy(bits, found, sizeof found);
 }
 
-static enum gemm_tuner_way way_of_last(const struct gemm_tuner *gemm_tuner, const struct gemm_tuner_counts *old)
+static enum gemm_tuner_way way_of_last(const struct gemm_tuner *gemm_tuner,
+                                       const struct gemm_tuner_counts *old)
 {
     struct gemm_tuner_counts now;
     gemm_tuner_count(gemm_tuner, &now);
@@ -364,7 +365,8 @@ static void memory_decides_before_the_clock(void)
     EXPECT_INT(way_of_last(gemm_tuner, &none), GEMM_TUNER_BF16);
     gemm_tuner_destroy(gemm_tuner);
     gemm_tuner = open_gemm_tuner(needed - 1);
-    EXPECT_INT(gemm_tuner_prepare(gemm_tuner, p.list, WEIGHTS, rig_stream(), &why), DEVICE_FAULT_MEMORY);
+    EXPECT_INT(gemm_tuner_prepare(gemm_tuner, p.list, WEIGHTS, rig_stream(), &why),
+               DEVICE_FAULT_MEMORY);
     EXPECT_CONTAINS(why.text, "product 24 x 48 x 64 runs in bf16");
     EXPECT_CONTAINS(why.text, folder);
     gemm_tuner_destroy(gemm_tuner);

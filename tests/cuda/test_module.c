@@ -9,12 +9,12 @@
  */
 #include "base/check.h"
 #include "engine/learned/backend.h"
-#include "engine/learned/model_internal.h"
-#include "engine/sensors/raster_layers.h"
 #include "engine/learned/frame_measure.h"
+#include "engine/learned/model_internal.h"
 #include "engine/sensors/prepared_internal.h"
-#include "kernels/cpu.h"
+#include "engine/sensors/raster_layers.h"
 #include "kernels/capability.h"
+#include "kernels/cpu.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
@@ -61,7 +61,8 @@ static void create_ground(void)
 static void make_map(struct device_session *session)
 {
     struct device_text why = {""};
-    if (device.ops->map_make(session, GROUND_MAP, &ground.prepared->layers->map, &why) != DEVICE_OK) {
+    if (device.ops->map_make(session, GROUND_MAP, &ground.prepared->layers->map, &why) !=
+        DEVICE_OK) {
         TEST_FAIL("map_make: %s", why.text);
     }
 }
@@ -86,8 +87,8 @@ static void describe(struct device_session *session, uint32_t index, uint32_t gi
     struct window window = {slot->window[0], slot->window[1]};
     struct draw_list *draw_list = device.ops->draw_list(session, index);
     enum conditioning conditioning = (enum conditioning)slot->conditioning;
-    EXPECT(layout_describe(ground.prepared, &ground.scene, &ground.anchor, window, conditioning, GROUND_MAP,
-                           draw_list));
+    EXPECT(layout_describe(ground.prepared, &ground.scene, &ground.anchor, window, conditioning,
+                           GROUND_MAP, draw_list));
     if (!(given & DEVICE_GIVEN_CAMERAS)) {
         EXPECT(layout_describe_cameras(ground.prepared, &ground.scene, conditioning, draw_list));
     }

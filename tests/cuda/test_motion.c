@@ -1,7 +1,7 @@
 /*
- * The moved frame on the device: the bytes of engine/learned/motion.c for every degree, in pages that are
- * not in order, in windows that overlap the page's in part and not at all; layouts of `agents` and
- * of slots that are not active are left alone.
+ * The moved frame on the device: the bytes of engine/learned/motion.c for every degree, in pages
+ * that are not in order, in windows that overlap the page's in part and not at all; layouts of
+ * `agents` and of slots that are not active are left alone.
  */
 #include "base/check.h"
 #include "engine/learned/motion.h"
@@ -67,7 +67,7 @@ static void it_has_the_bytes_of_the_engine(void)
     for (uint32_t round = 0; round < rig_schedules() || round < MOTION_KINDS; round++) {
         for (uint32_t page = 0; page < PAGES; page++) {
             motion_inputs_fill((enum motion_kind)((round + page) % MOTION_KINDS), round,
-                              arena + (size_t)page * PAGE_BYTES);
+                               arena + (size_t)page * PAGE_BYTES);
         }
         for (uint32_t i = 0; i < SLOTS; i++) {
             motion_inputs_fill(MOTION_DENSE, 100 + i, layouts + (size_t)i * FRAME_BYTES);

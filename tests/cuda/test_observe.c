@@ -8,8 +8,8 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "engine/sensors/raster_layers.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster_layers.h"
 #include "engine/worlds/views.h"
 #include "kernels/cuda/student/observe.h"
 #include "tests/cuda/digest.h"
@@ -77,8 +77,8 @@ static void make_records(uint32_t round)
     for (uint32_t i = 0; i < RECORDS; i++) {
         struct world_view view = {.view = (5 * i + round) % VIEWS};
         scene.ego.pose = pose_of(round, i);
-        view.bev =
-            (enum view_update)((round + i) % 5 < 3 ? (int)VIEW_DRAW : (int)((round + i) % 5 - 3) * 2);
+        view.bev = (enum view_update)((round + i) % 5 < 3 ? (int)VIEW_DRAW
+                                                          : (int)((round + i) % 5 - 3) * 2);
         for (uint32_t c = 0; c < CAMERA_COUNT; c++) {
             view.cameras[c] = (enum view_update)((round + i + c) % 4 < 2 ? 1 : (round + i + c) % 3);
         }
@@ -117,9 +117,11 @@ static void expect_grid(uint32_t round, uint32_t i, const uint8_t *before, const
         memset(grid + BEV_CELLS, record->bev == DEVICE_VIEW_NOTHING ? 255 : 0, BEV_CELLS);
     } else if (record->bev == DEVICE_VIEW_DRAW) {
         scene.ego.pose = pose_of(round, i);
-        layout_observe_bev(prepared, &scene, anchor(), window, (enum conditioning)record->conditioning,
+        layout_observe_bev(prepared, &scene, anchor(), window,
+                           (enum conditioning)record->conditioning,
                            arena + (size_t)record->page * PAGE_BYTES, grid);
-        if (record->conditioning != CONDITIONING_NONE && record->map == DEVICE_NO_MAP) { /* not the kernel's */
+        if (record->conditioning != CONDITIONING_NONE &&
+            record->map == DEVICE_NO_MAP) { /* not the kernel's */
             memcpy(grid + BEV_DRIVABLE * BEV_CELLS, before + BEV_DRIVABLE * BEV_CELLS,
                    2 * BEV_CELLS);
         }

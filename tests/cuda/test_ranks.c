@@ -68,7 +68,8 @@ static void ranks_have_the_bits_of_one(void)
         EXPECT_CONTAINS(shared.all_to_all, "NCCL: ");
         EXPECT_INT(launches_of(&shared, "exchange"), 2 * 3 * 2); /* two by layer and step */
         /* 32 tokens: q, k, v of 4 + 2 * 2 heads and back 4, 32 bf16 each; half stays. */
-        EXPECT_NEAR(shared.all_to_all_bytes, ranks == 1 ? 0.0 : 6 * 32 * (8 + 4) * 32 * 2 / 2.0, 0.0);
+        EXPECT_NEAR(shared.all_to_all_bytes, ranks == 1 ? 0.0 : 6 * 32 * (8 + 4) * 32 * 2 / 2.0,
+                    0.0);
         EXPECT_NEAR(shared.attention_flop, alone.attention_flop, 1e-6);
         EXPECT(shared.copy_rate == 0.0 && shared.step_ms == 0.0); /* an emulator has no clock */
     }

@@ -1,9 +1,9 @@
 /*
- * The full-scale model at toy size. Its world steps against the formulas of kernels/cuda/scale/scale.h in
- * plain C, double precision, with numbers rounded where the device rounds them; sequence-parallel
- * ranks against one rank, bit for bit, and tokens in tiles against tokens in reading order; what
- * does not fit is refused with a sentence; and the cost of student-3b, jointly and with windows, by
- * its shapes.
+ * The full-scale model at toy size. Its world steps against the formulas of
+ * kernels/cuda/scale/scale.h in plain C, double precision, with numbers rounded where the device
+ * rounds them; sequence-parallel ranks against one rank, bit for bit, and tokens in tiles against
+ * tokens in reading order; what does not fit is refused with a sentence; and the cost of
+ * student-3b, jointly and with windows, by its shapes.
  *
  * An activation that lies between two fp8 numbers may go either way, so single numbers differ by an
  * fp8 step; what is compared is the root of the mean square error, in units of the mean square.
@@ -184,7 +184,7 @@ static void reference_free(struct reference *r)
 
 /* out [rows][m->n] = in m; in is what is stored for it already. */
 static void matmul(const struct matrix *m, const double *in, uint32_t rows, bool to_float,
-                    double *out)
+                   double *out)
 {
     for (uint32_t i = 0; i < rows * m->n; i++) {
         const double *a = in + (size_t)(i / m->n) * m->k;
@@ -942,7 +942,8 @@ static void tiles_give_the_bits_of_reading_order(void)
     EXPECT(memcmp(tiled_keys, reading_keys, sizeof tiled_keys) == 0);
 }
 
-/* By hand: 12,848 tokens, 28 layers, four steps; kernels/cuda/scale/scale.h says what is in a layer. */
+/* By hand: 12,848 tokens, 28 layers, four steps; kernels/cuda/scale/scale.h says what is in a
+ * layer. */
 static void the_cost_of_student_3b_is_that_of_its_shapes(void)
 {
     const struct scale_config *config = scale_config_find("student-3b");
@@ -958,8 +959,7 @@ static void the_cost_of_student_3b_is_that_of_its_shapes(void)
     struct scale_cost share;
     struct device_text why;
     EXPECT_INT(scale_cost_of(config, 0, &cost, &why), DEVICE_OK);
-    EXPECT_NEAR(cost.matmul_flop / (2.0 * (tokens * (4 * step + commit) + modulation)), 1.0,
-                1e-12);
+    EXPECT_NEAR(cost.matmul_flop / (2.0 * (tokens * (4 * step + commit) + modulation)), 1.0, 1e-12);
     EXPECT_NEAR(cost.attention_flop / (4.0 * 4.0 * d * squares), 1.0, 1e-12);
     EXPECT_NEAR(cost.temporal_flop / (4.0 * 4.0 * 28.0 * tokens * d * 12.0), 1.0, 1e-12);
     EXPECT(cost.parameters > 2.9e9 && cost.parameters < 3.2e9);
@@ -1008,8 +1008,8 @@ static void the_cost_of_windows_is_that_of_their_shapes(void)
     printf("# windows instead of joint: %.1f TFLOP of attention (%.1f jointly), %.1f of products "
            "(%.1f), %.1f GB moved (%.1f), %u launches (%u)\n",
            cost.attention_flop / 1e12, joint.attention_flop / 1e12, cost.matmul_flop / 1e12,
-           joint.matmul_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9,
-           cost.launches, joint.launches);
+           joint.matmul_flop / 1e12, cost.moved_bytes / 1e9, joint.moved_bytes / 1e9, cost.launches,
+           joint.launches);
 }
 
 int main(void)

@@ -51,7 +51,8 @@ static struct gemm_tuner_store *written(uint32_t count)
 
 static const char *open_again(struct gemm_tuner_store *store)
 {
-    return gemm_tuner_store_open(store, folder, "NVIDIA H200 (a/b)", 130100, warning, sizeof warning);
+    return gemm_tuner_store_open(store, folder, "NVIDIA H200 (a/b)", 130100, warning,
+                                 sizeof warning);
 }
 
 static void what_was_put_comes_back(void)
@@ -75,7 +76,8 @@ static void what_was_put_comes_back(void)
     EXPECT_INT(other.count, STORE_ENTRIES_MAX);
     EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H100", 130100, warning, 512) == NULL);
     EXPECT_INT(other.count, 0);
-    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H200 (a/b)", 130101, warning, 512) == NULL);
+    EXPECT(gemm_tuner_store_open(&other, folder, "NVIDIA H200 (a/b)", 130101, warning, 512) ==
+           NULL);
     EXPECT_INT(other.count, 0);
 }
 

@@ -12,8 +12,8 @@
 #include "base/rng.h"
 #include "base/sha256.h"
 #include "engine/learned/device.h"
-#include "engine/learned/model.h"
 #include "engine/learned/frame_measure.h"
+#include "engine/learned/model.h"
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/cuda/digest.h"
@@ -94,9 +94,9 @@ static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
 
 /* ---- driving ---- */
 
-static struct world *open_on(const struct device *on, uint32_t slots, enum conditioning conditioning,
-                             size_t page_bytes_max, size_t host_bytes_max,
-                             const struct spill_ops *spill)
+static struct world *open_on(const struct device *on, uint32_t slots,
+                             enum conditioning conditioning, size_t page_bytes_max,
+                             size_t host_bytes_max, const struct spill_ops *spill)
 {
     struct world *world = NULL;
     struct error error;
@@ -165,7 +165,8 @@ static void record(const struct world *world, uint32_t slot)
     look(world, slot, &view);
     sha256_update(&hash, view.pictures, sizeof view.pictures);
     sha256_update(&hash, &view.ego, sizeof view.ego);
-    sha256_update(&hash, &view.frame_stats.saturated_share, sizeof view.frame_stats.saturated_share);
+    sha256_update(&hash, &view.frame_stats.saturated_share,
+                  sizeof view.frame_stats.saturated_share);
     sha256_update(&hash, &view.frame_stats.bev_change, sizeof view.frame_stats.bev_change);
     sha256_update(&hash, &view.frame_stats.camera_change, sizeof view.frame_stats.camera_change);
 }
@@ -192,9 +193,11 @@ static void both_backends_see_the_same(void)
 {
     static struct view views[2];
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};
-    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning += 2) { /* agents, none */
-        struct world *worlds[2] = {open_on(NULL, 2, (enum conditioning)conditioning, 0, 0, NULL),
-                                   open_on(&device, 2, (enum conditioning)conditioning, 0, 0, NULL)};
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT;
+         conditioning += 2) { /* agents, none */
+        struct world *worlds[2] = {
+            open_on(NULL, 2, (enum conditioning)conditioning, 0, 0, NULL),
+            open_on(&device, 2, (enum conditioning)conditioning, 0, 0, NULL)};
         for (uint32_t i = 0; i < 2; i++) {
             reset(worlds[i], 0, seeds[0]);
             reset(worlds[i], 1, seeds[1]);
@@ -210,8 +213,10 @@ static void both_backends_see_the_same(void)
                                        sizeof views[0].pictures) < 1.0);
                 EXPECT(memcmp(&views[0].ego, &views[1].ego, sizeof views[0].ego) == 0);
                 EXPECT_INT(views[1].frame_stats.not_finite, 0);
-                EXPECT_NEAR(views[1].frame_stats.camera_change, views[0].frame_stats.camera_change, 0.01);
-                EXPECT_NEAR(views[1].frame_stats.saturated_share, views[0].frame_stats.saturated_share, 0.01);
+                EXPECT_NEAR(views[1].frame_stats.camera_change, views[0].frame_stats.camera_change,
+                            0.01);
+                EXPECT_NEAR(views[1].frame_stats.saturated_share,
+                            views[0].frame_stats.saturated_share, 0.01);
             }
         }
         ops->close(worlds[0]);
@@ -519,7 +524,7 @@ static struct {
     uint8_t *pinned; /* [FRAME_BYTES] */
     uint8_t frames[PAGES_MAX][FRAME_BYTES];
     struct frame_stats frame_stats[SLOTS_MAX]; /* of the last tick, by the slots of the device */
-    bool shift;                          /* the occupancy that is told by EXTRA_CELLS */
+    bool shift;                                /* the occupancy that is told by EXTRA_CELLS */
 } watch;
 
 static int watch_open(const struct device_model *description, const struct device_options *options,
@@ -609,12 +614,14 @@ static void frame_stats_are_those_of_the_frames(void)
         watch.shift = false;
         step(world, 3, seeds);
         EXPECT(ops->slot_frame_stats(world, 0)->camera_change > 0.0);
-        EXPECT(isnan(ops->slot_frame_stats(world, 0)->layout_iou) == (conditioning != CONDITIONING_AGENTS));
+        EXPECT(isnan(ops->slot_frame_stats(world, 0)->layout_iou) ==
+               (conditioning != CONDITIONING_AGENTS));
         expect_frame_stats(ops->slot_frame_stats(world, 0), &watch.frame_stats[0]);
         expect_frame_stats(ops->slot_frame_stats(world, 1), &watch.frame_stats[1]);
         watch.shift = true;
         step(world, 2, seeds); /* slot 1 is the device's first */
-        EXPECT_NEAR(ops->slot_frame_stats(world, 1)->occupancy_cells - watch.frame_stats[0].occupancy_cells,
+        EXPECT_NEAR(ops->slot_frame_stats(world, 1)->occupancy_cells -
+                        watch.frame_stats[0].occupancy_cells,
                     EXTRA_CELLS, 1e-9);
         ops->close(world);
     }

@@ -1,7 +1,7 @@
 /*
- * Compares kernels/cuda/common/wgmma_layout.h with CUTLASS's headers (cute), on the host: where each
- * number of a tile of keys, values and fp8 operands lies, the descriptors, the steps along k, and
- * what registers hold. scripts/check_cuda compiles it by g++ against the headers of the PyPI
+ * Compares kernels/cuda/common/wgmma_layout.h with CUTLASS's headers (cute), on the host: where
+ * each number of a tile of keys, values and fp8 operands lies, the descriptors, the steps along k,
+ * and what registers hold. scripts/check_cuda compiles it by g++ against the headers of the PyPI
  * package nvidia-cutlass. Exits 1 with the number of places that differ.
  */
 #include "kernels/cuda/common/wgmma_layout.h"

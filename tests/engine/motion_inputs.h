@@ -29,7 +29,7 @@ static inline uint8_t motion_inputs_meeting(uint32_t place)
 }
 
 static inline void motion_inputs_position(enum motion_kind kind, uint32_t position, uint64_t seed,
-                                         uint8_t *out)
+                                          uint8_t *out)
 {
     static const uint8_t ends[8] = {0, 255, 1, 254, 125, 131, 0, 255};
     uint64_t word = rng_mix(seed << 32 | position);
@@ -52,9 +52,10 @@ static inline void motion_inputs_position(enum motion_kind kind, uint32_t positi
             out[i] = 255;
         }
         out[FRAME_VELOCITY] = kind == MOTION_FULL ? ends[word >> 20 & 7]
-                                                 : motion_inputs_meeting(position / WINDOW_SIDE);
-        out[FRAME_VELOCITY + 1] = kind == MOTION_FULL ? ends[word >> 23 & 7]
-                                                     : motion_inputs_meeting(position % WINDOW_SIDE);
+                                                  : motion_inputs_meeting(position / WINDOW_SIDE);
+        out[FRAME_VELOCITY + 1] = kind == MOTION_FULL
+                                      ? ends[word >> 23 & 7]
+                                      : motion_inputs_meeting(position % WINDOW_SIDE);
         break;
     case MOTION_EMPTY:
         for (uint32_t i = 0; i < FRAME_BEV_CHANNELS; i++) {

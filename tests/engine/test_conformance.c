@@ -1,10 +1,10 @@
 /*
- * Goal: the contract of engine/worlds/world.h, which every world must keep; the program's arguments name
- * the world, and for a learned one the precision and layout degree, so that one suite
- * serves all of them. A learned world's ticks cost much more, so its rollouts are shorter.
- * Method: rollouts under random actions, each named by a key; everything that a rollout shows
- * (scene bits every tick, BEV and a camera now and then) is folded into a digest. Whatever the
- * batch, slot, fork or parking, equal keys must give equal digests.
+ * Goal: the contract of engine/worlds/world.h, which every world must keep; the program's arguments
+ * name the world, and for a learned one the precision and layout degree, so that one suite serves
+ * all of them. A learned world's ticks cost much more, so its rollouts are shorter. Method:
+ * rollouts under random actions, each named by a key; everything that a rollout shows (scene bits
+ * every tick, BEV and a camera now and then) is folded into a digest. Whatever the batch, slot,
+ * fork or parking, equal keys must give equal digests.
  */
 #include "base/rng.h"
 #include "base/sha256.h"
@@ -549,7 +549,8 @@ static void frame_stats_and_cost_follow_the_ticks(void)
     struct world *world = open_world(2);
     reset(world, 1, &f, 1);
     for (uint32_t tick = 0; tick <= 2; tick++) {
-        const struct frame_stats *frame_stats = ops->slot_frame_stats ? ops->slot_frame_stats(world, 1) : NULL;
+        const struct frame_stats *frame_stats =
+            ops->slot_frame_stats ? ops->slot_frame_stats(world, 1) : NULL;
         EXPECT((frame_stats == NULL) == (base_config.model == NULL));
         EXPECT(frame_stats == NULL || frame_stats->tick == tick);
         EXPECT(frame_stats == NULL || frame_stats->horizon_ticks > 0);
@@ -625,14 +626,14 @@ int main(int argc, char **argv)
         printf("Bail out! expected: WORLD [PRECISION DEGREE]\n");
         return 2;
     }
-    int code =
-        TEST_RUN(TEST(batch_is_alone_whatever_slot_and_number),
-                 TEST(fork_is_a_rerun_and_leaves_its_source_alone),
-                 TEST(parked_rollouts_continue_bit_for_bit), TEST(inactive_slots_keep_their_bits),
-                 TEST(release_and_reuse_leave_no_trace), TEST(observing_changes_nothing),
-                 TEST(bad_but_finite_actions_stay_bounded), TEST(interventions_are_fork_consistent),
-                 TEST(impossible_interventions_are_refused), TEST(slots_hold_their_scenario),
-                 TEST(opening_checks_the_number_of_slots), TEST(frame_stats_and_cost_follow_the_ticks));
+    int code = TEST_RUN(
+        TEST(batch_is_alone_whatever_slot_and_number),
+        TEST(fork_is_a_rerun_and_leaves_its_source_alone),
+        TEST(parked_rollouts_continue_bit_for_bit), TEST(inactive_slots_keep_their_bits),
+        TEST(release_and_reuse_leave_no_trace), TEST(observing_changes_nothing),
+        TEST(bad_but_finite_actions_stay_bounded), TEST(interventions_are_fork_consistent),
+        TEST(impossible_interventions_are_refused), TEST(slots_hold_their_scenario),
+        TEST(opening_checks_the_number_of_slots), TEST(frame_stats_and_cost_follow_the_ticks));
     model_close(model);
     return code;
 }

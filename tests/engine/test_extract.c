@@ -5,8 +5,8 @@
  * scene is compared with the true one. Faults are planted in the frames.
  */
 #include "base/check.h"
-#include "engine/sensors/extract.h"
 #include "engine/learned/frame_measure.h"
+#include "engine/sensors/extract.h"
 #include "engine/worlds/world.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
@@ -92,7 +92,8 @@ static void advance(struct rig *rig, bool noisy)
     if (noisy) {
         layout_sensed(rig->prepared, truth, 1, &rig->anchor, rig->window, rig->frame, NULL);
     } else {
-        layout_bev(rig->prepared, truth, &rig->anchor, rig->window, CONDITIONING_AGENTS, rig->frame);
+        layout_bev(rig->prepared, truth, &rig->anchor, rig->window, CONDITIONING_AGENTS,
+                   rig->frame);
     }
 }
 
@@ -238,7 +239,8 @@ static void frame_stats_measure_what_they_say(void)
     fill(a, 255, 100);
     fill(b, 51, 151);
     b[FRAME_VRU] = 255;
-    struct frame_measure_input input = {.conditioning = CONDITIONING_AGENTS, .frame = b, .before = a, .layout = a};
+    struct frame_measure_input input = {
+        .conditioning = CONDITIONING_AGENTS, .frame = b, .before = a, .layout = a};
     frame_measure(&input, &frame_stats);
     EXPECT_NEAR(frame_stats.occupancy_cells, 0.2 * 4 * WINDOW_POSITIONS, 1e-6);
     EXPECT_NEAR(frame_stats.vru_cells, 1.0, 1e-12);
@@ -271,10 +273,10 @@ static void change_is_measured_in_the_world(void)
         255;
     now[(row * WINDOW_SIDE + col) * FRAME_BEV_CHANNELS] = 255;
     struct frame_measure_input input = {.conditioning = CONDITIONING_MAP,
-                                .frame = now,
-                                .before = before,
-                                .window = {5 + i, 7 + j},
-                                .before_window = {5, 7}};
+                                        .frame = now,
+                                        .before = before,
+                                        .window = {5 + i, 7 + j},
+                                        .before_window = {5, 7}};
     frame_measure(&input, &frame_stats);
     EXPECT(frame_stats.bev_change == 0.0);
     input.window.j -= 1;

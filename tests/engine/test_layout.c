@@ -8,8 +8,8 @@
 
 #include "base/dmath.h"
 #include "base/rng.h"
-#include "engine/sensors/raster.h"
 #include "engine/sensors/prepared_internal.h"
+#include "engine/sensors/raster.h"
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
@@ -395,7 +395,8 @@ static void conditionings_give_less_and_less(void)
     layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame_other);
     for (int conditioning = CONDITIONING_MAP; conditioning <= CONDITIONING_NONE; conditioning++) {
         memset(frame, 77, sizeof frame);
-        layout_bev(rig.prepared, &rig.scene, &anchor, window, (enum conditioning)conditioning, frame);
+        layout_bev(rig.prepared, &rig.scene, &anchor, window, (enum conditioning)conditioning,
+                   frame);
         for (int i = 0; i < FRAME_BEV_BYTES; i++) {
             int channel = i % FRAME_BEV_CHANNELS;
             bool map = channel >= FRAME_DRIVABLE && channel < FRAME_VELOCITY;
@@ -500,8 +501,8 @@ static void observing_an_aligned_window_copies_it(void)
     raster_bev(rig.prepared->layers, &rig.scenario, &rig.scene, 0, bev);
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         memset(bev_other, 99, sizeof bev_other);
-        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, (enum conditioning)conditioning,
-                           frame, bev_other);
+        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window,
+                           (enum conditioning)conditioning, frame, bev_other);
         int outside = 0;
         for (int r = 0; r < BEV_ROWS; r++) {
             double u = local.x_m - 16.0 + 0.5 * r + 0.25 - 8.0 * window.i;
@@ -535,7 +536,8 @@ static void observing_a_turned_window_keeps_the_scene(void)
         struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
         layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame);
         raster_bev(rig.prepared->layers, &rig.scenario, &rig.scene, 0, bev);
-        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame, bev_other);
+        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame,
+                           bev_other);
         EXPECT(memcmp(bev + BEV_DRIVABLE * BEV_CELLS, bev_other + BEV_DRIVABLE * BEV_CELLS,
                       2 * (size_t)BEV_CELLS) == 0);
         double both = 0.0;
@@ -740,9 +742,10 @@ static void bytes_do_not_depend_on_the_compiler(void)
         struct window window = window_of(anchor_local(&anchor, rig.scene.ego.pose));
         layout_sensed(rig.prepared, &rig.scene, 11, &anchor, window, frame, cameras);
         layout_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_AGENTS, frame_other);
-        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_NONE, frame, bev);
-        layout_conditions(rig.prepared, &rig.scene, &rig.scene.ego, &anchor, window, CONDITIONING_AGENTS,
-                          cond);
+        layout_observe_bev(rig.prepared, &rig.scene, &anchor, window, CONDITIONING_NONE, frame,
+                           bev);
+        layout_conditions(rig.prepared, &rig.scene, &rig.scene.ego, &anchor, window,
+                          CONDITIONING_AGENTS, cond);
         hash = fold(hash, frame, sizeof frame);
         hash = fold(hash, cameras, sizeof cameras);
         hash = fold(hash, frame_other, sizeof frame_other);

@@ -229,7 +229,8 @@ static const char *reference(enum nn_precision precision, enum conditioning cond
     static char known[NN_PRECISION_COUNT][CONDITIONING_COUNT][SHA256_HEX_BYTES];
     char *hex = known[precision][conditioning];
     if (hex[0] == '\0') {
-        run_alone(&(struct how){.precision = precision, .conditioning = conditioning, .slots = 1}, KEY, hex);
+        run_alone(&(struct how){.precision = precision, .conditioning = conditioning, .slots = 1},
+                  KEY, hex);
     }
     return hex;
 }
@@ -456,9 +457,12 @@ static void the_digest_tells_rollouts_apart(void)
     struct how how = {.precision = NN_BF16, .slots = 1};
     run_alone(&how, KEY + 1, other); /* another seed, the same actions */
     EXPECT(strcmp(other, reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
-    EXPECT(strcmp(reference(NN_FP32, CONDITIONING_AGENTS), reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
-    EXPECT(strcmp(reference(NN_INT8, CONDITIONING_AGENTS), reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
-    EXPECT(strcmp(reference(NN_BF16, CONDITIONING_MAP), reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_FP32, CONDITIONING_AGENTS),
+                  reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_INT8, CONDITIONING_AGENTS),
+                  reference(NN_BF16, CONDITIONING_AGENTS)) != 0);
+    EXPECT(strcmp(reference(NN_BF16, CONDITIONING_MAP), reference(NN_BF16, CONDITIONING_AGENTS)) !=
+           0);
 }
 
 static void freer_conditionings_keep_their_bits_too(void)

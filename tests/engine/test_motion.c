@@ -35,7 +35,8 @@ static struct forward_input input_of(enum conditioning conditioning, struct wind
 /* In the window that the past is in. */
 static void move(enum conditioning conditioning)
 {
-    struct forward_input input = input_of(conditioning, (struct window){4, -7}, (struct window){4, -7});
+    struct forward_input input =
+        input_of(conditioning, (struct window){4, -7}, (struct window){4, -7});
     motion_frame(&input, &sums, found);
 }
 

@@ -6,8 +6,8 @@
  * still tile their data.
  */
 #include "base/rng.h"
-#include "engine/learned/safetensors.h"
 #include "base/scan.h"
+#include "engine/learned/safetensors.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

@@ -251,8 +251,8 @@ int main(int argc, char **argv)
     uint32_t clips = (uint32_t)atoi(argv[5]);
     const struct model_open_options options = {precision_named(argv[2]), cpu_flags_detect(), false};
     dump.conditioning = strcmp(argv[3], "agents") == 0 ? CONDITIONING_AGENTS
-                  : strcmp(argv[3], "map") == 0  ? CONDITIONING_MAP
-                                                 : CONDITIONING_NONE;
+                        : strcmp(argv[3], "map") == 0  ? CONDITIONING_MAP
+                                                       : CONDITIONING_NONE;
     dump.scenes = clips * (uint32_t)(argc - 8);
     if (model_open(argv[1], &options, &model, &error) != STATUS_OK ||
         workspace_create(model, THREADS, &dump.workspace, &error) != STATUS_OK) {

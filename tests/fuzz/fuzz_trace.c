@@ -64,7 +64,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned
 
 static void check_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick)
 {
-    static struct trace_keyframe_frame frame;
+    static struct trace_keyframe frame;
     static uint8_t bev[BEV_BYTES];
     static uint8_t camera[CAMERA_BYTES];
     if (trace_reader_keyframes(reader, rollout, tick, &frame)) {

@@ -14,12 +14,12 @@
 #ifndef SWERVE_TESTS_SIM_FLEET_H
 #define SWERVE_TESTS_SIM_FLEET_H
 
-#include "store/server/claim_fence.h"
-#include "store/server/http_routes.h"
+#include "store/api/store.h"
 #include "store/client/http_transport.h"
 #include "store/client/retry.h"
+#include "store/server/claim_fence.h"
+#include "store/server/http_routes.h"
 #include "store/sqlite/sqlite_db.h"
-#include "store/api/store.h"
 #include "tests/sim/fiber.h"
 #include "tests/sim/model.h"
 #include "tests/sim/sim.h"

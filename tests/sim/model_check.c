@@ -208,7 +208,8 @@ static bool check_ledger_row(struct model *model, int suite, const struct store_
     return true;
 }
 
-/* By the definition in store/sqlite/ledger.h: for each price, the floor of what its attempts cost. */
+/* By the definition in store/sqlite/ledger.h: for each price, the floor of what its attempts cost.
+ */
 static int64_t owed_uusd(const struct model *model)
 {
     int64_t owed = 0;

@@ -279,9 +279,9 @@ struct process *process_create(struct fleet *fleet, const char *name)
                    sim_between(&fleet->sim, -200, 200));
     process->timeout_ns = sim_between(&fleet->sim, 500, 8000) * NS_PER_MS;
     process->pace = (struct retry_pace){.clock = &process->clock.clock,
-                                       .pause = pause_link,
-                                       .context = process,
-                                       .seed = sim_draw(&fleet->sim, UINT32_MAX)};
+                                        .pause = pause_link,
+                                        .context = process,
+                                        .seed = sim_draw(&fleet->sim, UINT32_MAX)};
     struct http_carrier carrier = {carry, process};
     struct store_config config = {.clock = &process->clock.clock};
     CHECK(http_client_open_over(&carrier, &config, &client, &error) == STATUS_OK);
@@ -290,10 +290,10 @@ struct process *process_create(struct fleet *fleet, const char *name)
         return process;
     }
     struct retry_source source = {.locate = locate,
-                                 .describe = describe,
-                                 .close = close_client,
-                                 .context = client,
-                                 .pace = &process->pace};
+                                  .describe = describe,
+                                  .close = close_client,
+                                  .context = client,
+                                  .pace = &process->pace};
     int64_t deadline_ms = sim_between(&fleet->sim, 5, 60) * 1000;
     CHECK(retry_create(&source, deadline_ms, &process->link, &error) == STATUS_OK);
     return process;

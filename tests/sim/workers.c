@@ -1,6 +1,7 @@
 /*
  * Simulated worker processes: one fiber that claims, works and completes, one that sends
- * heartbeats, as worker/run/claim_loop.c and worker/run/lease_keeper.c do it; the work itself is waiting.
+ * heartbeats, as worker/run/claim_loop.c and worker/run/lease_keeper.c do it; the work itself is
+ * waiting.
  *
  * What a job's rollouts say follows from its key alone, as the product promises: so two suites that
  * ask the same question get the same verdicts, whoever answers.

@@ -1,6 +1,6 @@
 /*
- * Launchers of single instructions of kernels/cuda/common/gpu.h, one warp each: what the emulator makes of
- * them, or a GPU. Pointers are device memory.
+ * Launchers of single instructions of kernels/cuda/common/gpu.h, one warp each: what the emulator
+ * makes of them, or a GPU. Pointers are device memory.
  */
 #ifndef SWERVE_TESTS_SIMT_INSTRUCTIONS_H
 #define SWERVE_TESTS_SIMT_INSTRUCTIONS_H

@@ -1,6 +1,7 @@
 /*
  * SIMT emulator, the kernels' side: CUDA C compiled by a C++ compiler, every CUDA thread a
- * coroutine on one thread of the machine. kernels/cuda/common/gpu.h includes this where there is no nvcc.
+ * coroutine on one thread of the machine. kernels/cuda/common/gpu.h includes this where there is no
+ * nvcc.
  *
  * Kernels are compiled with -fsanitize=thread and linked without: the compiler calls __tsan_readN
  * and __tsan_writeN before every access, and simt_shadow.cpp answers these calls with its own

@@ -49,8 +49,7 @@ static const struct profile *find(const char *name)
             return &p;
         }
     }
-    fprintf(stderr, "simt: no profile of compute capability %s in kernels/capability.h\n",
-            name);
+    fprintf(stderr, "simt: no profile of compute capability %s in kernels/capability.h\n", name);
     abort();
 }
 

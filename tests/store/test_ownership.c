@@ -8,11 +8,11 @@
  * again in other roles, which are killed or play another program.
  */
 #include "base/check.h"
-#include "store/sqlite/sqlite_db.h"
 #include "store/api/store.h"
+#include "store/sqlite/sqlite_db.h"
 #include "tests/harness.h"
-#include "tests/store/http/http_support.h"
 #include "tests/store/faults/invariants.h"
+#include "tests/store/http/http_support.h"
 
 #include <errno.h>
 #include <fcntl.h>

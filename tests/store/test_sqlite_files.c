@@ -4,9 +4,9 @@
  */
 #include "base/check.h"
 #include "base/units.h"
+#include "store/api/store.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_db.h"
-#include "store/api/store.h"
 #include "tests/harness.h"
 
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 #define SWERVE_TESTS_WORKER_LEARNED_DOUBLE_H
 
 #include "base/check.h"
-#include "engine/sensors/layout.h"
 #include "engine/learned/frame_measure.h"
+#include "engine/sensors/layout.h"
 #include "engine/worlds/world.h"
 #include "tests/harness.h"
 #include "worker/models/models.h"
@@ -100,8 +100,8 @@ static const char *double_model_hash(const struct model *model)
 static void double_model_sampler(const struct model *model, enum conditioning conditioning,
                                  char out[LIMIT_ID_BYTES])
 {
-    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning], model->config.steps,
-             nn_precision_names[model->precision]);
+    snprintf(out, LIMIT_ID_BYTES, "%s/euler%u/%s", conditioning_names[conditioning],
+             model->config.steps, nn_precision_names[model->precision]);
 }
 
 static const struct model_loader double_loader = {
@@ -231,7 +231,8 @@ static void generate(struct double_world *self, uint32_t index, bool first)
     slot->window = window_of(local);
     layout_sensed(slot->prepared, scene, slot->seed, &slot->anchor, slot->window, self->frame,
                   self->frame + FRAME_BEV_BYTES);
-    layout_bev(slot->prepared, scene, &slot->anchor, slot->window, self->conditioning, self->layout);
+    layout_bev(slot->prepared, scene, &slot->anchor, slot->window, self->conditioning,
+               self->layout);
     layout_cameras(slot->prepared, scene, self->conditioning, self->layout + FRAME_BEV_BYTES);
     if (sick) {
         corrupt_frame(self->frame, slot->frame, scene->tick - planted.from_tick);
@@ -402,7 +403,7 @@ static enum status double_open_teacher(const struct world_config *config, struct
         .slot_intervene = double_intervene, .slot_fork = double_fork,                          \
         .slot_state_bytes = double_state_bytes, .slot_save = double_save,                      \
         .slot_restore = double_restore, .slot_state_drop = double_drop,                        \
-        .slot_frame_stats = double_frame_stats, .cost = double_cost,                                       \
+        .slot_frame_stats = double_frame_stats, .cost = double_cost,                           \
     }
 
 static const struct world_ops double_student_ops = DOUBLE_OPS(TIER_STUDENT, double_open_student);

@@ -222,7 +222,8 @@ static void sensors_are_dark_for_as_long_as_asked(void)
     EXPECT_INT(actuation_sensors_dark(&b.actuation, 12),
                SENSOR_LIDAR | SENSOR_CAMERA_LEFT | SENSOR_CAMERA_RIGHT);
     EXPECT_INT(actuation_sensors_dark(&b.actuation, 13), SENSOR_CAMERA_LEFT | SENSOR_CAMERA_RIGHT);
-    EXPECT_INT(actuation_sensors_dark(&b.actuation, 6000), SENSOR_CAMERA_LEFT | SENSOR_CAMERA_RIGHT);
+    EXPECT_INT(actuation_sensors_dark(&b.actuation, 6000),
+               SENSOR_CAMERA_LEFT | SENSOR_CAMERA_RIGHT);
     jobs_scenario_finish(&b.jobs);
 }
 

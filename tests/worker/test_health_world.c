@@ -53,7 +53,7 @@ static struct job_run *drive(const struct jobs_scenario *s, enum conditioning co
 
 static const struct {
     enum planted_fault fault;
-    int check;                      /* -1: any */
+    int check;                     /* -1: any */
     bool seen[CONDITIONING_COUNT]; /* in which degrees */
 } cases[] = {
     {PLANTED_NAN, HEALTH_NOT_FINITE, {true, true, true}},

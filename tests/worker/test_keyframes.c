@@ -46,8 +46,8 @@ static void drive_finish(struct drive *drive)
 static void expect_frame(const struct drive *drive, int32_t rollout, uint32_t tick,
                          uint32_t expected)
 {
-    static struct trace_keyframe_frame frame;
-    static struct trace_keyframe_frame drawn;
+    static struct trace_keyframe frame;
+    static struct trace_keyframe drawn;
     static uint8_t bev[BEV_BYTES];
     static uint8_t camera[CAMERA_BYTES];
     struct error error;
@@ -86,7 +86,7 @@ static void other_tiers_are_not_and_hashes_agree(void)
 {
     struct drive filmed;
     struct drive plain;
-    static struct trace_keyframe_frame frame;
+    static struct trace_keyframe frame;
     drive_init(&filmed, TIER_TEACHER);
     drive_init(&plain, TIER_OBJECT);
     EXPECT_INT(plain.reader.keyframes_count, 0);
@@ -104,7 +104,7 @@ static void few_bits_are_close(void)
     static uint8_t camera[CAMERA_BYTES];
     static uint8_t bev_back[BEV_BYTES];
     static uint8_t camera_back[CAMERA_BYTES];
-    static struct trace_keyframe_frame frame;
+    static struct trace_keyframe frame;
     for (uint32_t i = 0; i < BEV_BYTES; i++) {
         bev[i] = (uint8_t)(rng_uniform(1, RNG_STREAM_TEST, 0, i) * 256);
     }
@@ -145,7 +145,7 @@ static void films_are_bounded(void)
                 continue;
             }
             uint64_t frames = horizons[h] / period + 2;
-            uint64_t bytes = (1 + branches[b]) * frames * sizeof(struct trace_keyframe_frame) +
+            uint64_t bytes = (1 + branches[b]) * frames * sizeof(struct trace_keyframe) +
                              sizeof(struct trace_keyframe_header);
             EXPECT(period >= KEYFRAMES_PERIOD_MIN_TICKS);
             EXPECT(bytes <= KEYFRAMES_JOB_BYTES_MAX);
@@ -167,7 +167,7 @@ static bool accepted(const uint8_t *data, size_t bytes)
     memcpy(copy, data, bytes);
     enum status status = trace_reader_init(&reader, copy, bytes, &error);
     if (status == STATUS_OK) {
-        static struct trace_keyframe_frame frame;
+        static struct trace_keyframe frame;
         for (uint32_t t = 0; t < 2 * HORIZON; t += 7) {
             trace_reader_keyframes(&reader, 0, t, &frame);
             trace_reader_keyframes(&reader, 1, t, &frame);
@@ -185,7 +185,7 @@ static void damaged_films_are_refused(void)
     struct drive drive;
     drive_init(&drive, TIER_STUDENT);
     size_t keyframes = sizeof(struct trace_keyframe_header) +
-                  drive.reader.keyframes_count * sizeof(struct trace_keyframe_frame);
+                       drive.reader.keyframes_count * sizeof(struct trace_keyframe);
     size_t start = drive.bytes - keyframes;
     EXPECT(accepted(drive.data, drive.bytes));
     EXPECT(accepted(drive.data, start)); /* no film at all */

@@ -175,7 +175,8 @@ static void samplers_are_parsed(void)
         EXPECT_INT(precision, expected);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        EXPECT_INT(models_parse_sampler(wrong[i], &conditioning, &precision, &error), STATUS_BAD_INPUT);
+        EXPECT_INT(models_parse_sampler(wrong[i], &conditioning, &precision, &error),
+                   STATUS_BAD_INPUT);
     }
 }
 

@@ -8,8 +8,8 @@
 #include "base/units.h"
 #include "engine/bench/bench_fanout.h"
 #include "engine/bench/bench_model.h"
-#include "engine/learned/device.h"
 #include "engine/bench/scale_ranks.h"
+#include "engine/learned/device.h"
 #include "worker/bench/bench_resume.h"
 #include "worker/models/models.h"
 
@@ -176,8 +176,8 @@ static void add_scale_row(const struct bench_engine_options *options, const char
 
 /* What ranks exchange, and that they compute what one does. */
 static void add_all_to_all(const struct bench_engine_options *options,
-                         const struct device_scale *scale, struct bench_result *results,
-                         uint32_t *count)
+                           const struct device_scale *scale, struct bench_result *results,
+                           uint32_t *count)
 {
     char over[96];
     double all_ms;

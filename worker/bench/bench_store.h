@@ -1,6 +1,7 @@
 /*
- * Benchmarks of the job store: alone beside a bare SQLite loop (store/bench/bench.h), and as a fleet of
- * workers gets it over HTTP beside the same calls in this process (store/bench/bench_fleet.h).
+ * Benchmarks of the job store: alone beside a bare SQLite loop (store/bench/bench.h), and as a
+ * fleet of workers gets it over HTTP beside the same calls in this process
+ * (store/bench/bench_fleet.h).
  */
 #ifndef SWERVE_WORKER_BENCH_BENCH_STORE_H
 #define SWERVE_WORKER_BENCH_BENCH_STORE_H

@@ -1,7 +1,7 @@
 /*
- * One synthetic scene for all (engine/bench/bench.h): a three-lane motorway, 20 IDM drivers, 16 slots.
- * Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a memset
- * of the same frame.
+ * One synthetic scene for all (engine/bench/bench.h): a three-lane motorway, 20 IDM drivers, 16
+ * slots. Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a
+ * memset of the same frame.
  */
 #include "worker/bench/bench_world.h"
 

@@ -1,6 +1,6 @@
 /*
- * swerve check: whether everything in a store fits together (store/sqlite/check.h). One line per finding;
- * the exit code is 4 when there is a fault.
+ * swerve check: whether everything in a store fits together (store/sqlite/check.h). One line per
+ * finding; the exit code is 4 when there is a fault.
  */
 #include "store/sqlite/check.h"
 #include "worker/cli/cli.h"

@@ -2,9 +2,9 @@
  * swerve model: the world models of a directory: what there is, what answers for a tier, what did
  * before, and what their health checks were calibrated on.
  */
-#include "worker/run/calibrate.h"
 #include "worker/cli/cli.h"
 #include "worker/models/models.h"
+#include "worker/run/calibrate.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -55,8 +55,7 @@ static json_t *model_json(const struct model_command *command, const struct mode
     json_t *horizon = json_object();
     models_loader(command->models)->sampler(model->model, CONDITIONING_AGENTS, sampler);
     for (int i = 0; horizon != NULL && i < CONDITIONING_COUNT; i++) {
-        json_object_set_new(horizon, conditioning_names[i],
-                            json_integer(config->horizon_ticks[i]));
+        json_object_set_new(horizon, conditioning_names[i], json_integer(config->horizon_ticks[i]));
     }
     const char *mark = promoted_mark(models_registry(command->models), model->name, config->tier);
     return json_pack("{s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:o, s:b}", "name", model->name,

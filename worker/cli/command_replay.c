@@ -6,10 +6,10 @@
  */
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
+#include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"
 #include "worker/run/revision.h"
 #include "worker/run/runner_open.h"
-#include "worker/run/prepared_cache.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -104,8 +104,8 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     struct prepared *prepared = NULL;
     struct job_run *job = NULL;
     int32_t branch = ROLLOUT_MAIN;
-    enum status status =
-        prepared_cache_get(replay->prepared_scenarios, replay->store, outcome->scenario_hash, &prepared, error);
+    enum status status = prepared_cache_get(replay->prepared_scenarios, replay->store,
+                                            outcome->scenario_hash, &prepared, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -301,8 +301,8 @@ static enum status look_for_missing(struct replay *replay, const struct store_jo
     enum status status =
         replay->store->ops->outcomes(replay->store, &filter, outcomes, &count, error);
     if (status == STATUS_OK) {
-        status =
-            prepared_cache_get(replay->prepared_scenarios, replay->store, job->spec.scenario_hash, &prepared, error);
+        status = prepared_cache_get(replay->prepared_scenarios, replay->store,
+                                    job->spec.scenario_hash, &prepared, error);
     }
     if (status != STATUS_OK) {
         return error_prefix(error, "job %" PRId64, job->id);
@@ -477,7 +477,8 @@ int command_replay(int argc, char **argv)
     if (status != STATUS_OK) {
         return finish(&replay, status, &error);
     }
-    if (replay.prepared_scenarios == NULL || replay.results == NULL || replay.missing_results == NULL) {
+    if (replay.prepared_scenarios == NULL || replay.results == NULL ||
+        replay.missing_results == NULL) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
     } else {
         status = replay_all(&replay, suite, id, &error);

@@ -5,10 +5,10 @@
  */
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
-#include "worker/planner/planner_trial.h"
 #include "worker/cli/pool.h"
-#include "worker/report/report.h"
 #include "worker/cli/suite_options.h"
+#include "worker/planner/planner_trial.h"
+#include "worker/report/report.h"
 #include "worker/report/summary.h"
 
 #include "base/check.h"

@@ -14,8 +14,8 @@
 #include "engine/sensors/layout.h"
 #include "engine/worlds/world.h"
 #include "schemas/limits.h"
-#include "worker/run/revision.h"
 #include "worker/datagen/shard_file.h"
+#include "worker/run/revision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,12 +72,12 @@ struct generator {
     struct planner *planners[DATAGEN_PLANNERS_MAX];
     uint32_t *pool; /* scenarios of the present part, shuffled anew for each pass */
     uint32_t pool_count;
-    struct scene *scenes; /* [DRIVE_TICKS_MAX] */
-    struct prepared *prepared;  /* of the present clip */
-    uint8_t *bev;         /* [FRAME_BEV_BYTES] */
-    uint8_t *clean_bev;   /* [FRAME_BEV_BYTES] */
-    uint8_t *clean;       /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
-    uint8_t *cameras;     /* [FRAME_CAMERA_BYTES] */
+    struct scene *scenes;      /* [DRIVE_TICKS_MAX] */
+    struct prepared *prepared; /* of the present clip */
+    uint8_t *bev;              /* [FRAME_BEV_BYTES] */
+    uint8_t *clean_bev;        /* [FRAME_BEV_BYTES] */
+    uint8_t *clean;            /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
+    uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
 };
 
 /* ---- choices ---- */
@@ -263,8 +263,8 @@ static enum status take_make(struct generator *self, uint64_t part_key, uint64_t
         self->prepared = NULL;
         enum status status = prepared_create(&document->scenario, &self->prepared, error);
         if (status == STATUS_OK) {
-            status = drive_record(self->world, self->prepared, &take.plan, self->scenes, &take.ticks,
-                                  error);
+            status = drive_record(self->world, self->prepared, &take.plan, self->scenes,
+                                  &take.ticks, error);
         }
         if (status != STATUS_OK) {
             return error_prefix(error, "%s: %s", self->suite->entries[scenario].place,

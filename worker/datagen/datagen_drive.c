@@ -158,8 +158,9 @@ static enum status begin(struct world *world, struct rollout *rollout,
     return planner_reset(plan->planner, &episode, error);
 }
 
-enum status drive_record(struct world *world, struct prepared *prepared, const struct drive_plan *plan,
-                         struct scene *scenes, uint32_t *count, struct error *error)
+enum status drive_record(struct world *world, struct prepared *prepared,
+                         const struct drive_plan *plan, struct scene *scenes, uint32_t *count,
+                         struct error *error)
 {
     const struct job_lease lease = {.spec = {.seed = plan->seed}};
     struct job_run *job = NULL;

@@ -115,12 +115,13 @@ static json_t *calibration_json(const struct health_calibration *calibration,
                                 const struct health_bounds *bounds)
 {
     json_t *degrees = json_object();
-    for (int conditioning = 0; degrees != NULL && conditioning < CONDITIONING_COUNT; conditioning++) {
+    for (int conditioning = 0; degrees != NULL && conditioning < CONDITIONING_COUNT;
+         conditioning++) {
         json_t *measures = json_object();
         for (int i = 0; measures != NULL && i < MEASURE_COUNT; i++) {
-            json_object_set_new(
-                measures, health_measures[i].name,
-                measure_json(&calibration->sample[conditioning][i], bounds->bound[conditioning][i]));
+            json_object_set_new(measures, health_measures[i].name,
+                                measure_json(&calibration->sample[conditioning][i],
+                                             bounds->bound[conditioning][i]));
         }
         json_object_set_new(degrees, conditioning_names[conditioning], measures);
     }
@@ -150,7 +151,7 @@ enum status health_calibration_save(const struct health_calibration *calibration
 }
 
 static enum status read_conditioning(const struct json_cursor *cursor, double bound[MEASURE_COUNT],
-                               struct error *error)
+                                     struct error *error)
 {
     static const char *const keys[] = {"bound", "ticks", "least", "mean", "most", NULL};
     const char *names[MEASURE_COUNT + 1] = {NULL};

@@ -43,9 +43,11 @@ static double still(const struct frame_stats *frame_stats)
         return NAN;
     }
     if (isnan(frame_stats->bev_change) || isnan(frame_stats->camera_change)) {
-        return isnan(frame_stats->bev_change) ? frame_stats->camera_change : frame_stats->bev_change;
+        return isnan(frame_stats->bev_change) ? frame_stats->camera_change
+                                              : frame_stats->bev_change;
     }
-    return frame_stats->bev_change > frame_stats->camera_change ? frame_stats->bev_change : frame_stats->camera_change;
+    return frame_stats->bev_change > frame_stats->camera_change ? frame_stats->bev_change
+                                                                : frame_stats->camera_change;
 }
 
 static double overlap(const struct frame_stats *frame_stats)
@@ -84,9 +86,9 @@ void health_world_measure(struct health_world *state, const struct frame_stats *
     state->seen++;
 }
 
-bool health_world_judge(const struct frame_stats *frame_stats, const double statistic[MEASURE_COUNT],
-                        const struct health_bounds *bounds, enum conditioning conditioning,
-                        struct health_verdict *out)
+bool health_world_judge(const struct frame_stats *frame_stats,
+                        const double statistic[MEASURE_COUNT], const struct health_bounds *bounds,
+                        enum conditioning conditioning, struct health_verdict *out)
 {
     if (frame_stats->not_finite > 0) {
         *out = (struct health_verdict){HEALTH_NOT_FINITE, frame_stats->tick, -1,
@@ -102,8 +104,8 @@ bool health_world_judge(const struct frame_stats *frame_stats, const double stat
         double bound = bounds->bound[conditioning][i];
         bool sick = health_measures[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
         if (sick) { /* never for NAN */
-            *out = (struct health_verdict){health_measures[i].check, frame_stats->tick, -1, statistic[i],
-                                           bound};
+            *out = (struct health_verdict){health_measures[i].check, frame_stats->tick, -1,
+                                           statistic[i], bound};
             return false;
         }
     }

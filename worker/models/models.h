@@ -23,7 +23,8 @@ struct model_loader {
     void (*close)(struct model *model);
     const struct model_config *(*config)(const struct model *model);
     const char *(*hash)(const struct model *model);
-    void (*sampler)(const struct model *model, enum conditioning conditioning, char out[LIMIT_ID_BYTES]);
+    void (*sampler)(const struct model *model, enum conditioning conditioning,
+                    char out[LIMIT_ID_BYTES]);
 };
 
 extern const struct model_loader model_loader_engine;
@@ -75,6 +76,7 @@ enum status models_parse_sampler(const char *sampler, enum conditioning *conditi
 
 /* "fp32", "bf16" or "int8"; USAGE else. */
 enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error);
-enum status models_parse_conditioning(const char *name, enum conditioning *out, struct error *error);
+enum status models_parse_conditioning(const char *name, enum conditioning *out,
+                                      struct error *error);
 
 #endif

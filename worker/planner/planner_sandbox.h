@@ -7,15 +7,14 @@
  * filter of system calls; limits. Inside, the planner is process 1: when it ends, everything that
  * it started ends with it.
  *
- *   sees      what is on the list that worker/planner/planner_sight.h makes, read-only; its own empty /tmp
- *             and /dev/shm, in memory; its own processes
- *   has not   network (a loopback of its own), other processes, other files, sockets of others,
- *             devices but null, full, random and urandom, privileges, the worker's secrets
- *   is        the worker's user; where that is root, nobody (65534)
+ *   sees      what is on the list that worker/planner/planner_sight.h makes, read-only; its own
+ * empty /tmp and /dev/shm, in memory; its own processes has not   network (a loopback of its own),
+ * other processes, other files, sockets of others, devices but null, full, random and urandom,
+ * privileges, the worker's secrets is        the worker's user; where that is root, nobody (65534)
  *
  * Not covered: time (the planner's deadlines are), faults of the kernel. Memory is the business of
- * worker/planner/planner_memory.h and worker/planner/planner_cgroup.h. Plugins in the worker's process cannot be
- * confined.
+ * worker/planner/planner_memory.h and worker/planner/planner_cgroup.h. Plugins in the worker's
+ * process cannot be confined.
  *
  * Prepared before the clone, entered after it with system calls alone, because the worker has
  * threads and their locks are not ours. Private to the planner host.

@@ -167,7 +167,7 @@ bool report_drive_filmed(const struct report_drive *drive)
 
 uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick)
 {
-    struct trace_keyframe_frame *frame = malloc(sizeof *frame);
+    struct trace_keyframe *frame = malloc(sizeof *frame);
     if (frame != NULL && report_drive_filmed(drive) &&
         trace_reader_keyframes(&drive->reader, rollout, tick, frame)) {
         tick = frame->tick;
@@ -203,11 +203,11 @@ static void draw_bev(const struct report_drive *drive, const struct scene *scene
 }
 
 /* What was filmed nearest to a tick; either part may be left out. False: nothing. */
-static bool show_keyframes(const struct report_drive *drive, int32_t rollout, uint32_t tick, bool camera,
-                      bool bev, struct html *html)
+static bool show_keyframes(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                           bool camera, bool bev, struct html *html)
 {
     uint8_t rgb[CAMERA_BYTES];
-    struct trace_keyframe_frame *frame = malloc(sizeof *frame);
+    struct trace_keyframe *frame = malloc(sizeof *frame);
     uint8_t *grid = calloc(1, BEV_BYTES);
     bool found = false;
     if (frame == NULL || grid == NULL) {

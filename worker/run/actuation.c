@@ -22,7 +22,7 @@ static uint32_t ticks_from_s(double duration_s)
 }
 
 bool actuation_intervene(struct actuation *actuation, const struct intervention *intervention,
-                     const struct scene *scene, const struct route *route)
+                         const struct scene *scene, const struct route *route)
 {
     uint32_t tick = scene->tick;
     uint32_t until =
@@ -150,14 +150,15 @@ static void receive_due(struct actuation *actuation, int64_t now_us)
     if (newest != UINT32_MAX) {
         uint32_t at = (actuation->pending_head + newest) % ACTUATION_DELAY_TICKS_MAX;
         actuation->held = actuation->pending[at].action;
-        actuation->pending_head = (actuation->pending_head + newest + 1) % ACTUATION_DELAY_TICKS_MAX;
+        actuation->pending_head =
+            (actuation->pending_head + newest + 1) % ACTUATION_DELAY_TICKS_MAX;
         actuation->pending_count -= newest + 1;
     }
 }
 
 struct action actuation_drive(struct actuation *actuation, const struct action *answer,
-                          const struct scene *scene, const struct route *route, double wheelbase_m,
-                          double route_s_m)
+                              const struct scene *scene, const struct route *route,
+                              double wheelbase_m, double route_s_m)
 {
     int64_t now_us = (int64_t)scene->tick * (TICK_NS / 1000);
     if (actuation->pending_count == ACTUATION_DELAY_TICKS_MAX) {
@@ -165,8 +166,10 @@ struct action actuation_drive(struct actuation *actuation, const struct action *
         actuation->pending_head = (actuation->pending_head + 1) % ACTUATION_DELAY_TICKS_MAX;
         actuation->pending_count--;
     }
-    uint32_t tail = (actuation->pending_head + actuation->pending_count) % ACTUATION_DELAY_TICKS_MAX;
-    actuation->pending[tail] = (struct actuation_pending){*answer, now_us + delay_us(actuation, scene->tick)};
+    uint32_t tail =
+        (actuation->pending_head + actuation->pending_count) % ACTUATION_DELAY_TICKS_MAX;
+    actuation->pending[tail] =
+        (struct actuation_pending){*answer, now_us + delay_us(actuation, scene->tick)};
     actuation->pending_count++;
     receive_due(actuation, now_us);
     if (actuation->override != NULL) {

@@ -49,14 +49,14 @@ void actuation_init(struct actuation *actuation, uint64_t seed);
 /* Puts an ego or stack intervention in force at this tick; world interventions are not ours
  * (false). */
 bool actuation_intervene(struct actuation *actuation, const struct intervention *intervention,
-                     const struct scene *scene, const struct route *route);
+                         const struct scene *scene, const struct route *route);
 
 /* enum sensor_mask bits that are dark at this tick. */
 uint32_t actuation_sensors_dark(const struct actuation *actuation, uint32_t tick);
 
 /* Takes the planner's answer of this tick and returns the action that reaches the car now. */
 struct action actuation_drive(struct actuation *actuation, const struct action *answer,
-                          const struct scene *scene, const struct route *route, double wheelbase_m,
-                          double route_s_m);
+                              const struct scene *scene, const struct route *route,
+                              double wheelbase_m, double route_s_m);
 
 #endif

@@ -102,7 +102,8 @@ static struct scenario *clip(const struct suite *suite, uint32_t horizon_ticks)
     return scenarios;
 }
 
-static enum status drive_conditioning(struct drive *drive, const struct suite *suite, struct error *error)
+static enum status drive_conditioning(struct drive *drive, const struct suite *suite,
+                                      struct error *error)
 {
     const struct calibrate_options *options = drive->options;
     struct open_runner open = {0};
@@ -122,8 +123,10 @@ static enum status drive_conditioning(struct drive *drive, const struct suite *s
     }
     strcpy(spec.planner, options->planner);
     memcpy(spec.model_hash, options->model->hash, sizeof spec.model_hash);
-    models_loader(options->models)->sampler(options->model->model, drive->conditioning, spec.sampler);
-    struct scenario *scenarios = clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
+    models_loader(options->models)
+        ->sampler(options->model->model, drive->conditioning, spec.sampler);
+    struct scenario *scenarios =
+        clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
     if (scenarios == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "calibrate: no memory for %u scenarios",
                          suite->entry_count);
@@ -145,7 +148,8 @@ enum status calibrate_run(const struct calibrate_options *options, struct calibr
     const struct registry *registry = models_registry(options->models);
     struct suite *suite = NULL;
     enum status status = suite_load(options->suite, &suite, error);
-    for (int conditioning = 0; conditioning < CONDITIONING_COUNT && status == STATUS_OK; conditioning++) {
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT && status == STATUS_OK;
+         conditioning++) {
         drive.conditioning = (enum conditioning)conditioning;
         if (options->model->config->horizon_ticks[conditioning] > 0) {
             status = drive_conditioning(&drive, suite, error);

@@ -102,7 +102,7 @@ static enum status load(struct store *store, const char *hash, struct entry *out
 }
 
 enum status prepared_cache_get(struct prepared_cache *cache, struct store *store, const char *hash,
-                            struct prepared **prepared, struct error *error)
+                               struct prepared **prepared, struct error *error)
 {
     for (uint32_t i = 0; i < cache->count; i++) {
         struct entry *entry = &cache->entries[i];

@@ -19,7 +19,7 @@ void prepared_cache_destroy(
 
 /* *stage stays valid until the matching put. */
 enum status prepared_cache_get(struct prepared_cache *cache, struct store *store, const char *hash,
-                            struct prepared **prepared, struct error *error);
+                               struct prepared **prepared, struct error *error);
 void prepared_cache_put(struct prepared_cache *cache, struct prepared *prepared);
 
 #endif

@@ -264,8 +264,8 @@ static void compare_ticks(const struct trace_reader *reader, int32_t index,
 }
 
 /* A recorded film has the same frames from its fork on. */
-static void compare_film(const struct trace_reader *reader, int32_t index, const struct keyframes *keyframes,
-                         struct replay_differences *out)
+static void compare_film(const struct trace_reader *reader, int32_t index,
+                         const struct keyframes *keyframes, struct replay_differences *out)
 {
     uint32_t next = 0;
     uint32_t first_tick = reader->rollouts[index].header.first_tick;
@@ -277,12 +277,13 @@ static void compare_film(const struct trace_reader *reader, int32_t index, const
         next++;
     }
     for (uint32_t i = 0; i < reader->keyframes_count; i++) {
-        struct trace_keyframe_frame frame;
+        struct trace_keyframe frame;
         memcpy(&frame, reader->keyframes + i * sizeof frame, sizeof frame);
         if (frame.rollout != (uint32_t)index) {
             continue;
         }
-        const struct trace_keyframe_frame *ours = next < keyframes->count ? &keyframes->frames[next++] : NULL;
+        const struct trace_keyframe *ours =
+            next < keyframes->count ? &keyframes->frames[next++] : NULL;
         if (ours == NULL || ours->tick != frame.tick ||
             memcmp(ours->bev, frame.bev, sizeof frame.bev) != 0 ||
             memcmp(ours->camera, frame.camera, sizeof frame.camera) != 0) {

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status job_run_create(const struct job_lease *lease, struct prepared *prepared, struct job_run **out,
-                           struct error *error)
+enum status job_run_create(const struct job_lease *lease, struct prepared *prepared,
+                           struct job_run **out, struct error *error)
 {
     const struct scenario *scenario = prepared_scenario(prepared);
     struct job_run *job = calloc(1, sizeof *job);

@@ -13,8 +13,8 @@
 #include "schemas/job.h"
 #include "schemas/planner.h"
 #include "worker/models/health.h"
-#include "worker/score/score.h"
 #include "worker/run/actuation.h"
+#include "worker/score/score.h"
 #include "worker/trace/trace.h"
 
 #include <stdbool.h>
@@ -47,13 +47,13 @@ struct rollout_result {
 struct job_run {
     struct job_lease lease;
     const struct scenario *scenario; /* borrowed, outlives the run */
-    struct prepared *prepared;             /* one reference */
+    struct prepared *prepared;       /* one reference */
     uint32_t rollout_count;
     struct rollout_result *results; /* [rollout_count] */
     uint32_t finished_count;
-    uint64_t order;             /* of arrival at its runner */
+    uint64_t order;                  /* of arrival at its runner */
     uint32_t keyframes_period_ticks; /* 0: no films */
-    bool no_forks;              /* branches are run from tick 0, or not at all */
+    bool no_forks;                   /* branches are run from tick 0, or not at all */
     bool cancelled;
     enum status failure; /* not OK: the attempt broke, `error` says how */
     char error[OUTCOME_ERROR_BYTES];
@@ -92,8 +92,8 @@ struct rollout {
     struct rollout *next;
 };
 
-enum status job_run_create(const struct job_lease *lease, struct prepared *prepared, struct job_run **out,
-                           struct error *error);
+enum status job_run_create(const struct job_lease *lease, struct prepared *prepared,
+                           struct job_run **out, struct error *error);
 void job_run_destroy(struct job_run *job); /* accepts NULL */
 
 /* A main line, or with `solo` one branch from tick 0. `wants`: enum swerve_planner_wants. */

@@ -42,7 +42,8 @@ struct runner_config {
     const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */
     /* Given every tick's signs and statistics [MEASURE_COUNT]; then nothing is flagged by them
      * (calibration). */
-    void (*observe_health)(void *context, const struct frame_stats *frame_stats, const double *statistic);
+    void (*observe_health)(void *context, const struct frame_stats *frame_stats,
+                           const double *statistic);
     void *observe_context;
     bool always_solo; /* run branches from tick 0 instead of forking (replay, tests) */
     const struct clock *clock;

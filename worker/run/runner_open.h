@@ -23,7 +23,8 @@ struct runner_source {
     bool always_solo;
     const struct clock *clock;
     const struct logger *logger;
-    void (*observe_health)(void *context, const struct frame_stats *frame_stats, const double *statistic);
+    void (*observe_health)(void *context, const struct frame_stats *frame_stats,
+                           const double *statistic);
     void *observe_context;
 };
 

@@ -208,8 +208,8 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             snprintf(spec->backend, sizeof spec->backend, "%s", learned ? options->backend : "cpu");
             snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
             if (learned) {
-                status =
-                    set_model(options->models, options->conditioning, options->precision, spec, error);
+                status = set_model(options->models, options->conditioning, options->precision, spec,
+                                   error);
             }
             if (status == STATUS_OK) {
                 make_key(spec);

@@ -16,13 +16,13 @@ struct gram {
 };
 
 /* Value of the `derivative`-th derivative of the Gram polynomial of a degree at x. */
-static double gram_value(const struct gram *gram, uint32_t conditioning, uint32_t derivative, double x)
+static double gram_value(const struct gram *gram, uint32_t degree, uint32_t derivative, double x)
 {
     double c[SAVGOL_ORDER_MAX + 1] = {0}; /* monomial coefficients, lowest first */
-    c[conditioning] = 1.0;
-    if (conditioning == 2) {
+    c[degree] = 1.0;
+    if (degree == 2) {
         c[0] = -gram->a;
-    } else if (conditioning == 3) {
+    } else if (degree == 3) {
         c[1] = -gram->b;
     }
     for (uint32_t d = 0; d < derivative; d++) {
@@ -51,10 +51,10 @@ static struct gram gram_make(uint32_t window, uint32_t order)
     }
     gram.a = sum2 / window;
     gram.b = sum2 > 0 ? sum4 / sum2 : 0.0;
-    for (uint32_t conditioning = 0; conditioning <= order && conditioning < window; conditioning++) {
+    for (uint32_t degree = 0; degree <= order && degree < window; degree++) {
         for (uint32_t i = 0; i < window; i++) {
-            double p = gram_value(&gram, conditioning, 0, i - middle);
-            gram.norm[conditioning] += p * p;
+            double p = gram_value(&gram, degree, 0, i - middle);
+            gram.norm[degree] += p * p;
         }
     }
     return gram;
@@ -67,10 +67,10 @@ static void weights_at(const struct gram *gram, uint32_t window, uint32_t deriva
     double middle = (window - 1) / 2.0;
     for (uint32_t i = 0; i < window; i++) {
         double weight = 0.0;
-        for (uint32_t conditioning = 0; conditioning <= SAVGOL_ORDER_MAX; conditioning++) {
-            if (gram->norm[conditioning] > 0) {
-                weight += gram_value(gram, conditioning, derivative, x) *
-                          gram_value(gram, conditioning, 0, i - middle) / gram->norm[conditioning];
+        for (uint32_t degree = 0; degree <= SAVGOL_ORDER_MAX; degree++) {
+            if (gram->norm[degree] > 0) {
+                weight += gram_value(gram, degree, derivative, x) *
+                          gram_value(gram, degree, 0, i - middle) / gram->norm[degree];
             }
         }
         weights[i] = weight * scale;

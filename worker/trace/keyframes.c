@@ -22,7 +22,7 @@ uint32_t keyframes_period_ticks(const struct scenario *scenario)
     room = room < KEYFRAMES_JOB_BYTES_MAX ? room : KEYFRAMES_JOB_BYTES_MAX;
     uint64_t rollouts = 1 + (uint64_t)scenario->branch_count;
     uint64_t frames =
-        (room - sizeof(struct trace_keyframe_header)) / sizeof(struct trace_keyframe_frame) / rollouts;
+        (room - sizeof(struct trace_keyframe_header)) / sizeof(struct trace_keyframe) / rollouts;
     frames = frames < KEYFRAMES_FRAMES_MAX ? frames : KEYFRAMES_FRAMES_MAX;
     if (room < sizeof(struct trace_keyframe_header) || frames < 3) {
         return 0;
@@ -43,7 +43,7 @@ bool keyframes_wants(const struct keyframes *keyframes, uint32_t tick, bool last
     return keyframes->period_ticks > 0 && (last || tick % keyframes->period_ticks == 0);
 }
 
-void keyframes_encode(const uint8_t *bev, const uint8_t *camera, struct trace_keyframe_frame *frame)
+void keyframes_encode(const uint8_t *bev, const uint8_t *camera, struct trace_keyframe *frame)
 {
     enum { CELLS = TRACE_KEYFRAME_ROWS * BEV_COLS, FIRST = TRACE_KEYFRAME_FIRST_ROW * BEV_COLS };
     for (uint32_t i = 0; i < CELLS; i++) {
@@ -63,7 +63,7 @@ void keyframes_encode(const uint8_t *bev, const uint8_t *camera, struct trace_ke
     }
 }
 
-void keyframes_decode_bev(const struct trace_keyframe_frame *frame, uint8_t *bev)
+void keyframes_decode_bev(const struct trace_keyframe *frame, uint8_t *bev)
 {
     enum { CELLS = TRACE_KEYFRAME_ROWS * BEV_COLS, FIRST = TRACE_KEYFRAME_FIRST_ROW * BEV_COLS };
     for (uint32_t i = 0; i < CELLS; i++) {
@@ -74,7 +74,7 @@ void keyframes_decode_bev(const struct trace_keyframe_frame *frame, uint8_t *bev
     }
 }
 
-void keyframes_decode_camera(const struct trace_keyframe_frame *frame, uint8_t *camera)
+void keyframes_decode_camera(const struct trace_keyframe *frame, uint8_t *camera)
 {
     for (uint32_t i = 0; i < CAMERA_ROWS * CAMERA_COLS; i++) {
         uint32_t packed = frame->camera[i];
@@ -90,7 +90,7 @@ static enum status reserve(struct keyframes *keyframes, struct error *error)
         return STATUS_OK;
     }
     uint32_t capacity = keyframes->capacity > 0 ? 2 * keyframes->capacity : 8;
-    struct trace_keyframe_frame *frames = realloc(keyframes->frames, capacity * sizeof *frames);
+    struct trace_keyframe *frames = realloc(keyframes->frames, capacity * sizeof *frames);
     if (frames == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "film: out of memory for %u frames", capacity);
     }
@@ -99,8 +99,8 @@ static enum status reserve(struct keyframes *keyframes, struct error *error)
     return STATUS_OK;
 }
 
-enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot, uint32_t tick,
-                      struct error *error)
+enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot,
+                           uint32_t tick, struct error *error)
 {
     enum status status = reserve(keyframes, error);
     if (status != STATUS_OK) {
@@ -113,7 +113,7 @@ enum status keyframes_take(struct keyframes *keyframes, const struct world *worl
     const struct observation_buffers buffers = {.bev = seen,
                                                 .camera[CAMERA_FRONT] = seen + BEV_BYTES};
     world->ops->slot_observe(world, slot, &buffers);
-    struct trace_keyframe_frame *frame = &keyframes->frames[keyframes->count++];
+    struct trace_keyframe *frame = &keyframes->frames[keyframes->count++];
     frame->rollout = 0;
     frame->tick = tick;
     keyframes_encode(seen, seen + BEV_BYTES, frame);

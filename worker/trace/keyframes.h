@@ -18,7 +18,7 @@
 enum { KEYFRAMES_PERIOD_MIN_TICKS = 5, KEYFRAMES_JOB_BYTES_MAX = 48 << 20 };
 
 struct keyframes {
-    struct trace_keyframe_frame *frames; /* owned; ascending ticks; `rollout` is set by the packer */
+    struct trace_keyframe *frames; /* owned; ascending ticks; `rollout` is set by the packer */
     uint32_t count;
     uint32_t capacity;
     uint32_t period_ticks; /* 0: this rollout has no film */
@@ -33,13 +33,13 @@ void keyframes_finish(struct keyframes *keyframes);
 bool keyframes_wants(const struct keyframes *keyframes, uint32_t tick, bool last);
 
 /* Keeps what the slot's sensors see now. NO_MEMORY leaves the film as it was. */
-enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot, uint32_t tick,
-                      struct error *error);
+enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot,
+                           uint32_t tick, struct error *error);
 
 /* The pure halves of it: an observation (front camera) to a frame and back. Of bev[BEV_BYTES] only
  * the kept rows are written. */
-void keyframes_encode(const uint8_t *bev, const uint8_t *camera, struct trace_keyframe_frame *frame);
-void keyframes_decode_bev(const struct trace_keyframe_frame *frame, uint8_t *bev);
-void keyframes_decode_camera(const struct trace_keyframe_frame *frame, uint8_t *camera);
+void keyframes_encode(const uint8_t *bev, const uint8_t *camera, struct trace_keyframe *frame);
+void keyframes_decode_bev(const struct trace_keyframe *frame, uint8_t *bev);
+void keyframes_decode_camera(const struct trace_keyframe *frame, uint8_t *camera);
 
 #endif

@@ -133,27 +133,27 @@ static size_t keyframes_bytes(const struct trace *const *traces, uint32_t count)
     }
     return frames == 0
                ? 0
-               : sizeof(struct trace_keyframe_header) + frames * sizeof(struct trace_keyframe_frame);
+               : sizeof(struct trace_keyframe_header) + frames * sizeof(struct trace_keyframe);
 }
 
 /* The film section of keyframes_bytes() bytes, if there are any. */
 static void pack_keyframes(const struct trace *const *traces, uint32_t count, size_t bytes,
-                       uint8_t *out)
+                           uint8_t *out)
 {
     if (bytes == 0) {
         return;
     }
     struct trace_keyframe_header header = {
-        .frame_count = (uint32_t)((bytes - sizeof header) / sizeof(struct trace_keyframe_frame)),
+        .frame_count = (uint32_t)((bytes - sizeof header) / sizeof(struct trace_keyframe)),
     };
     memcpy(header.magic, TRACE_KEYFRAME_MAGIC, sizeof header.magic);
     memcpy(out, &header, sizeof header);
     out += sizeof header;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t f = 0; f < traces[i]->keyframes.count; f++) {
-            memcpy(out, &traces[i]->keyframes.frames[f], sizeof(struct trace_keyframe_frame));
-            memcpy(out + offsetof(struct trace_keyframe_frame, rollout), &i, sizeof i);
-            out += sizeof(struct trace_keyframe_frame);
+            memcpy(out, &traces[i]->keyframes.frames[f], sizeof(struct trace_keyframe));
+            memcpy(out + offsetof(struct trace_keyframe, rollout), &i, sizeof i);
+            out += sizeof(struct trace_keyframe);
         }
     }
 }
@@ -314,7 +314,7 @@ static enum status read_rollout(struct trace_reader *reader, uint32_t index, con
 
 /* What follows the rollouts: nothing, or a film to the end, in order. */
 static enum status read_keyframes(struct trace_reader *reader, const uint8_t *data, size_t bytes,
-                             struct error *error)
+                                  struct error *error)
 {
     struct trace_keyframe_header header;
     uint64_t last = 0;
@@ -325,13 +325,13 @@ static enum status read_keyframes(struct trace_reader *reader, const uint8_t *da
         return error_set(error, STATUS_BAD_INPUT, "trace: %zu bytes after the last rollout", bytes);
     }
     memcpy(&header, data, sizeof header);
-    if (bytes - sizeof header != (uint64_t)header.frame_count * sizeof(struct trace_keyframe_frame)) {
+    if (bytes - sizeof header != (uint64_t)header.frame_count * sizeof(struct trace_keyframe)) {
         return error_set(error, STATUS_BAD_INPUT, "trace: a film of %u frames in %zu bytes",
                          header.frame_count, bytes);
     }
     for (uint32_t i = 0; i < header.frame_count; i++) {
         uint32_t place[2]; /* rollout, tick */
-        memcpy(place, data + sizeof header + i * sizeof(struct trace_keyframe_frame), sizeof place);
+        memcpy(place, data + sizeof header + i * sizeof(struct trace_keyframe), sizeof place);
         uint64_t key = (uint64_t)place[0] << 32 | place[1];
         if (place[0] >= reader->header.rollout_count || (i > 0 && key <= last)) {
             return error_set(error, STATUS_BAD_INPUT,
@@ -430,7 +430,7 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
 }
 
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
-                       struct trace_keyframe_frame *out)
+                            struct trace_keyframe *out)
 {
     uint32_t best = UINT32_MAX;
     uint32_t best_apart = UINT32_MAX;

@@ -71,7 +71,7 @@ struct trace_rollout_view {
 struct trace_reader {
     struct trace_file_header header;
     struct trace_rollout_view *rollouts; /* owned */
-    const uint8_t *keyframes;                 /* frames, borrowed from the artifact; NULL: no film */
+    const uint8_t *keyframes;            /* frames, borrowed from the artifact; NULL: no film */
     uint32_t keyframes_count;
 };
 
@@ -94,7 +94,7 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
 
 /* The filmed frame nearest to a tick, looked up in the parents before the fork. False: none. */
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
-                       struct trace_keyframe_frame *out);
+                            struct trace_keyframe *out);
 
 /* The scene of that tick, for redrawing and re-scoring. */
 bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint32_t tick,

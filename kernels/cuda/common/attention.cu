@@ -46,7 +46,8 @@ struct range_walk {
     }
 };
 
-static_assert((int)TILE_SIDE == (int)TOKEN_ORDER_SIDE, "a square of the window is a tile of the order");
+static_assert((int)TILE_SIDE == (int)TOKEN_ORDER_SIDE,
+              "a square of the window is a tile of the order");
 
 /* The square of a grid whose corner is at (row, column); in tiles, it is one run of tokens. */
 GPU_FN struct tile_rows square_at(const struct gpu_grid &g, uint32_t row, uint32_t col)
@@ -57,7 +58,8 @@ GPU_FN struct tile_rows square_at(const struct gpu_grid &g, uint32_t row, uint32
     t.corner[0] = row;
     t.corner[1] = col;
     t.pitch = g.tiled != 0 ? t.cols : g.cols;
-    t.first = g.first + (g.tiled != 0 ? token_order_tile(g.rows, g.cols, row, col) : row * g.cols + col);
+    t.first =
+        g.first + (g.tiled != 0 ? token_order_tile(g.rows, g.cols, row, col) : row * g.cols + col);
     return t;
 }
 

@@ -38,13 +38,13 @@
     X(k_digest, 32, 0, 0, 0)               \
     X(k_fetch, 128, 0, 0, 0)               \
     X(k_grid, 256, 0, 0, 0)                \
-    X(k_motion, 128, 0, 0, 0)               \
+    X(k_motion, 128, 0, 0, 0)              \
     X(k_places, 128, 0, 0, 0)              \
-    X(k_reference_attention, 128, 0, 0, 0)     \
-    X(k_reference_conv, 128, 0, 0, 0)          \
-    X(k_reference_gemm, 128, 0, 0, 0)          \
-    X(k_reference_norm, 128, 0, 0, 0)          \
-    X(k_reference_temporal, 128, 0, 0, 0)      \
+    X(k_reference_attention, 128, 0, 0, 0) \
+    X(k_reference_conv, 128, 0, 0, 0)      \
+    X(k_reference_gemm, 128, 0, 0, 0)      \
+    X(k_reference_norm, 128, 0, 0, 0)      \
+    X(k_reference_temporal, 128, 0, 0, 0)  \
     X(k_spread, 128, 0, 0, 0)              \
     X(k_store_memory, 128, 0, 0, 0)        \
     X(k_sums, 256, 0, 0, 0)                \

@@ -1,7 +1,7 @@
 /*
- * Launchers of products and of attention, part of kernels/cuda/common/kernels.h, whose rules hold here.
- * Batches here are `items` (slots) of the same shape at fixed strides, with a flag each that leaves
- * an item's output alone.
+ * Launchers of products and of attention, part of kernels/cuda/common/kernels.h, whose rules hold
+ * here. Batches here are `items` (slots) of the same shape at fixed strides, with a flag each that
+ * leaves an item's output alone.
  */
 #ifndef SWERVE_KERNELS_CUDA_COMMON_MATRIX_H
 #define SWERVE_KERNELS_CUDA_COMMON_MATRIX_H

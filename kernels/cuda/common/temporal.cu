@@ -155,9 +155,9 @@ GPU_FN void load_rows(const struct gpu_temporal &t, uint32_t item, uint32_t toke
         uint32_t page = step * shape::at_once + lane / shape::lanes;
         float k[PIECE];
         key[step].widen(k);
-        float matmul = row_sum<shape::lanes>(dot(q, k)) * key_scale[step] * scale;
+        float product = row_sum<shape::lanes>(dot(q, k)) * key_scale[step] * scale;
         float bias = there[step] && t.bias != NULL ? t.bias[head * t.bias_stride + page] : 0.0f;
-        r.logit[step] = there[step] ? fmaf(bias, LOG2E, matmul) : -INFINITY;
+        r.logit[step] = there[step] ? fmaf(bias, LOG2E, product) : -INFINITY;
     }
 }
 

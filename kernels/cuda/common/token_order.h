@@ -48,7 +48,7 @@ TOKEN_ORDER_FN struct token_order_square token_order_whole(uint32_t rows, uint32
 /* Goes down into the quarter of the square: lower or upper, right or left. Returns how many tokens
  * of the square lie before that quarter. The square begins within the view; so must the quarter. */
 TOKEN_ORDER_FN uint32_t order_enter(struct token_order_square *square, uint32_t rows, uint32_t cols,
-                              uint32_t lower, uint32_t right)
+                                    uint32_t lower, uint32_t right)
 {
     const uint32_t half = square->side / 2;
     const uint32_t height = token_order_least(rows - square->top, square->side);
@@ -79,13 +79,15 @@ TOKEN_ORDER_FN uint32_t token_order_tile(uint32_t rows, uint32_t cols, uint32_t 
 /* The index of the token at a place of the view. */
 TOKEN_ORDER_FN uint32_t token_order_index(uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
 {
-    const uint32_t width = token_order_least(cols - col / TOKEN_ORDER_SIDE * TOKEN_ORDER_SIDE, TOKEN_ORDER_SIDE);
-    return token_order_tile(rows, cols, row, col) + row % TOKEN_ORDER_SIDE * width + col % TOKEN_ORDER_SIDE;
+    const uint32_t width =
+        token_order_least(cols - col / TOKEN_ORDER_SIDE * TOKEN_ORDER_SIDE, TOKEN_ORDER_SIDE);
+    return token_order_tile(rows, cols, row, col) + row % TOKEN_ORDER_SIDE * width +
+           col % TOKEN_ORDER_SIDE;
 }
 
 /* The place of the token at an index below rows * cols. */
 TOKEN_ORDER_FN void token_order_place(uint32_t rows, uint32_t cols, uint32_t index, uint32_t *row,
-                          uint32_t *col)
+                                      uint32_t *col)
 {
     struct token_order_square square = token_order_whole(rows, cols);
     while (square.side > TOKEN_ORDER_SIDE) {

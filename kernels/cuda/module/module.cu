@@ -418,7 +418,8 @@ static int tick_start(struct device_session *session, struct device_text *why)
     session->stats.ticks++;
     session->stats.host_ns += now_ns() - start_ns;
     uint64_t slots = session->options.slot_count;
-    session->stats.up_bytes += slots * sizeof(struct device_slot) + module_draw_lists_bytes(session);
+    session->stats.up_bytes +=
+        slots * sizeof(struct device_slot) + module_draw_lists_bytes(session);
     session->stats.down_bytes += slots * sizeof(struct device_counts);
     return module_check(session, error, "starting a tick", why);
 }

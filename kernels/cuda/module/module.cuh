@@ -1,8 +1,9 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
  * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
- * (the model to the device), module_draw_list.cu (maps and what layouts are made of), module_plan.cu
- * (the launches of a tick) and module_views.cu (what planners are shown); nobody else includes it.
+ * (the model to the device), module_draw_list.cu (maps and what layouts are made of),
+ * module_plan.cu (the launches of a tick) and module_views.cu (what planners are shown); nobody
+ * else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
  */
@@ -11,9 +12,9 @@
 
 #include "kernels/cuda/common/gpu.h"
 
+#include "kernels/cuda/common/matrix.h"
 #include "kernels/cuda/student/context.h"
 #include "kernels/cuda/student/draw_list.h"
-#include "kernels/cuda/common/matrix.h"
 #include "kernels/cuda/student/shape.h"
 #include "kernels/device.h"
 

@@ -85,12 +85,12 @@ static bool cameras_valid(const struct draw_list *draw_list)
     uint32_t bytes = draw_list->camera_bytes;
     return at % DRAW_LIST_ALIGN == 0 && at >= draw_list_bytes(draw_list->agent_count) &&
            at <= draw_list->bytes && bytes <= draw_list->bytes - at &&
-           draw_list_cameras_valid((const struct draw_list_cameras *)((const uint8_t *)draw_list + at),
-                                 bytes);
+           draw_list_cameras_valid(
+               (const struct draw_list_cameras *)((const uint8_t *)draw_list + at), bytes);
 }
 
 static bool draw_list_valid(const struct device_session *session, const struct device_slot *slot,
-                          const struct draw_list *draw_list)
+                            const struct draw_list *draw_list)
 {
     bool fits = draw_list->agent_count <= DRAW_LIST_AGENTS_MAX &&
                 draw_list_bytes(draw_list->agent_count) <= draw_list->bytes &&

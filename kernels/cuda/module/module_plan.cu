@@ -131,7 +131,7 @@ static struct plan plan_make(struct device_session *session, const struct contex
 
 /* A product of `rows` rows per slot that lie one after the other; the caller sets the epilogue. */
 static struct gpu_gemm matmul_of(const struct plan *p, const struct module_matmul *matmul,
-                                  uint32_t rows, const uint16_t *a)
+                                 uint32_t rows, const uint16_t *a)
 {
     struct gpu_gemm g = {};
     g.type = GPU_BF16;
@@ -157,7 +157,7 @@ static void run_matmul(struct plan *p, const struct gpu_gemm *g)
 }
 
 static void matmul_floats(struct plan *p, const struct module_matmul *matmul, uint32_t rows,
-                           const uint16_t *a, float *c)
+                          const uint16_t *a, float *c)
 {
     struct gpu_gemm g = matmul_of(p, matmul, rows, a);
     g.epilogue = NN_STORE;
@@ -166,7 +166,7 @@ static void matmul_floats(struct plan *p, const struct module_matmul *matmul, ui
 }
 
 static void matmul_act(struct plan *p, const struct module_matmul *matmul, uint32_t rows,
-                        const uint16_t *a, enum nn_epilogue epilogue, uint16_t *out)
+                       const uint16_t *a, enum nn_epilogue epilogue, uint16_t *out)
 {
     struct gpu_gemm g = matmul_of(p, matmul, rows, a);
     g.epilogue = epilogue;
@@ -176,7 +176,7 @@ static void matmul_act(struct plan *p, const struct module_matmul *matmul, uint3
 
 /* X += gate * product; gate NULL: none. */
 static void matmul_add(struct plan *p, const struct module_matmul *matmul, const uint16_t *a,
-                        const float *gate)
+                       const float *gate)
 {
     struct gpu_gemm g = matmul_of(p, matmul, DEVICE_TOKENS, a);
     g.epilogue = NN_ADD_GATED;
@@ -483,7 +483,7 @@ static void plan_unembed(struct plan *p, uint32_t step)
     for (int i = 0; i < SHAPE_PARTS; i++) {
         const struct module_part *part = &w->part[i];
         struct gpu_gemm g = matmul_of(p, &part->unembed, part->shape.tokens,
-                                       p->b->normed + part->shape.first_token * d);
+                                      p->b->normed + part->shape.first_token * d);
         g.a_item = DEVICE_TOKENS * d;
         g.epilogue = NN_STORE_ACT;
         g.out = p->b->part[i].patches;
@@ -656,8 +656,9 @@ uint32_t module_plan_tick(struct device_session *session)
 
 void module_kernels_init(struct module_kernels *kernels, bool plain)
 {
-    const struct module_kernels simple = {reference_gemm_launch, reference_conv_launch, reference_norm_launch,
-                                          reference_attention_launch, reference_temporal_launch};
+    const struct module_kernels simple = {reference_gemm_launch, reference_conv_launch,
+                                          reference_norm_launch, reference_attention_launch,
+                                          reference_temporal_launch};
     const struct module_kernels fast = {gpu_gemm_launch, gpu_conv_launch, gpu_norm_launch,
                                         gpu_attention_launch, gpu_temporal_launch};
     *kernels = plain ? simple : fast;

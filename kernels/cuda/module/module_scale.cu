@@ -6,8 +6,8 @@
  * Several processes may share the step, a rank each. They run the same steps in the same order, and
  * begin those that are timed together.
  */
-#include "kernels/cuda/scale/gemm_tuner.h"
 #include "kernels/cuda/module/module.cuh"
+#include "kernels/cuda/scale/gemm_tuner.h"
 #include "kernels/cuda/scale/scale.h"
 
 #include <math.h>
@@ -255,8 +255,8 @@ static bool time_peak(struct scale_run *run, enum gpu_type type, enum matmul_way
         double ms = 0.0;
         done = good(run, cudaEventRecord(run->start, run->stream), "timing");
         if (way == ON_LIBRARY) {
-            done = done &&
-                   gemm_tuner_matmul(run->gemm_tuner, &g, (void *)run->stream, run->why) == DEVICE_OK;
+            done = done && gemm_tuner_matmul(run->gemm_tuner, &g, (void *)run->stream, run->why) ==
+                               DEVICE_OK;
         } else {
             gpu_gemm_launch(&g, (void *)run->stream);
             done = done && good(run, cudaPeekAtLastError(), "a large product");
@@ -386,8 +386,8 @@ static bool prepare_matmuls(struct scale_run *run)
         all_to_all_tell(run->ranks, choices, sizeof *choices);
         gemm_tuner_adopt(run->gemm_tuner, choices);
     }
-    done = done && gemm_tuner_prepare(run->gemm_tuner, matmuls, count, (void *)run->stream, run->why) ==
-                       DEVICE_OK;
+    done = done && gemm_tuner_prepare(run->gemm_tuner, matmuls, count, (void *)run->stream,
+                                      run->why) == DEVICE_OK;
     if (done && first(run) && run->ranks != NULL) {
         *choices = *gemm_tuner_choices(run->gemm_tuner);
         all_to_all_tell(run->ranks, choices, sizeof *choices);
@@ -406,7 +406,8 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||
         !good(run, cudaEventCreate(&run->end), "an event") ||
-        (run->ranks != NULL && all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK)) {
+        (run->ranks != NULL &&
+         all_to_all_open(run->ranks, &run->all_to_all, run->why) != DEVICE_OK)) {
         return false;
     }
     options.all_to_all = run->all_to_all;
@@ -519,7 +520,8 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
         out->gemm_tuner_matmuls = counts.way[GEMM_TUNER_SAME];
         out->own_matmuls = counts.way[GEMM_TUNER_OWN];
         out->expanded_matmuls = counts.way[GEMM_TUNER_BF16];
-        snprintf(out->gemm_tuner, sizeof out->gemm_tuner, "%s", gemm_tuner_describe(run.gemm_tuner));
+        snprintf(out->gemm_tuner, sizeof out->gemm_tuner, "%s",
+                 gemm_tuner_describe(run.gemm_tuner));
     }
     finish(&run);
     return done ? DEVICE_OK : DEVICE_FAULT_LOST;

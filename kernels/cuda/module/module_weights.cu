@@ -35,7 +35,7 @@ static const float *put_floats(struct packer *p, const float *values, size_t cou
 
 /* Products of the same k, one after the other, as one. */
 static struct module_matmul put_stack(struct packer *p, const struct device_matmul *const *list,
-                                       uint32_t count)
+                                      uint32_t count)
 {
     struct module_matmul out = {0, list[0]->k, NULL, NULL};
     for (uint32_t i = 0; i < count; i++) {
@@ -127,7 +127,7 @@ static void put_model(struct packer *p, const struct device_model *model,
     out->time1 = put(p, &model->time1);
     out->time2 = put(p, &model->time2);
     const struct device_matmul *mods[] = {&model->ada, &model->final, &model->part[0].mod,
-                                           &model->part[1].mod};
+                                          &model->part[1].mod};
     out->mod = put_stack(p, mods, 4);
     const struct device_matmul *kv[2 * DEVICE_LAYERS_MAX] = {NULL};
     for (uint32_t layer = 0; layer < model->layers; layer++) {

@@ -69,7 +69,7 @@ extern "C" void gpu_heads_in_launch(const struct gpu_heads_in *h, void *stream)
 }
 
 extern "C" int all_to_all_check(uint32_t ranks, uint32_t tokens, uint32_t heads, uint32_t kv_heads,
-                              struct device_text *why)
+                                struct device_text *why)
 {
     if (ranks == 0 || ranks > ALL_TO_ALL_RANKS_MAX) {
         snprintf(why->text, sizeof why->text, "ranks: expected 1 to %d, found %u",
@@ -178,12 +178,13 @@ extern "C" void all_to_all_group_destroy(struct all_to_all_group *group)
 }
 
 extern "C" int all_to_all_group_create(uint32_t ranks, struct all_to_all_group **out,
-                                     struct device_text *why)
+                                       struct device_text *why)
 {
     if (ranks == 0 || ranks > ALL_TO_ALL_RANKS_MAX) {
         return all_to_all_check(ranks, 0, 0, 0, why);
     }
-    auto *group = static_cast<struct all_to_all_group *>(calloc(1, sizeof(struct all_to_all_group)));
+    auto *group =
+        static_cast<struct all_to_all_group *>(calloc(1, sizeof(struct all_to_all_group)));
     if (group == NULL) {
         snprintf(why->text, sizeof why->text, "no memory for %u emulated ranks", ranks);
         return DEVICE_FAULT_MEMORY;

@@ -41,12 +41,12 @@ struct all_to_all {
     int (*all_to_all)(const struct all_to_all *all_to_all, const void *send, void *receive,
                       size_t bytes_each, void *stream, struct device_text *why);
     void (*close)(struct all_to_all *all_to_all); /* NULL: nothing to close */
-    char text[128];                           /* over what, for people */
+    char text[128];                               /* over what, for people */
 };
 
 /* Whether `ranks` divides all of these; else DEVICE_FAULT_INPUT with a sentence. */
 int all_to_all_check(uint32_t ranks, uint32_t tokens, uint32_t heads, uint32_t kv_heads,
-                   struct device_text *why);
+                     struct device_text *why);
 
 /* Ranks emulated in one process: copies on one device. A caller drives all ranks from one thread,
  * each up to its next all_to_all, which takes effect when the last rank has called it: what a rank
@@ -61,7 +61,8 @@ struct all_to_all all_to_all_group_rank(struct all_to_all_group *group, uint32_t
 /* Opens this process' end, of one rank or several, on the present device: over NCCL where rank 0
  * finds it, else through the host. Blocks until all ranks have called it. `place` is borrowed until
  * all_to_all_close. */
-int all_to_all_open(const struct device_ranks *place, struct all_to_all *out, struct device_text *why);
+int all_to_all_open(const struct device_ranks *place, struct all_to_all *out,
+                    struct device_text *why);
 void all_to_all_close(struct all_to_all *all_to_all); /* accepts what was never opened, zeroed */
 /* Rank 0's bytes come to all; at most ALL_TO_ALL_NOTE_BYTES. Blocks until all have called it. */
 void all_to_all_tell(const struct device_ranks *place, void *bytes, size_t count);
@@ -69,10 +70,10 @@ void all_to_all_tell(const struct device_ranks *place, void *bytes, size_t count
 /* The two transports. NCCL is loaded when first asked for; rank 0 makes the id. */
 int all_to_all_nccl_id(uint8_t id[ALL_TO_ALL_ID_BYTES], struct device_text *why);
 int all_to_all_nccl_open(uint32_t rank, uint32_t ranks, const uint8_t id[ALL_TO_ALL_ID_BYTES],
-                       struct all_to_all *out, struct device_text *why);
+                         struct all_to_all *out, struct device_text *why);
 /* Through place->shared, in pieces, waiting for the stream; one rank copies on its stream. */
 int all_to_all_host_open(const struct device_ranks *place, struct all_to_all *out,
-                       struct device_text *why);
+                         struct device_text *why);
 
 /* ---- what goes into and comes out of an all-to-all ---- */
 

@@ -100,7 +100,8 @@ static cudaError_t copy_pieces(const struct device_ranks *place, uint8_t *parts,
 static int host_all_to_all(const struct all_to_all *all_to_all, const void *send, void *receive,
                            size_t bytes_each, void *stream, struct device_text *why)
 {
-    const struct device_ranks *place = static_cast<const struct device_ranks *>(all_to_all->context);
+    const struct device_ranks *place =
+        static_cast<const struct device_ranks *>(all_to_all->context);
     cudaStream_t on = static_cast<cudaStream_t>(stream);
     uint8_t *from = static_cast<uint8_t *>(const_cast<void *>(send)); /* only read */
     uint8_t *to = static_cast<uint8_t *>(receive);
@@ -132,7 +133,7 @@ static int copy_all_to_all(const struct all_to_all *, const void *send, void *re
 }
 
 extern "C" int all_to_all_host_open(const struct device_ranks *place, struct all_to_all *out,
-                                  struct device_text *why)
+                                    struct device_text *why)
 {
     if (place->ranks > 1 && window_bytes(place) == 0) {
         snprintf(why->text, sizeof why->text,
@@ -161,7 +162,7 @@ struct offer {
 };
 
 extern "C" int all_to_all_open(const struct device_ranks *place, struct all_to_all *out,
-                             struct device_text *why)
+                               struct device_text *why)
 {
     struct offer offer = {};
     if (place->shared_bytes < sizeof(struct meeting) || place->rank >= place->ranks ||

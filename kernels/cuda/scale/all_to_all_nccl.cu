@@ -127,8 +127,8 @@ static void nccl_close(struct all_to_all *all_to_all)
 }
 
 extern "C" int all_to_all_nccl_open(uint32_t rank, uint32_t ranks,
-                                  const uint8_t id[ALL_TO_ALL_ID_BYTES], struct all_to_all *out,
-                                  struct device_text *why)
+                                    const uint8_t id[ALL_TO_ALL_ID_BYTES], struct all_to_all *out,
+                                    struct device_text *why)
 {
     if (ranks == 0 || ranks > ALL_TO_ALL_RANKS_MAX) {
         return all_to_all_check(ranks, 0, 0, 0, why);
@@ -176,7 +176,7 @@ extern "C" int all_to_all_nccl_id(uint8_t[ALL_TO_ALL_ID_BYTES], struct device_te
 }
 
 extern "C" int all_to_all_nccl_open(uint32_t, uint32_t, const uint8_t[ALL_TO_ALL_ID_BYTES],
-                                  struct all_to_all *, struct device_text *why)
+                                    struct all_to_all *, struct device_text *why)
 {
     return absent(why);
 }

@@ -71,7 +71,7 @@ static void open_store(struct gemm_tuner *gemm_tuner, const char *folder)
         return;
     }
     const char *warned = gemm_tuner_store_open(&gemm_tuner->store, folder, properties.name,
-                                            gemm_tuner->vendor.version, warning, sizeof warning);
+                                               gemm_tuner->vendor.version, warning, sizeof warning);
     if (warned != NULL) {
         size_t used = strlen(gemm_tuner->text);
         snprintf(gemm_tuner->text + used, sizeof gemm_tuner->text - used, "; %.200s", warned);
@@ -79,7 +79,7 @@ static void open_store(struct gemm_tuner *gemm_tuner, const char *folder)
 }
 
 extern "C" int gemm_tuner_create_with(const struct gemm_tuner_parts *parts, struct gemm_tuner **out,
-                                   struct device_text *why)
+                                      struct device_text *why)
 {
     struct gemm_tuner *gemm_tuner = (struct gemm_tuner *)calloc(1, sizeof *gemm_tuner);
     if (gemm_tuner == NULL) {
@@ -153,7 +153,8 @@ static bool affordable(const struct gemm_tuner *gemm_tuner, uint64_t bytes)
            bytes <= gemm_tuner->parts.memory_bytes - gemm_tuner->expanded_bytes;
 }
 
-static const struct expanded *find_weights(const struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g)
+static const struct expanded *find_weights(const struct gemm_tuner *gemm_tuner,
+                                           const struct gpu_gemm *g)
 {
     for (uint32_t i = 0; i < gemm_tuner->weight_count; i++) {
         const struct expanded *w = &gemm_tuner->weights[i];
@@ -171,8 +172,8 @@ static uint64_t missing_bytes(const struct gemm_tuner *gemm_tuner, const struct 
     uint64_t bytes = plan->activations == NULL ? (uint64_t)plan->shape.m * plan->shape.k * 2 : 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct gemm_tuner_shape shape = gemm_tuner_shape_of(matmuls[i]);
-        bool wanted =
-            gemm_tuner_shape_same(&shape, &plan->shape) && find_weights(gemm_tuner, matmuls[i]) == NULL;
+        bool wanted = gemm_tuner_shape_same(&shape, &plan->shape) &&
+                      find_weights(gemm_tuner, matmuls[i]) == NULL;
         for (uint32_t k = 0; wanted && k < i; k++) { /* counted already */
             wanted = matmuls[k]->b != matmuls[i]->b;
         }
@@ -199,7 +200,8 @@ static cudaError_t place_activations(struct gemm_tuner *gemm_tuner, struct plan 
     return error;
 }
 
-static cudaError_t expand_weights(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g, void *stream)
+static cudaError_t expand_weights(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *g,
+                                  void *stream)
 {
     if (find_weights(gemm_tuner, g) != NULL) {
         return cudaSuccess;
@@ -207,7 +209,7 @@ static cudaError_t expand_weights(struct gemm_tuner *gemm_tuner, const struct gp
     struct expanded w = {g->b, g->b_scale, g->n, g->k, NULL};
     const size_t bytes = (size_t)g->n * g->k * 2;
     cudaError_t error = gemm_tuner->weight_count == WEIGHTS_MAX ? cudaErrorMemoryAllocation
-                                                             : cudaMalloc(&w.out, bytes);
+                                                                : cudaMalloc(&w.out, bytes);
     if (error == cudaSuccess) {
         const struct gpu_expand e = {g->n, g->k, g->b, g->k, g->b_scale, w.out};
         gpu_expand_launch(&e, stream);
@@ -260,8 +262,8 @@ static int run(struct gemm_tuner *gemm_tuner, const struct plan *plan,
         return DEVICE_OK;
     }
     if (choice->way == GEMM_TUNER_SAME) {
-        return vendor->multiply(vendor->context, g, choice->algorithm, gemm_tuner->workspace, stream,
-                                why);
+        return vendor->multiply(vendor->context, g, choice->algorithm, gemm_tuner->workspace,
+                                stream, why);
     }
     const struct expanded *weights = find_weights(gemm_tuner, g);
     if (weights == NULL) {
@@ -272,8 +274,8 @@ static int run(struct gemm_tuner *gemm_tuner, const struct plan *plan,
     const struct gpu_expand e = {plan->shape.m, g->k, g->a, g->lda, g->a_scale, plan->activations};
     const struct gpu_gemm wide = in_bf16(g, plan->activations, weights->out);
     gpu_expand_launch(&e, stream);
-    return vendor->multiply(vendor->context, &wide, choice->algorithm, gemm_tuner->workspace, stream,
-                            why);
+    return vendor->multiply(vendor->context, &wide, choice->algorithm, gemm_tuner->workspace,
+                            stream, why);
 }
 
 /* ---- choosing ---- */
@@ -294,8 +296,9 @@ static int time_candidate(struct gemm_tuner *gemm_tuner, const struct plan *plan
         *runs = run(gemm_tuner, plan, choice, g, stream, &refusal) == DEVICE_OK;
         error = error == cudaSuccess ? cudaEventRecord(gemm_tuner->end, on) : error;
         error = error == cudaSuccess ? cudaEventSynchronize(gemm_tuner->end) : error;
-        error = error == cudaSuccess ? cudaEventElapsedTime(&taken, gemm_tuner->start, gemm_tuner->end)
-                                     : error;
+        error = error == cudaSuccess
+                    ? cudaEventElapsedTime(&taken, gemm_tuner->start, gemm_tuner->end)
+                    : error;
         least = i == 0 || (double)taken < least ? (double)taken : least;
     }
     *ms = gemm_tuner->parts.measured != NULL
@@ -444,8 +447,9 @@ static int make_ready(struct gemm_tuner *gemm_tuner, struct plan *plan, const st
     return error == cudaSuccess ? DEVICE_OK : fault(why, "operands of products in bf16", error);
 }
 
-extern "C" int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *const *matmuls,
-                               uint32_t count, void *stream, struct device_text *why)
+extern "C" int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner,
+                                  const struct gpu_gemm *const *matmuls, uint32_t count,
+                                  void *stream, struct device_text *why)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct gpu_gemm *g = matmuls[i];
@@ -475,14 +479,14 @@ extern "C" int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner, const struct gp
 }
 
 extern "C" int gemm_tuner_matmul(void *context, const struct gpu_gemm *g, void *stream,
-                               struct device_text *why)
+                                 struct device_text *why)
 {
     static const struct gemm_tuner_choice ours = {GEMM_TUNER_OWN, {0}};
     struct gemm_tuner *gemm_tuner = (struct gemm_tuner *)context;
     const bool suited = suits(gemm_tuner, g);
     const struct plan *plan = suited ? find_plan(gemm_tuner, g) : NULL;
-    const bool ready =
-        plan != NULL && (plan->choice.way != GEMM_TUNER_BF16 || find_weights(gemm_tuner, g) != NULL);
+    const bool ready = plan != NULL &&
+                       (plan->choice.way != GEMM_TUNER_BF16 || find_weights(gemm_tuner, g) != NULL);
     if (suited && !ready) {
         int status = gemm_tuner_prepare(gemm_tuner, &g, 1, stream, why);
         if (status != DEVICE_OK) {
@@ -503,7 +507,8 @@ extern "C" const struct gemm_tuner_store *gemm_tuner_choices(const struct gemm_t
     return &gemm_tuner->store;
 }
 
-extern "C" void gemm_tuner_adopt(struct gemm_tuner *gemm_tuner, const struct gemm_tuner_store *choices)
+extern "C" void gemm_tuner_adopt(struct gemm_tuner *gemm_tuner,
+                                 const struct gemm_tuner_store *choices)
 {
     gemm_tuner->store = *choices;
     gemm_tuner->store.path[0] = '\0';

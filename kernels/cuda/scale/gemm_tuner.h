@@ -4,9 +4,9 @@
  * library has no algorithm for, the library in bf16 on expanded operands: weights once, activations
  * in every call.
  *
- * A shape is timed once, when it is prepared, and its choice kept in a file (gemm_tuner_store.h), so
- * that every process of a user on the same GPU and library has the same. The three differ in bits;
- * the bits of a choice are a function of the product alone.
+ * A shape is timed once, when it is prepared, and its choice kept in a file (gemm_tuner_store.h),
+ * so that every process of a user on the same GPU and library has the same. The three differ in
+ * bits; the bits of a choice are a function of the product alone.
  */
 #ifndef SWERVE_KERNELS_CUDA_SCALE_GEMM_TUNER_H
 #define SWERVE_KERNELS_CUDA_SCALE_GEMM_TUNER_H
@@ -27,11 +27,11 @@ struct gemm_tuner_counts {
 /* What a test puts in place of the machine's. */
 struct gemm_tuner_parts {
     const struct gemm_vendor *vendor; /* copied; closed by gemm_tuner_destroy */
-    const char *folder;                  /* of the file; NULL: nothing is kept */
-    uint64_t memory_bytes;               /* for expanded operands at most */
+    const char *folder;               /* of the file; NULL: nothing is kept */
+    uint64_t memory_bytes;            /* for expanded operands at most */
     /* What a candidate took, beside what a clock said; NULL: that. */
-    double (*measured)(void *context, const struct gpu_gemm *g, const struct gemm_tuner_choice *choice,
-                       double ms);
+    double (*measured)(void *context, const struct gpu_gemm *g,
+                       const struct gemm_tuner_choice *choice, double ms);
     void *context;
 };
 
@@ -39,7 +39,7 @@ struct gemm_tuner_parts {
  * products of one stream on the present device: they share a workspace. */
 int gemm_tuner_create(struct gemm_tuner **out, struct device_text *why);
 int gemm_tuner_create_with(const struct gemm_tuner_parts *parts, struct gemm_tuner **out,
-                        struct device_text *why);
+                           struct device_text *why);
 void gemm_tuner_destroy(struct gemm_tuner *gemm_tuner); /* accepts NULL; waits for nothing */
 
 /* A sentence: the library's version, or why there is none. */
@@ -48,8 +48,8 @@ const char *gemm_tuner_describe(const struct gemm_tuner *gemm_tuner);
 /* Chooses for each of these products, timing what no file knows; their outputs are overwritten. All
  * that a session will run at once: expanded weights of a shape are there for all of its products or
  * for none. Weights of prepared products stay where and what they are until gemm_tuner_destroy. */
-int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *const *matmuls, uint32_t count,
-                    void *stream, struct device_text *why);
+int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *const *matmuls,
+                       uint32_t count, void *stream, struct device_text *why);
 
 /* What was chosen so far, and to go by the choices of another library on the same kind of device,
  * which this one neither times again nor keeps. */
@@ -59,7 +59,8 @@ void gemm_tuner_adopt(struct gemm_tuner *gemm_tuner, const struct gemm_tuner_sto
 /* A product with epilogue NN_STORE or NN_STORE_ACT, no bias, of one item or of items that lie one
  * after the other; others run on gpu_gemm_launch. `library` is a struct library, for struct
  * scale_options (scale.h). One that was not prepared is, so not in a capture. */
-int gemm_tuner_matmul(void *gemm_tuner, const struct gpu_gemm *g, void *stream, struct device_text *why);
+int gemm_tuner_matmul(void *gemm_tuner, const struct gpu_gemm *g, void *stream,
+                      struct device_text *why);
 
 void gemm_tuner_count(const struct gemm_tuner *gemm_tuner, struct gemm_tuner_counts *out);
 

@@ -137,8 +137,8 @@ static bool read_file(const char *path, char text[FILE_BYTES])
 }
 
 extern "C" const char *gemm_tuner_store_open(struct gemm_tuner_store *store, const char *folder,
-                                          const char *device, uint64_t version, char *warning,
-                                          size_t warning_bytes)
+                                             const char *device, uint64_t version, char *warning,
+                                             size_t warning_bytes)
 {
     static const char kept[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     char name[sizeof store->device];
@@ -164,14 +164,16 @@ extern "C" const char *gemm_tuner_store_open(struct gemm_tuner_store *store, con
     return warning;
 }
 
-extern "C" bool gemm_tuner_shape_same(const struct gemm_tuner_shape *a, const struct gemm_tuner_shape *b)
+extern "C" bool gemm_tuner_shape_same(const struct gemm_tuner_shape *a,
+                                      const struct gemm_tuner_shape *b)
 {
     return a->type == b->type && a->epilogue == b->epilogue && a->m == b->m && a->n == b->n &&
            a->k == b->k && a->lda == b->lda && a->ldc == b->ldc;
 }
 
 extern "C" bool gemm_tuner_store_find(const struct gemm_tuner_store *store,
-                                   const struct gemm_tuner_shape *shape, struct gemm_tuner_choice *out)
+                                      const struct gemm_tuner_shape *shape,
+                                      struct gemm_tuner_choice *out)
 {
     for (uint32_t i = 0; i < store->count; i++) {
         if (gemm_tuner_shape_same(&store->entry[i].shape, shape)) {
@@ -182,8 +184,9 @@ extern "C" bool gemm_tuner_store_find(const struct gemm_tuner_store *store,
     return false;
 }
 
-extern "C" void gemm_tuner_store_put(struct gemm_tuner_store *store, const struct gemm_tuner_shape *shape,
-                                  const struct gemm_tuner_choice *choice)
+extern "C" void gemm_tuner_store_put(struct gemm_tuner_store *store,
+                                     const struct gemm_tuner_shape *shape,
+                                     const struct gemm_tuner_choice *choice)
 {
     uint32_t i = 0;
     while (i < store->count && !gemm_tuner_shape_same(&store->entry[i].shape, shape)) {

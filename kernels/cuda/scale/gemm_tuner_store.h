@@ -56,15 +56,16 @@ bool gemm_tuner_store_folder(char out[STORE_PATH_BYTES - 300]);
 
 /* Fills *store with what the folder has for this device and version. Returns a warning to show, or
  * NULL; it lies in `warning`. */
-const char *gemm_tuner_store_open(struct gemm_tuner_store *store, const char *folder, const char *device,
-                               uint64_t version, char *warning, size_t warning_bytes);
+const char *gemm_tuner_store_open(struct gemm_tuner_store *store, const char *folder,
+                                  const char *device, uint64_t version, char *warning,
+                                  size_t warning_bytes);
 
 bool gemm_tuner_shape_same(const struct gemm_tuner_shape *a, const struct gemm_tuner_shape *b);
-bool gemm_tuner_store_find(const struct gemm_tuner_store *store, const struct gemm_tuner_shape *shape,
-                        struct gemm_tuner_choice *out);
+bool gemm_tuner_store_find(const struct gemm_tuner_store *store,
+                           const struct gemm_tuner_shape *shape, struct gemm_tuner_choice *out);
 /* Replaces what was kept for the shape; beyond STORE_ENTRIES_MAX nothing is. */
 void gemm_tuner_store_put(struct gemm_tuner_store *store, const struct gemm_tuner_shape *shape,
-                       const struct gemm_tuner_choice *choice);
+                          const struct gemm_tuner_choice *choice);
 /* Writes the file where something changed, whole or not at all. False when that failed. */
 bool gemm_tuner_store_save(struct gemm_tuner_store *store);
 

@@ -197,7 +197,8 @@ static bool cublas_takes(void *context, const struct gpu_gemm *g, const uint8_t 
     return d != NULL &&
            c->calls.check(c->handle, d->desc, d->weights, d->activations, d->out, d->out, &algo,
                           &result) == CUBLAS_STATUS_SUCCESS &&
-           result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= GEMM_TUNER_WORKSPACE_BYTES;
+           result.state == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= GEMM_TUNER_WORKSPACE_BYTES;
 }
 
 static int cublas_multiply(void *context, const struct gpu_gemm *g, const uint8_t *algorithm,

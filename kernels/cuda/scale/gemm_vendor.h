@@ -11,8 +11,8 @@
 #ifndef SWERVE_KERNELS_CUDA_SCALE_GEMM_VENDOR_H
 #define SWERVE_KERNELS_CUDA_SCALE_GEMM_VENDOR_H
 
-#include "kernels/cuda/scale/gemm_tuner_store.h"
 #include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/scale/gemm_tuner_store.h"
 #include "kernels/device.h"
 
 #ifdef __cplusplus

@@ -31,17 +31,17 @@
  * reverse: the same bytes.
  *
  * Types: products take fp8 e4m3 with a scale per token and per channel, but for embedding,
- * modulation, unembedding and the blocks at both ends (reference_layers each), which take bf16; results
- * are bf16. Pages are fp8 with a scale per token and head.
+ * modulation, unembedding and the blocks at both ends (reference_layers each), which take bf16;
+ * results are bf16. Pages are fp8 with a scale per token and head.
  *
  * The list never changes: pages, tick and seed lie in device memory, so it can be captured.
  */
 #ifndef SWERVE_KERNELS_CUDA_SCALE_SCALE_H
 #define SWERVE_KERNELS_CUDA_SCALE_SCALE_H
 
-#include "kernels/cuda/scale/all_to_all.h"
 #include "kernels/cuda/common/kernels.h"
 #include "kernels/cuda/common/matrix.h"
+#include "kernels/cuda/scale/all_to_all.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,10 +69,10 @@ struct scale_config {
 const struct scale_config *scale_config_find(const char *name);
 
 struct scale_options {
-    uint64_t seed;            /* of the weights */
-    uint32_t page_count;      /* of the arena, at least window + 1 */
+    uint64_t seed;                /* of the weights */
+    uint32_t page_count;          /* of the arena, at least window + 1 */
     struct all_to_all all_to_all; /* ranks 0: none; one rank exchanges with itself */
-    uint32_t wgmma;           /* as in gpu_attention and gpu_gemm */
+    uint32_t wgmma;               /* as in gpu_attention and gpu_gemm */
     /* Runs a product (items 1, NN_STORE or NN_STORE_ACT, no bias); NULL: gpu_gemm_launch. Returns 0
      * or a device_fault. */
     int (*matmul)(void *context, const struct gpu_gemm *g, void *stream, struct device_text *why);
@@ -90,11 +90,11 @@ struct scale_inputs {
 /* Of one rank's share; parameters of the whole model. */
 struct scale_cost {
     double parameters;
-    double matmul_flop;                  /* of a world step, as the next two */
-    double matmul_fp8_flop;              /* of them in fp8 */
+    double matmul_flop;                   /* of a world step, as the next two */
+    double matmul_fp8_flop;               /* of them in fp8 */
     double attention_flop, temporal_flop; /* with a full window; of pairs that see each other */
     double moved_bytes;                   /* operands of a world step's launches, each once */
-    double all_to_all_bytes;                /* to other ranks in a world step */
+    double all_to_all_bytes;              /* to other ranks in a world step */
     uint64_t weight_bytes, workspace_bytes, page_bytes;
     uint32_t launches; /* of a world step */
 };
@@ -155,8 +155,8 @@ struct scale_matmul {
 /* A layer with windows has no tq, to, norm and bias. */
 struct scale_block {
     struct scale_matmul qkv, o, tq, to, fc1, fc2, kv; /* kv: [K, V of kv_heads] */
-    float *norm_weight, *norm_bias;                    /* [width] */
-    float *bias;                                       /* [heads][window] */
+    float *norm_weight, *norm_bias;                   /* [width] */
+    float *bias;                                      /* [heads][window] */
 };
 
 struct scale_weights {

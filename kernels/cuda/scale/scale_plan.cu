@@ -13,8 +13,8 @@ static struct scale_op *push(struct scale *s, enum scale_kind kind)
 }
 
 /* out = a w, bf16 or float. */
-static void push_matmul(struct scale *s, const struct scale_matmul &w, uint32_t rows,
-                         const void *a, const float *a_scale, void *out, bool to_float)
+static void push_matmul(struct scale *s, const struct scale_matmul &w, uint32_t rows, const void *a,
+                        const float *a_scale, void *out, bool to_float)
 {
     struct gpu_gemm &g = push(s, SCALE_MATMUL)->matmul;
     g.type = w.type;

@@ -251,7 +251,9 @@ __global__ void __launch_bounds__(THREADS)
     float *to = base + ((size_t)blockIdx.y * SHAPE_CAMERAS * SHAPE_CAMERA_POSITIONS + position) *
                            SHAPE_CAMERA_CHANNELS;
     for (uint32_t i = 0; i < SHAPE_CAMERA_CHANNELS; i++) {
-        to[i] = byte_value(slot->conditioning == 0 ? layout[i] : past != NULL ? past[i] : (uint8_t)128);
+        to[i] = byte_value(slot->conditioning == 0 ? layout[i]
+                           : past != NULL          ? past[i]
+                                                   : (uint8_t)128);
     }
 }
 

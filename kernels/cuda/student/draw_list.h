@@ -1,7 +1,7 @@
 /*
  * Launchers of what draws layouts on the device (kernels/draw_list.h). Host side of drawing.cu,
- * draw_list_bev.cu and draw_list_camera.cu. Pointers are to device memory but for `source`; launches
- * are asynchronous on `stream`. Slots that are not active, and parts that were given
+ * draw_list_bev.cu and draw_list_camera.cu. Pointers are to device memory but for `source`;
+ * launches are asynchronous on `stream`. Slots that are not active, and parts that were given
  * (device_slot.given), are left alone. A slot's bytes depend on its own record, drawing and map.
  */
 #ifndef SWERVE_KERNELS_CUDA_STUDENT_DRAW_LIST_H
@@ -27,7 +27,8 @@ struct draw_list_slots {
 /* What is in use of the drawings, from the host's memory to the device's. */
 void draw_list_fetch(const struct draw_list_slots *s, void *stream);
 
-/* The layouts' BEV, all 22 channels: the bytes of engine/sensors/layout.h, layout_bev. Two launches. */
+/* The layouts' BEV, all 22 channels: the bytes of engine/sensors/layout.h, layout_bev. Two
+ * launches. */
 void draw_list_bev(const struct draw_list_slots *s, void *stream);
 
 /* The layouts' cameras: the bytes of engine/sensors/layout.h, layout_cameras. */

@@ -1,7 +1,7 @@
 /*
- * The BEV of a layout on the device. engine/sensors/raster_lidar.c has the method and says what is drawn;
- * the geometry of a box is the same code (kernels/lidar.h), in double precision, and all that is
- * added up are whole numbers, so the bytes are the engine's.
+ * The BEV of a layout on the device. engine/sensors/raster_lidar.c has the method and says what is
+ * drawn; the geometry of a box is the same code (kernels/lidar.h), in double precision, and all
+ * that is added up are whole numbers, so the bytes are the engine's.
  *
  * One thread per agent prepares its box. Then one block draws a tile, all rows of 16 columns of one
  * half of the window, from beginning to end: which cells no ray reaches (a thread per row), what
@@ -61,7 +61,8 @@ GPU_FN const struct draw_list *draw_list_at(const struct draw_list_slots *s, uin
 __global__ void __launch_bounds__(DRAW_LIST_AGENTS_MAX) k_boxes(struct draw_list_slots s)
 {
     const struct device_slot *slot = &s.slots[blockIdx.x];
-    if (!slot->active || (slot->given & DEVICE_GIVEN_BEV) || slot->conditioning != CONDITION_AGENTS) {
+    if (!slot->active || (slot->given & DEVICE_GIVEN_BEV) ||
+        slot->conditioning != CONDITION_AGENTS) {
         return;
     }
     const struct draw_list *draw_list = draw_list_at(&s, blockIdx.x);
@@ -365,7 +366,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_LEAST) k_bev(struct draw_li
             draw_box(&t, &cells, i);
         }
     }
-    const struct raster_map *map = slot->conditioning != CONDITION_NONE ? &s.maps[t.draw_list->map] : NULL;
+    const struct raster_map *map =
+        slot->conditioning != CONDITION_NONE ? &s.maps[t.draw_list->map] : NULL;
     uint8_t *bev = s.layouts + (size_t)blockIdx.y * DEVICE_FRAME_BYTES;
     uint32_t first = (t.half * LIDAR_COLS + t.first_col) / 2;
     for (uint32_t i = threadIdx.x; i < POSITIONS; i += THREADS) {

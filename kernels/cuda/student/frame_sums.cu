@@ -1,8 +1,9 @@
 /*
- * The sums of the frames that a tick wrote (kernels/frame_sums.h), made where the frames lie: of a slot's
- * written page, its newest page and its layout. One thread per position; a block adds what its
- * threads found and then adds that to the slot's sums. All are whole numbers, so the order does not
- * matter and they equal engine/learned/frame_measure.c's. A slot's depend on its own record, pages and layout.
+ * The sums of the frames that a tick wrote (kernels/frame_sums.h), made where the frames lie: of a
+ * slot's written page, its newest page and its layout. One thread per position; a block adds what
+ * its threads found and then adds that to the slot's sums. All are whole numbers, so the order does
+ * not matter and they equal engine/learned/frame_measure.c's. A slot's depend on its own record,
+ * pages and layout.
  */
 #include "kernels/cuda/student/past.cuh"
 
@@ -102,7 +103,7 @@ GPU_FN int32_t pixel(const struct pixels *p, int channel)
 
 /* What frame x and layout y have to do with each other in one position, and what is left of both
  * without the mirrored position. */
-GPU_FN void sum_matmuls(const struct pixels *x, const struct pixels *x_mirror,
+GPU_FN void sum_products(const struct pixels *x, const struct pixels *x_mirror,
                          const struct pixels *y, const struct pixels *y_mirror,
                          int32_t sums[CAMERA_SUMS])
 {
@@ -146,7 +147,7 @@ GPU_FN void sum_cameras(const struct context_slots *s, uint32_t number, uint32_t
         struct pixels drawn = pixels_at(layout, position);
         struct pixels now_mirror = pixels_at(frame, mirror);
         struct pixels drawn_mirror = pixels_at(layout, mirror);
-        sum_matmuls(&now, &now_mirror, &drawn, &drawn_mirror, sums);
+        sum_products(&now, &now_mirror, &drawn, &drawn_mirror, sums);
     }
 }
 

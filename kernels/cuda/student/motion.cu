@@ -1,7 +1,7 @@
 /*
  * The moved frame on the device (engine/model.md): one thread per position gathers the returns that
- * come to its four cells. The engine scatters them instead (engine/learned/motion.c); the sums are of
- * integers, so the bits are the same. A slot's bits depend on its record, page and layout alone.
+ * come to its four cells. The engine scatters them instead (engine/learned/motion.c); the sums are
+ * of integers, so the bits are the same. A slot's bits depend on its record, page and layout alone.
  */
 #include "kernels/cuda/student/past.cuh"
 
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(THREADS) k_motion(struct context_slots s)
 {
     uint32_t position = blockIdx.x * blockDim.x + threadIdx.x;
     const struct device_slot *slot = &s.slots[blockIdx.y];
-    if (position >= SHAPE_BEV_POSITIONS || !slot->active || slot->conditioning == CONDITION_AGENTS) {
+    if (position >= SHAPE_BEV_POSITIONS || !slot->active ||
+        slot->conditioning == CONDITION_AGENTS) {
         return;
     }
     int32_t row = (int32_t)(position / SHAPE_BEV_SIDE);

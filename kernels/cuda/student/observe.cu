@@ -1,8 +1,8 @@
 /*
  * Observations on the device (observe.h). The grid: one thread blends four cells of a row from the
- * frame's cells, both planes at once in the halves of a word, as engine/sensors/layout_observe.c does it.
- * The cameras: one thread unpacks a position. The digest: four threads a view, one per lane of the
- * hash; each step needs the last one, so what they gain they gain by reading ahead.
+ * frame's cells, both planes at once in the halves of a word, as engine/sensors/layout_observe.c
+ * does it. The cameras: one thread unpacks a position. The digest: four threads a view, one per
+ * lane of the hash; each step needs the last one, so what they gain they gain by reading ahead.
  *
  * Everything is integers: what of a place is not has become one on the host.
  */

@@ -3,8 +3,8 @@
  * (kernels/device.h). Host side of observe.cu. All pointers are to device memory; launches are
  * asynchronous on `stream`.
  *
- * The bytes are those of engine/sensors/layout_observe.c and layout_camera_unpack, the digests those of
- * worker/trace/trace.h. A view depends on its own record and page alone.
+ * The bytes are those of engine/sensors/layout_observe.c and layout_camera_unpack, the digests
+ * those of worker/trace/trace.h. A view depends on its own record and page alone.
  */
 #ifndef SWERVE_KERNELS_CUDA_STUDENT_OBSERVE_H
 #define SWERVE_KERNELS_CUDA_STUDENT_OBSERVE_H

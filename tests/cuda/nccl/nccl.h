@@ -1,7 +1,7 @@
 /*
- * Declarations of NCCL that kernels/cuda/scale/all_to_all_nccl.cu uses, as its manual has them ("NCCL
- * API"), for the test with a made-up library (nccl.c). Behind kernels/cuda/common/gpu.h, which has
- * cudaStream_t.
+ * Declarations of NCCL that kernels/cuda/scale/all_to_all_nccl.cu uses, as its manual has them
+ * ("NCCL API"), for the test with a made-up library (nccl.c). Behind kernels/cuda/common/gpu.h,
+ * which has cudaStream_t.
  */
 #ifndef SWERVE_TESTS_CUDA_NCCL_H
 #define SWERVE_TESTS_CUDA_NCCL_H

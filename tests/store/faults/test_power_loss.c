@@ -13,8 +13,8 @@
  * Usage: test_power_loss [POINTS [RECORDINGS [SEED]]]
  */
 #include "base/rng.h"
-#include "store/sqlite/log_scan.h"
 #include "store/api/store.h"
+#include "store/sqlite/log_scan.h"
 #include "tests/harness.h"
 #include "tests/store/faults/disk.h"
 #include "tests/store/faults/invariants.h"

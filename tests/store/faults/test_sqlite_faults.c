@@ -8,9 +8,9 @@
  *
  * SWERVE_TEST_LONG plays every N, otherwise some.
  */
+#include "store/api/store.h"
 #include "store/ownership/election.h"
 #include "store/sqlite/group_commit.h"
-#include "store/api/store.h"
 #include "tests/harness.h"
 #include "tests/store/faults/disk.h"
 #include "tests/store/faults/invariants.h"

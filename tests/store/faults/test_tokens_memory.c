@@ -11,8 +11,8 @@
 #include "base/units.h"
 #include "store/server/tokens.h"
 #include "tests/harness.h"
-#include "tests/store/http/http_support.h"
 #include "tests/store/faults/memory.h"
+#include "tests/store/http/http_support.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
 #ifndef SWERVE_TESTS_STORE_HTTP_HTTP_SITE_H
 #define SWERVE_TESTS_STORE_HTTP_HTTP_SITE_H
 
-#include "store/server/http_server.h"
 #include "store/api/store.h"
+#include "store/server/http_server.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_support.h"
 

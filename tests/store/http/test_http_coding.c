@@ -8,11 +8,11 @@
  * calls are looked at on their way.
  */
 #include "base/check.h"
-#include "store/client/http_client.h"
-#include "store/wire/http_coding.h"
-#include "store/client/http_transport.h"
-#include "store/wire/http_wire.h"
 #include "store/artifacts/zstd_frame.h"
+#include "store/client/http_client.h"
+#include "store/client/http_transport.h"
+#include "store/wire/http_coding.h"
+#include "store/wire/http_wire.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_site.h"
 

@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/client/http_client.h"
-#include "store/wire/http_wire.h"
 #include "store/client/retry.h"
+#include "store/wire/http_wire.h"
 #include "tests/store/http/http_site.h"
 #include "tests/store/http/http_stack.h"
 
@@ -305,9 +305,9 @@ static struct store *connect_proxied(struct proxied *proxied, int64_t running_ns
     const struct http_carrier carrier = {carry_twice, proxied};
     const struct store_config config = {.clock = &proxied->clock};
     const struct retry_source source = {.locate = find_client,
-                                       .describe = describe_client,
-                                       .close = close_client,
-                                       .context = proxied};
+                                        .describe = describe_client,
+                                        .close = close_client,
+                                        .context = proxied};
     EXPECT_OK(http_transport_create(site.url, NULL, NULL, &proxied->transport, &error), error);
     EXPECT_OK(http_client_open_over(&carrier, &config, &proxied->client, &error), error);
     EXPECT_OK(retry_create(&source, RETRY_DEADLINE_MS, &store, &error), error);

@@ -12,11 +12,11 @@
 #include "base/units.h"
 #include "store/server/http_looks.h"
 #include "store/server/server.h"
-#include "store/sqlite/sqlite_store.h"
 #include "store/server/tokens.h"
+#include "store/sqlite/sqlite_store.h"
 #include "tests/harness.h"
-#include "tests/store/http/http_support.h"
 #include "tests/store/faults/invariants.h"
+#include "tests/store/http/http_support.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -8,8 +8,8 @@
  */
 #include "base/check.h"
 #include "store/server/http_routes.h"
-#include "store/wire/http_wire.h"
 #include "store/server/server.h"
+#include "store/wire/http_wire.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_support.h"
 

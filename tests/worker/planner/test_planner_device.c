@@ -49,7 +49,8 @@ static void create_scenario(void)
 }
 
 /* Nothing is flagged: frames of a random model are not healthy. */
-static void no_judgement(void *context, const struct frame_stats *frame_stats, const double *statistic)
+static void no_judgement(void *context, const struct frame_stats *frame_stats,
+                         const double *statistic)
 {
     (void)context, (void)frame_stats, (void)statistic;
 }
@@ -102,7 +103,8 @@ static const struct device_plugin_seen *seen_by(const char *file)
 
 static void it_drives_as_one_that_looks_on_the_host(void)
 {
-    for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning += 2) { /* agents, none */
+    for (int conditioning = 0; conditioning < CONDITIONING_COUNT;
+         conditioning += 2) { /* agents, none */
         struct runner_stats stats;
         struct job_run *host =
             run("plugin:" PLUGIN_HOST, SLOTS, (enum conditioning)conditioning, false, NULL);
@@ -130,7 +132,8 @@ static void it_may_die_and_be_opened_again(void)
 {
     struct runner_stats stats;
     struct job_run *host = run("plugin:" PLUGIN_HOST "?1", SLOTS, CONDITIONING_AGENTS, false, NULL);
-    struct job_run *there = run("plugin:" PLUGIN_DEVICE "?1", SLOTS, CONDITIONING_AGENTS, false, &stats);
+    struct job_run *there =
+        run("plugin:" PLUGIN_DEVICE "?1", SLOTS, CONDITIONING_AGENTS, false, &stats);
     for (uint32_t i = 0; i < there->rollout_count; i++) {
         EXPECT_TEXT(there->results[i].trace_hash, host->results[i].trace_hash);
         EXPECT_INT(there->results[i].verdict, host->results[i].verdict);
@@ -241,9 +244,9 @@ static void a_device_that_fails_is_no_fault_of_the_planner(void)
     failing_ops.views_draw = failing_draw;
     failing.ops = &failing_ops;
     looks_until_failure = 1;
-    EXPECT_OK(
-        create("plugin:" PLUGIN_DEVICE, &failing, SLOTS, CONDITIONING_AGENTS, false, &runner, &error),
-        error);
+    EXPECT_OK(create("plugin:" PLUGIN_DEVICE, &failing, SLOTS, CONDITIONING_AGENTS, false, &runner,
+                     &error),
+              error);
     jobs_add(runner, &drive, 0, 5);
     jobs_run(runner, &job, 1);
     EXPECT_INT(seen_by(PLUGIN_DEVICE)->queries, 2); /* the main line and its first branch, once */
@@ -265,23 +268,24 @@ static void it_is_told_where_it_is_or_refused(void)
     const struct device cpu = {.backend = "cpu"};
     const struct device *const elsewhere[] = {NULL, &cpu}; /* the object world; the CPU */
     for (size_t i = 0; i < COUNT_OF(elsewhere); i++) {
-        EXPECT_INT(
-            create("plugin:" PLUGIN_DEVICE, elsewhere[i], 1, CONDITIONING_AGENTS, false, &runner, &error),
-            STATUS_PLANNER);
+        EXPECT_INT(create("plugin:" PLUGIN_DEVICE, elsewhere[i], 1, CONDITIONING_AGENTS, false,
+                          &runner, &error),
+                   STATUS_PLANNER);
         EXPECT_CONTAINS(error.text, "the world of this job runs on the CPU");
         EXPECT_CONTAINS(error.text, "--device cuda:N");
         EXPECT_CONTAINS(error.text, "SWERVE_WANTS_HOST_ELSE");
-        EXPECT_OK(
-            create("plugin:" PLUGIN_EITHER, elsewhere[i], 1, CONDITIONING_AGENTS, false, &runner, &error),
-            error);
+        EXPECT_OK(create("plugin:" PLUGIN_EITHER, elsewhere[i], 1, CONDITIONING_AGENTS, false,
+                         &runner, &error),
+                  error);
         EXPECT_INT(seen_by(PLUGIN_EITHER)->place.device, -1);
         EXPECT_TEXT(seen_by(PLUGIN_EITHER)->backend, "cpu");
         runner_destroy(runner);
     }
     full_ops.views_open = no_views;
     full.ops = &full_ops;
-    EXPECT_INT(create("plugin:" PLUGIN_DEVICE, &full, 1, CONDITIONING_AGENTS, false, &runner, &error),
-               STATUS_NO_MEMORY);
+    EXPECT_INT(
+        create("plugin:" PLUGIN_DEVICE, &full, 1, CONDITIONING_AGENTS, false, &runner, &error),
+        STATUS_NO_MEMORY);
     EXPECT_CONTAINS(error.text, "for observations");
 }
 
