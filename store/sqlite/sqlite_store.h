@@ -1,7 +1,7 @@
 /*
  * The embedded store's inside, shared by its files: sqlite_store.c (open, close, who waits),
- * lifecycle.c (submit, complete, cancel), claim.c (who gets what next), lease.c (workers),
- * ledger.c (money), sqlite_look.c (reading).
+ * submit.c (submit, cancel), lifecycle.c (complete), claim.c (who gets what next), lease.c
+ * (workers), ledger.c (money), sqlite_look.c (reading).
  *
  * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
  * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
@@ -94,17 +94,19 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db);
 enum status submit_successor(struct sqlite_store *store, struct tally *tally, int64_t suite,
                              const struct job_spec *spec, int64_t *job_id, struct error *error);
 
-/* The calls of store_ops, by file. lifecycle.c: */
+/* The calls of store_ops, by file. submit.c: */
 enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
                                    size_t bytes, struct error *error);
 enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error);
+enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
+                             struct error *error);
+
+/* lifecycle.c: */
 enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
                                uint32_t count, struct store_completion_result *results,
                                struct error *error);
-enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
-                             struct error *error);
 
 /* claim.c: */
 enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,

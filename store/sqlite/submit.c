@@ -1,6 +1,9 @@
 /*
- * Submitting: scenario bodies and jobs. A key that another suite has finished is not run again:
- * the new job is done at once and refers to the other's outcomes.
+ * What the owner of a suite asks for: submitting and cancelling.
+ *
+ * Submitting takes scenario bodies and jobs. A key that another suite has finished is not run
+ * again: the new job is done at once and refers to the other's outcomes. Cancelling ends the jobs
+ * that were open when it began, CANCEL_CHUNK per transaction.
  */
 #include "base/check.h"
 #include "store/sqlite/records.h"
@@ -8,6 +11,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+/* Jobs that one transaction cancels, so that others need not wait long. */
+enum { CANCEL_CHUNK = 256 };
 
 struct submit_call {
     struct sqlite_store *store;
@@ -439,4 +445,113 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
         }
     }
     return sqlite_store_write(store, submit_op, &call, error);
+}
+
+/* ---- cancelling ---- */
+
+struct cancel_call {
+    struct sqlite_store *store;
+    const char *suite_id;
+    int64_t last_job; /* the newest that was open when the call began; 0: not looked for yet */
+    int64_t count;    /* of this step */
+    bool more;        /* there may be further steps */
+};
+
+struct open_job {
+    int64_t id;
+    enum job_state state;
+    int64_t pool;
+};
+
+static enum status read_open(struct sqlite_db *db, const struct cancel_call *call, int64_t suite,
+                             struct open_job jobs[CANCEL_CHUNK], uint32_t *count,
+                             struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_OPEN_OF_SUITE);
+
+    query_int(&query, suite);
+    query_int(&query, call->last_job);
+    query_int(&query, CANCEL_CHUNK);
+    *count = 0;
+    while (*count < CANCEL_CHUNK && query_row(&query)) {
+        jobs[*count].id = query_column_int(&query, 0);
+        jobs[*count].state = (enum job_state)query_column_int(&query, 1);
+        jobs[(*count)++].pool = query_column_int(&query, 2);
+    }
+    return query_end(&query, error);
+}
+
+static enum status cancel_queued(struct tally *tally, int64_t suite, const struct open_job *job,
+                                 struct error *error)
+{
+    struct query query = query_begin(tally->db, STATEMENT_CANCEL_QUEUED);
+
+    query_int(&query, job->id);
+    enum status status = query_run(&query, error);
+    return status == STATUS_OK
+               ? tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error)
+               : status;
+}
+
+/* What is submitted while a cancel goes its way is not meant by it. */
+static enum status find_last(struct sqlite_db *db, struct cancel_call *call, int64_t suite,
+                             struct error *error)
+{
+    if (call->last_job != 0) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_OPEN_LAST);
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        call->last_job = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+/* One step: at most CANCEL_CHUNK jobs. */
+static enum status cancel_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct cancel_call *call = context;
+    struct open_job jobs[CANCEL_CHUNK];
+    struct tally tally;
+    uint32_t found = 0;
+    int64_t suite = 0;
+    enum status status = record_find(db, STATEMENT_SUITE_FIND, call->suite_id, &suite, error);
+
+    call->count = 0;
+    tally_init(&tally, db);
+    if (status == STATUS_OK && suite == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", call->suite_id);
+    }
+    if (status == STATUS_OK) {
+        status = find_last(db, call, suite, error);
+    }
+    if (status == STATUS_OK) {
+        status = read_open(db, call, suite, jobs, &found, error);
+    }
+    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+        status = jobs[i].state == JOB_QUEUED ? cancel_queued(&tally, suite, &jobs[i], error)
+                                             : lease_end_attempt(call->store, &tally, jobs[i].id,
+                                                                 JOB_CANCELLED, false, error);
+    }
+    call->count = found;
+    call->more = found == CANCEL_CHUNK;
+    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+}
+
+enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
+                             struct error *error)
+{
+    struct cancel_call call = {.store = sqlite_store_of(base), .suite_id = suite_id, .more = true};
+    int64_t cancelled = 0;
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && call.more) {
+        status = sqlite_store_write(call.store, cancel_op, &call, error);
+        cancelled += call.count;
+    }
+    if (status == STATUS_OK) {
+        *count = cancelled;
+    }
+    return status;
 }

@@ -1,6 +1,7 @@
 /*
  * Inside of a full-scale model: buffers and the list of launches. Shared by scale.cu (life cycle,
- * running) and scale_plan.cu (which launches there are); nobody else includes it.
+ * running), scale_plan.cu (which launches there are) and scale_count.cu (what they cost); nobody
+ * else includes it.
  */
 #ifndef SWERVE_KERNELS_CUDA_SCALE_SCALE_CUH
 #define SWERVE_KERNELS_CUDA_SCALE_SCALE_CUH
@@ -53,6 +54,11 @@ struct scale {
     size_t weight_bytes, workspace_bytes;
 };
 
+static inline size_t scale_type_bytes(enum gpu_type type)
+{
+    return type == GPU_F32 ? 4 : type == GPU_BF16 ? 2 : 1;
+}
+
 /* Type of layer l's products. */
 static inline enum gpu_type scale_layer_type(const struct scale_config *c, uint32_t l)
 {
@@ -83,6 +89,10 @@ static inline struct gpu_grid scale_grid(const struct scale_config *c, uint32_t 
     grid.tiled = c->reading_order == 0;
     return grid;
 }
+
+/* The configuration, its sizes and its launches, with no memory yet. */
+int scale_prepare(struct scale *scale, const struct scale_config *config,
+                  const struct scale_options *options, struct device_text *why);
 
 /* Appends the launches to scale->ops, or only counts them while that is NULL. */
 void scale_plan(struct scale *scale);

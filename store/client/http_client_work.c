@@ -1,0 +1,284 @@
+/*
+ * The workers' calls of the raw HTTP face: heartbeats, claims, completions, leases.
+ *
+ * A client numbers its claims upwards and sends each once, so that the server takes none twice nor
+ * one that a later listing of leases has overtaken; all other calls may be repeated. What is more
+ * than a request may carry goes out in several.
+ */
+#include "schemas/job_json.h"
+#include "schemas/json_record.h"
+#include "store/client/http_call.h"
+#include "store/client/http_client_internal.h"
+
+enum { HEARTBEAT_MS_MAX = 5000 };
+
+/* Numbers of claims are doubled no further: what is left above is never used up. */
+#define CLAIM_SEQUENCE_FAR (INT64_MAX / 4)
+
+static enum status worker_check(const struct store_worker *worker, struct error *error)
+{
+    enum status status = http_id_check("pool", worker->pool, sizeof worker->pool, error);
+    return status == STATUS_OK
+               ? http_id_check("device", worker->device, sizeof worker->device, error)
+               : status;
+}
+
+static enum status worker_path(struct http_path *path, const char *worker_id, const char *verb,
+                               struct error *error)
+{
+    enum status status = http_id_check("worker", worker_id, LIMIT_ID_BYTES, error);
+    http_path_begin(path, "/v1/workers/");
+    if (status == STATUS_OK) {
+        http_path_add_id(path, worker_id);
+        http_path_add(path, verb);
+    }
+    return status;
+}
+
+static json_t *worker_body(const struct store_worker *worker)
+{
+    json_t *body = json_object();
+    if (body == NULL || !json_put(body, "pool", json_text_new(worker->pool, sizeof worker->pool)) ||
+        !json_put(body, "device", json_text_new(worker->device, sizeof worker->device))) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+/* The answers to a heartbeat and to a claim: a time to live and a list of at most `max` records.
+ * Consumes `root`; writes *ttl_ms on success only. */
+static enum status decode_beat(const struct http_path *path, json_t *root, const char *list_key,
+                               const struct wire_codec *codec, void *out, uint32_t max,
+                               uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    const char *const keys[] = {list_key, "ttl_ms", NULL};
+    int64_t ttl = 0;
+    struct json_cursor cursor = json_cursor_root(path->text, root);
+    struct json_cursor list = json_cursor_member(&cursor, list_key);
+    enum status status = json_object_begin(&cursor, keys, error);
+    if (status == STATUS_OK) {
+        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
+    }
+    if (status == STATUS_OK) {
+        status = wire_list_decode(codec, &list, out, max, count, error);
+    }
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *ttl_ms = ttl;
+    }
+    return status;
+}
+
+enum status http_client_heartbeat(struct store *store, const struct store_worker *worker,
+                                  const struct store_progress *progress, uint32_t count,
+                                  int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                  struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    uint32_t found = 0;
+    uint32_t listed = progress != NULL ? count : 0;
+    enum status status = worker_path(&path, worker->worker_id, "/heartbeat", error);
+    if (status == STATUS_OK) {
+        status = worker_check(worker, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    json_t *body = worker_body(worker);
+    if (body != NULL &&
+        !json_put(body, "progress", wire_list_encode(&wire_progress, progress, listed))) {
+        json_decref(body);
+        body = NULL;
+    }
+    /* Better repeated than waited for: the lease runs meanwhile. */
+    struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
+    status = http_exchange_json(http_client_of(store)->transport, &call, body, true, &root, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status =
+        decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, error);
+    if (status == STATUS_OK && cancelled_count != NULL) {
+        *cancelled_count = found;
+    }
+    return status;
+}
+
+/* What a worker has to say only now and then: servers of earlier versions know neither. */
+static bool put_host(json_t *body, const struct store_worker *worker)
+{
+    if (worker->host[0] != '\0' &&
+        !json_put(body, "host", json_text_new(worker->host, sizeof worker->host))) {
+        return false;
+    }
+    json_t *list = worker->without_count > 0 ? json_array() : NULL;
+    bool good = worker->without_count == 0 || list != NULL;
+    for (uint32_t i = 0; good && i < worker->without_count; i++) {
+        good = json_array_append_new(list, json_pack("{s:s,s:s}", "planner",
+                                                     worker->without[i].planner, "planner_hash",
+                                                     worker->without[i].planner_hash)) == 0;
+    }
+    if (good && list != NULL) {
+        return json_put(body, "without", list);
+    }
+    json_decref(list);
+    return good;
+}
+
+static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64_t wait_ms,
+                          int64_t sequence)
+{
+    json_t *body = worker_body(worker);
+    if (body == NULL || !put_host(body, worker) || !json_put(body, "max", json_integer(max)) ||
+        !json_put(body, "wait_ms", json_integer(wait_ms)) ||
+        !json_put(body, "sequence", json_integer(sequence))) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+/* A stale claim may have had a number that the server will not take. Where something on the way
+ * delivered the claim twice, the next number is good. Where a predecessor of our worker's name had
+ * higher numbers, from before the machine booted, it takes a much higher one. */
+static void number_claims(struct http_client *client, enum status answer)
+{
+    bool refused = answer == STATUS_STALE;
+    bool again = atomic_exchange(&client->claim_refused, refused) && refused;
+    int64_t used = atomic_load(&client->claim_sequence);
+    if (again && used < CLAIM_SEQUENCE_FAR) {
+        (void)atomic_compare_exchange_strong(&client->claim_sequence, &used, 2 * used);
+    }
+}
+
+enum status http_client_claim(struct store *store, const struct store_worker *worker, uint32_t max,
+                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                              int64_t *ttl_ms, struct error *error)
+{
+    struct http_client *client = http_client_of(store);
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = worker_path(&path, worker->worker_id, "/claim", error);
+    if (status == STATUS_OK) {
+        status = worker_check(worker, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (wait_ms > HTTP_WAIT_MS_MAX) {
+        wait_ms = HTTP_WAIT_MS_MAX; /* a caller that finds nothing asks again */
+    }
+    if (max > LIMIT_CLAIM_JOBS) {
+        return error_set(error, STATUS_LIMIT, "a claim takes at most %d jobs, not %u",
+                         LIMIT_CLAIM_JOBS, max);
+    }
+    struct http_call call = {
+        .method = "POST",
+        .path = path.text,
+        .once = true,
+        .stop = wait_ms > 0 ? client->stop : NULL,
+        .wait_ms = wait_ms > 0 ? wait_ms : 0,
+    };
+    json_t *body =
+        claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
+    status = http_exchange_json(client->transport, &call, body, true, &root, error);
+    number_claims(client, status);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return decode_beat(&path, root, "leases", &wire_lease, leases, max, count, ttl_ms, error);
+}
+
+static json_t *completions_body(const struct job_completion *completions, uint32_t count)
+{
+    json_t *list = json_array();
+    bool good = list != NULL;
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = json_array_append_new(list, job_completion_encode(&completions[i])) == 0;
+    }
+    if (!good) {
+        json_decref(list);
+        return NULL;
+    }
+    return http_object_of("completions", list);
+}
+
+/* How many of the completions fit into one request; at least one. */
+static uint32_t completions_part(const struct job_completion *completions, uint32_t count)
+{
+    uint64_t outcomes = 0;
+    uint32_t part = 0;
+    while (part < count && part < HTTP_COMPLETIONS_MAX) {
+        outcomes += completions[part].outcome_count;
+        if (part > 0 && outcomes > HTTP_COMPLETION_OUTCOMES_MAX) {
+            break;
+        }
+        part++;
+    }
+    return part;
+}
+
+enum status http_client_complete(struct store *store, const struct job_completion *completions,
+                                 uint32_t count, struct store_completion_result *results,
+                                 struct error *error)
+{
+    struct http_path path;
+    http_path_begin(&path, "/v1/completions");
+    for (uint32_t done = 0; done < count;) {
+        uint32_t part = completions_part(completions + done, count - done);
+        json_t *root = NULL;
+        uint32_t found = 0;
+        enum status status =
+            http_send_json(http_client_of(store)->transport, "POST", &path,
+                           completions_body(completions + done, part), &root, error);
+        if (status == STATUS_OK) {
+            status = http_take_list(path.text, root, "results", &wire_completion_result,
+                                    results + done, part, &found, error);
+        }
+        if (status == STATUS_OK && found != part) {
+            status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
+                               part, found);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        done += part;
+    }
+    return STATUS_OK;
+}
+
+enum status http_client_worker_gone(struct store *store, const char *worker_id, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    enum status status = worker_path(&path, worker_id, "/gone", error);
+    if (status == STATUS_OK) {
+        status = http_send_json(http_client_of(store)->transport, "POST", &path, json_object(),
+                                &root, error);
+        json_decref(root);
+    }
+    return status;
+}
+
+enum status http_client_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
+                                      struct job_lease *leases, uint32_t max, uint32_t *count,
+                                      struct error *error)
+{
+    struct http_client *client = http_client_of(store);
+    struct http_path path;
+    enum status status = worker_path(&path, worker_id, "/leases", error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max > HTTP_PAGE_MAX) {
+        max = HTTP_PAGE_MAX;
+    }
+    http_path_add_query_i64(&path, "after", after_id);
+    http_path_add_query_i64(&path, "max", max);
+    /* No claim sent so far may take effect after this listing. */
+    http_path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
+    return http_get_list(client->transport, &path, "leases", &wire_lease, leases, max, count,
+                         error);
+}
