@@ -71,8 +71,12 @@ static void print_results(const struct bench_result *results, uint32_t count)
 struct bench_request {
     const char *what;
     const char *planner;
-    const struct bench_store_options *store;
-    const struct bench_engine_options *engine;
+    struct bench_store_options store;
+    struct bench_engine_options engine;
+    int64_t threads;
+    int64_t ticks;
+    bool json;
+    bool random_weights;
 };
 
 static enum status measure(const struct bench_request *request, struct bench_result *results,
@@ -88,13 +92,13 @@ static enum status measure(const struct bench_request *request, struct bench_res
         return bench_hash(results, count, error);
     }
     if (strcmp(request->what, "store") == 0) {
-        return bench_store(request->store, results, count, error);
+        return bench_store(&request->store, results, count, error);
     }
     if (strcmp(request->what, "planner") == 0) {
         return bench_planner(request->planner, results, count, error);
     }
     if (strcmp(request->what, "engine") == 0) {
-        return bench_engine(request->engine, results, count, error);
+        return bench_engine(&request->engine, results, count, error);
     }
     return error_set(error, STATUS_USAGE,
                      "bench: expected kernels, engine, hash, planner, world or store, found "
@@ -102,45 +106,39 @@ static enum status measure(const struct bench_request *request, struct bench_res
                      request->what);
 }
 
-int command_bench(int argc, char **argv)
+/* Returns as cli_parse. */
+static int parse(int argc, char **argv, struct bench_request *request, bool *help)
 {
-    bool json = false;
-    bool random_weights = false;
-    int64_t threads = 2;
-    int64_t ticks = 40;
-    const char *planner = "exec:/usr/bin/python3 scripts/examples/follow.py";
-    struct bench_store_options store = {
-        .directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16};
-    struct bench_engine_options engine = {.shape = "128x4",
-                                          .slots = "1,8,32",
-                                          .device = "cuda:0",
-                                          .limit_s = 600,
-                                          .precision = "bf16"};
     const struct cli_option rows[] = {
-        {"--json", NULL, "print one JSON object", .flag = &json},
-        {"--directory", "DIR", "store: the disk to measure (.)", .text = &store.directory},
+        {"--json", NULL, "print one JSON object", .flag = &request->json},
+        {"--directory", "DIR", "store: the disk to measure (.)", .text = &request->store.directory},
         {"--jobs", "N", "store: jobs per repetition; 0: the fleets alone (4000)",
-         .number = &store.jobs},
+         .number = &request->store.jobs},
         {"--workers", "N,..", "store: sizes of the fleet (10,100,500,2000)",
-         .text = &store.workers},
-        {"--batch", "N", "store: jobs of a fleet worker's claim (16)", .number = &store.batch},
-        {"--model", "FILE", "engine: the weights (random ones)", .text = &engine.model},
-        {"--random-weights", NULL, "engine: no model file", .flag = &random_weights},
+         .text = &request->store.workers},
+        {"--batch", "N", "store: jobs of a fleet worker's claim (16)",
+         .number = &request->store.batch},
+        {"--model", "FILE", "engine: the weights (random ones)", .text = &request->engine.model},
+        {"--random-weights", NULL, "engine: no model file", .flag = &request->random_weights},
         {"--shape", "WIDTHxLAYERS", "engine: of a model with random weights (128x4)",
-         .text = &engine.shape},
+         .text = &request->engine.shape},
         {"--config", "NAME",
          "engine: a full-scale world step with random weights: student-3b, student-3b-window",
-         .text = &engine.config},
-        {"--device", "NAME", "engine: where --config runs (cuda:0)", .text = &engine.device},
+         .text = &request->engine.config},
+        {"--device", "NAME", "engine: where --config runs (cuda:0)",
+         .text = &request->engine.device},
         {"--ranks", "N", "engine: processes that share --config, on a device each (none)",
-         .number = &engine.ranks},
-        {"--limit", "S", "engine: seconds that ranks may take (600)", .number = &engine.limit_s},
-        {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &engine.slots},
-        {"--threads", "N", "engine: threads of a tick (2)", .number = &threads},
-        {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)", .number = &ticks},
+         .number = &request->engine.ranks},
+        {"--limit", "S", "engine: seconds that ranks may take (600)",
+         .number = &request->engine.limit_s},
+        {"--slots", "N,..", "engine: rollouts (1,8,32)", .text = &request->engine.slots},
+        {"--threads", "N", "engine: threads of a tick (2)", .number = &request->threads},
+        {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)",
+         .number = &request->ticks},
         {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
-         .text = &planner},
-        {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)", .text = &engine.precision},
+         .text = &request->planner},
+        {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)",
+         .text = &request->engine.precision},
     };
     const struct cli_command command = {
         "bench",
@@ -151,27 +149,42 @@ int command_bench(int argc, char **argv)
         1,
         1,
     };
-    const char *what = NULL;
-    uint32_t count = 0;
+    uint32_t count;
+    return cli_parse(&command, argc, argv, &request->what, &count, help);
+}
+
+int command_bench(int argc, char **argv)
+{
+    struct bench_request request = {
+        .planner = "exec:/usr/bin/python3 scripts/examples/follow.py",
+        .store = {.directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16},
+        .engine = {.shape = "128x4",
+                   .slots = "1,8,32",
+                   .device = "cuda:0",
+                   .limit_s = 600,
+                   .precision = "bf16"},
+        .threads = 2,
+        .ticks = 40,
+    };
     bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &what, &count, &help);
+    int code = parse(argc, argv, &request, &help);
     if (code != 0 || help) {
         return code;
     }
     struct bench_result results[BENCH_RESULTS_MAX];
-    engine.threads = (uint32_t)threads;
-    engine.ticks = (uint32_t)ticks;
-    if (random_weights && engine.model != NULL) {
+    uint32_t count = 0;
+    request.engine.threads = (uint32_t)request.threads;
+    request.engine.ticks = (uint32_t)request.ticks;
+    if (request.random_weights && request.engine.model != NULL) {
         error_set(&error, STATUS_USAGE, "bench: expected --model or --random-weights, found both");
         return cli_fail(&error);
     }
-    const struct bench_request request = {what, planner, &store, &engine};
     enum status status = measure(&request, results, &count, &error);
     if (status != STATUS_OK) {
         return cli_fail(&error);
     }
-    if (json) {
+    if (request.json) {
         return cli_print_json(results_json(results, count));
     }
     print_results(results, count);

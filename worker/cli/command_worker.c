@@ -2,10 +2,10 @@
  * swerve worker: a process that claims and runs jobs until it is told to stop or, with --drain,
  * until the pool is empty.
  */
-#include "worker/run/claim_loop.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
 #include "worker/cli/pool.h"
+#include "worker/run/claim_loop.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -29,6 +29,26 @@ enum {
     REMOTE_CALL_MS = 3000,
     OFFLINE_LIMIT_MS = 600000,
     REMOTE_IDLE_WAIT_MS = 10000, /* work wakes the claim, a signal ends it */
+};
+
+struct worker_options {
+    const char *store_url;
+    const char *pool;
+    const char *device;
+    const char *id;
+    const char *exact_id;
+    const char *host;
+    const char *models;
+    int64_t threads;
+    int64_t slots;
+    int64_t deadline_ms;
+    int64_t grace_ms;
+    int64_t words_fd; /* < 0: none; see fail */
+    struct confinement_options confinement;
+    bool drain;
+    bool solo;
+    bool with_parent;
+    bool verbose;
 };
 
 static atomic_bool stop_requested;
@@ -110,143 +130,185 @@ static int fail(const struct error *error, int64_t words_fd)
     return code;
 }
 
-int command_worker(int argc, char **argv)
+static bool is_remote(const char *url)
 {
-    const char *store_url = NULL;
-    const char *pool = "bulk";
-    const char *device = "auto";
-    const char *id = NULL;
-    const char *exact_id = NULL;
-    const char *host = NULL;
-    const char *models = NULL;
-    int64_t threads = 1;
-    int64_t slots = 16;
-    int64_t deadline_ms = 1000;
-    int64_t grace_ms = GRACE_MS;
-    int64_t words_fd = -1;
-    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
-    bool drain = false;
-    bool solo = false;
-    bool with_parent = false;
-    bool verbose = false;
-    const struct cli_option options[] = {
-        {"--store", "URL", "job store: a path or http(s)://host:port", .text = &store_url},
-        {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &pool},
-        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &slots},
+    return strncmp(url, "http", 4) == 0;
+}
+
+/* Returns as cli_parse. */
+static int parse(int argc, char **argv, struct worker_options *options, bool *help)
+{
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store: a path or http(s)://host:port", .text = &options->store_url},
+        {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &options->pool},
+        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &options->slots},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
-         .text = &models},
-        {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &threads},
-        {"--drain", NULL, "end when the pool has nothing left", .flag = &drain},
-        {"--device", "NAME", "of learned worlds: auto, cpu or cuda:N (auto)", .text = &device},
+         .text = &options->models},
+        {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &options->threads},
+        {"--drain", NULL, "end when the pool has nothing left", .flag = &options->drain},
+        {"--device", "NAME", "of learned worlds: auto, cpu or cuda:N (auto)",
+         .text = &options->device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
-         .number = &deadline_ms},
-        CONFINEMENT_OPTION_ROWS(confinement),
+         .number = &options->deadline_ms},
+        CONFINEMENT_OPTION_ROWS(options->confinement),
         {"--grace-ms", "MS", "after SIGTERM, to finish what runs before the rest goes back (20000)",
-         .number = &grace_ms},
+         .number = &options->grace_ms},
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
-         .text = &id},
+         .text = &options->id},
         {"--host", "NAME", "machine that counts as one where planners do not start (its boot)",
-         .text = &host},
-        {"--exact-id", "ID", NULL, .text = &exact_id},
-        {"--last-words-fd", "FD", NULL, .number = &words_fd},
-        {"--solo", NULL, "run every branch from tick 0 instead of forking", .flag = &solo},
-        {"--with-parent", NULL, "end when the parent process ends", .flag = &with_parent},
-        {"--verbose", NULL, "say what is going on", .flag = &verbose},
+         .text = &options->host},
+        {"--exact-id", "ID", NULL, .text = &options->exact_id},
+        {"--last-words-fd", "FD", NULL, .number = &options->words_fd},
+        {"--solo", NULL, "run every branch from tick 0 instead of forking", .flag = &options->solo},
+        {"--with-parent", NULL, "end when the parent process ends", .flag = &options->with_parent},
+        {"--verbose", NULL, "say what is going on", .flag = &options->verbose},
     };
     const struct cli_command command = {
         "worker", "--store URL [options]", "Claims and runs jobs from a store.",
-        options,  COUNT_OF(options),       0,
+        rows,     COUNT_OF(rows),          0,
         0,
     };
     uint32_t count;
-    bool help;
-    struct error error;
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    if (code != 0 || help) {
-        return code;
+    return cli_parse(&command, argc, argv, NULL, &count, help);
+}
+
+static enum status check_options(const struct worker_options *options, struct device *device,
+                                 struct error *error)
+{
+    if (device_choose(options->device, device, error) != STATUS_OK) {
+        return error->status;
     }
-    struct device chosen;
-    if (device_choose(device, &chosen, &error) != STATUS_OK) {
-        return cli_fail(&error);
+    if (options->slots < 1 || options->slots > LIMIT_SLOTS) {
+        return error_set(error, STATUS_USAGE, "--slots: expected 1 to %d, found %lld", LIMIT_SLOTS,
+                         (long long)options->slots);
     }
-    if (slots < 1 || slots > LIMIT_SLOTS) {
-        error_set(&error, STATUS_USAGE, "--slots: expected 1 to %d, found %lld", LIMIT_SLOTS,
-                  (long long)slots);
-        return cli_fail(&error);
+    if (options->threads < 1 || options->threads > 64) {
+        return error_set(error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
+                         (long long)options->threads);
     }
-    if (threads < 1 || threads > 64) {
-        error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
-                  (long long)threads);
-        return cli_fail(&error);
-    }
+    return STATUS_OK;
+}
+
+/* Streams, signals and the parent, if there is to be one. *orphan: it has ended already. */
+static enum status settle_process(bool with_parent, bool *orphan, struct error *error)
+{
+    *orphan = false;
     /* Nothing of a worker's own is on stdout; what a plugin prints would end in the table or the
      * JSON of the `run` that it works for. */
     if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
-        error_set(&error, STATUS_IO, "worker: stdout: %s", strerror(errno));
-        return cli_fail(&error);
+        return error_set(error, STATUS_IO, "worker: stdout: %s", strerror(errno));
     }
     install_handlers(with_parent);
     if (with_parent) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() == 1) {
-            return 0;
-        }
+        *orphan = getppid() == 1;
     }
-    const struct logger logger = {STDERR_FILENO, verbose ? LOG_INFO : LOG_ERROR, "swerve worker"};
-    struct claim_loop_config config = {
-        .slot_count = (uint32_t)slots,
-        .drain = drain,
-        .leave_unstarted = with_parent,
-        .solo = solo,
-        .thread_count = (uint32_t)threads,
-        .device = device,
-        .planner_config = {.tick_deadline_ms = deadline_ms},
-        .logger = &logger,
+    return STATUS_OK;
+}
+
+/* All of the loop's config but its store, which is opened last. Some of it lies in `options`. */
+static enum status configure(struct worker_options *options, const struct device *device,
+                             const char *url, const struct logger *logger,
+                             struct claim_loop_config *config, struct error *error)
+{
+    bool remote = is_remote(url);
+    *config = (struct claim_loop_config){
+        .slot_count = (uint32_t)options->slots,
+        .drain = options->drain,
+        .leave_unstarted = options->with_parent,
+        .solo = options->solo,
+        .thread_count = (uint32_t)options->threads,
+        .device = options->device,
+        .planner_config = {.tick_deadline_ms = options->deadline_ms},
+        .grace_ms = options->grace_ms,
+        .offline_limit_ms = remote ? OFFLINE_LIMIT_MS : 0,
+        .idle_wait_ms = remote ? REMOTE_IDLE_WAIT_MS : 0,
+        .logger = logger,
         .stop = &stop_requested,
     };
-    if (name_worker(id, exact_id, config.worker.worker_id, &error) != STATUS_OK) {
-        return cli_fail(&error);
+    struct store_worker *worker = &config->worker;
+    enum status status = name_worker(options->id, options->exact_id, worker->worker_id, error);
+    if (status != STATUS_OK) {
+        return status;
     }
-    name_host(host, config.worker.host);
-    snprintf(config.worker.pool, sizeof config.worker.pool, "%s", pool);
-    snprintf(config.worker.device, sizeof config.worker.device, "%s",
-             chosen.ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
-    const char *url = cli_store_url(store_url);
-    bool remote = strncmp(url, "http", 4) == 0;
-    config.grace_ms = grace_ms;
-    config.offline_limit_ms = remote ? OFFLINE_LIMIT_MS : 0;
-    config.idle_wait_ms = remote ? REMOTE_IDLE_WAIT_MS : 0;
-    const struct store_config store_config = {
-        .logger = &logger,
-        .call_deadline_ms = remote ? REMOTE_CALL_MS : 0,
-        .stop = &stop_requested,
-    };
-    if (confinement_options_settle(&confinement, url, &config.planner_config.confinement, &error) !=
-        STATUS_OK) {
-        return cli_fail(&error);
+    name_host(options->host, worker->host);
+    snprintf(worker->pool, sizeof worker->pool, "%s", options->pool);
+    snprintf(worker->device, sizeof worker->device, "%s",
+             device->ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
+    status = confinement_options_settle(&options->confinement, url,
+                                        &config->planner_config.confinement, error);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (models_open(models, NULL, &config.models, &error) != STATUS_OK) {
-        if (models != NULL) {
-            return cli_fail(&error);
-        }
+    status = models_open(options->models, NULL, &config->models, error);
+    if (status != STATUS_OK && options->models == NULL) {
         /* Jobs of other tiers do not need them; those that do will say what is wrong. */
-        log_event(&logger, LOG_ERROR, "%s", error.text);
+        log_event(logger, LOG_ERROR, "%s", error->text);
+        return STATUS_OK;
     }
+    return status;
+}
+
+/* Opens the store and works for it until the loop ends. */
+static enum status work(const char *url, struct claim_loop_config *config, struct error *error)
+{
+    const struct store_config store_config = {
+        .logger = config->logger,
+        .call_deadline_ms = is_remote(url) ? REMOTE_CALL_MS : 0,
+        .stop = &stop_requested,
+    };
     /* Without --drain it may wait in a new store for what will be submitted. */
-    enum status status = drain ? cli_store_exists(url, &error) : STATUS_OK;
+    enum status status = config->drain ? cli_store_exists(url, error) : STATUS_OK;
     if (status == STATUS_OK) {
-        status = store_open(url, &store_config, &config.store, &error);
+        status = store_open(url, &store_config, &config->store, error);
     }
     if (status != STATUS_OK) {
-        models_close(config.models);
-        return fail(&error, words_fd);
+        return status;
     }
     struct claim_loop_stats stats = {0};
-    status = claim_loop_run(&config, &stats, &error);
-    config.store->ops->close(config.store);
-    models_close(config.models);
-    log_event(&logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
+    status = claim_loop_run(config, &stats, error);
+    config->store->ops->close(config->store);
+    log_event(config->logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
               (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
               (long long)stats.stale);
-    return status == STATUS_OK ? 0 : fail(&error, words_fd);
+    return status;
+}
+
+int command_worker(int argc, char **argv)
+{
+    struct worker_options options = {
+        .pool = "bulk",
+        .device = "auto",
+        .threads = 1,
+        .slots = 16,
+        .deadline_ms = 1000,
+        .grace_ms = GRACE_MS,
+        .words_fd = -1,
+        .confinement = CONFINEMENT_OPTIONS_DEFAULT,
+    };
+    bool help;
+    bool orphan;
+    struct device device;
+    struct error error;
+    int code = parse(argc, argv, &options, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (check_options(&options, &device, &error) != STATUS_OK ||
+        settle_process(options.with_parent, &orphan, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (orphan) {
+        return 0;
+    }
+    const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_ERROR,
+                                  "swerve worker"};
+    const char *url = cli_store_url(options.store_url);
+    struct claim_loop_config config;
+    if (configure(&options, &device, url, &logger, &config, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    enum status status = work(url, &config, &error);
+    models_close(config.models);
+    return status == STATUS_OK ? 0 : fail(&error, options.words_fd);
 }

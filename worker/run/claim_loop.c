@@ -1,19 +1,11 @@
 /*
- * The claim loop. One thread simulates and talks to the store between ticks; the lease keeper's
- * thread renews the lease. Results wait in a small batch so that completions share a commit; cost
- * is reported as integer nanoseconds and millimetres, never as money.
+ * The claim loop: what is claimed and begun, the rounds, and a store that falls silent. One thread
+ * simulates and talks to the store between ticks; the lease keeper's thread renews the lease. Jobs
+ * leave through claim_loop_report.c.
  */
-#include "worker/run/claim_loop.h"
+#include "worker/run/claim_loop_internal.h"
 
-#include "base/check.h"
 #include "base/units.h"
-#include "worker/trace/snapshot.h"
-#include "worker/run/lease_keeper.h"
-#include "worker/run/outcome_build.h"
-#include "worker/run/runner_cache.h"
-#include "worker/run/prepared_cache.h"
-#include "worker/run/submission.h"
-#include "worker/run/unstarted.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +16,6 @@ enum {
     JOBS_MAX = LIMIT_CLAIM_JOBS, /* running at a time, however many slots: one heartbeat's worth */
     JOBS_FIRST = 8,              /* of the first claim */
     NARROW_JOBS = 4,             /* per rollout that goes on at a time, where these are few */
-    FAILURES_TOLD = 10,          /* failed attempts that a drain prints */
-    RETRIES_MAX = 64,            /* own failed jobs that a drain waits for */
-    COMPLETION_BATCH = 32,       /* at most this many wait for one commit */
-    COMPLETION_WAIT_MS = 30,     /* .. and no longer than this */
     IDLE_WAIT_MS = 300,          /* long poll while there is nothing to do; see the config */
     OFFLINE_PAUSE_MS = 20,       /* between looks, when there is nothing to do without the store */
     REPORT_PERIOD_MS = 200,
@@ -38,427 +26,26 @@ enum {
 /* Of compressed pages per learned world. */
 #define SPILL_BYTES_MAX (UINT64_C(8) << 30)
 
-struct loop {
-    const struct claim_loop_config *config;
-    const struct clock *clock;
-    struct lease_keeper *keeper;
-    struct prepared_cache *prepared_scenarios;
-    struct runner_cache cache;
-    struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
-    uint32_t running_count;   /* jobs claimed and not yet reported */
-    struct job_completion pending[COMPLETION_BATCH];
-    struct store_planner pending_planners[COMPLETION_BATCH]; /* of their jobs */
-    uint32_t pending_count;
-    int64_t pending_since_ns;
-    int64_t reported_ns;
-    int64_t idle_wait_ms;
-    /* Finished, but their artifacts did not reach the store yet; counted as running. */
-    struct job_run *unsent[LIMIT_CLAIM_JOBS];
-    uint32_t unsent_count;
-    int64_t offline_ns; /* when the store was found silent; 0: it answers */
-    bool alone;         /* suspects are about: one job at a time, nothing held beside it */
-    bool runners_full;  /* a job had to be released: no claims until a runner is idle */
-    int64_t retries[RETRIES_MAX]; /* jobs that failed here and have attempts left */
-    uint32_t retry_count;
-    uint32_t failed_count; /* attempts that broke here */
-    struct unstarted unstarted;
-    struct error refusal; /* why the store kept no artifact; OK: it does */
-    struct claim_loop_stats stats;
-};
-
-/* ---- reporting ---- */
-
-static void pending_clear(struct loop *loop)
-{
-    for (uint32_t i = 0; i < loop->pending_count; i++) {
-        free((void *)(uintptr_t)loop->pending[i].outcomes);
-    }
-    loop->pending_count = 0;
-}
-
-/* Whoever drains by hand asks for results: the first failures are said aloud. */
-static void tell_failure(struct loop *loop, int64_t job_id, const char *text)
-{
-    bool aloud = loop->config->drain && loop->failed_count++ < FAILURES_TOLD;
-    log_event(loop->config->logger, aloud ? LOG_ERROR : LOG_WARNING, "job %lld: %.*s",
-              (long long)job_id, (int)(aloud ? strcspn(text, "\r\n") : strlen(text)), text);
-}
-
-/* A job whose planner did not start was taken back, as such or, when not excused, as failed. */
-static void note_unstarted(struct loop *loop, uint32_t index, bool excused)
-{
-    const struct job_completion *completion = &loop->pending[index];
-    unstarted_judge(&loop->unstarted, &loop->pending_planners[index], completion->job_id, excused,
-                    loop->config->logger);
-    if (!excused) {
-        if (loop->retry_count < RETRIES_MAX) {
-            loop->retries[loop->retry_count++] = completion->job_id;
-        }
-        tell_failure(loop, completion->job_id, completion->error);
-    }
-}
-
-static enum status flush(struct loop *loop, struct error *error)
-{
-    if (loop->pending_count == 0) {
-        return STATUS_OK;
-    }
-    struct store *store = loop->config->store;
-    struct store_completion_result results[COMPLETION_BATCH];
-    enum status status =
-        store->ops->complete(store, loop->pending, loop->pending_count, results, error);
-    if (status == STATUS_TIMEOUT) {
-        return status; /* they wait: see note_offline */
-    }
-    for (uint32_t i = 0; status == STATUS_OK && i < loop->pending_count; i++) {
-        if (results[i].status == STATUS_STALE) {
-            loop->stats.stale++;
-            log_event(loop->config->logger, LOG_WARNING,
-                      "job %lld: the result of epoch %lld came too late; only its cost was kept",
-                      (long long)loop->pending[i].job_id, (long long)loop->pending[i].epoch);
-        } else if (loop->pending[i].kind == COMPLETION_UNSTARTED) {
-            note_unstarted(loop, i, results[i].excused);
-        }
-    }
-    loop->running_count -= loop->pending_count;
-    pending_clear(loop);
-    return status;
-}
-
-/* There must be room: see make_room. */
-static struct job_completion *pending_add(struct loop *loop, const struct job_lease *lease)
-{
-    CHECK(loop->pending_count < COMPLETION_BATCH);
-    if (loop->pending_count == 0) {
-        loop->pending_since_ns = clock_now_ns(loop->clock);
-    }
-    unstarted_planner(&lease->spec, &loop->pending_planners[loop->pending_count]);
-    struct job_completion *completion = &loop->pending[loop->pending_count++];
-    *completion = (struct job_completion){.job_id = lease->job_id, .epoch = lease->epoch};
-    memcpy(completion->worker_id, loop->config->worker.worker_id, sizeof completion->worker_id);
-    return completion;
-}
-
-static enum status make_room(struct loop *loop, struct error *error)
-{
-    return loop->pending_count < COMPLETION_BATCH ? STATUS_OK : flush(loop, error);
-}
-
-static void add_costs(struct job_completion *completion, const struct job_run *job)
-{
-    for (uint32_t i = 0; i < job->rollout_count; i++) {
-        completion->device_ns += job->results[i].device_ns;
-        completion->metres_mm += job->results[i].metres_mm;
-    }
-    completion->mflop = outcome_job_mflop(job);
-}
-
-/* The attempt broke. A drain remembers the job, to see its retries through. */
-static void fail_completion(struct loop *loop, struct job_completion *completion,
-                            const struct job_lease *lease, const char *text)
-{
-    completion->kind = COMPLETION_FAILED;
-    completion->outcome_count = 0;
-    completion->artifact_hash[0] = '\0';
-    snprintf(completion->error, sizeof completion->error, "%s", text);
-    if (lease->attempt < lease->spec.attempts_max && loop->retry_count < RETRIES_MAX) {
-        loop->retries[loop->retry_count++] = lease->job_id;
-    }
-    tell_failure(loop, lease->job_id, text);
-}
-
-static const char *first_flag(const struct job_run *job)
-{
-    for (uint32_t i = 0; i < job->rollout_count; i++) {
-        if (job->results[i].verdict == VERDICT_FLAGGED) {
-            return job->results[i].error;
-        }
-    }
-    return "";
-}
-
-/* The picture of a flagged frame; a branch that shares its main line's end shares that too. */
-static enum status put_snapshot(struct store *store, const struct job_run *job, uint32_t index,
-                                struct outcome *outcomes, struct error *error)
-{
-    const struct rollout_result *result = &job->results[index];
-    uint8_t *png = NULL;
-    size_t bytes = 0;
-    if (result->snapshot == NULL) {
-        if (result->health.check != HEALTH_OK && index > 0) {
-            memcpy(outcomes[index].evidence_hash, outcomes[0].evidence_hash,
-                   sizeof outcomes[index].evidence_hash);
-        }
-        return STATUS_OK;
-    }
-    enum status status = snapshot_png(result->snapshot, &png, &bytes, error);
-    if (status == STATUS_OK) {
-        status = store->ops->artifact_put(store, png, bytes, outcomes[index].evidence_hash, error);
-        free(png);
-    }
-    return status;
-}
-
-/* Names the job that is to answer in place of a flagged student one: the same question to the
- * promoted teacher. A teacher's own flag, or a twin's, goes nowhere. */
-static void escalate(struct loop *loop, struct job_completion *completion,
-                     const struct job_spec *spec)
-{
-    struct error error;
-    struct job_spec teacher;
-    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0') {
-        return;
-    }
-    if (submission_teacher_spec(loop->config->models, spec, &teacher, &error) != STATUS_OK) {
-        log_event(loop->config->logger, LOG_WARNING, "job %lld: flagged, and no teacher: %s",
-                  (long long)completion->job_id, error.text);
-        return;
-    }
-    memcpy(completion->escalate_pool, teacher.pool, sizeof completion->escalate_pool);
-    completion->escalate_tier = teacher.tier;
-    memcpy(completion->escalate_model_hash, teacher.model_hash,
-           sizeof completion->escalate_model_hash);
-    memcpy(completion->escalate_sampler, teacher.sampler, sizeof completion->escalate_sampler);
-    memcpy(completion->escalate_key, teacher.key, sizeof completion->escalate_key);
-}
-
-/* A full or broken disk of the store's: no fault of the job, and the next one will meet it too. */
-static bool store_refuses(enum status status)
-{
-    return status == STATUS_IO || status == STATUS_STORE;
-}
-
-/* Traces first, then the outcomes that refer to them. STATUS_TIMEOUT: nothing was attached, because
- * the store is silent; STATUS_IO, STATUS_STORE: because it cannot keep the artifacts. Whatever else
- * goes wrong is the attempt's failure. */
-static enum status attach_outcomes(struct loop *loop, struct job_completion *completion,
-                                   const struct job_run *job, struct error *error)
-{
-    struct store *store = loop->config->store;
-    uint8_t *data = NULL;
-    size_t bytes = 0;
-    struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
-    if (outcomes == NULL) {
-        fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
-        return STATUS_OK;
-    }
-    enum status status = outcome_pack_traces(job, &data, &bytes, error);
-    if (status == STATUS_OK) {
-        status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, error);
-    }
-    free(data);
-    for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
-        outcome_build(job, i, &outcomes[i]);
-        memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
-               sizeof outcomes[i].artifact_hash);
-        status = put_snapshot(store, job, i, outcomes, error);
-    }
-    if (status != STATUS_OK) {
-        free(outcomes);
-        if (status == STATUS_TIMEOUT || store_refuses(status)) {
-            return status;
-        }
-        fail_completion(loop, completion, &job->lease, error->text);
-        return STATUS_OK;
-    }
-    completion->kind = COMPLETION_DONE;
-    if (outcome_any_flagged(job)) {
-        completion->kind = COMPLETION_FLAGGED;
-        snprintf(completion->error, sizeof completion->error, "%s", first_flag(job));
-        escalate(loop, completion, &job->lease.spec);
-    }
-    completion->outcomes = outcomes;
-    completion->outcome_count = job->rollout_count;
-    return STATUS_OK;
-}
-
-static void drop_job(struct loop *loop, struct job_run *job)
-{
-    struct prepared *prepared = job->prepared;
-    job_run_destroy(job);
-    prepared_cache_put(loop->prepared_scenarios, prepared);
-}
-
-/* The job goes back without an attempt charged, and the loop ends with what the store said: jobs
- * would use up their attempts, one after the other, until somebody makes room. */
-static void give_back_refused(struct loop *loop, struct job_completion *completion,
-                              const struct error *error)
-{
-    completion->kind = COMPLETION_RELEASED;
-    completion->outcome_count = 0;
-    completion->artifact_hash[0] = '\0';
-    loop->refusal = *error;
-}
-
-/* Turns a job that left its runner into a completion. STATUS_TIMEOUT: the store is silent, the job
- * is kept for later. */
-static enum status report(struct loop *loop, struct job_run *job, struct error *error)
-{
-    struct job_completion *completion = pending_add(loop, &job->lease);
-    add_costs(completion, job);
-    if (job->cancelled) {
-        completion->kind = COMPLETION_RELEASED;
-    } else if (job->failure != STATUS_OK) {
-        fail_completion(loop, completion, &job->lease, job->error);
-    } else {
-        enum status status = attach_outcomes(loop, completion, job, error);
-        if (status == STATUS_TIMEOUT) {
-            loop->pending_count--;
-            CHECK(loop->unsent_count < LIMIT_CLAIM_JOBS);
-            loop->unsent[loop->unsent_count++] = job;
-            return STATUS_TIMEOUT;
-        }
-        if (status != STATUS_OK) {
-            give_back_refused(loop, completion, error);
-        } else {
-            loop->stats.jobs++;
-        }
-    }
-    drop_job(loop, job);
-    return STATUS_OK;
-}
-
-/* The store is silent: an operating fault with a policy. What needs it waits until a heartbeat,
- * which another thread goes on sending, was answered; the simulation goes on. Consumes
- * STATUS_TIMEOUT unless it has lasted too long. */
-static enum status note_offline(struct loop *loop, enum status status, struct error *error)
-{
-    const struct claim_loop_config *config = loop->config;
-    int64_t now_ns = clock_now_ns(loop->clock);
-    if (status != STATUS_TIMEOUT || config->offline_limit_ms == 0) {
-        return status;
-    }
-    if (loop->offline_ns == 0) {
-        log_event(config->logger, LOG_WARNING, "the store is silent; going on without it: %s",
-                  error->text);
-        loop->offline_ns = now_ns;
-    }
-    return STATUS_OK;
-}
-
-/* Whether the store is (still) silent. Not OK: for too long. */
-static enum status check_offline(struct loop *loop, bool *offline, struct error *error)
-{
-    int64_t limit_ns = loop->config->offline_limit_ms * NS_PER_MS;
-    if (loop->offline_ns != 0 && lease_keeper_answered_ns(loop->keeper) > loop->offline_ns) {
-        log_event(loop->config->logger, LOG_WARNING, "the store answers again after %.1f s",
-                  (double)(clock_now_ns(loop->clock) - loop->offline_ns) / (double)NS_PER_S);
-        loop->offline_ns = 0;
-    }
-    *offline = loop->offline_ns != 0;
-    if (*offline && clock_now_ns(loop->clock) - loop->offline_ns > limit_ns) {
-        return error_set(error, STATUS_TIMEOUT,
-                         "the store has been silent for %.0f s; what was not reported is run again",
-                         (double)limit_ns / (double)NS_PER_S);
-    }
-    return STATUS_OK;
-}
-
-/* The jobs that a silent store did not take before. */
-static enum status send_unsent(struct loop *loop, struct error *error)
-{
-    enum status status = STATUS_OK;
-    while (loop->unsent_count > 0 && status == STATUS_OK) {
-        status = make_room(loop, error);
-        if (status == STATUS_OK) {
-            status = report(loop, loop->unsent[--loop->unsent_count], error);
-        }
-    }
-    return status;
-}
-
-static enum status collect(struct loop *loop, bool force, struct error *error)
-{
-    enum status status = send_unsent(loop, error);
-    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && status == STATUS_OK; i++) {
-        struct job_run *job;
-        /* Room for one, here or in claim(). */
-        while ((status = make_room(loop, error)) == STATUS_OK &&
-               loop->cache.entries[i].open.runner != NULL &&
-               (job = runner_take(loop->cache.entries[i].open.runner)) != NULL) {
-            status = report(loop, job, error);
-            if (status != STATUS_OK) {
-                break;
-            }
-        }
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    int64_t waited_ns = clock_now_ns(loop->clock) - loop->pending_since_ns;
-    if (loop->pending_count > 0 && (force || loop->pending_count == loop->running_count ||
-                                    waited_ns > COMPLETION_WAIT_MS * NS_PER_MS)) {
-        return flush(loop, error);
-    }
-    return STATUS_OK;
-}
-
-static struct store_progress progress_of(const struct job_completion *completion)
-{
-    return (struct store_progress){.job_id = completion->job_id,
-                                   .epoch = completion->epoch,
-                                   .device_ns = completion->device_ns,
-                                   .metres_mm = completion->metres_mm,
-                                   .mflop = completion->mflop};
-}
-
-/* What is held now, for the next heartbeat. */
-static void report_to_keeper(struct loop *loop)
-{
-    loop->reported_ns = clock_now_ns(loop->clock);
-    struct runner_progress from[LIMIT_CLAIM_JOBS];
-    struct store_progress to[LIMIT_CLAIM_JOBS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
-        if (loop->cache.entries[i].open.runner != NULL) {
-            count += runner_progress(loop->cache.entries[i].open.runner, from + count,
-                                     LIMIT_CLAIM_JOBS - count);
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
-                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
-    }
-    /* Results on their way to the store are still ours. */
-    for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
-        to[count++] = progress_of(&loop->pending[i]);
-    }
-    for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
-        struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
-                                            .epoch = loop->unsent[i]->lease.epoch};
-        add_costs(&completion, loop->unsent[i]);
-        to[count++] = progress_of(&completion);
-    }
-    lease_keeper_report(loop->keeper, to, count);
-}
-
-/* A plugin lives in this process and has no deadline but the keeper's. */
-static void watch(void *context, const char *planner)
-{
-    const struct loop *loop = context;
-    lease_keeper_watch(loop->keeper, planner);
-}
-
 /* ---- taking work ---- */
 
 /* The job's planner did not start, now or before. */
-static void hand_back_unstarted(struct loop *loop, const struct job_lease *lease,
+static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease *lease,
                                 const struct error *why)
 {
     struct store_planner planner;
     unstarted_planner(&lease->spec, &planner);
     if (!unstarted_has(&loop->unstarted, &planner) &&
         !unstarted_add(&loop->unstarted, &planner, why)) {
-        fail_completion(loop, pending_add(loop, lease), lease, why->text);
+        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), lease, why->text);
         return;
     }
-    struct job_completion *completion = pending_add(loop, lease);
+    struct job_completion *completion = claim_loop_pending_add(loop, lease);
     completion->kind = COMPLETION_UNSTARTED;
     snprintf(completion->error, sizeof completion->error, "%s", why->text);
 }
 
 /* The runner for a leased job; its planner is not tried again when it did not start before. */
-static enum status get_runner(struct loop *loop, const struct job_lease *lease,
+static enum status get_runner(struct claim_loop *loop, const struct job_lease *lease,
                               struct runner **runner, struct error *error)
 {
     struct store_planner planner;
@@ -471,7 +58,7 @@ static enum status get_runner(struct loop *loop, const struct job_lease *lease,
 }
 
 /* Starts one leased job, or reports why it cannot start. */
-static void begin(struct loop *loop, const struct job_lease *lease)
+static void begin(struct claim_loop *loop, const struct job_lease *lease)
 {
     struct error error;
     struct prepared *prepared = NULL;
@@ -480,7 +67,7 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
     enum status status = get_runner(loop, lease, &runner, &error);
     if (status == STATUS_BUSY) {
-        pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+        claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
         loop->runners_full = true;
         return;
     }
@@ -489,8 +76,8 @@ static void begin(struct loop *loop, const struct job_lease *lease)
         return;
     }
     if (status == STATUS_OK) {
-        status = prepared_cache_get(loop->prepared_scenarios, loop->config->store, lease->spec.scenario_hash,
-                                 &prepared, &error);
+        status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
+                                    lease->spec.scenario_hash, &prepared, &error);
     }
     if (status == STATUS_OK) {
         status = job_run_create(lease, prepared, &job, &error);
@@ -502,9 +89,9 @@ static void begin(struct loop *loop, const struct job_lease *lease)
     }
     if (status == STATUS_TIMEOUT && prepared == NULL) {
         /* The store fell silent before the job had begun: nobody's fault. */
-        pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+        claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
     } else if (status != STATUS_OK) {
-        fail_completion(loop, pending_add(loop, lease), lease, error.text);
+        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), lease, error.text);
         job_run_destroy(job);
         if (prepared != NULL) {
             prepared_cache_put(loop->prepared_scenarios, prepared);
@@ -515,7 +102,7 @@ static void begin(struct loop *loop, const struct job_lease *lease)
 /* As many as there are slots; fewer where a world goes on with few at a time, and before it is
  * known which worlds will: a job that only waits here is lost with the worker like one that runs.
  */
-static uint32_t jobs_max(const struct loop *loop)
+static uint32_t jobs_max(const struct claim_loop *loop)
 {
     uint32_t most = loop->config->slot_count < JOBS_MAX ? loop->config->slot_count : JOBS_MAX;
     bool known = false;
@@ -534,7 +121,7 @@ static uint32_t jobs_max(const struct loop *loop)
 }
 
 /* Few enough jobs are running for another claim to be worth its commit, and it could be begun. */
-static bool wants_jobs(struct loop *loop)
+static bool wants_jobs(struct claim_loop *loop)
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && loop->runners_full; i++) {
         const struct runner *runner = loop->cache.entries[i].open.runner;
@@ -554,7 +141,7 @@ static bool is_suspect(const struct job_lease *lease)
 /* Keeps suspects and other jobs apart: of what was just claimed, the jobs to begin stay in front of
  * loop->leases, the others are handed back before any of them can be lost. While there may be
  * suspects, one job is claimed at a time, and only when nothing else is held. */
-static enum status set_apart(struct loop *loop, uint32_t *count, struct error *error)
+static enum status set_apart(struct claim_loop *loop, uint32_t *count, struct error *error)
 {
     uint32_t suspects = 0;
     for (uint32_t i = 0; i < *count; i++) {
@@ -571,14 +158,14 @@ static enum status set_apart(struct loop *loop, uint32_t *count, struct error *e
         if ((begin_first && i == 0) || !is_suspect(&loop->leases[i])) {
             loop->leases[kept++] = loop->leases[i];
         } else {
-            pending_add(loop, &loop->leases[i])->kind = COMPLETION_RELEASED;
+            claim_loop_pending_add(loop, &loop->leases[i])->kind = COMPLETION_RELEASED;
         }
     }
     *count = kept;
-    return flush(loop, error);
+    return claim_loop_flush(loop, error);
 }
 
-static enum status claim(struct loop *loop, bool *nothing, struct error *error)
+static enum status claim(struct claim_loop *loop, bool *nothing, struct error *error)
 {
     struct store *store = loop->config->store;
     uint32_t most = jobs_max(loop);
@@ -586,13 +173,14 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     /* Whatever becomes of a claimed job can be noted without asking the store first. */
-    uint32_t notes = COMPLETION_BATCH - loop->pending_count;
+    uint32_t notes = CLAIM_LOOP_COMPLETION_BATCH - loop->pending_count;
     room = room > notes ? notes : room;
     room = loop->alone ? 1 : room;
     int64_t wait_ms = 0;
     if (loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0)) {
         wait_ms = loop->idle_wait_ms;
-        report_to_keeper(loop); /* that nothing is held: it may be long until the next time */
+        /* That nothing is held: it may be long until the next time. */
+        claim_loop_report_to_keeper(loop);
     }
     int64_t sent_ns = clock_now_ns(loop->clock);
     struct store_worker worker = loop->config->worker;
@@ -613,17 +201,55 @@ static enum status claim(struct loop *loop, bool *nothing, struct error *error)
     for (uint32_t i = 0; i < count; i++) {
         begin(loop, &loop->leases[i]);
     }
-    return status == STATUS_OK ? make_room(loop, error) : status;
+    return status == STATUS_OK ? claim_loop_make_room(loop, error) : status;
+}
+
+/* ---- a silent store ---- */
+
+/* The store is silent: an operating fault with a policy. What needs it waits until a heartbeat,
+ * which another thread goes on sending, was answered; the simulation goes on. Consumes
+ * STATUS_TIMEOUT unless it has lasted too long. */
+static enum status note_offline(struct claim_loop *loop, enum status status, struct error *error)
+{
+    const struct claim_loop_config *config = loop->config;
+    int64_t now_ns = clock_now_ns(loop->clock);
+    if (status != STATUS_TIMEOUT || config->offline_limit_ms == 0) {
+        return status;
+    }
+    if (loop->offline_ns == 0) {
+        log_event(config->logger, LOG_WARNING, "the store is silent; going on without it: %s",
+                  error->text);
+        loop->offline_ns = now_ns;
+    }
+    return STATUS_OK;
+}
+
+/* Whether the store is (still) silent. Not OK: for too long. */
+static enum status check_offline(struct claim_loop *loop, bool *offline, struct error *error)
+{
+    int64_t limit_ns = loop->config->offline_limit_ms * NS_PER_MS;
+    if (loop->offline_ns != 0 && lease_keeper_answered_ns(loop->keeper) > loop->offline_ns) {
+        log_event(loop->config->logger, LOG_WARNING, "the store answers again after %.1f s",
+                  (double)(clock_now_ns(loop->clock) - loop->offline_ns) / (double)NS_PER_S);
+        loop->offline_ns = 0;
+    }
+    *offline = loop->offline_ns != 0;
+    if (*offline && clock_now_ns(loop->clock) - loop->offline_ns > limit_ns) {
+        return error_set(error, STATUS_TIMEOUT,
+                         "the store has been silent for %.0f s; what was not reported is run again",
+                         (double)limit_ns / (double)NS_PER_S);
+    }
+    return STATUS_OK;
 }
 
 /* ---- the loop ---- */
 
-static void tell_keeper(struct loop *loop)
+static void tell_keeper(struct claim_loop *loop)
 {
     if (clock_now_ns(loop->clock) - loop->reported_ns < REPORT_PERIOD_MS * NS_PER_MS) {
         return;
     }
-    report_to_keeper(loop);
+    claim_loop_report_to_keeper(loop);
     int64_t cancelled[LIMIT_CLAIM_JOBS];
     uint32_t cancelled_count = lease_keeper_cancelled(loop->keeper, cancelled, LIMIT_CLAIM_JOBS);
     for (uint32_t c = 0; c < cancelled_count; c++) {
@@ -635,7 +261,7 @@ static void tell_keeper(struct loop *loop)
     }
 }
 
-static bool tick_all(struct loop *loop)
+static bool tick_all(struct claim_loop *loop)
 {
     bool busy = false;
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
@@ -650,7 +276,7 @@ static bool tick_all(struct loop *loop)
 
 /* Cancels what runs, so that it comes back as released; used to drain and when the lease is lost.
  */
-static void hand_back(struct loop *loop)
+static void hand_back(struct claim_loop *loop)
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         if (loop->cache.entries[i].open.runner != NULL) {
@@ -660,7 +286,7 @@ static void hand_back(struct loop *loop)
 }
 
 /* Whether a job that failed here is still queued for another try, which a drain waits for. */
-static enum status retries_left(struct loop *loop, bool *left, struct error *error)
+static enum status retries_left(struct claim_loop *loop, bool *left, struct error *error)
 {
     struct store *store = loop->config->store;
     uint32_t kept = 0;
@@ -680,7 +306,7 @@ static enum status retries_left(struct loop *loop, bool *left, struct error *err
 }
 
 /* With nothing to claim but jobs that do not start here, whoever is to report that ends. */
-static enum status stuck_here(struct loop *loop, bool *stuck, struct error *error)
+static enum status stuck_here(struct claim_loop *loop, bool *stuck, struct error *error)
 {
     enum status status = STATUS_OK;
     *stuck = false;
@@ -692,7 +318,7 @@ static enum status stuck_here(struct loop *loop, bool *stuck, struct error *erro
 }
 
 /* What a lost lease means: others may run these jobs by now, so nothing more is spent on them. */
-static void check_lease(struct loop *loop)
+static void check_lease(struct claim_loop *loop)
 {
     if (lease_keeper_lost(loop->keeper)) {
         log_event(loop->config->logger, LOG_WARNING, "lease lost: handing back %u jobs",
@@ -703,7 +329,7 @@ static void check_lease(struct loop *loop)
 
 /* One round: work for the slots, a tick of everything, results to the store. *over: a drain has
  * nothing left to do. */
-static enum status round_of(struct loop *loop, bool claiming, bool *over, struct error *error)
+static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, struct error *error)
 {
     bool nothing = false; /* an empty claim says so */
     bool offline = false;
@@ -717,7 +343,7 @@ static enum status round_of(struct loop *loop, bool claiming, bool *over, struct
     }
     busy = tick_all(loop);
     if (loop->offline_ns == 0) {
-        status = note_offline(loop, collect(loop, !busy, error), error);
+        status = note_offline(loop, claim_loop_collect(loop, !busy, error), error);
     }
     check_lease(loop);
     tell_keeper(loop);
@@ -738,7 +364,7 @@ static enum status round_of(struct loop *loop, bool claiming, bool *over, struct
     return status;
 }
 
-static enum status run(struct loop *loop, struct error *error)
+static enum status run(struct claim_loop *loop, struct error *error)
 {
     const struct claim_loop_config *config = loop->config;
     enum status status = STATUS_OK;
@@ -755,7 +381,7 @@ static enum status run(struct loop *loop, struct error *error)
     }
     if (status == STATUS_OK) {
         hand_back(loop);
-        status = collect(loop, true, error);
+        status = claim_loop_collect(loop, true, error);
     }
     if (status == STATUS_OK && !atomic_load(config->stop)) {
         status = unstarted_left(&loop->unstarted, config->store, error);
@@ -767,7 +393,7 @@ static enum status run(struct loop *loop, struct error *error)
     return status;
 }
 
-static void loop_finish(struct loop *loop)
+static void loop_finish(struct claim_loop *loop)
 {
     /* Job runs inside runners hold stages of the cache: take them out first. */
     hand_back(loop);
@@ -777,11 +403,11 @@ static void loop_finish(struct loop *loop)
             continue;
         }
         while ((job = runner_take(loop->cache.entries[i].open.runner)) != NULL) {
-            drop_job(loop, job);
+            claim_loop_drop_job(loop, job);
         }
     }
     while (loop->unsent_count > 0) {
-        drop_job(loop, loop->unsent[--loop->unsent_count]);
+        claim_loop_drop_job(loop, loop->unsent[--loop->unsent_count]);
     }
     runner_cache_finish(&loop->cache);
     loop->stats.ticks += loop->cache.ticks;
@@ -792,12 +418,18 @@ static void loop_finish(struct loop *loop)
                   (unsigned long long)loop->cache.captures, (unsigned long long)loop->cache.batches,
                   (double)loop->cache.up_bytes / 1e6, (double)loop->cache.down_bytes / 1e6);
     }
-    pending_clear(loop);
+    claim_loop_pending_clear(loop);
     lease_keeper_stop(loop->keeper);
     prepared_cache_destroy(loop->prepared_scenarios);
     free(loop->leases);
 }
 
+/* A plugin lives in this process and has no deadline but the keeper's. */
+static void watch(void *context, const char *planner)
+{
+    const struct claim_loop *loop = context;
+    lease_keeper_watch(loop->keeper, planner);
+}
 static int64_t stuck_limit_ms(const struct claim_loop_config *config)
 {
     if (config->stuck_limit_ms > 0) {
@@ -810,7 +442,7 @@ static int64_t stuck_limit_ms(const struct claim_loop_config *config)
 enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
                            struct error *error)
 {
-    struct loop *loop = calloc(1, sizeof *loop);
+    struct claim_loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
     }
@@ -847,9 +479,9 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
         status = run(loop, error);
     }
     loop_finish(loop);
-    if (loop->failed_count > FAILURES_TOLD) {
+    if (loop->failed_count > CLAIM_LOOP_FAILURES_TOLD) {
         log_event(config->logger, LOG_ERROR, "%u more attempts failed",
-                  loop->failed_count - FAILURES_TOLD);
+                  loop->failed_count - CLAIM_LOOP_FAILURES_TOLD);
     }
     *stats = loop->stats;
     free(loop);

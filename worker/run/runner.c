@@ -26,24 +26,15 @@ static uint32_t width_of(const struct runner_config *config, bool on_device)
     return computes && most < config->slot_count ? most : config->slot_count;
 }
 
-enum status runner_create(const struct runner_config *config, struct runner **out,
-                          struct error *error)
+/* Slots, sessions and what a tick needs per slot. False: out of memory; runner_destroy frees what
+ * was allocated. */
+static bool allocate(struct runner *runner, uint32_t n)
 {
-    CHECK(config->slot_count >= 1 && config->slot_count <= LIMIT_SLOTS);
-    struct runner *runner = calloc(1, sizeof *runner);
-    if (runner == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
-    }
-    uint32_t n = config->slot_count;
     /* Every slot, every parked branch, and as many main lines as slots, parked for want of place.
      */
     uint32_t sessions = 2 * n + RUNNER_PARKED_MAX;
-    runner->config = *config;
     runner->slot_count = n;
     runner->session_count = sessions;
-    snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
-    snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
-             config->planner_hash != NULL ? config->planner_hash : "");
     runner->slots = calloc(n, sizeof *runner->slots);
     runner->actions = calloc(n, sizeof *runner->actions);
     runner->active = calloc(n, sizeof *runner->active);
@@ -53,24 +44,42 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     runner->failed = calloc(n, sizeof *runner->failed);
     runner->slot_of_query = calloc(n, sizeof *runner->slot_of_query);
     runner->free_sessions = calloc(sessions, sizeof *runner->free_sessions);
-    enum status status = STATUS_OK;
     if (runner->slots == NULL || runner->actions == NULL || runner->active == NULL ||
         runner->observations == NULL || runner->views == NULL || runner->answers == NULL ||
         runner->failed == NULL || runner->slot_of_query == NULL || runner->free_sessions == NULL) {
-        status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
-        goto fail;
+        return false;
     }
     /* Filled so that session 0 is handed out first. */
     for (uint32_t i = 0; i < sessions; i++) {
         runner->free_sessions[i] = sessions - 1 - i;
     }
     runner->free_session_count = sessions;
+    return true;
+}
+
+enum status runner_create(const struct runner_config *config, struct runner **out,
+                          struct error *error)
+{
+    CHECK(config->slot_count >= 1 && config->slot_count <= LIMIT_SLOTS);
+    struct runner *runner = calloc(1, sizeof *runner);
+    if (runner == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
+    }
+    runner->config = *config;
+    snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
+    snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
+             config->planner_hash != NULL ? config->planner_hash : "");
+    enum status status = STATUS_OK;
+    if (!allocate(runner, config->slot_count)) {
+        status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
+        goto fail;
+    }
     if (config->bounds == NULL) {
         runner->builtin_bounds = health_bounds_builtin();
         runner->config.bounds = &runner->builtin_bounds;
     }
     const struct world_config world_config = {
-        .slot_count = n,
+        .slot_count = config->slot_count,
         .model = config->model,
         .conditioning = config->conditioning,
         .device = config->device,
@@ -154,8 +163,9 @@ static void start(struct runner *runner, struct rollout *rollout, int32_t slot)
         return;
     }
     runner_take_session(runner, rollout);
-    enum status status = runner_ops(runner)->slot_reset(
-        runner->world, (uint32_t)slot, rollout->job->prepared, rollout->job->lease.spec.seed, &error);
+    enum status status =
+        runner_ops(runner)->slot_reset(runner->world, (uint32_t)slot, rollout->job->prepared,
+                                       rollout->job->lease.spec.seed, &error);
     if (status != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
         runner_discard(runner, rollout);
@@ -261,7 +271,8 @@ static bool apply_interventions(struct runner *runner, struct rollout *rollout)
     while (rollout->next_intervention < branch->intervention_count &&
            branch->interventions[rollout->next_intervention].tick <= scene->tick) {
         const struct intervention *what = &branch->interventions[rollout->next_intervention++];
-        if (actuation_intervene(&rollout->actuation, what, scene, prepared_route(rollout->job->prepared))) {
+        if (actuation_intervene(&rollout->actuation, what, scene,
+                                prepared_route(rollout->job->prepared))) {
             continue;
         }
         struct error error;
@@ -314,8 +325,8 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
         runner_fail_job(rollout->job, &error);
     }
     if (keyframes_wants(&rollout->trace.keyframes, scene->tick, last) &&
-        keyframes_take(&rollout->trace.keyframes, runner->world, (uint32_t)rollout->slot, scene->tick,
-                  &error) != STATUS_OK) {
+        keyframes_take(&rollout->trace.keyframes, runner->world, (uint32_t)rollout->slot,
+                       scene->tick, &error) != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }
 }
@@ -350,13 +361,15 @@ static bool healthy(struct runner *runner, struct rollout *rollout, const struct
     if (ops->slot_frame_stats == NULL) {
         return true;
     }
-    const struct frame_stats *frame_stats = ops->slot_frame_stats(runner->world, (uint32_t)rollout->slot);
+    const struct frame_stats *frame_stats =
+        ops->slot_frame_stats(runner->world, (uint32_t)rollout->slot);
     health_world_measure(&rollout->health.world, frame_stats, statistic);
     if (runner->config.observe_health != NULL) {
         runner->config.observe_health(runner->config.observe_context, frame_stats, statistic);
         return true;
     }
-    return health_world_judge(frame_stats, statistic, runner->config.bounds, runner->config.conditioning, out);
+    return health_world_judge(frame_stats, statistic, runner->config.bounds,
+                              runner->config.conditioning, out);
 }
 
 /* Scores the scene, checks its health and ends the rollout when it is over. True: it goes on. */
@@ -506,9 +519,9 @@ static void drive(struct runner *runner, uint32_t count)
             continue;
         }
         const struct action answer = {runner->answers[q].accel_mps2, runner->answers[q].steer_rad};
-        rollout->action =
-            actuation_drive(&rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
-                        rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
+        rollout->action = actuation_drive(
+            &rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
+            rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
         record(runner, rollout, scene, rollout->action, false);
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;

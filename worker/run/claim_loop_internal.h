@@ -1,0 +1,75 @@
+/*
+ * Claim loop internals, shared by claim_loop.c (claims, rounds, silence of the store) and
+ * claim_loop_report.c (completions and what the lease keeper hears). Nobody else includes this.
+ *
+ * Invariant: a claimed job is counted in running_count until the store took its completion, and is
+ * in one place: a runner of the cache, `unsent`, or `pending`. One thread alone touches all this.
+ */
+#ifndef SWERVE_WORKER_RUN_CLAIM_LOOP_INTERNAL_H
+#define SWERVE_WORKER_RUN_CLAIM_LOOP_INTERNAL_H
+
+#include "worker/run/claim_loop.h"
+#include "worker/run/lease_keeper.h"
+#include "worker/run/prepared_cache.h"
+#include "worker/run/runner_cache.h"
+#include "worker/run/unstarted.h"
+
+enum {
+    CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
+    CLAIM_LOOP_RETRIES_MAX = 64,      /* own failed jobs that a drain waits for */
+    CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
+};
+
+struct claim_loop {
+    const struct claim_loop_config *config;
+    const struct clock *clock;
+    struct lease_keeper *keeper;
+    struct prepared_cache *prepared_scenarios;
+    struct runner_cache cache;
+    struct job_lease *leases; /* [LIMIT_CLAIM_JOBS] */
+    uint32_t running_count;   /* jobs claimed and not yet reported */
+    struct job_completion pending[CLAIM_LOOP_COMPLETION_BATCH];
+    struct store_planner pending_planners[CLAIM_LOOP_COMPLETION_BATCH]; /* of their jobs */
+    uint32_t pending_count;
+    int64_t pending_since_ns;
+    int64_t reported_ns;
+    int64_t idle_wait_ms;
+    /* Finished, but their artifacts did not reach the store yet; counted as running. */
+    struct job_run *unsent[LIMIT_CLAIM_JOBS];
+    uint32_t unsent_count;
+    int64_t offline_ns; /* when the store was found silent; 0: it answers */
+    bool alone;         /* suspects are about: one job at a time, nothing held beside it */
+    bool runners_full;  /* a job had to be released: no claims until a runner is idle */
+    int64_t retries[CLAIM_LOOP_RETRIES_MAX]; /* jobs that failed here and have attempts left */
+    uint32_t retry_count;
+    uint32_t failed_count; /* attempts that broke here */
+    struct unstarted unstarted;
+    struct error refusal; /* why the store kept no artifact; OK: it does */
+    struct claim_loop_stats stats;
+};
+
+/* Adds a completion for a leased job, of no kind yet. There must be room. */
+struct job_completion *claim_loop_pending_add(struct claim_loop *loop,
+                                              const struct job_lease *lease);
+/* Frees what waits, without sending it. */
+void claim_loop_pending_clear(struct claim_loop *loop);
+/* Sends what waits. STATUS_TIMEOUT: the store is silent, and it goes on waiting. */
+enum status claim_loop_flush(struct claim_loop *loop, struct error *error);
+/* Sends what waits when another completion would find no room. */
+enum status claim_loop_make_room(struct claim_loop *loop, struct error *error);
+
+/* The attempt broke. A drain remembers the job, to see its retries through. */
+void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
+                                const struct job_lease *lease, const char *text);
+
+/* Turns what left the runners into completions, and sends those when their time has come, or at
+ * once with `force`. */
+enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error);
+
+/* Tells the lease keeper what is held now, for the next heartbeat. */
+void claim_loop_report_to_keeper(struct claim_loop *loop);
+
+/* Destroys a job's run; its scenario goes back into the cache. */
+void claim_loop_drop_job(struct claim_loop *loop, struct job_run *job);
+
+#endif

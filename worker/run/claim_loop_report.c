@@ -1,0 +1,349 @@
+/*
+ * Claim loop's reports: what becomes of a job that left its runner, or never got one. Makes its
+ * completion, sends traces and pictures ahead of the outcomes that name them, gathers completions
+ * for one commit, and tells the lease keeper what is held.
+ *
+ * Every claimed job gets exactly one completion; until the store has taken that, the job counts as
+ * running. Completions wait in a small batch, to share a commit, and longer while the store is
+ * silent. Cost is reported as integer nanoseconds and millimetres, never as money.
+ */
+#include "worker/run/claim_loop_internal.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "worker/run/outcome_build.h"
+#include "worker/run/submission.h"
+#include "worker/trace/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPLETION_WAIT_MS = 30 }; /* a completion waits no longer for others to share its commit */
+
+void claim_loop_pending_clear(struct claim_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->pending_count; i++) {
+        free((void *)(uintptr_t)loop->pending[i].outcomes);
+    }
+    loop->pending_count = 0;
+}
+
+/* Whoever drains by hand asks for results: the first failures are said aloud. */
+static void tell_failure(struct claim_loop *loop, int64_t job_id, const char *text)
+{
+    bool aloud = loop->config->drain && loop->failed_count++ < CLAIM_LOOP_FAILURES_TOLD;
+    log_event(loop->config->logger, aloud ? LOG_ERROR : LOG_WARNING, "job %lld: %.*s",
+              (long long)job_id, (int)(aloud ? strcspn(text, "\r\n") : strlen(text)), text);
+}
+
+/* A job whose planner did not start was taken back, as such or, when not excused, as failed. */
+static void note_unstarted(struct claim_loop *loop, uint32_t index, bool excused)
+{
+    const struct job_completion *completion = &loop->pending[index];
+    unstarted_judge(&loop->unstarted, &loop->pending_planners[index], completion->job_id, excused,
+                    loop->config->logger);
+    if (!excused) {
+        if (loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
+            loop->retries[loop->retry_count++] = completion->job_id;
+        }
+        tell_failure(loop, completion->job_id, completion->error);
+    }
+}
+
+enum status claim_loop_flush(struct claim_loop *loop, struct error *error)
+{
+    if (loop->pending_count == 0) {
+        return STATUS_OK;
+    }
+    struct store *store = loop->config->store;
+    struct store_completion_result results[CLAIM_LOOP_COMPLETION_BATCH];
+    enum status status =
+        store->ops->complete(store, loop->pending, loop->pending_count, results, error);
+    if (status == STATUS_TIMEOUT) {
+        return status; /* they wait: see note_offline */
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < loop->pending_count; i++) {
+        if (results[i].status == STATUS_STALE) {
+            loop->stats.stale++;
+            log_event(loop->config->logger, LOG_WARNING,
+                      "job %lld: the result of epoch %lld came too late; only its cost was kept",
+                      (long long)loop->pending[i].job_id, (long long)loop->pending[i].epoch);
+        } else if (loop->pending[i].kind == COMPLETION_UNSTARTED) {
+            note_unstarted(loop, i, results[i].excused);
+        }
+    }
+    loop->running_count -= loop->pending_count;
+    claim_loop_pending_clear(loop);
+    return status;
+}
+
+struct job_completion *claim_loop_pending_add(struct claim_loop *loop,
+                                              const struct job_lease *lease)
+{
+    CHECK(loop->pending_count < CLAIM_LOOP_COMPLETION_BATCH);
+    if (loop->pending_count == 0) {
+        loop->pending_since_ns = clock_now_ns(loop->clock);
+    }
+    unstarted_planner(&lease->spec, &loop->pending_planners[loop->pending_count]);
+    struct job_completion *completion = &loop->pending[loop->pending_count++];
+    *completion = (struct job_completion){.job_id = lease->job_id, .epoch = lease->epoch};
+    memcpy(completion->worker_id, loop->config->worker.worker_id, sizeof completion->worker_id);
+    return completion;
+}
+
+enum status claim_loop_make_room(struct claim_loop *loop, struct error *error)
+{
+    return loop->pending_count < CLAIM_LOOP_COMPLETION_BATCH ? STATUS_OK
+                                                             : claim_loop_flush(loop, error);
+}
+
+static void add_costs(struct job_completion *completion, const struct job_run *job)
+{
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        completion->device_ns += job->results[i].device_ns;
+        completion->metres_mm += job->results[i].metres_mm;
+    }
+    completion->mflop = outcome_job_mflop(job);
+}
+
+void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
+                                const struct job_lease *lease, const char *text)
+{
+    completion->kind = COMPLETION_FAILED;
+    completion->outcome_count = 0;
+    completion->artifact_hash[0] = '\0';
+    snprintf(completion->error, sizeof completion->error, "%s", text);
+    if (lease->attempt < lease->spec.attempts_max && loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
+        loop->retries[loop->retry_count++] = lease->job_id;
+    }
+    tell_failure(loop, lease->job_id, text);
+}
+
+static const char *first_flag(const struct job_run *job)
+{
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (job->results[i].verdict == VERDICT_FLAGGED) {
+            return job->results[i].error;
+        }
+    }
+    return "";
+}
+
+/* The picture of a flagged frame; a branch that shares its main line's end shares that too. */
+static enum status put_snapshot(struct store *store, const struct job_run *job, uint32_t index,
+                                struct outcome *outcomes, struct error *error)
+{
+    const struct rollout_result *result = &job->results[index];
+    uint8_t *png = NULL;
+    size_t bytes = 0;
+    if (result->snapshot == NULL) {
+        if (result->health.check != HEALTH_OK && index > 0) {
+            memcpy(outcomes[index].evidence_hash, outcomes[0].evidence_hash,
+                   sizeof outcomes[index].evidence_hash);
+        }
+        return STATUS_OK;
+    }
+    enum status status = snapshot_png(result->snapshot, &png, &bytes, error);
+    if (status == STATUS_OK) {
+        status = store->ops->artifact_put(store, png, bytes, outcomes[index].evidence_hash, error);
+        free(png);
+    }
+    return status;
+}
+
+/* Names the job that is to answer in place of a flagged student one: the same question to the
+ * promoted teacher. A teacher's own flag, or a twin's, goes nowhere. */
+static void escalate(struct claim_loop *loop, struct job_completion *completion,
+                     const struct job_spec *spec)
+{
+    struct error error;
+    struct job_spec teacher;
+    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0') {
+        return;
+    }
+    if (submission_teacher_spec(loop->config->models, spec, &teacher, &error) != STATUS_OK) {
+        log_event(loop->config->logger, LOG_WARNING, "job %lld: flagged, and no teacher: %s",
+                  (long long)completion->job_id, error.text);
+        return;
+    }
+    memcpy(completion->escalate_pool, teacher.pool, sizeof completion->escalate_pool);
+    completion->escalate_tier = teacher.tier;
+    memcpy(completion->escalate_model_hash, teacher.model_hash,
+           sizeof completion->escalate_model_hash);
+    memcpy(completion->escalate_sampler, teacher.sampler, sizeof completion->escalate_sampler);
+    memcpy(completion->escalate_key, teacher.key, sizeof completion->escalate_key);
+}
+
+/* A full or broken disk of the store's: no fault of the job, and the next one will meet it too. */
+static bool store_refuses(enum status status)
+{
+    return status == STATUS_IO || status == STATUS_STORE;
+}
+
+/* Traces first, then the outcomes that refer to them. STATUS_TIMEOUT: nothing was attached, because
+ * the store is silent; STATUS_IO, STATUS_STORE: because it cannot keep the artifacts. Whatever else
+ * goes wrong is the attempt's failure. */
+static enum status attach_outcomes(struct claim_loop *loop, struct job_completion *completion,
+                                   const struct job_run *job, struct error *error)
+{
+    struct store *store = loop->config->store;
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
+    if (outcomes == NULL) {
+        claim_loop_fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
+        return STATUS_OK;
+    }
+    enum status status = outcome_pack_traces(job, &data, &bytes, error);
+    if (status == STATUS_OK) {
+        status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, error);
+    }
+    free(data);
+    for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
+        outcome_build(job, i, &outcomes[i]);
+        memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
+               sizeof outcomes[i].artifact_hash);
+        status = put_snapshot(store, job, i, outcomes, error);
+    }
+    if (status != STATUS_OK) {
+        free(outcomes);
+        if (status == STATUS_TIMEOUT || store_refuses(status)) {
+            return status;
+        }
+        claim_loop_fail_completion(loop, completion, &job->lease, error->text);
+        return STATUS_OK;
+    }
+    completion->kind = COMPLETION_DONE;
+    if (outcome_any_flagged(job)) {
+        completion->kind = COMPLETION_FLAGGED;
+        snprintf(completion->error, sizeof completion->error, "%s", first_flag(job));
+        escalate(loop, completion, &job->lease.spec);
+    }
+    completion->outcomes = outcomes;
+    completion->outcome_count = job->rollout_count;
+    return STATUS_OK;
+}
+
+void claim_loop_drop_job(struct claim_loop *loop, struct job_run *job)
+{
+    struct prepared *prepared = job->prepared;
+    job_run_destroy(job);
+    prepared_cache_put(loop->prepared_scenarios, prepared);
+}
+
+/* The job goes back without an attempt charged, and the loop ends with what the store said: jobs
+ * would use up their attempts, one after the other, until somebody makes room. */
+static void give_back_refused(struct claim_loop *loop, struct job_completion *completion,
+                              const struct error *error)
+{
+    completion->kind = COMPLETION_RELEASED;
+    completion->outcome_count = 0;
+    completion->artifact_hash[0] = '\0';
+    loop->refusal = *error;
+}
+
+/* Turns a job that left its runner into a completion. STATUS_TIMEOUT: the store is silent, the job
+ * is kept for later. */
+static enum status report(struct claim_loop *loop, struct job_run *job, struct error *error)
+{
+    struct job_completion *completion = claim_loop_pending_add(loop, &job->lease);
+    add_costs(completion, job);
+    if (job->cancelled) {
+        completion->kind = COMPLETION_RELEASED;
+    } else if (job->failure != STATUS_OK) {
+        claim_loop_fail_completion(loop, completion, &job->lease, job->error);
+    } else {
+        enum status status = attach_outcomes(loop, completion, job, error);
+        if (status == STATUS_TIMEOUT) {
+            loop->pending_count--;
+            CHECK(loop->unsent_count < LIMIT_CLAIM_JOBS);
+            loop->unsent[loop->unsent_count++] = job;
+            return STATUS_TIMEOUT;
+        }
+        if (status != STATUS_OK) {
+            give_back_refused(loop, completion, error);
+        } else {
+            loop->stats.jobs++;
+        }
+    }
+    claim_loop_drop_job(loop, job);
+    return STATUS_OK;
+}
+
+/* The jobs that a silent store did not take before. */
+static enum status send_unsent(struct claim_loop *loop, struct error *error)
+{
+    enum status status = STATUS_OK;
+    while (loop->unsent_count > 0 && status == STATUS_OK) {
+        status = claim_loop_make_room(loop, error);
+        if (status == STATUS_OK) {
+            status = report(loop, loop->unsent[--loop->unsent_count], error);
+        }
+    }
+    return status;
+}
+
+enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error)
+{
+    enum status status = send_unsent(loop, error);
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && status == STATUS_OK; i++) {
+        struct job_run *job;
+        /* Room for one, here or in claim(). */
+        while ((status = claim_loop_make_room(loop, error)) == STATUS_OK &&
+               loop->cache.entries[i].open.runner != NULL &&
+               (job = runner_take(loop->cache.entries[i].open.runner)) != NULL) {
+            status = report(loop, job, error);
+            if (status != STATUS_OK) {
+                break;
+            }
+        }
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int64_t waited_ns = clock_now_ns(loop->clock) - loop->pending_since_ns;
+    if (loop->pending_count > 0 && (force || loop->pending_count == loop->running_count ||
+                                    waited_ns > COMPLETION_WAIT_MS * NS_PER_MS)) {
+        return claim_loop_flush(loop, error);
+    }
+    return STATUS_OK;
+}
+
+static struct store_progress progress_of(const struct job_completion *completion)
+{
+    return (struct store_progress){.job_id = completion->job_id,
+                                   .epoch = completion->epoch,
+                                   .device_ns = completion->device_ns,
+                                   .metres_mm = completion->metres_mm,
+                                   .mflop = completion->mflop};
+}
+
+void claim_loop_report_to_keeper(struct claim_loop *loop)
+{
+    loop->reported_ns = clock_now_ns(loop->clock);
+    struct runner_progress from[LIMIT_CLAIM_JOBS];
+    struct store_progress to[LIMIT_CLAIM_JOBS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
+        if (loop->cache.entries[i].open.runner != NULL) {
+            count += runner_progress(loop->cache.entries[i].open.runner, from + count,
+                                     LIMIT_CLAIM_JOBS - count);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = (struct store_progress){from[i].job_id, from[i].epoch, from[i].device_ns,
+                                        from[i].metres_mm, (int64_t)(from[i].flop * 1e-6)};
+    }
+    /* Results on their way to the store are still ours. */
+    for (uint32_t i = 0; i < loop->pending_count && count < LIMIT_CLAIM_JOBS; i++) {
+        to[count++] = progress_of(&loop->pending[i]);
+    }
+    for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
+        struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
+                                            .epoch = loop->unsent[i]->lease.epoch};
+        add_costs(&completion, loop->unsent[i]);
+        to[count++] = progress_of(&completion);
+    }
+    lease_keeper_report(loop->keeper, to, count);
+}
