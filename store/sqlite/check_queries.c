@@ -94,6 +94,10 @@ static const struct {
      " OR o.state <> 2 OR t.key <> s.key OR t.seed <> s.seed OR t.scenario IS NOT s.scenario"
      " OR o.rollouts <> j.rollouts OR o.memo_of IS NOT NULL)"},
 
+    {"log", "what damaged logs took away",
+     "SELECT 'log loss ' || id, 'a damaged log was opened and ' || lost || ' acknowledged commits in it were'"
+     " || ' lost; the log was kept beside the store (-wal-damaged)' FROM log_losses WHERE lost > 0"},
+
     {"missing", "outcomes of finished jobs",
      "SELECT " JOB ", 'is done with ' || j.rollouts || ' rollouts and has ' ||"
      " (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.id) || ' outcomes' FROM jobs j"

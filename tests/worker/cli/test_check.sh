@@ -248,8 +248,42 @@ check_reads_a_store_that_is_in_use() {
     code 0 "$swerve" check --store x.db
 }
 
+a_damaged_log_is_told() {
+    "$swerve" serve --store w.db --listen 127.0.0.1:0 >serve.out 2>&1 &
+    local server=$! tries=0
+    until [ -S w.db.sock ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 2000 ] || { fail "the server did not start: $(cat serve.out)"; break; }
+        read -r -t 0.01 _ <> <(:) || true
+    done
+    for i in 1 2 3 4 5 6; do
+        sed "s/\"pair\"/\"pair$i\"/" pair.json >one.json
+        code 0 "$swerve" submit one.json --store w.db
+    done
+    kill -9 "$server"
+    wait "$server"
+    # One bit, in the first frame of the transaction before the last two.
+    python3 - w.db-wal <<'PY' || fail "no such frame"
+import struct, sys
+with open(sys.argv[1], "r+b") as log:
+    data = log.read()
+    page = struct.unpack(">I", data[8:12])[0]
+    frames = range(32, len(data) - 24 - page + 1, 24 + page)
+    commits = [at for at in frames if struct.unpack(">I", data[at + 4 : at + 8])[0]]
+    at = commits[-4] + 24 + page + 24 + 7
+    log.seek(at)
+    log.write(bytes([data[at] ^ 1]))
+PY
+    code 4 "$swerve" check --store w.db --json
+    holds '[f["severity"] for f in d["findings"] if f["kind"] == "log"] == ["fault"]' out
+    code 0 "$swerve" status --store w.db
+    says err "had been acknowledged"
+    code 4 "$swerve" check --store w.db
+    says out "a damaged log was opened and"
+}
+
 exec >/dev/null 2>&1
-echo 1..12 >&3
+echo 1..13 >&3
 t replay_compares_every_figure
 t replay_names_stored_and_replayed_values
 t replay_misses_deleted_outcomes
@@ -262,4 +296,5 @@ t check_notices_rows_that_come_and_go
 t outcomes_from_before_digests_are_told
 t check_notices_artifacts
 t check_reads_a_store_that_is_in_use
+t a_damaged_log_is_told
 [ "$failed" = 0 ]
