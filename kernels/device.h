@@ -5,7 +5,7 @@
  *
  * A *session* holds a model's weights, one workspace for a fixed number of slots, and an arena of
  * frame pages on one device. A tick advances all active slots at once: the caller fills the slots'
- * records and drawings in pinned host memory, starts the tick, and finds counts there when it has
+ * records and draw lists in pinned host memory, starts the tick, and finds counts there when it has
  * finished, and the frames that it asked for. What varies from tick to tick is in those records
  * alone, so that a tick is the same list of launches every time: it is captured as a graph once and
  * replayed. Frames that nobody asked for stay in their pages, from where page_frame brings them.
@@ -159,7 +159,7 @@ struct device_view {
     int64_t row, col;
     int64_t row_per_row, col_per_row;
     int64_t row_per_col, col_per_col;
-    /* Drivable area and markings, but in the degree `none`, where they are the frame's. */
+    /* Drivable area and markings, but in the conditioning `none`, where they are the frame's. */
     uint32_t map;                /* its number, or DEVICE_NO_MAP: they lie in view_map */
     struct raster_window window; /* texels are not read */
 };
@@ -285,10 +285,10 @@ struct device_ops {
     int (*page_start)(struct device_session *session, struct device_text *why);
     int (*page_wait)(struct device_session *session, struct device_text *why);
 
-    /* A map that drawings name by its number, below DEVICE_MAPS_MAX: copied to the device, where it
-     * stays until it is dropped. No number is made twice without a drop between. Not during a tick.
-     * After DEVICE_FAULT_MEMORY the session goes on without it. A drop of what is not there, or of
-     * a session that is lost, does nothing. */
+    /* A map that draw lists name by its number, below DEVICE_MAPS_MAX: copied to the device, where
+     * it stays until it is dropped. No number is made twice without a drop between. Not during a
+     * tick. After DEVICE_FAULT_MEMORY the session goes on without it. A drop of what is not there,
+     * or of a session that is lost, does nothing. */
     int (*map_make)(struct device_session *session, uint32_t map, const struct raster_map *source,
                     struct device_text *why);
     void (*map_drop)(struct device_session *session, uint32_t map);

@@ -43,7 +43,7 @@ enum {
         (int)sizeof(struct draw_list) + DRAW_LIST_AGENTS_BYTES_MAX + DRAW_LIST_CAMERA_BYTES_MAX,
 };
 
-/* Bytes of a drawing with so many agents and nothing for the cameras. */
+/* Bytes of a draw list with so many agents and nothing for the cameras. */
 BOTH_FN uint32_t draw_list_bytes(uint32_t agent_count)
 {
     uint32_t bytes =
@@ -51,7 +51,7 @@ BOTH_FN uint32_t draw_list_bytes(uint32_t agent_count)
     return (bytes + DRAW_LIST_ALIGN - 1) / DRAW_LIST_ALIGN * DRAW_LIST_ALIGN;
 }
 
-/* The agents of a drawing that lies in memory of DRAW_LIST_BYTES_MAX. */
+/* The agents of a draw list that lies in memory of DRAW_LIST_BYTES_MAX. */
 BOTH_FN struct lidar_agent *draw_list_agents(struct draw_list *draw_list)
 {
     return (struct lidar_agent *)(draw_list + 1);

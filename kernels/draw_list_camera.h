@@ -128,7 +128,7 @@ struct draw_list_cameras {
     struct picture pictures[PICTURE_CAMERAS];
 };
 
-/* What a drawing with so many commands and points takes. */
+/* What a draw list with so many commands and points takes. */
 BOTH_FN size_t draw_list_cameras_bytes(uint32_t command_count, uint32_t point_count)
 {
     return sizeof(struct draw_list_cameras) + command_count * sizeof(struct screen_command) +
@@ -147,7 +147,7 @@ BOTH_FN struct screen_list draw_list_cameras_list(const struct draw_list_cameras
     return list;
 }
 
-/* Whether a drawing of so many bytes holds all that its lists name. */
+/* Whether a draw list of so many bytes holds all that its lists name. */
 BOTH_FN bool draw_list_cameras_valid(const struct draw_list_cameras *draw_list, size_t bytes)
 {
     if (bytes < sizeof *draw_list || draw_list->command_count > bytes ||

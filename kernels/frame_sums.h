@@ -1,7 +1,7 @@
 /*
- * Sums: what the signs of a frame (engine/learned/frame_measure.h) are made of, whole numbers over
- * the bytes of the frame, of the frame one tick earlier and of the layout that was given. No order
- * of adding changes them, so they are the same wherever they are made:
+ * Sums: what the frame statistics of a frame (engine/learned/frame_measure.h) are made of, integers
+ * over the bytes of the frame, of the frame one tick earlier and of the layout that was given. No
+ * order of adding changes them, so they are the same wherever they are made:
  * engine/learned/frame_measure.c makes them on the host, kernels/cuda/student/frame_sums.cu where
  * the frame lies.
  *
@@ -20,14 +20,14 @@ struct frame_sums {
     /* Where the windows of both frames reach; 0 without an earlier one. */
     int64_t bev_change;   /* |occupancy now - then| */
     int64_t bev_compared; /* how many bytes these are */
-    /* Of the layout's occupancy; 0 but in the degree `agents`. */
+    /* Of the layout's occupancy; 0 but in the conditioning `agents`. */
     int64_t layout;
     int64_t both;   /* the smaller of frame and layout */
     int64_t either; /* the larger */
 
     /* The cameras. */
     int64_t camera_change; /* |now - then|; 0 without an earlier frame */
-    /* Of the frame's bytes x and the layout's y; 0 in the degree `none`. */
+    /* Of the frame's bytes x and the layout's y; 0 in the conditioning `none`. */
     int64_t x, y, xx, yy, xy;
     /* The same of each byte minus that of its camera's mirror image. */
     int64_t side_xx, side_yy, side_xy;

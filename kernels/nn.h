@@ -9,7 +9,7 @@
  *   NN_FP32  one chain of fused multiply-adds per output, k ascending, starting from 0
  *   NN_BF16  in blocks of 32 terms, each summed as TDPBF16PS does (Intel SDM vol. 2), denormals
  *            flushed; the block's sum is added to the total
- *   NN_INT8  as NN_BF16, and has beside them products of whole numbers (the members with int8 in
+ *   NN_INT8  as NN_BF16, and has beside them products of integers (the members with int8 in
  *            their names), whose sums are exact, so that any order gives the same bits
  * Whole numbers: the largest magnitude of a row (of activations: one row of a matrix; of weights:
  * all of one output) is 127 steps, scale = largest / 127; an element is its value * (127 / largest)
@@ -53,13 +53,13 @@ enum nn_epilogue {
 
 #define NN_INT8_LEAST 0x1p-100f
 
-/* What belongs to a row q of whole numbers: element i stands for q[i] * scale. */
+/* What belongs to a row q of integers: element i stands for q[i] * scale. */
 struct nn_int8_row {
     float scale;
     int32_t sum; /* of q, for instructions that take one side as bytes without a sign */
 };
 
-/* y[m][n] = sum_k a[m][k] * w[n][k] + bias[n]; of whole numbers:
+/* y[m][n] = sum_k a[m][k] * w[n][k] + bias[n]; of integers:
  * y[m][n] = (float) (sum_k a[m][k] * w[n][k]) * (rows[m].scale * scale of w[n]) + bias[n], each
  * operation rounded. */
 struct nn_gemm {
@@ -145,12 +145,12 @@ struct nn_kernels {
     /* NN_INT8 alone, NULL else. k at most NN_INT8_TERMS_MAX. */
     size_t (*packed_bytes_int8)(uint32_t n, uint32_t k);
     void (*pack_int8)(const float *w, uint32_t n, uint32_t k, void *out);
-    /* Rows of k activations, one after the other, to whole numbers: q [row][ldq]. */
+    /* Rows of k activations, one after the other, to integers: q [row][ldq]. */
     void (*to_int8)(const void *act, uint32_t k, int8_t *q, size_t ldq, struct nn_int8_row *rows,
                     uint32_t first_row, uint32_t end_row);
     void (*gemm_int8)(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
-    /* conv3x3 with whole numbers, NN_INT8 alone, NULL else. Each line of an input map, its border
+    /* conv3x3 with integers, NN_INT8 alone, NULL else. Each line of an input map, its border
      * included, has steps of its own: from the smallest to the largest of its elements and 0 it is
      * 254 steps, scale = (largest - smallest) / 254, and a is an element * (254 / (largest -
      * smallest)) rounded to nearest even. A line less than NN_INT8_LEAST wide is zero; one that is

@@ -13,9 +13,9 @@
  * ego in the middle. Everything the record points to comes from the arena. */
 enum status engine_bench_scenario(struct arena *arena, struct scenario *out, struct error *error);
 
-/* Steps `slots` rollouts of the stage in the object world `ticks` times under a constant action, on
- * the calling thread, starting anew whenever the horizon is reached. *agent_steps counts present
- * agents (ego not included), *ns the thread's processor time. */
+/* Steps `slots` rollouts of the prepared scenario in the object world `ticks` times under a
+ * constant action, on the calling thread, starting anew whenever the horizon is reached.
+ * *agent_steps counts present agents (ego not included), *ns the thread's processor time. */
 enum status engine_bench_physics(struct prepared *prepared, uint32_t slots, uint32_t ticks,
                                  const struct clock *clock, int64_t *agent_steps, int64_t *ns,
                                  struct error *error);

@@ -274,7 +274,7 @@ static void bench_elements(struct bench *bench)
     add_row(bench, "quantise", ELEMENTS * 5.0, seconds, false);
 }
 
-/* Small whole numbers over 64: tame in either type, no denormals to slow an instruction down. */
+/* Small integers over 64: tame in either type, no denormals to slow an instruction down. */
 static void fill(struct bench *bench)
 {
     for (uint32_t i = 0; i < BUFFERS; i++) {

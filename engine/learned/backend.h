@@ -55,8 +55,8 @@ uint8_t *backend_layout(struct backend *backend, uint32_t index);
 struct draw_list *backend_draw_list(struct backend *backend, uint32_t index);
 
 /* Maps on a device, so that it can draw layouts: each goes there once, for all that take it, and
- * leaves with the last of them. The number is what drawings name; BACKEND_NO_MAP where there is no
- * device, or it has no room: then the host draws. `map` is borrowed until the last release. */
+ * leaves with the last of them. The number is what draw lists name; BACKEND_NO_MAP where there is
+ * no device, or it has no room: then the host draws. `map` is borrowed until the last release. */
 #define BACKEND_NO_MAP UINT32_MAX
 uint32_t backend_map_take(struct backend *backend, const struct raster_map *map);
 void backend_map_share(struct backend *backend, uint32_t number); /* one more; accepts NO_MAP */
@@ -72,7 +72,7 @@ struct backend_slot {
     uint8_t *frame;          /* out: [FRAME_BYTES], where it is delivered */
     void *memory;            /* out: what forward_memory fills; NULL on a device */
     struct nn_counts counts; /* out */
-    struct frame_sums sums;  /* out: of the frame, the newest page and the layout (signs.h) */
+    struct frame_sums sums;  /* out: of the frame, the newest page and the layout */
 };
 
 /* Frames and their memory of `count` slots, at most a batch. STATUS_DEVICE: the device failed, and

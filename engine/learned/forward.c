@@ -34,7 +34,7 @@ void forward_tick(const struct model *model, struct workspace *w, const struct f
 
 /* ---- products ---- */
 
-/* Puts whole numbers in the place of the activations, for a product whose weights are. */
+/* Puts integers in the place of the activations, for a product whose weights are. */
 static void take_activations(struct workspace *w, const struct model_matmul *matmul,
                              struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end)
 {

@@ -58,7 +58,7 @@ struct workspace {
     float *final; /* [steps][2 d] */
     float *table; /* [layers][6 d] of the present step: T */
 
-    /* The moved frame. */
+    /* The motion-compensated frame. */
     struct motion_sums *motion_sums;
     uint8_t *motion; /* [FRAME_BEV_BYTES] */
 
@@ -72,7 +72,7 @@ struct workspace {
     float *query;  /* [216][d] */
     void *wide;    /* act [216][4 d] */
     int8_t *int8;  /* [216][int8_stride] and what belongs to each row, NN_INT8 alone: the rows that
-                      a product of whole numbers is about to take */
+                      a product of integers is about to take */
     struct nn_int8_row *int8_rows;
     size_t int8_stride;
     int16_t index[NN_PAGES_MAX][TOKENS];
@@ -118,7 +118,7 @@ void forward_tokens(struct workspace *w,
 /* gemm of `rows` rows of one of the model's products; the epilogue's members are set by it. */
 struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, const void *a);
 
-/* Rows first .. end - 1 of that product, of whole numbers where its weights are. `token`: the first
+/* Rows first .. end - 1 of that product, of integers where its weights are. `token`: the first
  * row's among all. */
 void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,
                     uint32_t token, uint32_t first, uint32_t end);

@@ -1,5 +1,5 @@
 /*
- * Signs: loops over two frames and a layout, and what their sums say; see signs.h.
+ * Signs: loops over two frames and a layout, and what their sums say; see frame_measure.h.
  */
 #include "engine/learned/frame_measure.h"
 

@@ -1,6 +1,6 @@
 /*
  * Signs: what a learned world measures of each frame it commits, for the worker's health checks.
- * Sums of bytes in whole numbers (kernels/frame_sums.h), made here or by a device, and the figures
+ * Sums of bytes in integers (kernels/frame_sums.h), made here or by a device, and the figures
  * that follow from them: neither depends on the machine.
  */
 #ifndef SWERVE_ENGINE_LEARNED_FRAME_MEASURE_H
@@ -24,7 +24,8 @@ struct frame_measure_input {
 void frame_measure_sum(const struct frame_measure_input *input, struct frame_sums *sums);
 
 /* Fills the members that are measured on the pictures: changes, cells, overlap, correlation.
- * `given`: the degree of the layout that the sums are of; CONDITIONING_NONE: there was none. */
+ * `given`: the conditioning of the layout that the sums are of; CONDITIONING_NONE: there was none.
+ */
 void frame_measure_conclude(const struct frame_sums *sums, enum conditioning given,
                             struct frame_stats *frame_stats);
 

@@ -30,7 +30,7 @@ enum {
 struct model_matmul {
     uint32_t n, k;
     const void *packed;
-    bool int8; /* packed for whole numbers; the rule is in engine/model.md, "Precision" */
+    bool int8;             /* packed for integers; the rule is in engine/model.md, "Precision" */
     const uint16_t *plain; /* bf16 [n][k], NULL unless opened for devices */
     const float *bias;     /* [n] */
 };

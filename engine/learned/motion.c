@@ -1,6 +1,7 @@
 /*
- * The moved frame, see moved.h. Each return is scattered to the four cells around the place that it
- * comes to; then the sums become bytes. Few cells are occupied, so one thread is enough.
+ * The motion-compensated frame, see motion.h. Each return is scattered to the four cells around the
+ * place that it comes to; then the sums become bytes. Few cells are occupied, so one thread is
+ * enough.
  */
 #include "engine/learned/motion.h"
 

@@ -1,7 +1,8 @@
 /*
- * Moved frame: what a tick of the degrees `map` and `none` begins with (engine/model.md, "The moved
- * frame"): the previous BEV frame in the present window, its returns carried on by the velocities
- * that the frame itself holds. It stands in the context's layout slot and is the residual base.
+ * Motion-compensated frame: what a tick of the degrees `map` and `none` begins with
+ * (engine/model.md, "The moved frame"): the previous BEV frame in the present window, its returns
+ * carried on by the velocities that the frame itself holds. It stands in the context's layout slot
+ * and is the residual base.
  *
  * Integers alone, and sums whose order does not matter, so that every backend and the trainer get
  * the same bits. kernels/cuda/student/motion.cu gathers what this file scatters.

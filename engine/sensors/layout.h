@@ -61,8 +61,8 @@ void layout_bev(const struct prepared *prepared, const struct scene *scene,
                 uint8_t *bev);
 
 /* What a device draws the same from, its cameras left out: drawing has room of DRAW_LIST_BYTES_MAX,
- * and names the stage's map `map`. False: there is more than fits; then it describes no agents, and
- * cameras may still be added to it. */
+ * and names the prepared scenario's map `map`. False: there is more than fits; then it describes no
+ * agents, and cameras may still be added to it. */
 struct draw_list; /* kernels/draw_list.h */
 bool layout_describe(const struct prepared *prepared, const struct scene *scene,
                      const struct anchor *anchor, struct window window,
@@ -72,8 +72,8 @@ bool layout_describe(const struct prepared *prepared, const struct scene *scene,
 void layout_cameras(const struct prepared *prepared, const struct scene *scene,
                     enum conditioning conditioning, uint8_t *cameras);
 
-/* Adds what a device draws the camera layouts from to a drawing that has nothing for them yet.
- * False: there is more than fits, and the drawing is as it was. */
+/* Adds what a device draws the camera layouts from to a draw list that has nothing for them yet.
+ * False: there is more than fits, and the draw list is as it was. */
 bool layout_describe_cameras(const struct prepared *prepared, const struct scene *scene,
                              enum conditioning conditioning, struct draw_list *draw_list);
 

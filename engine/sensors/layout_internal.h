@@ -53,7 +53,7 @@ void layout_pack_map(const struct prepared *prepared, const struct anchor *ancho
 void layout_pack_velocity(const struct window_planes *planes, const struct scene *scene,
                           const struct anchor *anchor, uint8_t *bev);
 
-/* The scene as camera layouts show it: by day, in clear weather, in the degree `map` without
+/* The scene as camera layouts show it: by day, in clear weather, in the conditioning `map` without
  * agents. */
 void layout_canonical(const struct scene *scene, enum conditioning conditioning, struct scene *out);
 

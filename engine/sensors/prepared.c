@@ -1,7 +1,7 @@
 /*
- * Stage: a scenario prepared once for all its rollouts: roadmap, ego's route, the agents'
- * paths, raster layers.
- * Immutable after creation and shared by reference; the last reference frees it.
+ * Prepared scenario: a scenario prepared once for all its rollouts: roadmap, ego's route, the
+ * agents' paths, raster layers. Immutable after creation and shared by reference; the last
+ * reference frees it.
  */
 #include "engine/sensors/prepared_internal.h"
 #include "engine/traffic/route_internal.h"

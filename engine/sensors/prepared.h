@@ -1,6 +1,6 @@
 /*
- * Stage: a scenario made ready for worlds. Every world begins a rollout on one; scoring and the
- * learned worlds' layouts read its roadmap and its layers.
+ * Prepared scenario: a scenario made ready for worlds. Every world begins a rollout on one; scoring
+ * and the learned worlds' layouts read its roadmap and its layers.
  */
 #ifndef SWERVE_ENGINE_SENSORS_PREPARED_H
 #define SWERVE_ENGINE_SENSORS_PREPARED_H
@@ -15,7 +15,7 @@ struct route;
  * reference-counted; shared by all rollouts of a scenario, main line and branches, any seed. */
 struct prepared;
 
-/* The scenario is borrowed and must outlive the stage. */
+/* The scenario is borrowed and must outlive the prepared scenario. */
 enum status prepared_create(const struct scenario *scenario, struct prepared **out,
                             struct error *error);
 struct prepared *prepared_ref(struct prepared *prepared);

@@ -8,7 +8,8 @@
 #include "engine/traffic/track.h"
 
 const struct track *route_track(const struct route *route);
-struct track *route_track_mutable(struct route *route); /* while a stage is being made */
+/* While a prepared scenario is being made. */
+struct track *route_track_mutable(struct route *route);
 
 /* Appends `lane` and its first successors, whole, until length_m more metres are there or lanes
  * end. */

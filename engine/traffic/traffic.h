@@ -1,9 +1,9 @@
 /*
  * Traffic: how the agents of the object and replay worlds move. Internal to the engine.
  *
- * A *plan* is what a stage prepares once per scenario: tracks (lane chains, given routes, logged
- * and scripted paths) and each agent's driver. A *motion* is one agent's state in one slot, a plain
- * value, so that forking is copying.
+ * A *plan* is what a prepared scenario prepares once per scenario: tracks (lane chains, given
+ * routes, logged and scripted paths) and each agent's driver. A *motion* is one agent's state in
+ * one slot, a plain value, so that forking is copying.
  *
  * Every agent but a static or exactly logged one moves on a track: s along it, an offset to its
  * left, a direction (-1: against it, the wrong-way driver). Decisions of a tick read a snapshot of
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- plan: per stage, immutable ---- */
+/* ---- plan: per prepared scenario, immutable ---- */
 
 /* IDM (Treiber, Hennecke, Helbing, Phys. Rev. E 62, 2000) with what one tick needs precomputed. */
 struct driver {

@@ -22,7 +22,8 @@ struct drive {
 };
 
 /* The scenario's start, on a zeroed drive: what lies beyond agent_count is never read, but a saved
- * slot is compared as bytes. Takes a reference on the stage. follow_logs: see traffic_reset. */
+ * slot is compared as bytes. Takes a reference on the prepared scenario. follow_logs: see
+ * traffic_reset. */
 void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs);
 
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
@@ -31,7 +32,7 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic);
 enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
                             struct error *error);
 
-/* Copies what is in use onto a zeroed drive, and takes a reference on the stage. */
+/* Copies what is in use onto a zeroed drive, and takes a reference on the prepared scenario. */
 void drive_copy(struct drive *to, const struct drive *from);
 
 /* Gives the reference back; the slot is free. */

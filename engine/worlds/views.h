@@ -18,7 +18,7 @@ struct views_source {
     const struct scene *scene;
     const struct anchor *anchor;
     enum conditioning conditioning;
-    uint32_t map;         /* of the stage on the device, or DEVICE_NO_MAP */
+    uint32_t map;         /* of the prepared scenario on the device, or DEVICE_NO_MAP */
     bool lost;            /* nothing is seen; window and page_frame are not read then */
     struct window window; /* of its newest frame */
     uint32_t page_frame;  /* where the device has that */

@@ -95,8 +95,8 @@ struct world_view {
 struct world_ops {
     const char *name; /* "object", "replay", "dummy" */
     enum tier tier;
-    /* slot_scene gives true agents. Of learned worlds this holds in the degree `agents`; in the
-     * others the scene's agents are those found in the generated frames. */
+    /* slot_scene gives true agents. Of learned worlds this holds in the conditioning `agents`; in
+     * the others the scene's agents are those found in the generated frames. */
     bool has_truth;
 
     enum status (*open)(const struct world_config *config, struct world **out, struct error *error);
@@ -105,7 +105,7 @@ struct world_ops {
     /* Whether this world can run the scenario; a sentence says what is missing. Pure. */
     enum status (*accepts)(const struct scenario *scenario, struct error *error);
 
-    /* Occupies a free slot at tick 0. Takes its own reference on the stage. */
+    /* Occupies a free slot at tick 0. Takes its own reference on the prepared scenario. */
     enum status (*slot_reset)(struct world *world, uint32_t slot, struct prepared *prepared,
                               uint64_t seed, struct error *error);
     void (*slot_release)(struct world *world, uint32_t slot);
@@ -117,7 +117,7 @@ struct world_ops {
 
     /* Draws what the sensors see now. Pure: state is not changed, any number of calls agree. (Where
      * a device that holds the picture fails in it, the rollouts are lost as in a step that fails:
-     * nothing is seen, and signs say so.) */
+     * nothing is seen, and frame statistics say so.) */
     void (*slot_observe)(const struct world *world, uint32_t slot,
                          const struct observation_buffers *buffers);
 

@@ -26,7 +26,7 @@ struct learned_slot {
     struct drive drive; /* its agents are the scene in `agents` alone */
     bool lost;
     bool watched; /* somebody looked at the newest frame */
-    uint32_t map; /* of the stage on the backend's device; BACKEND_NO_MAP: none */
+    uint32_t map; /* of the prepared scenario on the backend's device; BACKEND_NO_MAP: none */
     struct anchor anchor;
     struct page_table pages; /* newest first */
     struct frame_stats frame_stats;

@@ -5,7 +5,8 @@
  * Interventions on a logged agent of the replay world take it off its log: it brakes along its
  * logged path, or cuts in at the speed it had.
  *
- * A slot is one plain struct, so fork, save and restore are copies plus a reference on the stage.
+ * A slot is one plain struct, so fork, save and restore are copies plus a reference on the prepared
+ * scenario.
  */
 #include "base/check.h"
 #include "engine/worlds/drive.h"

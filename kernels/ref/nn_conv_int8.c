@@ -1,5 +1,5 @@
 /*
- * Reference 3 x 3 convolution of whole numbers (NN_INT8), one output at a time, as kernels/nn.h
+ * Reference 3 x 3 convolution of integers (NN_INT8), one output at a time, as kernels/nn.h
  * states it. Weights are packed as [n] scales, then [n][k] bytes, k in the order of the file.
  */
 #include "kernels/ref/nn_ref.h"

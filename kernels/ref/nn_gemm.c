@@ -1,7 +1,7 @@
 /*
  * Reference products: y = a w + bias and the 3 x 3 convolution, with their epilogues. One output at
  * a time, as kernels/nn.h states it; weights are packed as they are stored, [n][k], rounded to the
- * activation type and kept as floats; whole numbers as [n] scales, then [n][k] bytes.
+ * activation type and kept as floats; integers as [n] scales, then [n][k] bytes.
  */
 #include "kernels/ref/nn_ref.h"
 #include "kernels/ref/nn_scalar.h"

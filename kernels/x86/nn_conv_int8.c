@@ -1,6 +1,6 @@
 /*
- * The 3 x 3 convolution of whole numbers (NN_INT8) on the vector units, compiled for AVX2, AVX-512
- * and AVX-512 with products of four bytes (VNNI). Lines of the inputs become whole numbers as they
+ * The 3 x 3 convolution of integers (NN_INT8) on the vector units, compiled for AVX2, AVX-512
+ * and AVX-512 with products of four bytes (VNNI). Lines of the inputs become integers as they
  * are reached and stay for the three rows that need them. The taps of a row of the kernel lie one
  * after the other in a line, so a *segment* (a line of one input) is one product of 3 * channels
  * terms whose rows overlap; its exact sums are scaled and added to the totals, which stay in

@@ -1,5 +1,5 @@
 /*
- * Products of whole numbers (NN_INT8) on the vector units, compiled for AVX2, AVX-512 and AVX-512
+ * Products of integers (NN_INT8) on the vector units, compiled for AVX2, AVX-512 and AVX-512
  * with products of four bytes (VNNI). Sums are exact, so only the epilogue's order is bound; tiles
  * of sums lie in registers, panels of weights outside, rows inside, as in nn_gemm.c.
  *

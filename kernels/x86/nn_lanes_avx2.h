@@ -209,7 +209,7 @@ static inline w16 w16_shift_to_exponent(w16 x)
     return (w16){_mm256_slli_epi32(x.a, 23), _mm256_slli_epi32(x.b, 23)};
 }
 
-/* Sixteen sums of products of whole numbers. */
+/* Sixteen sums of products of integers. */
 typedef w16 s16;
 
 static inline s16 s16_set1(int32_t x)

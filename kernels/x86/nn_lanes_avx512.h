@@ -209,7 +209,7 @@ static inline w16 w16_shift_to_exponent(w16 x)
     return _mm512_slli_epi32(x, 23);
 }
 
-/* Sixteen sums of products of whole numbers. A type of its own, that of the instructions' operands:
+/* Sixteen sums of products of integers. A type of its own, that of the instructions' operands:
  * sums of type w16 are spilled by gcc 12 in the middle of a loop. */
 typedef int32_t s16 __attribute__((vector_size(64)));
 

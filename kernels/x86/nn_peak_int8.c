@@ -1,5 +1,5 @@
 /*
- * Products of whole numbers in registers, compiled for AVX2, AVX-512 and AVX-512 with products of
+ * Products of integers in registers, compiled for AVX2, AVX-512 and AVX-512 with products of
  * four bytes.
  */
 #include "kernels/x86/nn_lanes.h"

@@ -1,5 +1,5 @@
 /*
- * Opening by path: the election of the one process that owns a database. Private to the store room;
+ * Opening by path: ownership of the one process that owns a database. Private to the store room;
  * users call store_open.
  */
 #ifndef SWERVE_STORE_OWNERSHIP_ELECTION_H

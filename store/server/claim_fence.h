@@ -6,12 +6,12 @@
  * Every claim of a client carries a rising sequence number. A fence cancels the claims up to a
  * number, waits for those that are inside the store, and refuses the late ones.
  *
- * A claim that something on the way delivers twice must lease once. So the gate remembers the
- * numbers of each worker's claims, as runs: the numbers of one client's life lie close together,
- * those of the next begin elsewhere, perhaps lower (numbers start at the machine's running time,
- * and machines boot). Within a run a number passes once, and one far behind the highest not at all;
- * a number far from all known runs begins a new one, so that nobody is locked out by a predecessor.
- * Thread-safe. Private to the store room.
+ * A claim that something on the way delivers twice must lease once. So the claim fence remembers
+ * the numbers of each worker's claims, as runs: the numbers of one client's life lie close
+ * together, those of the next begin elsewhere, perhaps lower (numbers start at the machine's
+ * running time, and machines boot). Within a run a number passes once, and one far behind the
+ * highest not at all; a number far from all known runs begins a new one, so that nobody is locked
+ * out by a predecessor. Thread-safe. Private to the store room.
  */
 #ifndef SWERVE_STORE_SERVER_CLAIM_FENCE_H
 #define SWERVE_STORE_SERVER_CLAIM_FENCE_H

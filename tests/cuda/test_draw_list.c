@@ -228,7 +228,7 @@ static void it_has_the_bytes_of_the_engine(void)
     EXPECT(occupied > 1000 && unseen > 100000);
 }
 
-/* The host draws what has more agents than a drawing takes; as many as it takes are described. */
+/* The host draws what has more agents than a draw list takes; as many as it takes are described. */
 static void more_than_fits_is_refused(void)
 {
     const struct prepared *prepared = prepared_scenarios[0];

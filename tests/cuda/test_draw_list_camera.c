@@ -138,7 +138,7 @@ static struct raster_map upload_map(const struct raster_map *map)
     return out;
 }
 
-/* Draws what `drawings` holds, all slots on the same map, into `found`. */
+/* Draws what `draw lists` holds, all slots on the same map, into `found`. */
 static void draw(const struct device_slot *slots, const struct raster_map *map)
 {
     struct raster_map maps[MAP + 1];
@@ -321,7 +321,7 @@ static void what_does_not_fit_is_refused(void)
     place_finish(&place);
 }
 
-/* A crowd behind ego is more than the BEV's part of a drawing takes, and no camera sees it: the
+/* A crowd behind ego is more than the BEV's part of a draw list takes, and no camera sees it: the
  * cameras are described beside a BEV that is given. */
 static void cameras_are_drawn_beside_a_given_bev(void)
 {

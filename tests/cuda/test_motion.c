@@ -1,7 +1,7 @@
 /*
- * The moved frame on the device: the bytes of engine/learned/motion.c for every degree, in pages
- * that are not in order, in windows that overlap the page's in part and not at all; layouts of
- * `agents` and of slots that are not active are left alone.
+ * The motion-compensated frame on the device: the bytes of engine/learned/motion.c for every
+ * degree, in pages that are not in order, in windows that overlap the page's in part and not at
+ * all; layouts of `agents` and of slots that are not active are left alone.
  */
 #include "base/check.h"
 #include "engine/learned/motion.h"

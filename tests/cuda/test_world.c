@@ -1,12 +1,11 @@
 /*
  * Goal: a learned world on a device drives as one on the CPU does, keeps its bits through company,
- * forks and spills, whoever draws its layouts, tells the signs of its frames, brings down what
- * somebody looks at and nothing else, shows planners on the device the same bytes there, and says
- * so when the device fails.
- * Method: the emulated module (argv[1]) with a small random model. The same rollout on both
- * backends, then in several ways on the device: everything it shows must have one digest. Tables
- * of device functions stand between world and module: one looks at every frame in its page, those
- * of another fail.
+ * forks and spills, whoever draws its layouts, tells the frame statistics of its frames, brings
+ * down what somebody looks at and nothing else, shows planners on the device the same bytes there,
+ * and says so when the device fails. Method: the emulated module (argv[1]) with a small random
+ * model. The same rollout on both backends, then in several ways on the device: everything it shows
+ * must have one digest. Tables of device functions stand between world and module: one looks at
+ * every frame in its page, those of another fail.
  */
 #include "base/check.h"
 #include "base/rng.h"
@@ -514,7 +513,7 @@ static void maps_stay_as_long_as_somebody_drives_there(void)
     free(state);
 }
 
-/* ---- signs, and what comes down ---- */
+/* ---- frame statistics, and what comes down ---- */
 
 enum { PAGES_MAX = 64, EXTRA_CELLS = 3 };
 

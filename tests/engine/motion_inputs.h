@@ -1,6 +1,7 @@
 /*
- * Previous frames for the tests of the moved frame, on the CPU (tests/engine/test_motion.c) and on
- * the device (tests/cuda/test_motion.c): from a street's few returns to the largest sums there are.
+ * Previous frames for the tests of the motion-compensated frame, on the CPU
+ * (tests/engine/test_motion.c) and on the device (tests/cuda/test_motion.c): from a street's few
+ * returns to the largest sums there are.
  */
 #ifndef SWERVE_TESTS_ENGINE_MOTION_INPUTS_H
 #define SWERVE_TESTS_ENGINE_MOTION_INPUTS_H

@@ -1,5 +1,5 @@
 /*
- * Goal: agents are found again in generated frames, and the signs measure what they say.
+ * Goal: agents are found again in generated frames, and the frame statistics measure what they say.
  * Method: frames that a perfect model would generate (the noise-free layout of a scene driven by
  * the object world) and frames that the sensors would record stand in for the model; the tracked
  * scene is compared with the true one. Faults are planted in the frames.
@@ -218,7 +218,7 @@ static void the_anchor_may_point_anywhere(void)
     teardown(rig);
 }
 
-/* ---- signs ---- */
+/* ---- frame statistics ---- */
 
 static void fill(uint8_t *frame, uint8_t occupancy, uint8_t camera)
 {

@@ -294,7 +294,7 @@ static void silence(struct model *model)
     }
 }
 
-/* The base of model.md; tests/engine/test_motion.c is about the moved frame. */
+/* The base of model.md; tests/engine/test_motion.c is about the motion-compensated frame. */
 static void base_frame(const struct forward_input *in, uint8_t *out)
 {
     static struct motion_sums sums;
@@ -359,7 +359,7 @@ static void overflow_is_counted(void)
     model_close(model);
 }
 
-/* In whole numbers, too, a NaN in the last block reaches every byte and is counted. */
+/* In integers, too, a NaN in the last block reaches every byte and is counted. */
 static void nan_is_counted_in_int8(void)
 {
     static struct forward_inputs inputs;

@@ -1,9 +1,9 @@
 /*
  * Goal: what a learned rollout shows depends on the scenario, the model, its precision and the seed
  * alone. A matrix of 36 cases (12 ways of running the same rollout, in every precision) must give
- * the same digest of everything it shows: scene, signs, BEV and all cameras of every tick. Beside
- * it: what is shared, what is refused, and what happens to a rollout whose pages are lost. Method:
- * a small model with random weights.
+ * the same digest of everything it shows: scene, frame statistics, BEV and all cameras of every
+ * tick. Beside it: what is shared, what is refused, and what happens to a rollout whose pages are
+ * lost. Method: a small model with random weights.
  */
 #include "base/rng.h"
 #include "base/sha256.h"

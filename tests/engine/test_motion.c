@@ -1,9 +1,9 @@
 /*
- * Goal: the moved frame is what engine/model.md says, and what it is for: returns go on as their
- * velocities say, nothing else changes, none are made or lost.
- * Method: a second implementation from the page alone, which adds in another order, on inputs up to
- * the largest sums; properties of single agents; and the engine's own pictures of a car that drives
- * on, whose second must lie where the first one was moved to.
+ * Goal: the motion-compensated frame is what engine/model.md says, and what it is for: returns go
+ * on as their velocities say, nothing else changes, none are made or lost. Method: a second
+ * implementation from the page alone, which adds in another order, on inputs up to the largest
+ * sums; properties of single agents; and the engine's own pictures of a car that drives on, whose
+ * second must lie where the first one was moved to.
  */
 #include "engine/learned/motion.h"
 

@@ -1,5 +1,5 @@
 /*
- * The convolution of whole numbers (NN_INT8). Every variant against the plain C one bit for bit;
+ * The convolution of integers (NN_INT8). Every variant against the plain C one bit for bit;
  * the plain C one against the formula on the exact inputs, within what quantising may cost; what
  * lines that are zero or not finite become; and planted faults.
  */

@@ -1,5 +1,5 @@
 /*
- * Products of whole numbers (NN_INT8). Every variant against the plain C one bit for bit: rows and
+ * Products of integers (NN_INT8). Every variant against the plain C one bit for bit: rows and
  * products, inputs from tame to pathological, all epilogues, odd row counts and row ranges, every
  * product at its extreme so that a sum that saturates on the way shows; the plain C one against the
  * formulas; what zero, huge and not finite rows become; and planted faults.
@@ -227,7 +227,7 @@ static double weight_steps(const float *w, uint32_t k, double *scale)
     return largest > 0.0 ? 127.0 / largest : 0.0;
 }
 
-/* Products against the formula on the whole numbers, in double precision; rows and outputs that no
+/* Products against the formula on the integers, in double precision; rows and outputs that no
  * float is too large for. Weights that lie within float's rounding of half a step are one step
  * wide: a slack of one step of one weight. */
 static void gemm_is_the_formula(void)

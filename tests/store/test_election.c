@@ -1,5 +1,5 @@
 /*
- * Opening a store by path: the election of its one owner.
+ * Opening a store by path: ownership of its one owner.
  *
  * Goal: any number of handles and processes share one path; owners may close or be killed at any
  * moment; everything that was acknowledged is there afterwards, once, and work goes on.

@@ -1,8 +1,8 @@
 /*
  * A learned world without weights: the object world moves the scene, the sensor model of the data
- * generator draws each frame as a perfect model would, and the signs are measured on it by the
- * engine's own code. Faults are planted in the frame, or in the counts where a frame cannot show
- * them. With it a loader whose model files are a line of text: "student 4 100" is a tier, its
+ * generator draws each frame as a perfect model would, and the frame statistics are measured on it
+ * by the engine's own code. Faults are planted in the frame, or in the counts where a frame cannot
+ * show them. With it a loader whose model files are a line of text: "student 4 100" is a tier, its
  * steps, and its trusted horizon in ticks.
  */
 #ifndef SWERVE_TESTS_WORKER_LEARNED_DOUBLE_H

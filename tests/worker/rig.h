@@ -1,7 +1,7 @@
 /*
- * Rig: a small map, a scenario, its stage and a score in one value, so that a scoring test reads as
- * "put ego here, an agent there, tick". Poses are set by the test; nothing is simulated but
- * straight motion at constant speed.
+ * Rig: a small map, a scenario, its prepared scenario and a score in one value, so that a scoring
+ * test reads as "put ego here, an agent there, tick". Poses are set by the test; nothing is
+ * simulated but straight motion at constant speed.
  */
 #ifndef SWERVE_TESTS_WORKER_RIG_H
 #define SWERVE_TESTS_WORKER_RIG_H
@@ -55,7 +55,8 @@ static inline void rig_scenario(struct rig *rig, struct pose pose, double speed_
     }
 }
 
-/* Builds the stage and starts the score; after this the scenario is read only, but for criteria. */
+/* Builds the prepared scenario and starts the score; after this the scenario is read only, but for
+ * criteria. */
 static inline void rig_start(struct rig *rig)
 {
     struct error error;

@@ -72,7 +72,7 @@ static void a_fixed_latency_delays_by_whole_ticks(void)
 }
 
 /* The action at tick t was issued no later than t and no earlier than the bounds allow, never goes
- * back to an older answer, and is the same whenever the stack is copied half way. */
+ * back to an older answer, and is the same whenever the actuation model is copied half way. */
 static void jitter_keeps_its_bounds_and_its_order(void)
 {
     for (uint64_t seed = 0; seed < 50; seed++) {

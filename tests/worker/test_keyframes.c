@@ -1,9 +1,9 @@
 /*
  * Goal: a learned tier's artifact shows what was generated: the right frames, from the right
- * rollout, within its bounds; other tiers have no film; no hash depends on one; a film from
- * anywhere never crashes the reader.
- * Method: the object world under a learned tier's name is driven with branches; its frames, which
- * can be redrawn, are compared with the film. Damaged sections are read.
+ * rollout, within its bounds; other tiers have no keyframes; no hash depends on one; a set of
+ * keyframes from anywhere never crashes the reader. Method: the object world under a learned tier's
+ * name is driven with branches; its frames, which can be redrawn, are compared with the keyframes.
+ * Damaged sections are read.
  */
 #include "base/rng.h"
 #include "engine/sensors/raster.h"
@@ -129,7 +129,7 @@ static void few_bits_are_close(void)
     EXPECT_INT(camera_back[0], 255);
 }
 
-/* However long and wide a job is, its films keep within what an artifact can hold. */
+/* However long and wide a job is, its keyframes keep within what an artifact can hold. */
 static void films_are_bounded(void)
 {
     static const uint32_t horizons[] = {1, 50, 200, 300, 6000};
@@ -156,7 +156,7 @@ static void films_are_bounded(void)
     EXPECT_INT(keyframes_period_ticks(&usual), KEYFRAMES_PERIOD_MIN_TICKS);
 }
 
-/* ---- films from anywhere ---- */
+/* ---- keyframes from anywhere ---- */
 
 static bool accepted(const uint8_t *data, size_t bytes)
 {
@@ -188,7 +188,7 @@ static void damaged_films_are_refused(void)
                        drive.reader.keyframes_count * sizeof(struct trace_keyframe);
     size_t start = drive.bytes - keyframes;
     EXPECT(accepted(drive.data, drive.bytes));
-    EXPECT(accepted(drive.data, start)); /* no film at all */
+    EXPECT(accepted(drive.data, start)); /* no keyframes at all */
     for (size_t bytes = start + 1; bytes < drive.bytes; bytes += bytes < start + 64 ? 1 : 9973) {
         EXPECT(!accepted(drive.data, bytes));
     }

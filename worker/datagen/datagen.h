@@ -72,8 +72,9 @@ struct drive_plan {
     struct conditions conditions; /* instead of the scenario's */
 };
 
-/* Drives the stage's scenario from tick 0 to its end (its horizon, a collision that ends it, a
- * planner that failed) or DRIVE_TICKS_MAX and records every scene: scenes[DRIVE_TICKS_MAX]. */
+/* Drives the prepared scenario's scenario from tick 0 to its end (its horizon, a collision that
+ * ends it, a planner that failed) or DRIVE_TICKS_MAX and records every scene:
+ * scenes[DRIVE_TICKS_MAX]. */
 enum status drive_record(struct world *world, struct prepared *prepared,
                          const struct drive_plan *plan, struct scene *scenes, uint32_t *count,
                          struct error *error);

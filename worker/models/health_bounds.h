@@ -1,7 +1,8 @@
 /*
- * Health bounds: what a learned world's signs may be before they count as sick, per degree of
- * layout. Calibrated on healthy rollouts of one model (`swerve model calibrate`), stored beside it
- * as NAME.health.json and bound to its hash; without such a file wide built-in bounds are used.
+ * Health bounds: what a learned world's frame statistics may be before they count as sick, per
+ * degree of layout. Calibrated on healthy rollouts of one model (`swerve model calibrate`), stored
+ * beside it as NAME.health.json and bound to its hash; without such a file wide built-in bounds are
+ * used.
  *
  * A measure is a number per tick, judged where it stays beyond its bound for `ticks` ticks in a
  * row: the statistic of a tick is the mildest of the last `ticks` values.

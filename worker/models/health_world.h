@@ -1,7 +1,7 @@
 /*
- * Health of a learned world: judges the signs of every frame that it committed. What a sign may be
- * is in health_bounds.h; what the world cannot know (its own past over several ticks) is kept here,
- * as a plain value that a fork copies.
+ * Health of a learned world: judges the frame statistics of every frame that it committed. What a
+ * sign may be is in health_bounds.h; what the world cannot know (its own past over several ticks)
+ * is kept here, as a plain value that a fork copies.
  */
 #ifndef SWERVE_WORKER_MODELS_HEALTH_WORLD_H
 #define SWERVE_WORKER_MODELS_HEALTH_WORLD_H

@@ -1,6 +1,6 @@
 /*
  * Redraws frames from traces: the rasteriser that drew for the planner draws again, from the same
- * state. What a learned world showed comes from its film instead.
+ * state. What a learned world showed comes from its keyframes instead.
  */
 #include "worker/report/report_drive.h"
 

@@ -144,7 +144,7 @@ static void weakest_sentence(struct report *report)
         const struct summary_row *row = &summary->rows[i];
         bool named = strcmp(row->group, "tier") != 0 && strcmp(row->group, "planner") != 0 &&
                      strcmp(row->group, "model") != 0 && strcmp(row->group, "safety_critical") != 0;
-        /* Below the suite as a whole: passed / total in whole numbers. */
+        /* Below the suite as a whole: passed / total in integers. */
         bool weak = row->main_passed * summary->total.main_total <
                     summary->total.main_passed * row->main_total;
         if (named && weak) {

@@ -263,7 +263,7 @@ static void compare_ticks(const struct trace_reader *reader, int32_t index,
     }
 }
 
-/* A recorded film has the same frames from its fork on. */
+/* A recorded set of keyframes has the same frames from its fork on. */
 static void compare_film(const struct trace_reader *reader, int32_t index,
                          const struct keyframes *keyframes, struct replay_differences *out)
 {

@@ -1,7 +1,7 @@
 /*
  * Replay, compared: everything that running an outcome's rollout again makes anew, beside what the
  * store says: verdict, reasons, ticks, every metric, miles, health evidence, slices, trace hash,
- * and the artifact's ticks and film.
+ * and the artifact's ticks and keyframes.
  *
  * Not compared, because a replay does not make them: what identifies the result (ids, seed,
  * planner, model ..), device time and operations, which depend on what ran beside it, what a

@@ -52,7 +52,7 @@ struct job_run {
     struct rollout_result *results; /* [rollout_count] */
     uint32_t finished_count;
     uint64_t order;                  /* of arrival at its runner */
-    uint32_t keyframes_period_ticks; /* 0: no films */
+    uint32_t keyframes_period_ticks; /* 0: no keyframes */
     bool no_forks;                   /* branches are run from tick 0, or not at all */
     bool cancelled;
     enum status failure; /* not OK: the attempt broke, `error` says how */
@@ -108,7 +108,8 @@ void rollout_destroy(
 /* The interventions this rollout applies: its branch's, none on the main line. */
 const struct branch *rollout_branch(const struct rollout *rollout);
 
-/* What the planner is told at the start. Valid while the stage lives; log points are borrowed. */
+/* What the planner is told at the start. Valid while the prepared scenario lives; log points are
+ * borrowed. */
 void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
 
 /* Looks at the world through this rollout's sensors and fills the planner's query (borrowed from

@@ -40,8 +40,8 @@ struct runner_config {
     uint32_t thread_count;
     const struct spill_ops *spill;
     const struct health_bounds *bounds; /* borrowed; NULL: the built-in ones */
-    /* Given every tick's signs and statistics [MEASURE_COUNT]; then nothing is flagged by them
-     * (calibration). */
+    /* Given every tick's frame statistics and statistics [MEASURE_COUNT]; then nothing is flagged
+     * by them (calibration). */
     void (*observe_health)(void *context, const struct frame_stats *frame_stats,
                            const double *statistic);
     void *observe_context;

@@ -1,5 +1,5 @@
 /*
- * The runner shelf. See runner_cache.h.
+ * The runner cache. See runner_cache.h.
  */
 #include "worker/run/runner_cache.h"
 #include "engine/worlds/world.h"

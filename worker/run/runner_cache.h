@@ -1,5 +1,5 @@
 /*
- * Runner shelf: the runners that a worker keeps open, one per (tier, planner and its hash, model,
+ * Runner cache: the runners that a worker keeps open, one per (tier, planner and its hash, model,
  * sampler). What is asked for often stays open; the least recently used idle one makes room.
  */
 #ifndef SWERVE_WORKER_RUN_RUNNER_CACHE_H

@@ -4,7 +4,8 @@
  * than a few lines live in score_collision.c, score_ttc.c, score_comfort.c, score_lanes.c and
  * guardian.c.
  *
- * Invariant: nothing here depends on anything but the stage and the scenes given, in order.
+ * Invariant: nothing here depends on anything but the prepared scenario and the scenes given, in
+ * order.
  */
 #include "worker/score/score.h"
 

@@ -23,7 +23,7 @@ size_t score_bytes(uint32_t horizon_ticks, uint32_t agent_count);
  * borrowed and must outlive the score. */
 struct score *score_init(void *memory, const struct prepared *prepared);
 
-/* Copies a score (a fork); both were made for the same stage. */
+/* Copies a score (a fork); both were made for the same prepared scenario. */
 void score_copy(struct score *to, const struct score *from);
 
 /* One call per tick with the state at that tick, tick 0 (the start) included; ascending ticks. */

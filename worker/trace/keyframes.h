@@ -1,9 +1,9 @@
 /*
  * Film: small pictures of what a learned world generated during one rollout, for people. The frames
  * of a learned world cannot be redrawn from a trace, so every few ticks one is kept: bird's-eye
- * grid and front camera, in few bits. No verdict and no hash depends on a film.
+ * grid and front camera, in few bits. No verdict and no hash depends on a set of keyframes.
  *
- * The period is chosen per job, so that the films of all its rollouts together stay within
+ * The period is chosen per job, so that the keyframes of all its rollouts together stay within
  * KEYFRAMES_JOB_BYTES_MAX and within what its ticks leave of an artifact.
  */
 #ifndef SWERVE_WORKER_TRACE_KEYFRAMES_H
@@ -21,7 +21,7 @@ struct keyframes {
     struct trace_keyframe *frames; /* owned; ascending ticks; `rollout` is set by the packer */
     uint32_t count;
     uint32_t capacity;
-    uint32_t period_ticks; /* 0: this rollout has no film */
+    uint32_t period_ticks; /* 0: this rollout has no keyframes */
 };
 
 /* The period for the jobs of a scenario; 0 when its ticks leave no room. */
@@ -29,10 +29,10 @@ uint32_t keyframes_period_ticks(const struct scenario *scenario);
 
 void keyframes_finish(struct keyframes *keyframes);
 
-/* Whether the frame of a tick belongs to the film; `last`: the rollout ends here. */
+/* Whether the frame of a tick belongs to the keyframes; `last`: the rollout ends here. */
 bool keyframes_wants(const struct keyframes *keyframes, uint32_t tick, bool last);
 
-/* Keeps what the slot's sensors see now. NO_MEMORY leaves the film as it was. */
+/* Keeps what the slot's sensors see now. NO_MEMORY leaves the keyframes as they were. */
 enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot,
                            uint32_t tick, struct error *error);
 

@@ -136,7 +136,7 @@ static size_t keyframes_bytes(const struct trace *const *traces, uint32_t count)
                : sizeof(struct trace_keyframe_header) + frames * sizeof(struct trace_keyframe);
 }
 
-/* The film section of keyframes_bytes() bytes, if there are any. */
+/* The keyframes section of keyframes_bytes() bytes, if there are any. */
 static void pack_keyframes(const struct trace *const *traces, uint32_t count, size_t bytes,
                            uint8_t *out)
 {
@@ -312,7 +312,7 @@ static enum status read_rollout(struct trace_reader *reader, uint32_t index, con
     return check_ticks(reader, index, error);
 }
 
-/* What follows the rollouts: nothing, or a film to the end, in order. */
+/* What follows the rollouts: nothing, or a set of keyframes to the end, in order. */
 static enum status read_keyframes(struct trace_reader *reader, const uint8_t *data, size_t bytes,
                                   struct error *error)
 {

@@ -55,7 +55,7 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
                        const int32_t *parents, uint32_t count, uint8_t **data, size_t *bytes,
                        struct error *error);
 
-/* The most that a job of this scenario can record, all branches included, films apart. */
+/* The most that a job of this scenario can record, all branches included, keyframes apart. */
 uint64_t trace_artifact_bytes_max(const struct scenario *scenario);
 
 /* Order-sensitive 64-bit digest of an observation buffer (not cryptographic). */
@@ -71,7 +71,7 @@ struct trace_rollout_view {
 struct trace_reader {
     struct trace_file_header header;
     struct trace_rollout_view *rollouts; /* owned */
-    const uint8_t *keyframes;            /* frames, borrowed from the artifact; NULL: no film */
+    const uint8_t *keyframes; /* frames, borrowed from the artifact; NULL: no keyframes */
     uint32_t keyframes_count;
 };
 

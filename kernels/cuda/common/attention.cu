@@ -4,7 +4,7 @@
  *   window   tokens of a grid attend to those at most so many rows and columns away, in the present
  *            frame and in past frames, whose keys and values lie in pages. What a square of 8 x 8
  *            queries needs is a short list of such squares of each frame; where the grid's tokens
- *            lie in tiles (order.h), each of them is one run of tokens
+ *            lie in tiles (token_order.h), each of them is one run of tokens
  * How a block works is told in flash.cuh; this file says which keys a tile of queries walks over.
  * What attention_wgmma.cu does instead, where it may, is decided here too.
  */

@@ -77,7 +77,7 @@ struct gpu_grid {
     uint32_t first, rows, cols;
     uint32_t reach_rows, reach_cols; /* a token sees those at most so far away */
     uint32_t past;                   /* and in so many past frames, 0..GPU_PAGES_MAX */
-    uint32_t tiled; /* 0: in reading order; else in that of order.h: the same bits, elsewhere */
+    uint32_t tiled; /* 0: in reading order; else in that of token_order.h: the same bits */
 };
 
 /* Softmax attention, q . k / sqrt(head_dim), of `heads` query heads that share `kv_heads` heads of

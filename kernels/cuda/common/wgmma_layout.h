@@ -1,6 +1,6 @@
 /*
  * Layouts of products of a warpgroup: where numbers lie in tiles of shared memory and in registers,
- * and the descriptor of a tile. Pure functions of whole numbers: kernels place by them, the
+ * and the descriptor of a tile. Pure functions of integers: kernels place by them, the
  * emulator (tests/simt/simt_wgmma.cpp) reads registers by them, and tests/cuda/wgmma_layout.cpp
  * compares each with what CUTLASS's headers say, on the host. PTX ISA, 9.7.15.5.1; gpu.h tells it
  * in words.

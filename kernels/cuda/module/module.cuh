@@ -178,7 +178,7 @@ int module_map_make(struct device_session *session, uint32_t map, const struct r
                     struct device_text *why);
 void module_map_drop(struct device_session *session, uint32_t map);
 
-/* Whether the drawings of active slots fit and name maps that are there; their bytes in use. */
+/* Whether the draw lists of active slots fit and name maps that are there; their bytes in use. */
 int module_draw_lists_check(const struct device_session *session, struct device_text *why);
 uint64_t module_draw_lists_bytes(const struct device_session *session);
 

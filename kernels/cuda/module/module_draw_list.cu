@@ -76,7 +76,7 @@ void module_map_drop(struct device_session *session, uint32_t map)
     session->map_memory[map] = NULL;
 }
 
-/* ---- drawings ---- */
+/* ---- draw lists ---- */
 
 /* Whether what it has for the cameras lies within it. */
 static bool cameras_valid(const struct draw_list *draw_list)

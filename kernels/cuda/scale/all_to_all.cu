@@ -1,6 +1,6 @@
 /*
  * Sequence parallelism: the order of heads and tokens in what is exchanged, and ranks emulated in
- * one process. See exchange.h.
+ * one process. See all_to_all.h.
  */
 #include "kernels/cuda/scale/all_to_all.h"
 

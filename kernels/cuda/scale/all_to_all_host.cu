@@ -1,6 +1,6 @@
 /*
  * Sequence parallelism between processes: how they meet, and the transport for machines without
- * NCCL, through memory that all of them have mapped. See exchange.h.
+ * NCCL, through memory that all of them have mapped. See all_to_all.h.
  *
  * The memory begins with a note, which rank 0 writes, and a number per rank; behind them lies a
  * window for every pair of ranks. What is exchanged goes through the windows piece by piece: all

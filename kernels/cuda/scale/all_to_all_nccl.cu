@@ -1,6 +1,6 @@
 /*
- * Sequence parallelism over NCCL, between the processes of one node; see exchange.h. The library is
- * loaded when a rank is opened, so the module neither links it nor needs it, and one built where
+ * Sequence parallelism over NCCL, between the processes of one node; see all_to_all.h. The library
+ * is loaded when a rank is opened, so the module neither links it nor needs it, and one built where
  * nccl.h was missing says so. It is never unloaded.
  */
 #include "kernels/cuda/scale/all_to_all.h"

@@ -1,5 +1,6 @@
 /*
- * Which kernel computes a product: choosing by time, keeping the choice, running it. See library.h.
+ * Which kernel computes a product: choosing by time, keeping the choice, running it. See
+ * gemm_tuner.h.
  */
 #include "kernels/cuda/scale/gemm_tuner.h"
 

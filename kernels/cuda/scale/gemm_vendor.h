@@ -1,5 +1,5 @@
 /*
- * The vendor's library of products, as what library.cu asks of it: a table of functions, so that
+ * The vendor's library of products, as what gemm_tuner.cu asks of it: a table of functions, so that
  * the choice between it and our kernels can be tested where there is no such library. The real one
  * is cuBLASLt, opened with dlopen when the first session wants it, so that neither the program nor
  * the module needs it to start.

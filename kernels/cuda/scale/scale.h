@@ -4,10 +4,10 @@
  * the design (fp8 products with per-row scales, shared key/value heads, pages, sequence
  * parallelism); no weights of that size are shipped. Tests run it at toy size against plain C.
  *
- * Tokens: view by view, then the BEV; those of a view in tiles along a Z-order curve (order.h), in
- * every array and every page. Noise, positions and angles are those of a token's place, so where it
- * lies changes sums' order at most. X [tokens][width] is float. With T the six rows of table + ada
- * of the step, LN without parameters, eps 1e-6:
+ * Tokens: view by view, then the BEV; those of a view in tiles along a Z-order curve
+ * (token_order.h), in every array and every page. Noise, positions and angles are those of a
+ * token's place, so where it lies changes sums' order at most. X [tokens][width] is float. With T
+ * the six rows of table + ada of the step, LN without parameters, eps 1e-6:
  *
  *   X = embed(x) + pos
  *   per layer:

@@ -47,7 +47,8 @@ struct context_places {
 void context_places_fill(const struct context_slots *s, const struct context_places *p,
                          void *stream);
 
-/* Where the degree is map or none: the moved frame in place of the layout's BEV (moved.cu). */
+/* Where the conditioning is map or none: the motion-compensated frame in place of the layout's BEV
+ * (motion.cu). */
 void context_move(const struct context_slots *s, void *stream);
 
 /* Context map (bordered, bf16) and base [count][positions][channels] of one part. */
@@ -63,7 +64,7 @@ void context_store_memory(const struct context_slots *s, const uint16_t *kv, uin
                           uint32_t width, void *stream);
 
 /* The sums of the frames in the write pages, added to what counts[count] have. The layouts' BEV is
- * read in the degree `agents` alone, where context_move leaves it (signs.cu). */
+ * read in the conditioning `agents` alone, where context_move leaves it (frame_sums.cu). */
 void context_sums(const struct context_slots *s, struct device_counts *counts, void *stream);
 
 /* The frames to be delivered from the write pages to frames[count][DEVICE_FRAME_BYTES]. */

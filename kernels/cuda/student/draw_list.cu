@@ -1,5 +1,5 @@
 /*
- * The drawings of a tick come to the device: kernels read them where the host wrote them, so that
+ * The draw lists of a tick come to the device: kernels read them where the host wrote them, so that
  * only the bytes in use cross the bus while the list of launches stays the same every tick.
  */
 #include "kernels/cuda/common/gpu.h"

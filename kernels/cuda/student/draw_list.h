@@ -1,5 +1,5 @@
 /*
- * Launchers of what draws layouts on the device (kernels/draw_list.h). Host side of drawing.cu,
+ * Launchers of what draws layouts on the device (kernels/draw_list.h). Host side of draw_list.cu,
  * draw_list_bev.cu and draw_list_camera.cu. Pointers are to device memory but for `source`;
  * launches are asynchronous on `stream`. Slots that are not active, and parts that were given
  * (device_slot.given), are left alone. A slot's bytes depend on its own record, drawing and map.
@@ -24,7 +24,7 @@ struct draw_list_slots {
     uint8_t *layouts;              /* [count][DEVICE_FRAME_BYTES] */
 };
 
-/* What is in use of the drawings, from the host's memory to the device's. */
+/* What is in use of the draw lists, from the host's memory to the device's. */
 void draw_list_fetch(const struct draw_list_slots *s, void *stream);
 
 /* The layouts' BEV, all 22 channels: the bytes of engine/sensors/layout.h, layout_bev. Two

@@ -1,7 +1,7 @@
 /*
  * The BEV of a layout on the device. engine/sensors/raster_lidar.c has the method and says what is
  * drawn; the geometry of a box is the same code (kernels/lidar.h), in double precision, and all
- * that is added up are whole numbers, so the bytes are the engine's.
+ * that is added up are integers, so the bytes are the engine's.
  *
  * One thread per agent prepares its box. Then one block draws a tile, all rows of 16 columns of one
  * half of the window, from beginning to end: which cells no ray reaches (a thread per row), what

@@ -1,7 +1,7 @@
 /*
  * The sums of the frames that a tick wrote (kernels/frame_sums.h), made where the frames lie: of a
  * slot's written page, its newest page and its layout. One thread per position; a block adds what
- * its threads found and then adds that to the slot's sums. All are whole numbers, so the order does
+ * its threads found and then adds that to the slot's sums. All are integers, so the order does
  * not matter and they equal engine/learned/frame_measure.c's. A slot's depend on its own record,
  * pages and layout.
  */

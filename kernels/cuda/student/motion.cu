@@ -1,7 +1,8 @@
 /*
- * The moved frame on the device (engine/model.md): one thread per position gathers the returns that
- * come to its four cells. The engine scatters them instead (engine/learned/motion.c); the sums are
- * of integers, so the bits are the same. A slot's bits depend on its record, page and layout alone.
+ * The motion-compensated frame on the device (engine/model.md): one thread per position gathers the
+ * returns that come to its four cells. The engine scatters them instead (engine/learned/motion.c);
+ * the sums are of integers, so the bits are the same. A slot's bits depend on its record, page and
+ * layout alone.
  */
 #include "kernels/cuda/student/past.cuh"
 

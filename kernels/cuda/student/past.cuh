@@ -1,6 +1,6 @@
 /*
  * The newest page of a slot, in the positions of the window that the slot has now: what the moved
- * frame (moved.cu) and the sums of a frame (signs.cu) look back at.
+ * frame (motion.cu) and the sums of a frame (frame_sums.cu) look back at.
  */
 #ifndef SWERVE_KERNELS_CUDA_STUDENT_PAST_CUH
 #define SWERVE_KERNELS_CUDA_STUDENT_PAST_CUH

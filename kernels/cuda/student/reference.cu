@@ -1,5 +1,5 @@
 /*
- * The plain kernels, see plain.h. No communication between threads, so that each reads like its
+ * The plain kernels, see reference.h. No communication between threads, so that each reads like its
  * formula in engine/model.md.
  */
 #include "kernels/cuda/common/gpu.h"

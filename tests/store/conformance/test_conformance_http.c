@@ -1,7 +1,7 @@
 /*
  * The faces that reach the embedded store from elsewhere, through the conformance suite: the HTTP
  * client of a server ("http"), the same over TLS with a token ("https"), and a path's handles in
- * both roles of the election ("owner", "client").
+ * both roles of ownership ("owner", "client").
  */
 #include "base/check.h"
 #include "base/units.h"

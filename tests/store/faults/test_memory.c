@@ -4,7 +4,7 @@
  * Method: each call of the store's table (memory_calls.h) is made on a store that was just opened,
  * with the Nth allocation failing (memory.h), once or from then on: through the embedded face;
  * through a client and a server on a Unix socket in this process, where the allocations of both
- * sides count; and through both roles of the election of a path's owner (memory_faces.h). A call
+ * sides count; and through both roles of ownership of a path's owner (memory_faces.h). A call
  * that fails says why; repeated with memory there it succeeds; what it answers is what it answers
  * with plenty of memory; and what it changed was changed once. The address sanitizer's build
  * watches for leaks.

@@ -179,7 +179,7 @@ static void finish_all(void)
 struct fault {
     unsigned calls;
     int code;
-    bool elected; /* through the election's lock, socket and server, not the embedded face alone */
+    bool elected; /* through ownership's lock, socket and server, not the embedded face alone */
 };
 
 enum { ELECTED_DEADLINE_MS = 200 };

@@ -193,7 +193,8 @@ static void pictures_stay_on_the_device(void)
     struct device watching = device;
     watching_ops.views_open = watch_views_open;
     watching.ops = &watching_ops;
-    /* All but those in which the film is taken, which makes the next frame come down with its tick.
+    /* All but those in which a keyframe is taken, which makes the next frame come down with its
+     * tick.
      */
     uint32_t expected = 0;
     for (uint32_t tick = 0; tick < HORIZON; tick++) {
