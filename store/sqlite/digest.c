@@ -131,7 +131,7 @@ void digest_add(struct digest *suite, const struct digest *part)
 void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id)
 {
     struct sha256 hash;
-    struct digest one;
+    struct digest one = {.bytes = {0}};
     uint8_t id[8];
 
     for (int i = 0; i < 8; i++) {
