@@ -32,9 +32,9 @@ enum attempt_end {
 
 extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
 
-/* Bounds on what one attempt may report: 30 years of device time, 10 million km, 1e21 operations.
- */
-#define LEDGER_ATTEMPT_NS_MAX (INT64_C(1000000000) * 1000000000)
+/* Bounds on what one attempt may report: 11 days of device time, 10 million km, 1e21 operations;
+ * so small that those of one transaction add up without overflow. */
+#define LEDGER_ATTEMPT_NS_MAX (INT64_C(1000000) * 1000000000)
 #define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
 #define LEDGER_ATTEMPT_MFLOP_MAX (INT64_C(1000000) * 1000000000)
 

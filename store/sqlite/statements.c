@@ -61,6 +61,10 @@
     " AND n.planner = json_extract(e.value, '$[0]'))"
 
 /* clang-format off */
+/* A sum that stops at the largest integer: what workers report must not keep a row from being
+ * written, and with it the leases of others from ending. Neither part is negative. */
+#define ADD(column, part) "MIN(" column ", 9223372036854775807 - " part ") + " part
+
 const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
@@ -292,14 +296,16 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO ledger (suite, pool, device, tier, audit, ending, attempts, device_ns,"
         " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
         " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
-        " attempts = attempts + ?7, device_ns = device_ns + ?8, metres_mm = metres_mm + ?9,"
-        " mflop = mflop + ?10, cost_uusd = cost_uusd + ?11",
+        " attempts = attempts + ?7, device_ns = " ADD("device_ns", "?8") ","
+        " metres_mm = " ADD("metres_mm", "?9") ", mflop = " ADD("mflop", "?10") ","
+        " cost_uusd = " ADD("cost_uusd", "?11"),
     [STATEMENT_LEDGER_TOTAL_ADD] =
         "INSERT INTO ledger_totals (pool, device, tier, audit, ending, attempts, device_ns,"
         " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         " ON CONFLICT (pool, device, tier, audit, ending) DO UPDATE SET"
-        " attempts = attempts + ?6, device_ns = device_ns + ?7, metres_mm = metres_mm + ?8,"
-        " mflop = mflop + ?9, cost_uusd = cost_uusd + ?10",
+        " attempts = attempts + ?6, device_ns = " ADD("device_ns", "?7") ","
+        " metres_mm = " ADD("metres_mm", "?8") ", mflop = " ADD("mflop", "?9") ","
+        " cost_uusd = " ADD("cost_uusd", "?10"),
     [STATEMENT_LEDGER_SUITE] =
         "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
         " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"

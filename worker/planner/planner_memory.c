@@ -66,8 +66,8 @@ static int64_t field_bytes(const char *text, const char *name)
 static bool read_of(const struct memory_watch *watch, const char *process, const char *name,
                     char text[TEXT_BYTES])
 {
-    char path[64];
-    snprintf(path, sizeof path, "%.20s/%s", process, name);
+    char path[96];
+    snprintf(path, sizeof path, "%.20s/%.63s", process, name);
     int fd = openat(watch->proc_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
@@ -90,11 +90,41 @@ static bool is_inside(const struct memory_watch *watch, const char *process)
            space.st_ino == watch->space.st_ino;
 }
 
+/* The status of any thread that has the process's memory: the first thread may have ended, and its
+ * own status says nothing of the memory that the others go on with. */
+static bool read_thread_status(const struct memory_watch *watch, const char *process,
+                               char text[TEXT_BYTES])
+{
+    char path[64];
+    bool found = false;
+    snprintf(path, sizeof path, "%.20s/task", process);
+    int fd = openat(watch->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+    if (stream == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
+    }
+    const struct dirent *entry;
+    while (!found && (entry = readdir(stream)) != NULL) {
+        if (isdigit((unsigned char)entry->d_name[0])) {
+            snprintf(path, sizeof path, "task/%.20s/status", entry->d_name);
+            found = read_of(watch, process, path, text) && strstr(text, "\nRssAnon:") != NULL;
+        }
+    }
+    closedir(stream);
+    return found;
+}
+
 static int64_t process_bytes(const struct memory_watch *watch, const char *process, bool exact)
 {
     char text[TEXT_BYTES];
     if (!read_of(watch, process, "status", text)) {
         return 0;
+    }
+    if (strstr(text, "\nRssAnon:") == NULL && !read_thread_status(watch, process, text)) {
+        return 0; /* a zombie: its memory is gone */
     }
     int64_t tables = field_bytes(text, "VmPTE");
     int64_t huge = field_bytes(text, "HugetlbPages");

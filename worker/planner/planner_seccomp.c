@@ -100,6 +100,8 @@ static const struct sock_filter program[] = {
     REFUSE(memfd_secret),
     REFUSE(shmget),
     REFUSE(msgget),
+    REFUSE(semget),
+    REFUSE(mq_open),
     /* The machine. */
     REFUSE(reboot),
     REFUSE(swapon),

@@ -2,7 +2,7 @@
 
     hoard.py WAY MIB
 
-WAY: processes (each below the limit, together above), memfd, sysv, mapping (shared and anonymous),
+WAY: processes (each below the limit, together above), orphans (the same, after each one's first thread has ended), memfd, sysv, mapping (shared and anonymous),
 zero (shared, of /dev/zero), shm (files in /dev/shm), inodes (empty files), sockets (the kernel's). Those that are refused
 say "NAME kept" on stderr and serve; the others go on until they are stopped.
 """
@@ -13,6 +13,7 @@ import mmap
 import os
 import socket
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../scripts"))
@@ -31,6 +32,25 @@ def processes():
             time.sleep(600)
             sys.exit(len(held) % 2)
     time.sleep(600)
+
+
+def orphans():
+    """Each child's memory is a second thread's; its first thread ends, but not the process."""
+    for _ in range(8):
+        if os.fork() == 0:
+            threading.Thread(target=hold).start()
+            LIBC.syscall(60, 0)  # exit, of this thread alone
+    time.sleep(600)
+
+
+def hold():
+    with open("/proc/self/stat", encoding="ascii") as file:  # of the process: its first thread's state
+        while ") Z " not in file.read():
+            file.seek(0)
+            time.sleep(0.01)
+    held = bytearray(os.urandom(1) * (MIB // 4 << 20))
+    time.sleep(600)
+    sys.exit(len(held) % 2)
 
 
 def memfd():

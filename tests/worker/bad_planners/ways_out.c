@@ -231,6 +231,7 @@ static const struct call calls[] = {
     {"process_vm", SYS_process_vm_readv, {1, 0, 0, 0}},
     {"sysv-memory", SYS_shmget, {0, 4096, 01600, 0}},
     {"sysv-queue", SYS_msgget, {0, 01600, 0, 0}},
+    {"sysv-semaphores", SYS_semget, {0, 32000, 0600, 0}},
 };
 
 int main(int argc, char **argv)
