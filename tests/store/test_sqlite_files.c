@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/api/store.h"
+#include "store/sqlite/ledger.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_db.h"
 #include "tests/harness.h"
@@ -478,6 +479,50 @@ static void the_living_are_not_taken_for_dead(void)
     store->ops->close(store);
 }
 
+/* Goal: a ledger that holds the largest numbers still takes the next attempt, so leases end. */
+static void a_full_ledger_ends_leases(void)
+{
+    const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
+    struct job_spec spec = {.key = "key",
+                            .suite_id = "s",
+                            .scenario_id = "a",
+                            .planner = "p",
+                            .pool = "bulk",
+                            .backend = "cpu",
+                            .rollout_count = 1,
+                            .attempts_max = 9};
+    struct store_submit_result submitted;
+    struct store_completion_result result;
+    static struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    set_path("full-ledger.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &submitted, &error), error);
+    for (int round = 0; round < 2; round++) {
+        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT_INT(count, 1);
+        struct job_completion completion = {.job_id = lease.job_id,
+                                            .epoch = lease.epoch,
+                                            .worker_id = "w",
+                                            .kind = COMPLETION_RELEASED,
+                                            .device_ns = LEDGER_ATTEMPT_NS_MAX,
+                                            .metres_mm = LEDGER_ATTEMPT_MM_MAX,
+                                            .mflop = LEDGER_ATTEMPT_MFLOP_MAX};
+        EXPECT_OK(store->ops->complete(store, &completion, 1, &result, &error), error);
+        EXPECT_INT(result.status, STATUS_OK);
+        EXPECT(state_of(lease.job_id) == JOB_QUEUED);
+        if (round == 0) {
+            store->ops->close(store);
+            script("UPDATE ledger SET device_ns = 9223372036854775000;"
+                   "UPDATE ledger_totals SET device_ns = 9223372036854775000, mflop = device_ns");
+            EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+        }
+    }
+    store->ops->close(store);
+}
+
 int main(void)
 {
     char command[128];
@@ -492,7 +537,7 @@ int main(void)
                  TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
                  TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
                  TEST(first_reads_come_together), TEST(the_dead_do_not_live_by_restarts),
-                 TEST(the_living_are_not_taken_for_dead));
+                 TEST(the_living_are_not_taken_for_dead), TEST(a_full_ledger_ends_leases));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
