@@ -358,6 +358,8 @@ static enum status suite_status_decode(const struct json_cursor *cursor, void *r
         status = counts_decode(&rollouts, suite->rollouts, verdict_names, VERDICT_COUNT, error);
     }
     if (status == STATUS_OK) {
+        suite->unstarted_hosts = 0; /* the members are there where a host has said so */
+        suite->unstarted[0] = '\0';
         status = json_member_integer(cursor, "unstarted_hosts", false, 0, INT64_MAX,
                                      &suite->unstarted_hosts, error);
     }
