@@ -1,5 +1,5 @@
 /*
- * Link: repeats calls until they are answered. See link.h.
+ * Retrying client: repeats calls until they are answered. See retry.h.
  */
 #include "store/client/retry.h"
 

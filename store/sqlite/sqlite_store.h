@@ -1,7 +1,7 @@
 /*
  * The embedded store's inside, shared by its files: sqlite_store.c (open, close, who waits),
  * submit.c (submit, cancel), lifecycle.c (complete), claim.c (who gets what next), lease.c
- * (workers), ledger.c (money), sqlite_look.c (reading).
+ * (workers), ledger.c (money), sqlite_read.c (reading).
  *
  * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
  * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
@@ -129,7 +129,7 @@ enum status ledger_price_set(struct store *base, const char *pool, const char *d
 enum status ledger_price_get(struct store *base, const char *pool, const char *device,
                              int64_t *price_uusd_per_hour, struct error *error);
 
-/* sqlite_look.c: */
+/* sqlite_read.c: */
 enum status sqlite_read_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
                                  struct error *error);
 enum status sqlite_read_suite_status(struct store *base, const char *suite_id,

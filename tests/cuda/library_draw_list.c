@@ -2,7 +2,7 @@
  * Goal: on the maps and in the scenes of the shipped library (scenarios/), too, layouts drawn on
  * the device have the engine's bytes, and what goes up of them is small.
  * Method: every file of the longest suite once: its first scene and the one after a while under the
- * object world's traffic, described and drawn as test_drawing.c does; the cameras of every fourth
+ * object world's traffic, described and drawn as test_draw_list.c does; the cameras of every fourth
  * file. Not among the programs that scripts/gpu_check builds, for it needs the loader. LIBRARY is
  * the directory, given by the build.
  */

@@ -1,5 +1,5 @@
 /*
- * One picture of an observation. See evidence.h.
+ * One picture of an observation. See snapshot.h.
  */
 #include "worker/trace/snapshot.h"
 

@@ -1,7 +1,7 @@
 /*
  * Softmax attention on tensor cores, the part that all patterns of attention.cu share: one pass
  * over the keys with a running maximum and sum (Dao, FlashAttention-2, 2023), so nothing of size
- * tokens x tokens is ever stored. Private to attention.cu and window.cu.
+ * tokens x tokens is ever stored. Private to attention.cu.
  *
  * A block of four warps takes 64 queries of one head, a warp 16 of them. A *walk* names, one after
  * the other, tiles of 64 tokens: where each of their rows lies, if it is there at all, and which

@@ -2,7 +2,7 @@
 # Goal: what a store reports cannot be edited unnoticed: replay compares every figure that a replay
 # makes, and check finds everything that does not fit together.
 # Method: a small finished store; one value, row or artifact at a time is changed in a copy of it,
-# and the commands must say so. edit.py lists what can be changed from the schema itself, so that a
+# and the commands must say so. edit_store.py lists what can be changed from the schema itself, so that a
 # new column is tried as well.
 #
 # Usage: test_check.sh SWERVE SOURCE_ROOT
