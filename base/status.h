@@ -56,4 +56,13 @@ enum status error_setv(struct error *error, enum status status, const char *form
 enum status error_prefix(struct error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Returns early with a failed status; only where nothing has to be released. */
+#define TRY(call)                        \
+    do {                                 \
+        enum status try_status = (call); \
+        if (try_status != STATUS_OK) {   \
+            return try_status;           \
+        }                                \
+    } while (0)
+
 #endif

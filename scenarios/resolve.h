@@ -19,15 +19,6 @@
 
 #include <sys/stat.h>
 
-/* Returns early with a failed status; only where nothing has to be released. */
-#define TRY(call)                        \
-    do {                                 \
-        enum status try_status = (call); \
-        if (try_status != STATUS_OK) {   \
-            return try_status;           \
-        }                                \
-    } while (0)
-
 /* ---- parameters.c ---- */
 
 /* Values of a scenario's "parameters", replaced by those of `overrides` (a JSON object, or NULL).

@@ -67,12 +67,9 @@ enum status audit_policy_load(const char *path, struct audit_policy *out, struct
 {
     json_t *root = NULL;
     struct audit_policy policy = {0};
-    enum status status = json_read_file(path, POLICY_BYTES_MAX, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_read_file(path, POLICY_BYTES_MAX, &root, error));
     struct json_cursor cursor = json_cursor_root(path, root);
-    status = read_policy(&cursor, &policy, error);
+    enum status status = read_policy(&cursor, &policy, error);
     json_decref(root);
     if (status == STATUS_OK) {
         *out = policy;

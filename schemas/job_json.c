@@ -95,12 +95,10 @@ enum status job_spec_decode(const struct json_cursor *cursor, const struct job_s
     } else {
         memset(&scratch, 0, sizeof scratch);
     }
-    enum status status = json_record_decode(spec_fields, COUNT_OF(spec_fields), NULL,
-                                            common == NULL, cursor, &scratch, error);
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    TRY(json_record_decode(spec_fields, COUNT_OF(spec_fields), NULL, common == NULL, cursor,
+                           &scratch, error));
+    *out = scratch;
+    return STATUS_OK;
 }
 
 json_t *job_lease_encode(const struct job_lease *lease)
@@ -119,16 +117,12 @@ enum status job_lease_decode(const struct json_cursor *cursor, struct job_lease 
     static const char *const extra_keys[] = {"spec", NULL};
     struct job_lease scratch;
     memset(&scratch, 0, sizeof scratch);
-    enum status status = json_record_decode(lease_fields, COUNT_OF(lease_fields), extra_keys, true,
-                                            cursor, &scratch, error);
-    if (status == STATUS_OK) {
-        struct json_cursor spec = json_cursor_member(cursor, "spec");
-        status = job_spec_decode(&spec, NULL, &scratch.spec, error);
-    }
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    TRY(json_record_decode(lease_fields, COUNT_OF(lease_fields), extra_keys, true, cursor, &scratch,
+                           error));
+    struct json_cursor spec = json_cursor_member(cursor, "spec");
+    TRY(job_spec_decode(&spec, NULL, &scratch.spec, error));
+    *out = scratch;
+    return STATUS_OK;
 }
 
 json_t *job_completion_encode(const struct job_completion *completion)
@@ -184,19 +178,15 @@ enum status job_completion_decode(const struct json_cursor *cursor, struct job_c
     static const char *const extra_keys[] = {"outcomes", NULL};
     struct job_completion scratch;
     memset(&scratch, 0, sizeof scratch);
-    enum status status = json_record_decode(completion_fields, COUNT_OF(completion_fields),
-                                            extra_keys, true, cursor, &scratch, error);
+    TRY(json_record_decode(completion_fields, COUNT_OF(completion_fields), extra_keys, true, cursor,
+                           &scratch, error));
     struct outcome *list = NULL;
-    if (status == STATUS_OK) {
-        struct json_cursor array = json_cursor_member(cursor, "outcomes");
-        status = decode_outcomes(&array, &list, &scratch.outcome_count, error);
-    }
-    if (status == STATUS_OK) {
-        scratch.outcomes = list;
-        *out = scratch;
-        *outcomes = list;
-    }
-    return status;
+    struct json_cursor array = json_cursor_member(cursor, "outcomes");
+    TRY(decode_outcomes(&array, &list, &scratch.outcome_count, error));
+    scratch.outcomes = list;
+    *out = scratch;
+    *outcomes = list;
+    return STATUS_OK;
 }
 
 json_t *ledger_totals_encode(const struct ledger_totals *totals)
@@ -208,12 +198,10 @@ enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger
                                  struct error *error)
 {
     struct ledger_totals scratch = {0};
-    enum status status = json_record_decode(totals_fields, COUNT_OF(totals_fields), NULL, true,
-                                            cursor, &scratch, error);
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    TRY(json_record_decode(totals_fields, COUNT_OF(totals_fields), NULL, true, cursor, &scratch,
+                           error));
+    *out = scratch;
+    return STATUS_OK;
 }
 
 /* ---- without a document ---- */

@@ -157,10 +157,7 @@ enum status json_read_text(const char *file, const char *text, size_t bytes, jso
                          "file as UTF-8 without one",
                          file);
     }
-    enum status status = check_structure(file, text, bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_structure(file, text, bytes, error));
     json_t *value = NULL;
     if (parse(text, bytes, &value, &json_error) != STATUS_OK) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory while parsing", file);

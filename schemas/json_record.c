@@ -151,11 +151,9 @@ static enum status decode_f64(const struct json_cursor *cursor, double *out, str
     if (json_is_string(cursor->value)) {
         static const char *const infinities[] = {"inf", "-inf"};
         int sign;
-        enum status status = json_value_choice(cursor, infinities, 2, &sign, error);
-        if (status == STATUS_OK) {
-            *out = sign == 0 ? INFINITY : -INFINITY;
-        }
-        return status;
+        TRY(json_value_choice(cursor, infinities, 2, &sign, error));
+        *out = sign == 0 ? INFINITY : -INFINITY;
+        return STATUS_OK;
     }
     return json_value_number(cursor, -INFINITY, INFINITY, out, error);
 }
@@ -164,17 +162,12 @@ static enum status decode_u64(const struct json_cursor *cursor, uint64_t *out, s
 {
     if (!json_is_string(cursor->value)) {
         int64_t value;
-        enum status status = json_value_integer(cursor, 0, INT64_MAX, &value, error);
-        if (status == STATUS_OK) {
-            *out = (uint64_t)value;
-        }
-        return status;
+        TRY(json_value_integer(cursor, 0, INT64_MAX, &value, error));
+        *out = (uint64_t)value;
+        return STATUS_OK;
     }
     char digits[24];
-    enum status status = json_value_text(cursor, digits, sizeof digits, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_value_text(cursor, digits, sizeof digits, error));
     char *end = digits;
     errno = 0;
     unsigned long long value = strtoull(digits, &end, 10);
@@ -201,10 +194,7 @@ static enum status decode_integer(const struct json_field *field, const struct j
             return STATUS_OK;
         }
     }
-    enum status status = json_value_integer(cursor, min, max, &value, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_value_integer(cursor, min, max, &value, error));
     if (!narrow) {
         *(int64_t *)place = value;
     } else if (is_signed) {

@@ -98,12 +98,10 @@ enum status metrics_decode(const struct json_cursor *cursor, struct metrics *out
                            struct error *error)
 {
     struct metrics scratch = {0};
-    enum status status = json_record_decode(metric_fields, COUNT_OF(metric_fields), NULL, true,
-                                            cursor, &scratch, error);
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    TRY(json_record_decode(metric_fields, COUNT_OF(metric_fields), NULL, true, cursor, &scratch,
+                           error));
+    *out = scratch;
+    return STATUS_OK;
 }
 
 static json_t *encode_reasons(uint32_t reasons)
@@ -161,12 +159,12 @@ static enum status decode_slices(const struct json_cursor *cursor, struct outcom
     for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
         keys[i] = slice_names[i];
     }
-    enum status status = json_object_begin(cursor, keys, error);
-    for (size_t i = 0; status == STATUS_OK && i < SLICE_KIND_COUNT; i++) {
-        status = json_member_text(cursor, slice_names[i], true, out->slice[i], sizeof out->slice[i],
-                                  error);
+    TRY(json_object_begin(cursor, keys, error));
+    for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
+        TRY(json_member_text(cursor, slice_names[i], true, out->slice[i], sizeof out->slice[i],
+                             error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 json_t *outcome_encode(const struct outcome *outcome)
@@ -188,24 +186,16 @@ enum status outcome_decode(const struct json_cursor *cursor, struct outcome *out
 {
     struct outcome scratch;
     memset(&scratch, 0, sizeof scratch);
-    enum status status = json_record_decode(outcome_fields, COUNT_OF(outcome_fields),
-                                            outcome_extra_keys, true, cursor, &scratch, error);
-    if (status == STATUS_OK) {
-        struct json_cursor reasons = json_cursor_member(cursor, "reasons");
-        status = decode_reasons(&reasons, &scratch.reasons, error);
-    }
-    if (status == STATUS_OK) {
-        struct json_cursor metrics = json_cursor_member(cursor, "metrics");
-        status = metrics_decode(&metrics, &scratch.metrics, error);
-    }
-    if (status == STATUS_OK) {
-        struct json_cursor slices = json_cursor_member(cursor, "slices");
-        status = decode_slices(&slices, &scratch, error);
-    }
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    TRY(json_record_decode(outcome_fields, COUNT_OF(outcome_fields), outcome_extra_keys, true,
+                           cursor, &scratch, error));
+    struct json_cursor reasons = json_cursor_member(cursor, "reasons");
+    TRY(decode_reasons(&reasons, &scratch.reasons, error));
+    struct json_cursor metrics = json_cursor_member(cursor, "metrics");
+    TRY(metrics_decode(&metrics, &scratch.metrics, error));
+    struct json_cursor slices = json_cursor_member(cursor, "slices");
+    TRY(decode_slices(&slices, &scratch, error));
+    *out = scratch;
+    return STATUS_OK;
 }
 
 /* ---- without a document ---- */

@@ -10,16 +10,6 @@
 
 #include "schemas/scenario_json.h"
 
-/* Returns early with a failed status; error paths carry no clean-up because memory is the arena's.
- */
-#define TRY(call)                        \
-    do {                                 \
-        enum status try_status = (call); \
-        if (try_status != STATUS_OK) {   \
-            return try_status;           \
-        }                                \
-    } while (0)
-
 struct id_entry {
     const char *id; /* borrowed from the record */
     uint32_t index;

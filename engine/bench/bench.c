@@ -61,10 +61,7 @@ static enum status make_lanes(struct arena *arena, struct map *map, struct error
 enum status engine_bench_scenario(struct arena *arena, struct scenario *out, struct error *error)
 {
     memset(out, 0, sizeof *out);
-    enum status status = make_lanes(arena, &out->map, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(make_lanes(arena, &out->map, error));
     snprintf(out->id, sizeof out->id, "bench");
     out->ego = (struct ego){
         .pose = {200.0, LANE_WIDTH_M, 0.0},
@@ -119,10 +116,7 @@ static enum status start_all(struct world *world, struct prepared *prepared, boo
         if (release) {
             world->ops->slot_release(world, i);
         }
-        enum status status = world->ops->slot_reset(world, i, prepared, i, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(world->ops->slot_reset(world, i, prepared, i, error));
     }
     return STATUS_OK;
 }

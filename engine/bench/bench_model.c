@@ -151,10 +151,7 @@ done:
 
 static enum status open_slots(struct bench *bench, uint32_t threads, struct error *error)
 {
-    enum status status = workspace_create(bench->model, threads, &bench->workspace, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(workspace_create(bench->model, threads, &bench->workspace, error));
     bench->frame_bytes = (FRAME_BYTES + 63) / 64 * 64;
     size_t page_bytes = bench->frame_bytes + (forward_memory_bytes(bench->model) + 63) / 64 * 64;
     uint32_t pages = bench->page_count + 1;

@@ -229,14 +229,13 @@ static enum status judge(const struct ranks *all, uint32_t index, struct error *
 /* The first that died, else the first that says why it failed. */
 static enum status judge_all(const struct ranks *all, struct error *error)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < all->job->ranks && status == STATUS_OK; i++) {
-        status = silent(all, &all->rank[i]) ? judge(all, i, error) : STATUS_OK;
+    for (uint32_t i = 0; i < all->job->ranks; i++) {
+        TRY(silent(all, &all->rank[i]) ? judge(all, i, error) : STATUS_OK);
     }
-    for (uint32_t i = 0; i < all->job->ranks && status == STATUS_OK; i++) {
-        status = judge(all, i, error);
+    for (uint32_t i = 0; i < all->job->ranks; i++) {
+        TRY(judge(all, i, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status late(const struct ranks *all, struct error *error)
@@ -276,10 +275,7 @@ static enum status attend(struct ranks *all, struct error *error)
                 take(all, &all->rank[i]);
             }
         }
-        enum status status = judge_all(all, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(judge_all(all, error));
     }
 }
 

@@ -183,10 +183,7 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
         .page_count = frame_count,
         .plain = backend->device.plain,
     };
-    enum status status = model_describe(backend->model, &model, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(model_describe(backend->model, &model, error));
     int fault = backend->device.ops->open(&model.description, &options, &backend->session, &why);
     return fault == DEVICE_OK ? STATUS_OK
                               : device_error(error, fault, backend->device.backend, &why);

@@ -70,10 +70,7 @@ static enum status check_data(const char *path, const struct safetensors *file, 
     const char *expected;
     size_t bytes;
     const void *data = safetensors_data(file, &bytes);
-    enum status status = require(path, file, "data_sha256", &expected, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(require(path, file, "data_sha256", &expected, error));
     sha256_hex(data, bytes, found);
     return strcmp(found, expected) == 0
                ? STATUS_OK

@@ -190,11 +190,9 @@ enum status model_config_parse(const char *source, const char *text, size_t byte
                          "%s: config: joint: expected one entry per layer (%u), found %u", source,
                          config.layers, joint_count);
     }
-    enum status status = model_config_check(source, &config, error);
-    if (status == STATUS_OK) {
-        *out = config;
-    }
-    return status;
+    TRY(model_config_check(source, &config, error));
+    *out = config;
+    return STATUS_OK;
 }
 
 enum status model_config_check(const char *source, const struct model_config *config,

@@ -431,11 +431,8 @@ enum status safetensors_open(const char *path, enum safetensors_mode mode, struc
     void *mapped = NULL;
     size_t bytes = 0;
     int fd = -1;
-    enum status status = file_open(path, &fd, &bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = map_file(path, fd, mode, &mapped, bytes, error);
+    TRY(file_open(path, &fd, &bytes, error));
+    enum status status = map_file(path, fd, mode, &mapped, bytes, error);
     close(fd);
     if (status != STATUS_OK) {
         return status;

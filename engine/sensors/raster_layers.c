@@ -56,10 +56,7 @@ static enum status grow_slots(struct raster_layers *layers)
 static enum status add_tile(struct raster_layers *layers, int32_t x, int32_t y)
 {
     if (layers->map.tile_count * 2 > layers->map.slot_mask) {
-        enum status status = grow_slots(layers);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(grow_slots(layers));
     }
     struct raster_slot *slot = raster_map_find(&layers->map, raster_map_key(x, y));
     if (slot->tile == 0) {
@@ -130,11 +127,7 @@ static enum status for_each_tile(struct builder *builder, const struct vec2 *poi
         int32_t end = tile_of(x_high - anchor.x_m);
         for (int32_t x = tile_of(x_low - RASTER_TEXEL_M - anchor.x_m); x <= end; x++) {
             builder->work += count;
-            enum status status =
-                builder->work > WORK_MAX ? STATUS_LIMIT : visit(builder, x, y, context);
-            if (status != STATUS_OK) {
-                return status;
-            }
+            TRY(builder->work > WORK_MAX ? STATUS_LIMIT : visit(builder, x, y, context));
         }
     }
     return STATUS_OK;

@@ -284,10 +284,7 @@ static enum status build_lanes(struct roadmap *roadmap, struct error *error)
     const struct map *map = roadmap->map;
     size_t points = 0;
     for (uint32_t i = 0; i < map->lane_count; i++) {
-        enum status status = check_lane(map, i, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(check_lane(map, i, error));
         points += map->lanes[i].point_count;
     }
     roadmap->segments = calloc(points, sizeof *roadmap->segments);

@@ -54,15 +54,9 @@ static enum status finish_track(struct traffic_plan *plan, struct track_builder 
                                 int32_t *index, struct error *error)
 {
     struct track *track;
-    enum status status = track_builder_finish(builder, &track, error);
-    if (status == STATUS_OK) {
-        status = add_track(plan, track, index, error);
-    }
-    if (status == STATUS_OK) {
-        status = track_prepare_traffic(plan->tracks[*index], BEND_LAT_ACCEL_MPS2, BEND_DECEL_MPS2,
-                                       error);
-    }
-    return status;
+    TRY(track_builder_finish(builder, &track, error));
+    TRY(add_track(plan, track, index, error));
+    return track_prepare_traffic(plan->tracks[*index], BEND_LAT_ACCEL_MPS2, BEND_DECEL_MPS2, error);
 }
 
 static enum status straight_track(struct traffic_plan *plan, struct pose start, int32_t *index,
@@ -320,11 +314,8 @@ static enum status plan_log(struct traffic_plan *plan, const struct agent *recor
 {
     struct track_builder builder = {0};
     add_log_points(plan, record, &builder);
-    enum status status = finish_track(plan, &builder, &agent->log_track, error);
-    if (status == STATUS_OK) {
-        status = profile_log(&record->trajectory, plan->tracks[agent->log_track], agent, error);
-    }
-    return status;
+    TRY(finish_track(plan, &builder, &agent->log_track, error));
+    return profile_log(&record->trajectory, plan->tracks[agent->log_track], agent, error);
 }
 
 /* ---- agents ---- */
@@ -393,23 +384,15 @@ static enum status plan_route(struct traffic_plan *plan, const struct agent *rec
     double unused;
     struct track *track;
     int32_t index = -1;
-    enum status status =
-        route_build_track(plan->roadmap, record->route, record->route_count, record->pose,
-                          AGENT_ROUTE_EXTENSION_M, &unused, &track, error);
-    if (status == STATUS_OK) {
-        status = add_track(plan, track, &index, error);
-    }
-    if (status == STATUS_OK) {
-        status =
-            track_prepare_traffic(plan->tracks[index], BEND_LAT_ACCEL_MPS2, BEND_DECEL_MPS2, error);
-    }
-    if (status == STATUS_OK) {
-        track = plan->tracks[index];
-        struct vec2 point = {record->pose.x_m, record->pose.y_m};
-        double s_m = track_project_window(track, point, 0.0, track->length_m).s_m;
-        place_on_track(plan, agent, record->pose, index, s_m);
-    }
-    return status;
+    TRY(route_build_track(plan->roadmap, record->route, record->route_count, record->pose,
+                          AGENT_ROUTE_EXTENSION_M, &unused, &track, error));
+    TRY(add_track(plan, track, &index, error));
+    TRY(track_prepare_traffic(plan->tracks[index], BEND_LAT_ACCEL_MPS2, BEND_DECEL_MPS2, error));
+    track = plan->tracks[index];
+    struct vec2 point = {record->pose.x_m, record->pose.y_m};
+    double s_m = track_project_window(track, point, 0.0, track->length_m).s_m;
+    place_on_track(plan, agent, record->pose, index, s_m);
+    return STATUS_OK;
 }
 
 static bool ever_reverses(const struct agent *record)

@@ -58,10 +58,7 @@ static void dummy_step(struct world *world, const struct action *actions, const 
 static enum status dummy_open(const struct world_config *config, struct world **out,
                               struct error *error)
 {
-    enum status status = world_check_slots("dummy", config->slot_count, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(world_check_slots("dummy", config->slot_count, error));
     struct dummy_world *self = calloc(1, sizeof *self);
     struct dummy_slot *slots = calloc(config->slot_count, sizeof *slots);
     if (self == NULL || slots == NULL) {

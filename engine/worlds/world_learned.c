@@ -88,20 +88,14 @@ static enum status create_backend(struct learned_world *self, const struct world
         .slot_count = config->slot_count,
         .page_bytes = PAGE_HOST_BYTES,
     };
-    enum status status = backend_create(&backend_config, &self->backend, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(backend_create(&backend_config, &self->backend, error));
     /* Every slot's memory, and the pages that are being written. */
     uint32_t hot_max =
         config->slot_count * model_config(config->model)->window + backend_batch(self->backend);
     size_t needed = hot_max * page_bytes(config->model);
     size_t bytes_max = config->page_bytes_max != 0 ? config->page_bytes_max : needed + needed / 2;
     uint32_t host_max = host_pages(config, bytes_max);
-    status = backend_buffers(self->backend, &host_max, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(backend_buffers(self->backend, &host_max, error));
     const struct page_pool_config pool_config = {
         .page_bytes = PAGE_HOST_BYTES + backend_memory_bytes(self->backend),
         .bytes_max = bytes_max,
@@ -112,7 +106,7 @@ static enum status create_backend(struct learned_world *self, const struct world
         .spill = config->spill,
         .backing = backend_backing(self->backend),
     };
-    status = page_pool_create(&pool_config, &self->pool, error);
+    enum status status = page_pool_create(&pool_config, &self->pool, error);
     return status == STATUS_OK ? backend_start(self->backend, page_pool_frames(&pool_config), error)
                                : status;
 }
@@ -121,10 +115,7 @@ static enum status create_parts(struct learned_world *self, const struct world_c
                                 struct error *error)
 {
     uint32_t n = config->slot_count;
-    enum status status = create_backend(self, config, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(create_backend(self, config, error));
     uint32_t batch = backend_batch(self->backend);
     self->steps = calloc(batch, sizeof *self->steps);
     self->batch = calloc(batch, sizeof *self->batch);
@@ -143,10 +134,7 @@ static enum status create_parts(struct learned_world *self, const struct world_c
 static enum status open_world(const struct world_ops *ops, const struct world_config *config,
                               struct world **out, struct error *error)
 {
-    enum status status = world_check_slots(ops->name, config->slot_count, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(world_check_slots(ops->name, config->slot_count, error));
     if (config->model == NULL || model_config(config->model)->tier != ops->tier) {
         return error_set(error, STATUS_DEVICE, "world %s: expected a model of that tier, found %s",
                          ops->name,
@@ -160,7 +148,7 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
     self->base = (struct world){ops, config->slot_count};
     self->model = config->model;
     self->conditioning = config->conditioning;
-    status = create_parts(self, config, error);
+    enum status status = create_parts(self, config, error);
     if (status != STATUS_OK) {
         close_world(&self->base);
         return error_prefix(error, "world %s", ops->name);
@@ -244,10 +232,7 @@ static enum status first_page(struct learned_world *self, const struct learned_s
             return STATUS_OK;
         }
     }
-    enum status status = draw_context(self, slot, &page);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(draw_context(self, slot, &page));
     struct context *context = &self->contexts[self->next_context];
     self->next_context = (self->next_context + 1) % self->base.slot_count;
     context->prepared = slot->drive.prepared;

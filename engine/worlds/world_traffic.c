@@ -50,10 +50,7 @@ static enum status open_world(const struct world_ops *ops, bool follow_logs,
                               const struct world_config *config, struct world **out,
                               struct error *error)
 {
-    enum status status = world_check_slots(ops->name, config->slot_count, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(world_check_slots(ops->name, config->slot_count, error));
     struct traffic_world *self = calloc(1, sizeof *self);
     struct drive *slots = calloc(config->slot_count, sizeof *slots);
     if (self == NULL || slots == NULL) {
@@ -131,10 +128,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
 {
     const struct traffic_world *self = (const struct traffic_world *)world;
     struct drive *slot = vacant(world, index);
-    enum status status = world->ops->accepts(prepared->scenario, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(world->ops->accepts(prepared->scenario, error));
     memset(slot, 0, sizeof *slot);
     drive_reset(slot, prepared, seed, self->follow_logs);
     return STATUS_OK;

@@ -20,14 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRY(call)                        \
-    do {                                 \
-        enum status try_status = (call); \
-        if (try_status != STATUS_OK) {   \
-            return try_status;           \
-        }                                \
-    } while (0)
-
 #define CR_COORDINATE_MAX_M 1e5 /* of a scenario document, from its origin */
 #define CR_RAW_COORDINATE_MAX_M 1e9
 #define CR_SPEED_MAX_MPS 100.0

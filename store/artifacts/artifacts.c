@@ -120,11 +120,8 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
                              struct error *error)
 {
     char path[ARTIFACT_NAME_BYTES];
-    enum status status = artifacts_check_hash(hash, error);
+    TRY(artifacts_check_hash(hash, error));
 
-    if (status != STATUS_OK) {
-        return status;
-    }
     artifacts_file_path(artifacts, hash, path);
     struct stat info;
     if (stat(path, &info) == 0) {
@@ -169,11 +166,9 @@ static enum status keep_directory(struct artifacts *artifacts, const char *hash,
     if (atomic_load(synced) && stat(path, &info) == 0) {
         return STATUS_OK;
     }
-    enum status status = make_directory(path, artifacts->path, error);
-    if (status == STATUS_OK) {
-        atomic_store(synced, true);
-    }
-    return status;
+    TRY(make_directory(path, artifacts->path, error));
+    atomic_store(synced, true);
+    return STATUS_OK;
 }
 
 enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *fd,
@@ -227,12 +222,8 @@ static enum status write_file(struct artifacts *artifacts, const char *hash, con
 {
     char temporary[ARTIFACT_TEMPORARY_BYTES];
     int fd = -1;
-    enum status status = artifacts_create_unfinished(artifacts, &fd, temporary, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = artifacts_write_all(fd, temporary, data, bytes, error);
+    TRY(artifacts_create_unfinished(artifacts, &fd, temporary, error));
+    enum status status = artifacts_write_all(fd, temporary, data, bytes, error);
     if (status != STATUS_OK) {
         close(fd);
         unlink(temporary);
@@ -386,13 +377,9 @@ enum status artifacts_get(const struct artifacts *artifacts, const char *hash, v
     char path[ARTIFACT_NAME_BYTES];
     uint8_t *packed = NULL;
     size_t packed_bytes = 0;
-    enum status status = artifacts_check_hash(hash, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(artifacts_check_hash(hash, error));
     artifacts_file_path(artifacts, hash, path);
-    status = read_file(path, &packed, &packed_bytes, error);
+    enum status status = read_file(path, &packed, &packed_bytes, error);
     if (status == STATUS_OK) {
         status = unpack(path, hash, packed, packed_bytes, data, bytes, error);
         free(packed);

@@ -111,11 +111,7 @@ static enum status compress(struct artifact_writer *writer, const void *data, si
             return error_set(error, STATUS_NO_MEMORY, "cannot compress an artifact: %s",
                              ZSTD_getErrorName(left));
         }
-        enum status status =
-            artifacts_write_all(writer->fd, writer->temporary, writer->block, out.pos, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(artifacts_write_all(writer->fd, writer->temporary, writer->block, out.pos, error));
         if (mode == ZSTD_e_end ? left == 0 : in.pos == in.size) {
             return STATUS_OK;
         }
@@ -160,12 +156,8 @@ static enum status expand(struct artifact_writer *writer, const void *data, size
 /* The frame's head is complete, or all that there is. */
 static enum status read_head(struct artifact_writer *writer, struct error *error)
 {
-    enum status status =
-        zstd_frame_size("artifact", writer->head, writer->head_bytes, writer->announced_bytes,
-                        LIMIT_ARTIFACT_BYTES, &writer->content_bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(zstd_frame_size("artifact", writer->head, writer->head_bytes, writer->announced_bytes,
+                        LIMIT_ARTIFACT_BYTES, &writer->content_bytes, error));
     writer->sized = true;
     return expand(writer, writer->head, writer->head_bytes, error);
 }
@@ -317,10 +309,7 @@ enum status artifact_reader_read(struct artifact_reader *reader, void *out, size
     while (buffer.pos < buffer.size) {
         bool end = false;
         if (reader->in.pos == reader->in.size) {
-            enum status status = fill(reader, &end, error);
-            if (status != STATUS_OK) {
-                return status;
-            }
+            TRY(fill(reader, &end, error));
         }
         size_t result = 0;
         if (reader->packed) {

@@ -201,27 +201,18 @@ static enum status bare_money(struct sqlite_db *db, int64_t count, struct error 
     struct query price = query_begin(db, STATEMENT_PRICE_GET);
     query_text(&price, "bulk");
     query_text(&price, "cpu");
-    enum status status = query_run(&price, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_run(&price, error));
     struct query entry = query_begin(db, STATEMENT_LEDGER_ADD);
     bind_ints(&entry, (const int64_t[]){1, 1}, 2);
     query_text(&entry, "cpu");
     bind_ints(&entry,
               (const int64_t[]){TIER_OBJECT, 0, ATTEMPT_DONE, count, count, count, 0, count}, 8);
-    status = query_run(&entry, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_run(&entry, error));
     struct query get = query_begin(db, STATEMENT_ACCOUNT_GET);
     query_int(&get, 1);
     query_text(&get, "cpu");
     query_int(&get, 40000);
-    status = query_run(&get, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_run(&get, error));
     struct query set = query_begin(db, STATEMENT_ACCOUNT_SET);
     query_int(&set, 1);
     query_text(&set, "cpu");

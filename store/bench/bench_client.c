@@ -309,25 +309,24 @@ static enum status serve_until(struct fleet *fleet, const uint32_t *counter, uin
                                struct error *error)
 {
     struct epoll_event events[EVENTS_MAX];
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && *counter < until) {
+    while (*counter < until) {
         int count = epoll_wait(fleet->epoll, events, EVENTS_MAX, SILENCE_MS_MAX);
         if (count == 0) {
             return error_set(error, STATUS_TIMEOUT,
                              "the server answered none of %u simulated workers for %d s",
                              fleet->config->workers, SILENCE_MS_MAX / 1000);
         }
-        for (int i = 0; i < count && status == STATUS_OK; i++) {
+        for (int i = 0; i < count; i++) {
             struct worker *worker = events[i].data.ptr;
             if ((events[i].events & EPOLLOUT) != 0) {
-                status = push(fleet, worker, error);
+                TRY(push(fleet, worker, error));
             }
-            if (status == STATUS_OK && (events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
-                status = pull(fleet, worker, error);
+            if ((events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
+                TRY(pull(fleet, worker, error));
             }
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status prepare(struct fleet *fleet, struct error *error)

@@ -156,11 +156,9 @@ static enum status put_bytes(struct http_transport *transport, const struct http
         .packed = packed,
         .reply_max = HTTP_JSON_BYTES_MAX,
     };
-    enum status status = perform(transport, &call, error);
-    if (status == STATUS_OK) {
-        free(call.reply);
-    }
-    return status;
+    TRY(perform(transport, &call, error));
+    free(call.reply);
+    return STATUS_OK;
 }
 
 enum status http_put_bytes(struct http_transport *transport, const struct http_path *path,
@@ -174,12 +172,9 @@ enum status http_put_packed(struct http_transport *transport, const struct http_
 {
     void *frame = NULL;
     size_t frame_bytes = 0;
-    enum status status = zstd_frame_pack(path->text, data, bytes, &frame, &frame_bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = frame != NULL ? put_bytes(transport, path, frame, frame_bytes, true, error)
-                           : put_bytes(transport, path, data, bytes, false, error);
+    TRY(zstd_frame_pack(path->text, data, bytes, &frame, &frame_bytes, error));
+    enum status status = frame != NULL ? put_bytes(transport, path, frame, frame_bytes, true, error)
+                                       : put_bytes(transport, path, data, bytes, false, error);
     free(frame);
     return status;
 }
@@ -188,12 +183,10 @@ enum status http_get_bytes(struct http_transport *transport, const struct http_p
                            size_t max, char **data, size_t *bytes, struct error *error)
 {
     struct http_call call = {.method = "GET", .path = path->text, .reply_max = max};
-    enum status status = perform(transport, &call, error);
-    if (status == STATUS_OK) {
-        *data = call.reply;
-        *bytes = call.reply_bytes;
-    }
-    return status;
+    TRY(perform(transport, &call, error));
+    *data = call.reply;
+    *bytes = call.reply_bytes;
+    return STATUS_OK;
 }
 
 enum status http_get_packed(struct http_transport *transport, const struct http_path *path,
@@ -251,10 +244,7 @@ enum status http_get_list(struct http_transport *transport, const struct http_pa
                           size_t max, uint32_t *count, struct error *error)
 {
     json_t *root = NULL;
-    enum status status = http_get_json(transport, path, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_get_json(transport, path, &root, error));
     return http_take_list(path->text, root, name, codec, records, max, count, error);
 }
 

@@ -23,10 +23,7 @@ static enum status client_scenario_put(struct store *store, const char *hash, co
                                        size_t bytes, struct error *error)
 {
     struct http_path path;
-    enum status status = http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error));
     http_path_begin(&path, "/v1/scenarios/");
     http_path_add_id(&path, hash);
     return http_put_bytes(http_client_of(store)->transport, &path, body, bytes, error);
@@ -36,10 +33,7 @@ static enum status client_scenario_get(struct store *store, const char *hash, ch
                                        size_t *bytes, struct error *error)
 {
     struct http_path path;
-    enum status status = http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error));
     http_path_begin(&path, "/v1/scenarios/");
     http_path_add_id(&path, hash);
     return http_get_bytes(http_client_of(store)->transport, &path, LIMIT_DOCUMENT_BYTES, body,
@@ -239,14 +233,11 @@ static enum status client_job(struct store *store, int64_t job_id, struct store_
     snprintf(digits, sizeof digits, "%lld", (long long)job_id);
     http_path_begin(&path, "/v1/jobs/");
     http_path_add_id(&path, digits);
-    enum status status = http_get_json(http_client_of(store)->transport, &path, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     struct store_job scratch;
     memset(&scratch, 0, sizeof scratch);
     struct json_cursor cursor = json_cursor_root(path.text, root);
-    status = wire_job.decode(&cursor, &scratch, error);
+    enum status status = wire_job.decode(&cursor, &scratch, error);
     json_decref(root);
     if (status == STATUS_OK) {
         *out = scratch;
@@ -259,10 +250,7 @@ static enum status client_dead_jobs(struct store *store, const char *suite_id, i
                                     struct error *error)
 {
     struct http_path path;
-    enum status status = suite_path(&path, suite_id, "/dead", error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(suite_path(&path, suite_id, "/dead", error));
     if (max > HTTP_PAGE_MAX) {
         max = HTTP_PAGE_MAX;
     }
@@ -277,11 +265,7 @@ static enum status client_ledger(struct store *store, const char *suite_id,
                                  struct error *error)
 {
     struct http_path path;
-    enum status status =
-        suite_id != NULL ? http_id_check("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK;
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(suite_id != NULL ? http_id_check("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK);
     if (max > HTTP_LIST_MAX) {
         max = HTTP_LIST_MAX;
     }
@@ -330,13 +314,8 @@ static enum status client_price_get(struct store *store, const char *pool, const
 {
     struct http_path path;
     json_t *root = NULL;
-    enum status status = price_path(&path, pool, device, error);
-    if (status == STATUS_OK) {
-        status = http_get_json(http_client_of(store)->transport, &path, &root, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(price_path(&path, pool, device, error));
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     return http_take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
 }
 
@@ -345,14 +324,9 @@ static enum status client_cancel(struct store *store, const char *suite_id, int6
 {
     struct http_path path;
     json_t *root = NULL;
-    enum status status = suite_path(&path, suite_id, "/cancel", error);
-    if (status == STATUS_OK) {
-        status = http_send_json(http_client_of(store)->transport, "POST", &path, json_object(),
-                                &root, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(suite_path(&path, suite_id, "/cancel", error));
+    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
+                       error));
     return http_take_integer(path.text, root, "cancelled", count, error);
 }
 
@@ -370,12 +344,9 @@ static enum status client_artifact_put(struct store *store, const void *data, si
     sha256_hex(data, bytes, name);
     http_path_begin(&path, "/v1/artifacts/");
     http_path_add_id(&path, name);
-    enum status status =
-        http_put_packed(http_client_of(store)->transport, &path, data, bytes, error);
-    if (status == STATUS_OK) {
-        memcpy(hash, name, sizeof name);
-    }
-    return status;
+    TRY(http_put_packed(http_client_of(store)->transport, &path, data, bytes, error));
+    memcpy(hash, name, sizeof name);
+    return STATUS_OK;
 }
 
 static enum status client_artifact_get(struct store *store, const char *hash, void **data,
@@ -385,17 +356,11 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
     char found[SHA256_HEX_BYTES];
     void *body = NULL;
     size_t body_bytes = 0;
-    enum status status = http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error));
     http_path_begin(&path, "/v1/artifacts/");
     http_path_add_id(&path, hash);
-    status = http_get_packed(http_client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
-                             &body_bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_get_packed(http_client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
+                        &body_bytes, error));
     sha256_hex(body, body_bytes, found);
     if (strcmp(found, hash) != 0) {
         free(body);
@@ -488,12 +453,9 @@ enum status http_client_ping(struct store *store, struct error *error)
     json_t *root = NULL;
     int64_t api = 0;
     http_path_begin(&path, "/v1/health");
-    enum status status = http_get_json(http_client_of(store)->transport, &path, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     struct json_cursor cursor = json_cursor_root(path.text, root);
-    status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
+    enum status status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
     json_decref(root);
     if (status == STATUS_OK && api != HTTP_API_VERSION) {
         return error_set(error, STATUS_STORE,

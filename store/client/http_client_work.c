@@ -79,13 +79,8 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
     json_t *root = NULL;
     uint32_t found = 0;
     uint32_t listed = progress != NULL ? count : 0;
-    enum status status = worker_path(&path, worker->worker_id, "/heartbeat", error);
-    if (status == STATUS_OK) {
-        status = worker_check(worker, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(worker_path(&path, worker->worker_id, "/heartbeat", error));
+    TRY(worker_check(worker, error));
     json_t *body = worker_body(worker);
     if (body != NULL &&
         !json_put(body, "progress", wire_list_encode(&wire_progress, progress, listed))) {
@@ -94,16 +89,12 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
     }
     /* Better repeated than waited for: the lease runs meanwhile. */
     struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
-    status = http_exchange_json(http_client_of(store)->transport, &call, body, true, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status =
-        decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, error);
-    if (status == STATUS_OK && cancelled_count != NULL) {
+    TRY(http_exchange_json(http_client_of(store)->transport, &call, body, true, &root, error));
+    TRY(decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, error));
+    if (cancelled_count != NULL) {
         *cancelled_count = found;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* What a worker has to say only now and then: servers of earlier versions know neither. */
@@ -230,19 +221,13 @@ enum status http_client_complete(struct store *store, const struct job_completio
         uint32_t part = completions_part(completions + done, count - done);
         json_t *root = NULL;
         uint32_t found = 0;
-        enum status status =
-            http_send_json(http_client_of(store)->transport, "POST", &path,
-                           completions_body(completions + done, part), &root, error);
-        if (status == STATUS_OK) {
-            status = http_take_list(path.text, root, "results", &wire_completion_result,
-                                    results + done, part, &found, error);
-        }
-        if (status == STATUS_OK && found != part) {
-            status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
-                               part, found);
-        }
-        if (status != STATUS_OK) {
-            return status;
+        TRY(http_send_json(http_client_of(store)->transport, "POST", &path,
+                           completions_body(completions + done, part), &root, error));
+        TRY(http_take_list(path.text, root, "results", &wire_completion_result, results + done,
+                           part, &found, error));
+        if (found != part) {
+            return error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
+                             part, found);
         }
         done += part;
     }
@@ -268,10 +253,7 @@ enum status http_client_worker_leases(struct store *store, const char *worker_id
 {
     struct http_client *client = http_client_of(store);
     struct http_path path;
-    enum status status = worker_path(&path, worker_id, "/leases", error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(worker_path(&path, worker_id, "/leases", error));
     if (max > HTTP_PAGE_MAX) {
         max = HTTP_PAGE_MAX;
     }

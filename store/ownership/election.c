@@ -203,12 +203,9 @@ static enum status become_owner(struct election *election, int lock_fd, struct e
     if (faccessat(AT_FDCWD, election->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
         return say_read_only(election, "database", election->path, errno, error);
     }
-    enum status status = election->embedded(election->path, &election->config, &owned, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(election->embedded(election->path, &election->config, &owned, error));
     write_pid(lock_fd);
-    status = listen_at(election->socket_path, &listen_fd, error);
+    enum status status = listen_at(election->socket_path, &listen_fd, error);
     if (status == STATUS_OK) {
         election->socket_inode = inode_of(election->socket_path);
     }
@@ -342,15 +339,12 @@ static enum status election_create(const char *path, const struct store_config *
                                    store_embedded_open embedded, struct election **out,
                                    struct error *error)
 {
-    enum status status = check_path(path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_path(path, error));
     struct election *election = calloc(1, sizeof *election);
     if (election == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    status = store_path_resolve(path, election->path, error);
+    enum status status = store_path_resolve(path, election->path, error);
     if (status != STATUS_OK) {
         free(election);
         return status;
@@ -373,12 +367,9 @@ enum status store_election_open(const char *path, const struct store_config *con
 {
     char url[LIMIT_PATH_BYTES + 16];
     struct election *election = NULL;
-    enum status status = election_create(path, config, embedded, &election, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(election_create(path, config, embedded, &election, error));
     snprintf(url, sizeof url, "unix:%s", election->socket_path);
-    status = http_client_open(url, &election->config, &election->client, error);
+    enum status status = http_client_open(url, &election->config, &election->client, error);
     if (status == STATUS_OK) {
         status = settle(election, deadline_ms, error);
     }

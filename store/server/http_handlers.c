@@ -165,7 +165,6 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;
     }
-    enum status status = STATUS_OK;
     if (pool != NULL && strcmp(pool, grant->pool) != 0) {
         exchange->code = 403;
         return error_set(error, STATUS_STORE,
@@ -178,22 +177,22 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
             error, STATUS_STORE,
             "this store cannot tell whose workers are, so workers' tokens may not act");
     }
-    status = store->ops->worker_owner(store, worker_id, &owner, error);
-    if (status == STATUS_OK && owner.pool[0] != '\0' && strcmp(owner.pool, grant->pool) != 0) {
+    TRY(store->ops->worker_owner(store, worker_id, &owner, error));
+    if (owner.pool[0] != '\0' && strcmp(owner.pool, grant->pool) != 0) {
         exchange->code = 403;
         return error_set(error, STATUS_STORE,
                          "the token of \"%s\" works for the pool \"%s\", and worker \"%s\" for "
                          "another",
                          grant->name, grant->pool, worker_id);
     }
-    if (status == STATUS_OK && owner.held && strcmp(owner.holder, grant->name) != 0) {
+    if (owner.held && strcmp(owner.holder, grant->name) != 0) {
         exchange->code = 403;
         return error_set(error, STATUS_STORE,
                          "worker \"%s\" belongs to another token than \"%s\", which may not speak "
                          "for it",
                          worker_id, grant->name);
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- the server itself ---- */

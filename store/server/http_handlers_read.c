@@ -14,15 +14,10 @@ enum status http_handle_suite_status(struct http_exchange *exchange, struct erro
     struct store *store = exchange->store;
     struct store_suite_status suite;
     memset(&suite, 0, sizeof suite);
-    enum status status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
-    if (status == STATUS_OK) {
-        status = store->ops->suite_status(store, exchange->ids[0], &suite, error);
-    }
-    if (status == STATUS_OK) {
-        exchange->reply = wire_suite_status.encode(&suite);
-        status = exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
-    }
-    return status;
+    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(store->ops->suite_status(store, exchange->ids[0], &suite, error));
+    exchange->reply = wire_suite_status.encode(&suite);
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
 }
 
 enum status http_handle_suites(struct http_exchange *exchange, struct error *error)
@@ -30,15 +25,12 @@ enum status http_handle_suites(struct http_exchange *exchange, struct error *err
     struct store *store = exchange->store;
     int64_t max = HTTP_LIST_MAX;
     uint32_t count = 0;
-    enum status status = http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error));
     char(*ids)[LIMIT_ID_BYTES] = calloc((size_t)max + 1, sizeof *ids);
     if (ids == NULL) {
         return http_no_memory(error);
     }
-    status = store->ops->suites(store, ids, (uint32_t)max, &count, error);
+    enum status status = store->ops->suites(store, ids, (uint32_t)max, &count, error);
     if (status == STATUS_OK) {
         status = http_reply_list(exchange, "suites", &wire_text_id, ids, count, error);
     }
@@ -97,19 +89,17 @@ enum status http_handle_outcomes(struct http_exchange *exchange, struct error *e
     struct store *store = exchange->store;
     struct store_outcome_filter filter;
     uint32_t count = 0;
-    enum status status = decode_filter(exchange, &filter, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(decode_filter(exchange, &filter, error));
     /* Megabytes of which a short page touches little: not calloc. */
     struct outcome *outcomes = malloc(filter.limit * sizeof *outcomes);
     if (outcomes == NULL) {
         return http_no_memory(error);
     }
     int64_t next = 0;
-    status = store->ops->outcomes_page != NULL
-                 ? store->ops->outcomes_page(store, &filter, outcomes, &count, &next, error)
-                 : store->ops->outcomes(store, &filter, outcomes, &count, error);
+    enum status status =
+        store->ops->outcomes_page != NULL
+            ? store->ops->outcomes_page(store, &filter, outcomes, &count, &next, error)
+            : store->ops->outcomes(store, &filter, outcomes, &count, error);
     if (status == STATUS_OK) {
         status = http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
     }
@@ -126,16 +116,10 @@ enum status http_handle_job(struct http_exchange *exchange, struct error *error)
     struct store_job job;
     int64_t job_id = 0;
     memset(&job, 0, sizeof job);
-    enum status status =
-        http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error);
-    if (status == STATUS_OK) {
-        status = store->ops->job(store, job_id, &job, error);
-    }
-    if (status == STATUS_OK) {
-        exchange->reply = wire_job.encode(&job);
-        status = exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
-    }
-    return status;
+    TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
+    TRY(store->ops->job(store, job_id, &job, error));
+    exchange->reply = wire_job.encode(&job);
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
 }
 
 enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error)
@@ -302,17 +286,11 @@ enum status http_handle_artifact_get(struct http_exchange *exchange, struct erro
 {
     struct store *store = exchange->store;
     void *data = NULL;
-    enum status status = http_check_id("artifact hash", exchange->ids[0], SHA256_HEX_BYTES, error);
-    if (status == STATUS_OK && exchange->context->budget != NULL &&
-        store->ops->artifact_read != NULL) {
+    TRY(http_check_id("artifact hash", exchange->ids[0], SHA256_HEX_BYTES, error));
+    if (exchange->context->budget != NULL && store->ops->artifact_read != NULL) {
         return stream_artifact(exchange, error);
     }
-    if (status == STATUS_OK) {
-        status =
-            store->ops->artifact_get(store, exchange->ids[0], &data, &exchange->data_bytes, error);
-    }
-    if (status == STATUS_OK) {
-        exchange->data = data;
-    }
-    return status;
+    TRY(store->ops->artifact_get(store, exchange->ids[0], &data, &exchange->data_bytes, error));
+    exchange->data = data;
+    return STATUS_OK;
 }

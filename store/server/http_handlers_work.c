@@ -48,18 +48,17 @@ static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *
     struct json_cursor common_cursor = json_cursor_member(&exchange->body, "common");
     struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
     bool has_common = json_cursor_present(&common_cursor);
-    enum status status = STATUS_OK;
     if (has_common && count == 0) {
         return json_fail(&jobs, error, "expected jobs that have something in common, found none");
     }
     if (has_common) {
-        status = job_spec_decode(&common_cursor, NULL, &common, error);
+        TRY(job_spec_decode(&common_cursor, NULL, &common, error));
     }
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct json_cursor job = json_cursor_element(&jobs, i);
-        status = job_spec_decode(&job, has_common ? &common : NULL, &specs[i], error);
+        TRY(job_spec_decode(&job, has_common ? &common : NULL, &specs[i], error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status http_handle_submit(struct http_exchange *exchange, struct error *error)

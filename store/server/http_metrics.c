@@ -322,10 +322,7 @@ static enum status refresh_store_text(struct http_metrics *metrics, struct store
     if (metrics->store_text != NULL && start_ns < metrics->store_text_until_ns) {
         return STATUS_OK;
     }
-    enum status status = store_text(store, &text, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(store_text(store, &text, error));
     int64_t end_ns = clock_now_ns(clock_system());
     int64_t rest_ns = (end_ns - start_ns) * STORE_TEXT_FACTOR;
     free(metrics->store_text);

@@ -259,16 +259,10 @@ static enum status parse_query(struct http_exchange *exchange, const struct rout
             return error_set(error, STATUS_LIMIT, "query: expected at most %d members",
                              HTTP_QUERY_MAX);
         }
-        enum status status =
-            http_percent_decode("query", text, key_bytes, entry->key, sizeof entry->key, error);
-        if (status == STATUS_OK) {
-            size_t skip = key_bytes < bytes ? key_bytes + 1 : key_bytes;
-            status = http_percent_decode("query", text + skip, bytes - skip, entry->value,
-                                         sizeof entry->value, error);
-        }
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(http_percent_decode("query", text, key_bytes, entry->key, sizeof entry->key, error));
+        size_t skip = key_bytes < bytes ? key_bytes + 1 : key_bytes;
+        TRY(http_percent_decode("query", text + skip, bytes - skip, entry->value,
+                                sizeof entry->value, error));
         const char *const *legal = route->query_keys;
         while (*legal != NULL && strcmp(*legal, entry->key) != 0) {
             legal++;
@@ -309,12 +303,9 @@ static enum status look(struct http_exchange *exchange, const struct route *rout
                          "readers have not taken %d MiB of answers yet, try again later",
                          HTTP_LOOK_BYTES_MAX >> 20);
     }
-    enum status status = http_looks_enter(context->looks, &turn, grant != NULL ? grant->name : "",
-                                          HTTP_LOOK_WAIT_MS, &exchange->code, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = route->handle(exchange, error);
+    TRY(http_looks_enter(context->looks, &turn, grant != NULL ? grant->name : "", HTTP_LOOK_WAIT_MS,
+                         &exchange->code, error));
+    enum status status = route->handle(exchange, error);
     http_looks_leave(context->looks, &turn);
     return status;
 }

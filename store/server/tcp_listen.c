@@ -106,10 +106,7 @@ enum status tcp_listen(const char *place, int *fd, struct tcp_place *out, struct
         .ai_socktype = SOCK_STREAM,
         .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
     };
-    enum status status = split_place(place, host, sizeof host, &port, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(split_place(place, host, sizeof host, &port, error));
     int reason = getaddrinfo(host, port, &hints, &addresses);
     if (reason != 0) {
         return error_set(error, reason == EAI_MEMORY ? STATUS_NO_MEMORY : STATUS_IO,
@@ -126,7 +123,7 @@ enum status tcp_listen(const char *place, int *fd, struct tcp_place *out, struct
     if (listening < 0) {
         return error_set(error, STATUS_IO, "cannot listen on %s: %s", place, strerror(cause));
     }
-    status = describe(listening, out, error);
+    enum status status = describe(listening, out, error);
     if (status != STATUS_OK) {
         close(listening);
         return status;

@@ -245,14 +245,12 @@ enum status tls_identity_create(const char *cert_path, const char *key_path,
 enum status tls_identity_reload(struct tls_identity *identity, struct error *error)
 {
     struct tls_pair *pair = NULL;
-    enum status status = load_pair(identity, &pair, error);
-    if (status == STATUS_OK) {
-        pthread_mutex_lock(&identity->mutex);
-        pair->replaced = identity->pair;
-        identity->pair = pair;
-        pthread_mutex_unlock(&identity->mutex);
-    }
-    return status;
+    TRY(load_pair(identity, &pair, error));
+    pthread_mutex_lock(&identity->mutex);
+    pair->replaced = identity->pair;
+    identity->pair = pair;
+    pthread_mutex_unlock(&identity->mutex);
+    return STATUS_OK;
 }
 
 void tls_identity_destroy(struct tls_identity *identity)

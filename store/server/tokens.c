@@ -72,11 +72,7 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     struct token_record record;
     memset(&record, 0, sizeof record);
     memset(out, 0, sizeof *out);
-    enum status status =
-        json_record_decode(fields, COUNT_OF(fields), NULL, true, cursor, &record, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_record_decode(fields, COUNT_OF(fields), NULL, true, cursor, &record, error));
     bool good = strlen(record.sha256) == 2 * SHA256_BYTES;
     for (size_t i = 0; good && i < SHA256_BYTES; i++) {
         int high = digit_value(record.sha256[2 * i]);
@@ -423,11 +419,8 @@ enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SE
 {
     struct token_list *list = NULL;
     int lock = -1;
-    enum status status = lock_file(path, &lock, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = read_or_begin(path, &list, error);
+    TRY(lock_file(path, &lock, error));
+    enum status status = read_or_begin(path, &list, error);
     if (status == STATUS_OK) {
         drop_expired(list, token->created_s);
         status = check_new(list, token, error);
@@ -447,11 +440,8 @@ enum status tokens_revoke(const char *path, const char *which, uint32_t *count, 
     struct token_list *list = NULL;
     uint32_t kept = 0;
     int lock = -1;
-    enum status status = lock_file(path, &lock, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = read_or_begin(path, &list, error);
+    TRY(lock_file(path, &lock, error));
+    enum status status = read_or_begin(path, &list, error);
     for (uint32_t i = 0; status == STATUS_OK && i < list->count; i++) {
         const struct token *token = &list->tokens[i];
         if (strcmp(token->id, which) != 0 && strcmp(token->name, which) != 0) {

@@ -118,18 +118,15 @@ enum status check_integrity(struct check *check, struct error *error)
 static enum status check_version(struct check *check, struct error *error)
 {
     int64_t version = 0;
-    enum status status = migrate_check(check->db, check->path, error);
-
-    if (status == STATUS_OK) {
-        status = sqlite_db_scalar(check->db, "PRAGMA user_version", &version, error);
-    }
-    if (status == STATUS_OK && version != (int64_t)store_migrations_count) {
+    TRY(migrate_check(check->db, check->path, error));
+    TRY(sqlite_db_scalar(check->db, "PRAGMA user_version", &version, error));
+    if (version != (int64_t)store_migrations_count) {
         return error_set(error, STATUS_STORE,
                          "%s: the store has schema version %" PRId64 " and this program checks "
                          "%zu; `swerve status` brings it forward",
                          check->path, version, store_migrations_count);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status check_database(struct check *check, struct check_references *references,

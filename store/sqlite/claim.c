@@ -252,14 +252,12 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
         call->count++;
     }
     int64_t suite = row->suite;
-    enum status status = query_end(&query, error);
-    for (uint32_t i = first; i < call->count && status == STATUS_OK; i++) {
-        status = lease_row(call, &call->leases[i], error);
-        if (status == STATUS_OK) {
-            status = tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error);
-        }
+    TRY(query_end(&query, error));
+    for (uint32_t i = first; i < call->count; i++) {
+        TRY(lease_row(call, &call->leases[i], error));
+        TRY(tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- order ---- */
@@ -269,19 +267,17 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
     struct fairness *fairness = &call->store->fairness;
     int64_t suite = 0;
     int64_t weight = 0;
-    enum status status = next_suite(call, prefix, 0, &suite, &weight, error);
+    TRY(next_suite(call, prefix, 0, &suite, &weight, error));
 
-    while (status == STATUS_OK && suite != 0 && call->count < call->max) {
+    while (suite != 0 && call->count < call->max) {
         struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
         if (row == NULL) {
             return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
         }
-        status = take_run(call, row, &prefix, -FAIRNESS_DEBT * quantum(row), true, error);
-        if (status == STATUS_OK) {
-            status = next_suite(call, prefix, suite, &suite, &weight, error);
-        }
+        TRY(take_run(call, row, &prefix, -FAIRNESS_DEBT * quantum(row), true, error));
+        TRY(next_suite(call, prefix, suite, &suite, &weight, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* The suite whose turn it is; NULL: nothing is claimable. */
@@ -382,10 +378,7 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
         held = !query_column_is_null(&query, 3);
         query_column_text(&query, 3, holder, sizeof holder);
     }
-    enum status status = query_end(&query, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_end(&query, error));
     if (call->worker_row != 0) {
         if (pool != call->pool || strcmp(device, worker->device) != 0) {
             return error_set(error, STATUS_CONFLICT,
@@ -396,17 +389,14 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
         return held ? lease_holder_check(worker, holder, error) : hold_worker(call, db, error);
     }
     /* What it will do has to be billed. */
-    status = ledger_price(db, worker->pool, worker->device, &price, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(ledger_price(db, worker->pool, worker->device, &price, error));
     struct query insert = query_begin(db, STATEMENT_WORKER_INSERT);
     query_text(&insert, worker->worker_id);
     query_int(&insert, call->pool);
     query_text(&insert, worker->device);
     query_text(&insert, worker->holder);
     query_text(&insert, worker->host);
-    status = query_run(&insert, error);
+    enum status status = query_run(&insert, error);
     call->worker_row = sqlite_db_last_id(db);
     return status;
 }
@@ -520,10 +510,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     call.max = max < LIMIT_CLAIM_JOBS ? max : LIMIT_CLAIM_JOBS;
     wait_ms = wait_ms < 24 * 3600 * 1000 ? wait_ms : 24 * 3600 * 1000;
     int64_t deadline_ns = monotonic_ns() + wait_ms * NS_PER_MS;
-    status = sqlite_store_enter(store, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_enter(store, error));
     call.without = without_text(worker);
     if (call.without == NULL && worker->without_count > 0) {
         sqlite_store_leave(store);

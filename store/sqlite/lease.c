@@ -69,10 +69,7 @@ static enum status leases_renew(struct leases *leases, const char *worker_id, in
 
     if (lease == NULL) {
         if (leases->count == leases->capacity) {
-            enum status status = leases_grow(leases, error);
-            if (status != STATUS_OK) {
-                return status;
-            }
+            TRY(leases_grow(leases, error));
         }
         leases->hashes[leases->count] = name_hash(worker_id);
         lease = &leases->rows[leases->count++];
@@ -277,10 +274,7 @@ static enum status promote_delayed(struct sqlite_store *store, int64_t now_ns, i
     struct query promote = query_begin(store->db, STATEMENT_DELAYED_PROMOTE);
 
     query_int(&promote, now_ns);
-    enum status status = query_run(&promote, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_run(&promote, error));
     store->made_ready |= sqlite_db_changes(store->db) > 0;
     struct query next = query_begin(store->db, STATEMENT_DELAYED_NEXT);
     if (query_row(&next)) {
@@ -295,21 +289,20 @@ static enum status count_opening(struct sqlite_store *store, int64_t now_ns, int
                                  struct error *error)
 {
     struct leases *leases = &store->leases;
-    enum status status = STATUS_OK;
 
     if (leases->opening_ns > now_ns) {
         *next_ns = leases->opening_ns < *next_ns ? leases->opening_ns : *next_ns;
         return STATUS_OK;
     }
     leases->opening_ns = INT64_MAX;
-    for (size_t i = 0; i < leases->count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < leases->count; i++) {
         if (leases->rows[i].unheard) {
             struct query unheard = query_begin(store->db, STATEMENT_WORKER_UNHEARD);
             query_text(&unheard, leases->rows[i].worker_id);
-            status = query_run(&unheard, error);
+            TRY(query_run(&unheard, error));
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* A lease leaves memory only when a sweep has seen its worker hold nothing; so a sweep that is
@@ -386,10 +379,7 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
         metres_mm = query_column_int(&query, 4);
         mflop = query_column_int(&query, 5);
     }
-    enum status status = query_end(&query, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
              strcmp(worker_id, call->worker->worker_id) == 0;
     if (!*valid || state != JOB_LEASED ||
@@ -433,11 +423,8 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     struct sqlite_store *store = sqlite_store_of(base);
     struct heartbeat_call call = {
         .store = store, .worker = worker, .progress = progress, .count = count};
-    enum status status = claim_worker_check(worker, error);
+    TRY(claim_worker_check(worker, error));
 
-    if (status != STATUS_OK) {
-        return status;
-    }
     if (count > PROGRESS_MAX) {
         return error_set(error, STATUS_LIMIT, "a heartbeat reports at most %d jobs", PROGRESS_MAX);
     }
@@ -450,14 +437,12 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
         }
     }
     call.cancelled = cancelled;
-    status = sqlite_store_write(store, heartbeat_op, &call, error);
-    if (status == STATUS_OK) {
-        if (cancelled_count != NULL) {
-            *cancelled_count = call.cancelled_count;
-        }
-        *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
+    TRY(sqlite_store_write(store, heartbeat_op, &call, error));
+    if (cancelled_count != NULL) {
+        *cancelled_count = call.cancelled_count;
     }
-    return status;
+    *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
+    return STATUS_OK;
 }
 
 struct gone_call {

@@ -161,18 +161,10 @@ static enum status flush_accounts(struct tally *tally, struct error *error)
 
 enum status tally_flush(struct tally *tally, struct error *error)
 {
-    enum status status = flush_suites(tally, error);
-
-    if (status == STATUS_OK) {
-        status = flush_pools(tally, error);
-    }
-    if (status == STATUS_OK) {
-        status = flush_entries(tally, error);
-    }
-    if (status == STATUS_OK) {
-        status = flush_accounts(tally, error);
-    }
-    return status;
+    TRY(flush_suites(tally, error));
+    TRY(flush_pools(tally, error));
+    TRY(flush_entries(tally, error));
+    return flush_accounts(tally, error);
 }
 
 enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
@@ -185,10 +177,7 @@ enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite *
         }
     }
     if (tally->suite_count == TALLY_SUITES) {
-        enum status status = flush_suites(tally, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(flush_suites(tally, error));
     }
     *out = &tally->suites[tally->suite_count++];
     memset(*out, 0, sizeof **out);
@@ -206,10 +195,7 @@ static enum status tally_pool(struct tally *tally, int64_t pool, struct tally_po
         }
     }
     if (tally->pool_count == TALLY_POOLS) {
-        enum status status = flush_pools(tally, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(flush_pools(tally, error));
     }
     *out = &tally->pools[tally->pool_count++];
     memset(*out, 0, sizeof **out);
@@ -222,20 +208,15 @@ enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum jo
 {
     struct tally_suite *counters;
     struct tally_pool *of_pool;
-    enum status status = tally_suite(tally, suite, &counters, error);
-
-    if (status == STATUS_OK) {
-        status = tally_pool(tally, pool, &of_pool, error);
+    TRY(tally_suite(tally, suite, &counters, error));
+    TRY(tally_pool(tally, pool, &of_pool, error));
+    if (from != JOB_STATE_COUNT) {
+        counters->jobs[from]--;
+        of_pool->jobs[from]--;
     }
-    if (status == STATUS_OK) {
-        if (from != JOB_STATE_COUNT) {
-            counters->jobs[from]--;
-            of_pool->jobs[from]--;
-        }
-        counters->jobs[to]++;
-        of_pool->jobs[to]++;
-    }
-    return status;
+    counters->jobs[to]++;
+    of_pool->jobs[to]++;
+    return STATUS_OK;
 }
 
 static enum status tally_entry(struct tally *tally, const struct ledger_attempt *attempt,
@@ -251,10 +232,7 @@ static enum status tally_entry(struct tally *tally, const struct ledger_attempt 
         }
     }
     if (tally->entry_count == TALLY_ENTRIES) {
-        enum status status = flush_entries(tally, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(flush_entries(tally, error));
     }
     *out = &tally->entries[tally->entry_count++];
     memset(*out, 0, sizeof **out);
@@ -271,8 +249,6 @@ static enum status tally_account(struct tally *tally, int64_t pool, const char *
                                  int64_t price_uusd_per_hour, struct tally_account **out,
                                  struct error *error)
 {
-    enum status status = STATUS_OK;
-
     for (uint32_t i = 0; i < tally->account_count; i++) {
         struct tally_account *account = &tally->accounts[i];
         if (account->pool == pool && account->price_uusd_per_hour == price_uusd_per_hour &&
@@ -282,10 +258,7 @@ static enum status tally_account(struct tally *tally, int64_t pool, const char *
         }
     }
     if (tally->account_count == TALLY_ACCOUNTS) {
-        status = flush_accounts(tally, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
+        TRY(flush_accounts(tally, error));
     }
     struct tally_account *account = &tally->accounts[tally->account_count];
     memset(account, 0, sizeof *account);
@@ -299,12 +272,10 @@ static enum status tally_account(struct tally *tally, int64_t pool, const char *
     if (query_row(&query)) {
         account->carry = query_column_int(&query, 0);
     }
-    status = query_end(&query, error);
-    if (status == STATUS_OK) {
-        tally->account_count++;
-        *out = account;
-    }
-    return status;
+    TRY(query_end(&query, error));
+    tally->account_count++;
+    *out = account;
+    return STATUS_OK;
 }
 
 /* ---- money ---- */
@@ -329,17 +300,15 @@ enum status ledger_price(struct sqlite_db *db, const char *pool, const char *dev
     if (query_row(&query)) {
         price = query_column_int(&query, 0);
     }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK && price < 0) {
+    TRY(query_end(&query, error));
+    if (price < 0) {
         return error_set(error, STATUS_NOT_FOUND,
                          "the price table has no price for pool \"%s\" on device \"%s\"; set one "
                          "first (swerve price set)",
                          pool, device);
     }
-    if (status == STATUS_OK) {
-        *price_uusd_per_hour = price;
-    }
-    return status;
+    *price_uusd_per_hour = price;
+    return STATUS_OK;
 }
 
 enum status ledger_entry_get(struct sqlite_db *db, int64_t job_id, int64_t epoch,
@@ -410,13 +379,11 @@ static enum status tally_price(struct tally *tally, const char *pool, const char
     if (strcmp(price->device, device) == 0 && strcmp(price->pool, pool) == 0) {
         return STATUS_OK;
     }
-    enum status status = ledger_price(tally->db, pool, device, &found, error);
-    if (status == STATUS_OK) {
-        memcpy(price->pool, pool, strlen(pool) + 1);
-        memcpy(price->device, device, strlen(device) + 1);
-        price->price_uusd_per_hour = found;
-    }
-    return status;
+    TRY(ledger_price(tally->db, pool, device, &found, error));
+    memcpy(price->pool, pool, strlen(pool) + 1);
+    memcpy(price->device, device, strlen(device) + 1);
+    price->price_uusd_per_hour = found;
+    return STATUS_OK;
 }
 
 enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
@@ -463,24 +430,16 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
     struct ledger_totals now = {.device_ns = max_i64(attempt->device_ns, before->device_ns),
                                 .metres_mm = max_i64(attempt->metres_mm, before->metres_mm),
                                 .mflop = max_i64(attempt->mflop, before->mflop)};
-    enum status status = tally_account(tally, before->pool, before->device,
-                                       before->price_uusd_per_hour, &account, error);
+    TRY(tally_account(tally, before->pool, before->device, before->price_uusd_per_hour, &account,
+                      error));
 
-    if (status != STATUS_OK) {
-        return status;
-    }
     now.cost_uusd =
         before->cost_uusd + ledger_cost_uusd(now.device_ns - before->device_ns,
                                              before->price_uusd_per_hour, &account->carry);
     account->changed = true;
-    status = tally_entry(tally, attempt, before->end, &entry, error);
-    if (status == STATUS_OK) {
-        add_totals(&entry->totals, -1, &was);
-        status = tally_entry(tally, attempt, attempt->end, &entry, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(tally_entry(tally, attempt, before->end, &entry, error));
+    add_totals(&entry->totals, -1, &was);
+    TRY(tally_entry(tally, attempt, attempt->end, &entry, error));
     add_totals(&entry->totals, 1, &now);
     struct query query = query_begin(tally->db, STATEMENT_ATTEMPT_UPDATE);
     query_int(&query, attempt->job_id);
@@ -576,11 +535,9 @@ static enum status read_rows(struct sqlite_db *db, const char *suite_id,
         row->totals.mflop = query_column_int(&query, 8);
         row->totals.cost_uusd = query_column_int(&query, 9);
     }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK) {
-        *count = found;
-    }
-    return status;
+    TRY(query_end(&query, error));
+    *count = found;
+    return STATUS_OK;
 }
 
 enum status ledger_rows(struct store *base, const char *suite_id, struct store_ledger_row *rows,

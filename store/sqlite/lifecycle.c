@@ -285,16 +285,10 @@ static enum status note_unstarted(struct complete_call *call, const struct held_
     int64_t count = 0;
     bool known = false;
     bool driven = false;
-    enum status status = worker_host(call, job, host, error);
-
-    if (status == STATUS_OK) {
-        status = unstarted_hosts(call, job, host, &count, &known, &driven, error);
-    }
-    if (status == STATUS_OK && !known && !driven) {
-        status = was_driven(call, job, &driven, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
+    TRY(worker_host(call, job, host, error));
+    TRY(unstarted_hosts(call, job, host, &count, &known, &driven, error));
+    if (!known && !driven) {
+        TRY(was_driven(call, job, &driven, error));
     }
     struct query set = planner_query(call, STATEMENT_UNSTARTED_SET, job);
     query_text(&set, host);
@@ -526,11 +520,7 @@ static enum status check_outcome(const struct sqlite_store *store,
     }
     if (outcome->artifact_hash[0] != '\0' &&
         strcmp(outcome->artifact_hash, completion->artifact_hash) != 0) {
-        enum status status =
-            check_artifact(store, completion->job_id, outcome->artifact_hash, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(check_artifact(store, completion->job_id, outcome->artifact_hash, error));
     }
     if (outcome->evidence_hash[0] != '\0') {
         return check_artifact(store, completion->job_id, outcome->evidence_hash, error);
@@ -543,7 +533,6 @@ static enum status check_completion(const struct sqlite_store *store,
 {
     bool with_outcomes =
         completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED;
-    enum status status = STATUS_OK;
 
     if ((int)completion->kind < 0 || completion->kind >= COMPLETION_KIND_COUNT ||
         !FITS(completion->worker_id) || !FITS(completion->artifact_hash) ||
@@ -566,12 +555,12 @@ static enum status check_completion(const struct sqlite_store *store,
             completion->job_id, completion_kind_names[completion->kind], completion->outcome_count);
     }
     if (completion->artifact_hash[0] != '\0') {
-        status = check_artifact(store, completion->job_id, completion->artifact_hash, error);
+        TRY(check_artifact(store, completion->job_id, completion->artifact_hash, error));
     }
-    for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
-        status = check_outcome(store, completion, i, error);
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        TRY(check_outcome(store, completion, i, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
@@ -587,10 +576,7 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
                          STORE_COMPLETE_MAX, count);
     }
     for (uint32_t i = 0; i < count; i++) {
-        enum status status = check_completion(store, &completions[i], error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(check_completion(store, &completions[i], error));
     }
     return sqlite_store_write(store, complete_op, &call, error);
 }

@@ -353,21 +353,18 @@ static enum status scan_open(struct log *log, int64_t bytes, struct log_scan *ou
     if (log->frames == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", log->path);
     }
-    enum status status = load_all(log, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(load_all(log, error));
     count_taken(log, out);
     count_discarded(log, out, &last_commit);
     /* Behind frames that are taken, a copy in the database does not help: older pages hide it. */
     if (out->discarded_commits > 0 && out->frames == 0) {
-        status = look_copied(log, out->first_bad - 1, last_commit, &copied, error);
+        TRY(look_copied(log, out->first_bad - 1, last_commit, &copied, error));
     }
-    if (status == STATUS_OK && out->discarded_commits > 0 && !copied) {
+    if (out->discarded_commits > 0 && !copied) {
         out->lost_commits = out->discarded_commits - 1;
         out->in_doubt = true;
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status log_scan(const char *store_path, int database_fd, struct log_scan *out,

@@ -15,17 +15,9 @@ enum status migrate_check(struct sqlite_db *db, const char *path, struct error *
     int64_t version = 0;
     int64_t application = 0;
     int64_t tables = 0;
-    enum status status = sqlite_db_scalar(db, "PRAGMA user_version", &version, error);
-
-    if (status == STATUS_OK) {
-        status = sqlite_db_scalar(db, "PRAGMA application_id", &application, error);
-    }
-    if (status == STATUS_OK) {
-        status = sqlite_db_scalar(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_db_scalar(db, "PRAGMA user_version", &version, error));
+    TRY(sqlite_db_scalar(db, "PRAGMA application_id", &application, error));
+    TRY(sqlite_db_scalar(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, error));
     if (tables > 0 && application != APPLICATION_ID) {
         return error_set(error, STATUS_STORE,
                          "%s: this SQLite file is not a job store; name another path", path);
@@ -43,12 +35,8 @@ static enum status apply_one(struct sqlite_db *db, size_t index, struct error *e
 {
     char stamp[128];
     struct error ignored;
-    enum status status = sqlite_db_script(db, "BEGIN IMMEDIATE", error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = sqlite_db_script(db, store_migrations[index].text, error);
+    TRY(sqlite_db_script(db, "BEGIN IMMEDIATE", error));
+    enum status status = sqlite_db_script(db, store_migrations[index].text, error);
     if (status == STATUS_OK) {
         snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %zu",
                  APPLICATION_ID, index + 1);

@@ -23,11 +23,9 @@ enum status record_find(struct sqlite_db *db, enum statement statement, const ch
     if (query_row(&query)) {
         found = query_column_int(&query, 0);
     }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK) {
-        *id = found;
-    }
-    return status;
+    TRY(query_end(&query, error));
+    *id = found;
+    return STATUS_OK;
 }
 
 static enum status find_or_insert(struct sqlite_db *db, enum statement find, enum statement insert,
@@ -344,10 +342,7 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     struct record_context own = record_context_of_outcome(outcome);
 
     if (!record_context_equal(&of_job, &own)) {
-        enum status status = record_context_id(db, &own, &context_id, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(record_context_id(db, &own, &context_id, error));
     }
     struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
     query_int(&query, place->job_id);
@@ -380,9 +375,7 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     bind_health(&query, outcome);
     digest_of_place(place, outcome, &digest);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
-    enum status status = query_run(&query, error);
-    if (status == STATUS_OK) {
-        digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
-    }
-    return status;
+    TRY(query_run(&query, error));
+    digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
+    return STATUS_OK;
 }

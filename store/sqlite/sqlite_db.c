@@ -308,11 +308,9 @@ enum status sqlite_db_scalar(struct sqlite_db *db, const char *sql, int64_t *out
     if (query_row(&query)) {
         value = query_column_int(&query, 0);
     }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK) {
-        *out = value;
-    }
-    return status;
+    TRY(query_end(&query, error));
+    *out = value;
+    return STATUS_OK;
 }
 
 /* A check calls a page that it had no memory to read a finding like any other, and names the code.
@@ -362,17 +360,14 @@ enum status sqlite_db_quick_check(struct sqlite_db *db, struct error *error)
 
 enum status sqlite_db_check(struct sqlite_db *db, struct error *error)
 {
-    enum status status = run_check(db, "PRAGMA integrity_check(1)", error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(run_check(db, "PRAGMA integrity_check(1)", error));
     struct query keys = query_begin_sql(db, "PRAGMA foreign_key_check");
     bool dangling = query_row(&keys);
-    status = query_end(&keys, error);
-    if (status == STATUS_OK && dangling) {
+    TRY(query_end(&keys, error));
+    if (dangling) {
         return error_set(error, STATUS_STORE, "%s: a reference between rows is broken", db->path);
     }
-    return status;
+    return STATUS_OK;
 }
 
 bool sqlite_db_in_transaction(const struct sqlite_db *db)

@@ -25,11 +25,7 @@ enum status sqlite_read_scenario(struct store *base, const char *hash, char **bo
     size_t found_bytes = 0;
     bool found = false;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_SCENARIO_BODY);
     query_text(&query, hash);
     found = query_row(&query);
@@ -43,7 +39,7 @@ enum status sqlite_read_scenario(struct store *base, const char *hash, char **bo
             copy[found_bytes] = '\0';
         }
     }
-    status = query_end(&query, error);
+    enum status status = query_end(&query, error);
     sqlite_store_read_end(store, db);
     if (status == STATUS_OK && !found) {
         status = error_set(error, STATUS_NOT_FOUND, "the store has no scenario %.64s", hash);
@@ -104,10 +100,7 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
         out->metres_mm = query_column_int(&counters, column++);
         out->rollouts_audit = query_column_int(&counters, column);
     }
-    enum status status = query_end(&counters, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_end(&counters, error));
     if (suite == 0) {
         return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
     }
@@ -118,7 +111,7 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
         out->cost_uusd = query_column_int(&cost, 1);
         out->mflop = query_column_int(&cost, 2);
     }
-    status = query_end(&cost, error);
+    enum status status = query_end(&cost, error);
     if (status == STATUS_OK) {
         status = read_unstarted(db, suite, out, error);
     }
@@ -157,17 +150,13 @@ enum status sqlite_read_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], 
     struct sqlite_db *db;
     uint32_t found = 0;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_SUITES);
     query_int(&query, max);
     while (found < max && query_row(&query)) {
         query_column_text(&query, 0, ids[found++], LIMIT_ID_BYTES);
     }
-    status = query_end(&query, error);
+    enum status status = query_end(&query, error);
     sqlite_store_read_end(store, db);
     if (status == STATUS_OK) {
         *count = found;
@@ -239,19 +228,18 @@ static enum status find_rare(struct sqlite_db *db, struct search *search, struct
 static enum status search_begin(struct sqlite_db *db, struct search *search, struct error *error)
 {
     const struct store_outcome_filter *filter = search->filter;
-    enum status status = STATUS_OK;
 
     if (filter->suite_id[0] != '\0') {
-        status = record_find(db, STATEMENT_SUITE_FIND, filter->suite_id, &search->suite, error);
-        if (status == STATUS_OK && search->suite == 0) {
+        TRY(record_find(db, STATEMENT_SUITE_FIND, filter->suite_id, &search->suite, error));
+        if (search->suite == 0) {
             return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"",
                              filter->suite_id);
         }
     }
-    if (status == STATUS_OK && filter->scenario_id[0] != '\0') {
-        status = find_rare(db, search, error);
+    if (filter->scenario_id[0] != '\0') {
+        TRY(find_rare(db, search, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* Ids that may fit, ascending, from the index that leaves the fewest. */
@@ -367,11 +355,7 @@ enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job
     struct sqlite_db *db;
     struct store_job job;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_JOB_GET);
     query_int(&query, job_id);
     bool found = query_row(&query);
@@ -379,7 +363,7 @@ enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job
         memset(&job, 0, sizeof job);
         record_job_read(&query, &job);
     }
-    status = query_end(&query, error);
+    enum status status = query_end(&query, error);
     sqlite_store_read_end(store, db);
     if (status == STATUS_OK && !found) {
         return error_set(error, STATUS_NOT_FOUND, "the store has no job %" PRId64, job_id);
@@ -404,11 +388,9 @@ static enum status read_page(struct query *query, int64_t after_id,
         memset(record, 0, bytes);
         read(query, record);
     }
-    enum status status = query_end(query, error);
-    if (status == STATUS_OK) {
-        *count = found;
-    }
-    return status;
+    TRY(query_end(query, error));
+    *count = found;
+    return STATUS_OK;
 }
 
 static void read_job(struct query *query, void *out)
@@ -433,12 +415,8 @@ enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int6
     struct sqlite_db *db;
     int64_t suite = 0;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = record_find(db, STATEMENT_SUITE_FIND, suite_id, &suite, error);
+    TRY(sqlite_store_read_begin(base, &db, error));
+    enum status status = record_find(db, STATEMENT_SUITE_FIND, suite_id, &suite, error);
     if (status == STATUS_OK && suite == 0) {
         status = error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
     }
@@ -457,14 +435,11 @@ enum status sqlite_read_worker_leases(struct store *base, const char *worker_id,
 {
     struct sqlite_db *db;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_WORKER_LEASES);
     query_text(&query, worker_id);
-    status = read_page(&query, after_id, read_lease, leases, sizeof *leases, max, count, error);
+    enum status status =
+        read_page(&query, after_id, read_lease, leases, sizeof *leases, max, count, error);
     sqlite_store_read_end(store, db);
     return status;
 }

@@ -34,11 +34,7 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
     struct sqlite_db *db;
     struct store_worker_owner found = {.held = false};
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_WORKER_OWNER);
     query_text(&query, worker_id);
     if (query_row(&query)) {
@@ -46,7 +42,7 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
         found.held = !query_column_is_null(&query, 1);
         query_column_text(&query, 1, found.holder, sizeof found.holder);
     }
-    status = query_end(&query, error);
+    enum status status = query_end(&query, error);
     sqlite_store_read_end(store, db);
     if (status == STATUS_OK && found.pool[0] == '\0') {
         struct owner_call call = {.store = store, .worker_id = worker_id, .out = &found};
@@ -80,11 +76,7 @@ static enum status count_jobs(struct store *base, struct store_stats *out, struc
 {
     struct sqlite_db *db;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_POOL_JOBS);
     while (query_row(&query)) {
         char pool[LIMIT_ID_BYTES];
@@ -94,7 +86,7 @@ static enum status count_jobs(struct store *base, struct store_stats *out, struc
             pool_entry(out, pool)->jobs[state] += query_column_int(&query, 2);
         }
     }
-    status = query_end(&query, error);
+    enum status status = query_end(&query, error);
     sqlite_store_read_end(store, db);
     return status;
 }
@@ -115,12 +107,8 @@ enum status stats_read(struct store *base, struct store_stats *out, struct error
     struct sqlite_store *store = sqlite_store_of(base);
     memset(out, 0, sizeof *out);
     void *context[] = {store, &out->workers_alive};
-    enum status status = sqlite_store_write(store, count_workers_op, context, error);
-    if (status == STATUS_OK) {
-        status = count_jobs(base, out, error);
-    }
-    if (status == STATUS_OK) {
-        group_commit_stats(store->group, out);
-    }
-    return status;
+    TRY(sqlite_store_write(store, count_workers_op, context, error));
+    TRY(count_jobs(base, out, error));
+    group_commit_stats(store->group, out);
+    return STATUS_OK;
 }

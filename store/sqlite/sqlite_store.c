@@ -104,12 +104,8 @@ enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, s
     struct sqlite_store *store = sqlite_store_of(base);
     enum sqlite_lane lane = ((struct sqlite_face *)base)->lane;
     struct sqlite_readers *readers = &store->readers[lane];
-    enum status status = sqlite_store_enter(store, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = ownership_check(store->ownership, 0, error);
+    TRY(sqlite_store_enter(store, error));
+    enum status status = ownership_check(store->ownership, 0, error);
     if (status != STATUS_OK) {
         sqlite_store_leave(store);
         return status;
@@ -392,21 +388,18 @@ static enum status open_checked(struct sqlite_store *store, struct opening *open
     bool left = log_left(store->path);
     bool check =
         stat(store->path, &info) == 0 && info.st_size > 0 && info.st_size < CHECKED_BYTES_MAX;
-    enum status status = STATUS_OK;
 
     if (left) {
-        status = renew_when_alone(store, opening, error);
+        TRY(renew_when_alone(store, opening, error));
     }
-    if (status == STATUS_OK) {
-        status = look_at(store, error);
+    TRY(look_at(store, error));
+    if (opening->shared) {
+        TRY(log_scan(store->path, ownership_file(store->ownership), &opening->log, error));
     }
-    if (status == STATUS_OK && opening->shared) {
-        status = log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
+    if (opening->shared || (check && !left)) {
+        TRY(check_whole(store, store->db, &opening->log, error));
     }
-    if (status == STATUS_OK && (opening->shared || (check && !left))) {
-        status = check_whole(store, store->db, &opening->log, error);
-    }
-    return status;
+    return STATUS_OK;
 }
 
 /* A log that could not be renewed is copied into the database, so that it begins anew. */
@@ -471,18 +464,15 @@ static enum status own(struct sqlite_store *store, const char *path, struct erro
 {
     char shm[LIMIT_PATH_BYTES + 8];
     struct stat info;
-    enum status status = store_path_resolve(path, store->path, error);
-
-    if (status == STATUS_OK) {
-        status = ownership_take(store->path, &store->ownership, error);
-    }
-    if (status == STATUS_OK && stat(store->path, &info) == 0 && info.st_size == 0) {
+    TRY(store_path_resolve(path, store->path, error));
+    TRY(ownership_take(store->path, &store->ownership, error));
+    if (stat(store->path, &info) == 0 && info.st_size == 0) {
         /* A new file; shared memory at its name is of one that was removed, whose owner may live.
          */
         snprintf(shm, sizeof shm, "%s-shm", store->path);
         unlink(shm);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status open_store(const char *path, const struct store_config *config, bool stepped,

@@ -150,15 +150,14 @@ static enum status find_scenario(struct submit_call *call, const struct job_spec
     if (spec->scenario_hash[0] == '\0') {
         return STATUS_OK;
     }
-    enum status status =
-        record_find(call->db, STATEMENT_SCENARIO_FIND, spec->scenario_hash, id, error);
-    if (status == STATUS_OK && *id == 0) {
+    TRY(record_find(call->db, STATEMENT_SCENARIO_FIND, spec->scenario_hash, id, error));
+    if (*id == 0) {
         return error_set(error, STATUS_CONFLICT,
                          "scenario \"%s\": its body (%s) is not in the store; put it there before "
                          "submitting",
                          spec->scenario_id, spec->scenario_hash);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status find_ids(struct submit_call *call, const struct job_spec *spec,
@@ -166,7 +165,6 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
 {
     const struct job_spec *last = ids->spec;
     struct record_context context = record_context_of_spec(spec);
-    enum status status = STATUS_OK;
     struct record_context last_context;
 
     if (last != NULL) {
@@ -174,22 +172,19 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
     }
     ids->spec = NULL;
     if (last == NULL || strcmp(last->pool, spec->pool) != 0) {
-        status = record_pool_id(call->db, spec->pool, &ids->pool, error);
+        TRY(record_pool_id(call->db, spec->pool, &ids->pool, error));
     }
-    if (status == STATUS_OK && (last == NULL || strcmp(last->prefix_key, spec->prefix_key) != 0)) {
-        status = record_prefix_id(call->db, spec->prefix_key, &ids->prefix, error);
+    if (last == NULL || strcmp(last->prefix_key, spec->prefix_key) != 0) {
+        TRY(record_prefix_id(call->db, spec->prefix_key, &ids->prefix, error));
     }
-    if (status == STATUS_OK && (last == NULL || !record_context_equal(&last_context, &context))) {
-        status = record_context_id(call->db, &context, &ids->context, error);
+    if (last == NULL || !record_context_equal(&last_context, &context)) {
+        TRY(record_context_id(call->db, &context, &ids->context, error));
     }
-    if (status == STATUS_OK &&
-        (last == NULL || strcmp(last->scenario_hash, spec->scenario_hash) != 0)) {
-        status = find_scenario(call, spec, &ids->scenario, error);
+    if (last == NULL || strcmp(last->scenario_hash, spec->scenario_hash) != 0) {
+        TRY(find_scenario(call, spec, &ids->scenario, error));
     }
-    if (status == STATUS_OK) {
-        ids->spec = spec;
-    }
-    return status;
+    ids->spec = spec;
+    return STATUS_OK;
 }
 
 /* Is the artifact named in `column` gone? False for a job that has none. */
@@ -292,10 +287,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&job, spec->rollout_count);
     query_int_or_null(&job, memo_of);
     query_int(&job, spec->audit_key[0] != '\0');
-    enum status status = query_run(&job, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_run(&job, error));
     *job_id = sqlite_db_last_id(call->db);
     struct query insert = query_begin(call->db, STATEMENT_SPEC_INSERT);
     query_int(&insert, *job_id);
@@ -316,11 +308,8 @@ static enum status retry_memo(struct submit_call *call, int64_t memo_of, int64_t
                               struct error *error)
 {
     struct tally_suite *counters;
-    enum status status = tally_suite(call->tally, call->suite, &counters, error);
+    TRY(tally_suite(call->tally, call->suite, &counters, error));
 
-    if (status != STATUS_OK) {
-        return status;
-    }
     counters->jobs_memoised++;
     struct query verdicts = query_begin(call->db, STATEMENT_MEMO_SOURCE);
     query_int(&verdicts, memo_of);
@@ -330,10 +319,7 @@ static enum status retry_memo(struct submit_call *call, int64_t memo_of, int64_t
         *(audit ? &counters->rollouts_audit : &counters->rollouts[verdict]) +=
             query_column_int(&verdicts, 1);
     }
-    status = query_end(&verdicts, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_end(&verdicts, error));
     struct query link = query_begin(call->db, STATEMENT_MEMO_LINK);
     query_int(&link, memo_of);
     query_int(&link, call->suite);
@@ -403,12 +389,10 @@ enum status submit_successor(struct sqlite_store *store, struct tally *tally, in
     struct spec_ids ids = {.spec = NULL};
     struct store_submit_result result;
     struct submit_call call = {.store = store, .db = tally->db, .tally = tally, .suite = suite};
-    enum status status = submit_one(&call, spec, &ids, &result, error);
+    TRY(submit_one(&call, spec, &ids, &result, error));
 
-    if (status == STATUS_OK) {
-        *job_id = result.job_id;
-    }
-    return status;
+    *job_id = result.job_id;
+    return STATUS_OK;
 }
 
 enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
@@ -439,10 +423,7 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
                          suite_id, count, LIMIT_SUITE_JOBS);
     }
     for (uint32_t i = 0; i < count; i++) {
-        enum status status = check_spec(&specs[i], suite_id, i, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(check_spec(&specs[i], suite_id, i, error));
     }
     return sqlite_store_write(store, submit_op, &call, error);
 }

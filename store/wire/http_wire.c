@@ -279,20 +279,13 @@ static enum status completion_result_decode(const struct json_cursor *cursor, vo
     static const char *const keys[] = {"status", "escalated_job_id", "excused", NULL};
     struct store_completion_result *result = record;
     char name[LIMIT_ID_BYTES];
-    enum status status = json_object_begin(cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "status", true, name, sizeof name, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_integer(cursor, "escalated_job_id", true, INT64_MIN, INT64_MAX,
-                                     &result->escalated_job_id, error);
-    }
-    if (status == STATUS_OK) {
-        result->status = strcmp(name, "ok") == 0 ? STATUS_OK : status_by_name(name);
-        result->excused = false;
-        status = json_member_bool(cursor, "excused", false, &result->excused, error);
-    }
-    return status;
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(json_member_text(cursor, "status", true, name, sizeof name, error));
+    TRY(json_member_integer(cursor, "escalated_job_id", true, INT64_MIN, INT64_MAX,
+                            &result->escalated_job_id, error));
+    result->status = strcmp(name, "ok") == 0 ? STATUS_OK : status_by_name(name);
+    result->excused = false;
+    return json_member_bool(cursor, "excused", false, &result->excused, error);
 }
 
 /* An object of one count per name. */
@@ -315,12 +308,11 @@ static enum status counts_decode(const struct json_cursor *cursor, int64_t *coun
     for (size_t i = 0; i < count; i++) {
         keys[i] = names[i];
     }
-    enum status status = json_object_begin(cursor, keys, error);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        status =
-            json_member_integer(cursor, names[i], true, INT64_MIN, INT64_MAX, &counts[i], error);
+    TRY(json_object_begin(cursor, keys, error));
+    for (size_t i = 0; i < count; i++) {
+        TRY(json_member_integer(cursor, names[i], true, INT64_MIN, INT64_MAX, &counts[i], error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 static json_t *suite_status_encode(const void *record)
@@ -347,27 +339,18 @@ static enum status suite_status_decode(const struct json_cursor *cursor, void *r
     static const char *const extra_keys[] = {"jobs", "rollouts", "unstarted_hosts", "unstarted",
                                              NULL};
     struct store_suite_status *suite = record;
-    enum status status = json_record_decode(suite_status_fields, COUNT_OF(suite_status_fields),
-                                            extra_keys, true, cursor, record, error);
-    if (status == STATUS_OK) {
-        struct json_cursor jobs = json_cursor_member(cursor, "jobs");
-        status = counts_decode(&jobs, suite->jobs, job_state_names, JOB_STATE_COUNT, error);
-    }
-    if (status == STATUS_OK) {
-        struct json_cursor rollouts = json_cursor_member(cursor, "rollouts");
-        status = counts_decode(&rollouts, suite->rollouts, verdict_names, VERDICT_COUNT, error);
-    }
-    if (status == STATUS_OK) {
-        suite->unstarted_hosts = 0; /* the members are there where a host has said so */
-        suite->unstarted[0] = '\0';
-        status = json_member_integer(cursor, "unstarted_hosts", false, 0, INT64_MAX,
-                                     &suite->unstarted_hosts, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "unstarted", false, suite->unstarted,
-                                  sizeof suite->unstarted, error);
-    }
-    return status;
+    TRY(json_record_decode(suite_status_fields, COUNT_OF(suite_status_fields), extra_keys, true,
+                           cursor, record, error));
+    struct json_cursor jobs = json_cursor_member(cursor, "jobs");
+    TRY(counts_decode(&jobs, suite->jobs, job_state_names, JOB_STATE_COUNT, error));
+    struct json_cursor rollouts = json_cursor_member(cursor, "rollouts");
+    TRY(counts_decode(&rollouts, suite->rollouts, verdict_names, VERDICT_COUNT, error));
+    suite->unstarted_hosts = 0; /* the members are there where a host has said so */
+    suite->unstarted[0] = '\0';
+    TRY(json_member_integer(cursor, "unstarted_hosts", false, 0, INT64_MAX, &suite->unstarted_hosts,
+                            error));
+    return json_member_text(cursor, "unstarted", false, suite->unstarted, sizeof suite->unstarted,
+                            error);
 }
 
 static json_t *ledger_row_encode(const void *record)
@@ -386,13 +369,10 @@ static enum status ledger_row_decode(const struct json_cursor *cursor, void *rec
 {
     static const char *const extra_keys[] = {"totals", NULL};
     struct store_ledger_row *row = record;
-    enum status status = json_record_decode(ledger_row_fields, COUNT_OF(ledger_row_fields),
-                                            extra_keys, true, cursor, record, error);
-    if (status == STATUS_OK) {
-        struct json_cursor totals = json_cursor_member(cursor, "totals");
-        status = ledger_totals_decode(&totals, &row->totals, error);
-    }
-    return status;
+    TRY(json_record_decode(ledger_row_fields, COUNT_OF(ledger_row_fields), extra_keys, true, cursor,
+                           record, error));
+    struct json_cursor totals = json_cursor_member(cursor, "totals");
+    return ledger_totals_decode(&totals, &row->totals, error);
 }
 
 static json_t *job_encode(const void *record)
@@ -410,13 +390,10 @@ static enum status job_decode(const struct json_cursor *cursor, void *record, st
 {
     static const char *const extra_keys[] = {"spec", NULL};
     struct store_job *job = record;
-    enum status status = json_record_decode(job_fields, COUNT_OF(job_fields), extra_keys, true,
-                                            cursor, record, error);
-    if (status == STATUS_OK) {
-        struct json_cursor spec = json_cursor_member(cursor, "spec");
-        status = job_spec_decode(&spec, NULL, &job->spec, error);
-    }
-    return status;
+    TRY(json_record_decode(job_fields, COUNT_OF(job_fields), extra_keys, true, cursor, record,
+                           error));
+    struct json_cursor spec = json_cursor_member(cursor, "spec");
+    return job_spec_decode(&spec, NULL, &job->spec, error);
 }
 
 static json_t *lease_encode(const void *record)
@@ -495,13 +472,11 @@ enum status wire_list_decode(const struct wire_codec *codec, const struct json_c
                              void *records, size_t max, uint32_t *count, struct error *error)
 {
     size_t found;
-    enum status status = json_array_begin(cursor, 0, max, &found, error);
-    for (size_t i = 0; status == STATUS_OK && i < found; i++) {
+    TRY(json_array_begin(cursor, 0, max, &found, error));
+    for (size_t i = 0; i < found; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
-        status = codec->decode(&element, (char *)records + i * codec->bytes, error);
+        TRY(codec->decode(&element, (char *)records + i * codec->bytes, error));
     }
-    if (status == STATUS_OK) {
-        *count = (uint32_t)found;
-    }
-    return status;
+    *count = (uint32_t)found;
+    return STATUS_OK;
 }

@@ -92,10 +92,7 @@ static enum status add_fanout(const struct model *model, struct bench_result *re
 {
     struct bench_fanout_result m;
     const double mib = 1024.0 * 1024.0;
-    enum status status = bench_fanout_run(model, clock_system(), &m, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(bench_fanout_run(model, clock_system(), &m, error));
     add_fanout_row("fork", "ns", m.fork_ns, "the limit, 50 us", 50e3, results, count);
     add_fanout_row("fork_p99", "ns", m.fork_p99_ns, "the limit, 50 us", 50e3, results, count);
     add_fanout_row("cost", "ms processor time", m.fanout_ns * 1e-6,
@@ -112,10 +109,7 @@ static enum status add_resume(const struct model *model, struct bench_result *re
                               uint32_t *count, struct error *error)
 {
     struct bench_resume_result m;
-    enum status status = bench_resume_run(model, clock_system(), &m, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(bench_resume_run(model, clock_system(), &m, error));
     struct bench_result *row = next_row(results, count, "us");
     snprintf(row->name, sizeof row->name, "engine.resume.read_ahead");
     snprintf(row->baseline_name, sizeof row->baseline_name, "%u pages read when they are wanted",
@@ -193,14 +187,11 @@ static enum status bench_scale(const struct bench_engine_options *options,
                                struct bench_result *results, uint32_t *count, struct error *error)
 {
     struct device_scale scale;
-    enum status status = run_scale(options, &scale, error);
-    if (status == STATUS_OK && (scale.finite == 0 || scale.same_bits == 0)) {
-        status = error_set(error, STATUS_DEVICE, "%s: %s", options->config,
-                           scale.finite == 0 ? "latents are not finite"
-                                             : "a step gave other bits when it was run again");
-    }
-    if (status != STATUS_OK) {
-        return status;
+    TRY(run_scale(options, &scale, error));
+    if (scale.finite == 0 || scale.same_bits == 0) {
+        return error_set(error, STATUS_DEVICE, "%s: %s", options->config,
+                         scale.finite == 0 ? "latents are not finite"
+                                           : "a step gave other bits when it was run again");
     }
     /* The least time: fp8 products at the rate of a large one, all else at that of bf16. */
     double flop = scale.matmul_flop + scale.attention_flop;

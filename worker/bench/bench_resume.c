@@ -125,17 +125,11 @@ static enum status measure(struct resume *resume, struct bench_resume_result *ou
     double times_ns[2][BENCH_RESUME_REPEATS];
     struct world_cost cost;
     uint32_t window = model_config(resume->model)->window;
-    enum status status = resume->ops->slot_reset(resume->world, 0, resume->prepared, 1, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(resume->ops->slot_reset(resume->world, 0, resume->prepared, 1, error));
     drive(resume, window, false);
-    for (int i = 0; i < 2 * BENCH_RESUME_REPEATS && status == STATUS_OK; i++) {
+    for (int i = 0; i < 2 * BENCH_RESUME_REPEATS; i++) {
         bool told = i % 2 == 1;
-        status = park_and_resume(resume, 2 + (uint64_t)i, told, &times_ns[told][i / 2], error);
-    }
-    if (status != STATUS_OK) {
-        return status;
+        TRY(park_and_resume(resume, 2 + (uint64_t)i, told, &times_ns[told][i / 2], error));
     }
     resume->ops->cost(resume->world, &cost);
     out->wanted_ns = engine_bench_median(times_ns[0], BENCH_RESUME_REPEATS);

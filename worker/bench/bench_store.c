@@ -25,11 +25,7 @@ static enum status bench_batches(const struct bench_store_options *options,
         struct store_bench_result measured;
         /* Small batches pay a commit per few jobs: fewer jobs keep the run short. */
         uint32_t share = batches[i] < 32 ? jobs / 8 : jobs;
-        enum status status =
-            store_bench(options->directory, share > 0 ? share : 1, batches[i], &measured, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(store_bench(options->directory, share > 0 ? share : 1, batches[i], &measured, error));
         struct bench_result *result = &results[(*count)++];
         *result = (struct bench_result){
             .value = measured.store_jobs_per_s,
@@ -73,11 +69,7 @@ static enum status bench_fleet(const struct bench_store_options *options, uint32
                                struct bench_result *results, uint32_t *count, struct error *error)
 {
     struct store_bench_fleet_result fleet;
-    enum status status =
-        store_bench_fleet(options->directory, workers, (uint32_t)options->batch, &fleet, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(store_bench_fleet(options->directory, workers, (uint32_t)options->batch, &fleet, error));
     struct bench_result *row = fleet_row(results, count, &fleet, "rate");
     row->value = fleet.served.jobs_per_s;
     row->baseline = fleet.bare.jobs_per_s;

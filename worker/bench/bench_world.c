@@ -87,12 +87,10 @@ static enum status physics_rate(struct bench *bench, double *rate, struct error 
 {
     int64_t steps = 0;
     int64_t ns = 0;
-    enum status status = engine_bench_physics(bench->prepared, BENCH_SLOTS, BENCH_TICKS,
-                                              clock_system(), &steps, &ns, error);
-    if (status == STATUS_OK) {
-        *rate = (double)steps * (double)NS_PER_S / (double)ns;
-    }
-    return status;
+    TRY(engine_bench_physics(bench->prepared, BENCH_SLOTS, BENCH_TICKS, clock_system(), &steps, &ns,
+                             error));
+    *rate = (double)steps * (double)NS_PER_S / (double)ns;
+    return STATUS_OK;
 }
 
 /* The bare IDM formula over arrays: no lanes, no neighbours, no boxes. */

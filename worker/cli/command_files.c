@@ -192,11 +192,8 @@ static enum status import_file(const char *path, struct imported *all, struct er
     size_t bytes = 0;
     char **texts = NULL;
     size_t count = 0;
-    enum status status = file_read(path, LIMIT_XML_BYTES, &xml, &bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = import_commonroad(path, xml, bytes, &texts, &count, error);
+    TRY(file_read(path, LIMIT_XML_BYTES, &xml, &bytes, error));
+    enum status status = import_commonroad(path, xml, bytes, &texts, &count, error);
     free(xml);
     if (status != STATUS_OK) {
         return status;

@@ -117,11 +117,7 @@ static enum status list_models(struct model_command *command, struct error *erro
 static enum status show_model(struct model_command *command, struct error *error)
 {
     const struct models_model *model = NULL;
-    enum status status =
-        models_named(command->models, command->name, command->parsed_precision, &model, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(models_named(command->models, command->name, command->parsed_precision, &model, error));
     const struct registry_tier *tier =
         &models_registry(command->models)->tiers[model->config->tier];
     json_t *json = model_json(command, model);
@@ -189,11 +185,7 @@ static enum status add_model(struct model_command *command, struct error *error)
 static enum status promote_model(struct model_command *command, struct error *error)
 {
     const struct models_model *model = NULL;
-    enum status status =
-        models_named(command->models, command->name, command->parsed_precision, &model, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(models_named(command->models, command->name, command->parsed_precision, &model, error));
     struct registry registry = *models_registry(command->models);
     struct registry_entry entry = {.promoted_s = clock_wall_ns(clock_system()) / NS_PER_S};
     memcpy(entry.name, model->name, sizeof entry.name);
@@ -205,12 +197,10 @@ static enum status promote_model(struct model_command *command, struct error *er
         return STATUS_OK;
     }
     registry_promote(&registry, model->config->tier, &entry);
-    status = registry_save(&registry, error);
-    if (status == STATUS_OK) {
-        text_print(stdout, "%s (%.12s) answers for tier %s now\n", entry.name, entry.hash,
-                   tier_names[model->config->tier]);
-    }
-    return status;
+    TRY(registry_save(&registry, error));
+    text_print(stdout, "%s (%.12s) answers for tier %s now\n", entry.name, entry.hash,
+               tier_names[model->config->tier]);
+    return STATUS_OK;
 }
 
 static enum status rollback_model(struct model_command *command, struct error *error)
@@ -223,16 +213,12 @@ static enum status rollback_model(struct model_command *command, struct error *e
         return error_set(error, STATUS_USAGE, "expected student or teacher, found \"%s\"",
                          command->name);
     }
-    enum status status = registry_rollback(&registry, tier, error);
-    if (status == STATUS_OK) {
-        status = registry_save(&registry, error);
-    }
-    if (status == STATUS_OK) {
-        const struct registry_entry *entry = registry_promoted(&registry, tier);
-        text_print(stdout, "%s%s%.12s answers for tier %s again\n", entry->name,
-                   entry->hash[0] != '\0' ? ", " : "", entry->hash, tier_names[tier]);
-    }
-    return status;
+    TRY(registry_rollback(&registry, tier, error));
+    TRY(registry_save(&registry, error));
+    const struct registry_entry *entry = registry_promoted(&registry, tier);
+    text_print(stdout, "%s%s%.12s answers for tier %s again\n", entry->name,
+               entry->hash[0] != '\0' ? ", " : "", entry->hash, tier_names[tier]);
+    return STATUS_OK;
 }
 
 static enum status calibrate_model(struct model_command *command, struct error *error)

@@ -43,10 +43,7 @@ static enum status present(struct price_command *command, const char *pool, cons
                            struct error *error)
 {
     int64_t uusd = 0;
-    enum status status = command->store->ops->price_get(command->store, pool, device, &uusd, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(command->store->ops->price_get(command->store, pool, device, &uusd, error));
     if (command->json) {
         json_array_append_new(command->list,
                               json_pack("{s:s, s:s, s:f}", "pool", pool, "device", device,
@@ -60,12 +57,10 @@ static enum status present(struct price_command *command, const char *pool, cons
 
 static enum status list_prices(struct price_command *command, struct error *error)
 {
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < COUNT_OF(pools) * COUNT_OF(devices) && status == STATUS_OK; i++) {
-        status =
-            present(command, pools[i / COUNT_OF(devices)], devices[i % COUNT_OF(devices)], error);
+    for (size_t i = 0; i < COUNT_OF(pools) * COUNT_OF(devices); i++) {
+        TRY(present(command, pools[i / COUNT_OF(devices)], devices[i % COUNT_OF(devices)], error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status act(struct price_command *command, const char *const *arguments, uint32_t count,

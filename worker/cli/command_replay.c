@@ -104,15 +104,12 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     struct prepared *prepared = NULL;
     struct job_run *job = NULL;
     int32_t branch = ROLLOUT_MAIN;
-    enum status status = prepared_cache_get(replay->prepared_scenarios, replay->store,
-                                            outcome->scenario_hash, &prepared, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(prepared_cache_get(replay->prepared_scenarios, replay->store, outcome->scenario_hash,
+                           &prepared, error));
     struct job_lease lease = {.job_id = outcome->id};
     lease.spec.seed = outcome->seed;
     lease.spec.tier = outcome->tier;
-    status = find_branch(prepared_scenario(prepared), outcome, &branch, error);
+    enum status status = find_branch(prepared_scenario(prepared), outcome, &branch, error);
     if (status == STATUS_OK) {
         status = job_run_create(&lease, prepared, &job, error);
     }

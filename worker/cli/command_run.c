@@ -94,15 +94,13 @@ static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
     struct trials trials = {0};
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < submission->job_count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < submission->job_count; i++) {
         const struct job_spec *spec = &submission->specs[i];
         if (!tried(&trials, spec)) {
-            status =
-                planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, error);
+            TRY(planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, error));
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 static int64_t finished_jobs(const struct store_suite_status *status)
@@ -195,10 +193,7 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     int64_t finished_at_start = 0;
     for (;;) {
         struct store_suite_status now;
-        enum status status = store->ops->suite_status(store, suite_id, &now, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(store->ops->suite_status(store, suite_id, &now, error));
         bool progressed = finished_jobs(&now) != finished;
         if (finished < 0) {
             finished_at_start = finished_jobs(&now);
@@ -226,10 +221,7 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
         /* With nothing queued the workers could not have finished anything: what is left may be
          * leased to somebody who vanished with an earlier run, and comes back in its time. */
         bool idle = now.jobs[JOB_QUEUED] == 0;
-        status = watch_pools(pools, store, &now, progressed, idle, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(watch_pools(pools, store, &now, progressed, idle, error));
         const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
         nanosleep(&pause, NULL);
     }

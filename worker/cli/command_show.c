@@ -35,26 +35,23 @@ static enum status find_outcome(struct show *show, int64_t id, struct error *err
 {
     struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
     uint32_t count = 0;
-    enum status status =
-        show->store->ops->outcomes(show->store, &filter, &show->outcome, &count, error);
-    if (status == STATUS_OK && count == 0) {
+    TRY(show->store->ops->outcomes(show->store, &filter, &show->outcome, &count, error));
+    if (count == 0) {
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
                          (long long)id);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status print_scenario(struct show *show, struct error *error)
 {
     char *body = NULL;
     size_t bytes = 0;
-    enum status status = show->store->ops->scenario_get(show->store, show->outcome.scenario_hash,
-                                                        &body, &bytes, error);
-    if (status == STATUS_OK) {
-        text_print_lines(stdout, "%s\n", body);
-        free(body);
-    }
-    return status;
+    TRY(show->store->ops->scenario_get(show->store, show->outcome.scenario_hash, &body, &bytes,
+                                       error));
+    text_print_lines(stdout, "%s\n", body);
+    free(body);
+    return STATUS_OK;
 }
 
 /* The picture of what a health check flagged. */
@@ -192,10 +189,7 @@ static enum status show_every_outcome(struct show *show, struct error *error)
 
 static enum status show_one(struct show *show, int64_t id, struct error *error)
 {
-    enum status status = find_outcome(show, id, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(find_outcome(show, id, error));
     if (show->scenario) {
         return print_scenario(show, error);
     }

@@ -38,10 +38,7 @@ static enum status pick_suite(const struct suite_query *query, struct store *sto
     }
     char ids[1][LIMIT_ID_BYTES];
     uint32_t count = 0;
-    enum status status = store->ops->suites(store, ids, 1, &count, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(store->ops->suites(store, ids, 1, &count, error));
     if (count == 0) {
         return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite",
                          cli_store_url(query->store_url));
@@ -169,16 +166,16 @@ static enum status cancel_suite(const struct suite_query *query, struct store *s
                                 struct error *error)
 {
     int64_t count = 0;
-    enum status status = store->ops->cancel(store, query->suite, &count, error);
-    if (status == STATUS_OK && query->json) {
+    TRY(store->ops->cancel(store, query->suite, &count, error));
+    if (query->json) {
         if (cli_print_json(json_pack("{s:s, s:I}", "suite", query->suite, "cancelled",
                                      (json_int_t)count)) != 0) {
-            status = error_set(error, STATUS_IO, "cannot print");
+            return error_set(error, STATUS_IO, "cannot print");
         }
-    } else if (status == STATUS_OK) {
+    } else {
         text_print(stdout, "%s: %lld jobs cancelled\n", query->suite, (long long)count);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static int with_store(const struct suite_query *query,

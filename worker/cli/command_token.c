@@ -189,11 +189,9 @@ static enum status revoke_tokens(const char *path, const char *which, struct err
     if (which == NULL) {
         return error_set(error, STATUS_USAGE, "swerve token revoke ID|NAME: which one is missing");
     }
-    enum status status = tokens_revoke(path, which, &count, error);
-    if (status == STATUS_OK) {
-        text_print(stdout, "%u revoked\n", count);
-    }
-    return status;
+    TRY(tokens_revoke(path, which, &count, error));
+    text_print(stdout, "%u revoked\n", count);
+    return STATUS_OK;
 }
 
 static enum status tokens_path(const struct token_options *options, char *out, size_t capacity,

@@ -227,20 +227,14 @@ static enum status configure(struct worker_options *options, const struct device
         .stop = &stop_requested,
     };
     struct store_worker *worker = &config->worker;
-    enum status status = name_worker(options->id, options->exact_id, worker->worker_id, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(name_worker(options->id, options->exact_id, worker->worker_id, error));
     name_host(options->host, worker->host);
     snprintf(worker->pool, sizeof worker->pool, "%s", options->pool);
     snprintf(worker->device, sizeof worker->device, "%s",
              device->ops != NULL ? "cuda" : "cpu"); /* as the price table calls them */
-    status = confinement_options_settle(&options->confinement, url,
-                                        &config->planner_config.confinement, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = models_open(options->models, NULL, &config->models, error);
+    TRY(confinement_options_settle(&options->confinement, url, &config->planner_config.confinement,
+                                   error));
+    enum status status = models_open(options->models, NULL, &config->models, error);
     if (status != STATUS_OK && options->models == NULL) {
         /* Jobs of other tiers do not need them; those that do will say what is wrong. */
         log_event(logger, LOG_ERROR, "%s", error->text);

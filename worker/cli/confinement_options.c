@@ -69,10 +69,7 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .secrets = {getenv("SWERVE_TOKEN_FILE"), remote ? NULL : store_url},
     };
     if (sandbox) {
-        enum status status = planner_confinement_check(&options->confinement, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(planner_confinement_check(&options->confinement, error));
     }
     *out = &options->confinement;
     return STATUS_OK;

@@ -241,13 +241,8 @@ enum status pool_watch(struct pool *pool, struct store *store, bool progressed, 
                              "%u workers ended without finishing a job; the last with status %d",
                              pool->deaths, WEXITSTATUS(how));
         }
-        enum status status = store->ops->worker_gone(store, worker->worker_id, error);
-        if (status == STATUS_OK) {
-            status = spawn_worker(pool, i, error);
-        }
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(store->ops->worker_gone(store, worker->worker_id, error));
+        TRY(spawn_worker(pool, i, error));
     }
     return STATUS_OK;
 }

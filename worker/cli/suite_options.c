@@ -18,13 +18,12 @@ static enum status choose_backend(const struct suite_options *options,
     if (automatic && (!learned || build->precision != NN_BF16)) {
         return device_choose("cpu", device, error);
     }
-    enum status status = device_choose(options->device, device, error);
-    if (status == STATUS_OK && device->ops != NULL && build->precision != NN_BF16) {
-        status =
-            error_set(error, STATUS_USAGE, "--device %s: computes in bf16, found --precision %s",
-                      options->device, options->precision);
+    TRY(device_choose(options->device, device, error));
+    if (device->ops != NULL && build->precision != NN_BF16) {
+        return error_set(error, STATUS_USAGE, "--device %s: computes in bf16, found --precision %s",
+                         options->device, options->precision);
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */

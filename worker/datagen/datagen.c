@@ -287,15 +287,15 @@ static enum status write_clip(struct generator *self, struct shard_file *file, u
     uint32_t first = pick_first(self, take->key, take->ticks);
     struct anchor anchor = pick_anchor(take->key, self->scenes[0].ego.pose);
     const int64_t record[4] = {(int64_t)take->plan.seed, take->scenario, first, held_out};
-    enum status status = shard_write(file, TENSOR_CLIP, (uint64_t)clip * sizeof record, record,
-                                     sizeof record, error);
-    for (uint32_t i = 0; status == STATUS_OK && i < frames; i++) {
+    TRY(shard_write(file, TENSOR_CLIP, (uint64_t)clip * sizeof record, record, sizeof record,
+                    error));
+    for (uint32_t i = 0; i < frames; i++) {
         const struct scene *scene = &self->scenes[first + i];
         const struct scene *before = first + i > 0 ? scene - 1 : scene;
-        status = write_frame(self, file, (uint64_t)clip * frames + i, scene, &before->ego, &anchor,
-                             take->plan.seed, error);
+        TRY(write_frame(self, file, (uint64_t)clip * frames + i, scene, &before->ego, &anchor,
+                        take->plan.seed, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- shards ---- */
@@ -447,10 +447,7 @@ static enum status open_planners(struct generator *self, struct error *error)
     const char *const *specs = options->planner_count > 0 ? options->planners : usual_planners;
     uint32_t count = options->planner_count > 0 ? options->planner_count : COUNT_OF(usual_planners);
     for (uint32_t i = 0; i < count; i++) {
-        enum status status = planner_open(specs[i], &config, &self->planners[i], error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(planner_open(specs[i], &config, &self->planners[i], error));
         self->planner_count++;
     }
     return STATUS_OK;

@@ -150,10 +150,7 @@ static enum status begin(struct world *world, struct rollout *rollout,
     if (plan->has_conditions) {
         const struct intervention change = {
             .kind = INTERVENE_CONDITIONS, .agent = -1, .conditions = plan->conditions};
-        enum status status = world->ops->slot_intervene(world, 0, &change, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(world->ops->slot_intervene(world, 0, &change, error));
     }
     return planner_reset(plan->planner, &episode, error);
 }
@@ -165,11 +162,8 @@ enum status drive_record(struct world *world, struct prepared *prepared,
     const struct job_lease lease = {.spec = {.seed = plan->seed}};
     struct job_run *job = NULL;
     struct rollout *rollout = NULL;
-    enum status status = world->ops->slot_reset(world, 0, prepared, plan->seed, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = job_run_create(&lease, prepared, &job, error);
+    TRY(world->ops->slot_reset(world, 0, prepared, plan->seed, error));
+    enum status status = job_run_create(&lease, prepared, &job, error);
     if (status == STATUS_OK) {
         status = rollout_create(job, ROLLOUT_MAIN, false, plan->planner_wants, &rollout, error);
     }

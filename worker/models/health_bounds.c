@@ -135,17 +135,14 @@ enum status health_calibration_save(const struct health_calibration *calibration
                                     const char *name, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    enum status status = registry_path(directory, name, ".health.json", path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(registry_path(directory, name, ".health.json", path, error));
     json_t *json = calibration_json(calibration, bounds);
     char *text = json != NULL ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
     if (text == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    status = file_replace(path, text, strlen(text), 0644, error);
+    enum status status = file_replace(path, text, strlen(text), 0644, error);
     free(text);
     return status;
 }
@@ -158,16 +155,14 @@ static enum status read_conditioning(const struct json_cursor *cursor, double bo
     for (int i = 0; i < MEASURE_COUNT; i++) {
         names[i] = health_measures[i].name;
     }
-    enum status status = json_object_begin(cursor, names, error);
-    for (int i = 0; status == STATUS_OK && i < MEASURE_COUNT; i++) {
+    TRY(json_object_begin(cursor, names, error));
+    for (int i = 0; i < MEASURE_COUNT; i++) {
         struct json_cursor measure = json_cursor_member(cursor, names[i]);
-        status = json_object_begin(&measure, keys, error);
-        if (status == STATUS_OK) {
-            status = json_member_number(&measure, "bound", true, health_measures[i].floor,
-                                        health_measures[i].ceiling, &bound[i], error);
-        }
+        TRY(json_object_begin(&measure, keys, error));
+        TRY(json_member_number(&measure, "bound", true, health_measures[i].floor,
+                               health_measures[i].ceiling, &bound[i], error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status read_bounds(const struct json_cursor *cursor, struct health_bounds *out,
@@ -208,20 +203,14 @@ enum status health_bounds_load(const char *directory, const char *name, const ch
     char path[LIMIT_PATH_BYTES];
     struct health_bounds bounds = {.calibrated = true};
     json_t *root = NULL;
-    enum status status = registry_path(directory, name, ".health.json", path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(registry_path(directory, name, ".health.json", path, error));
     if (access(path, F_OK) != 0) {
         *out = health_bounds_builtin();
         return STATUS_OK;
     }
-    status = json_read_file(path, HEALTH_BYTES_MAX, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_read_file(path, HEALTH_BYTES_MAX, &root, error));
     struct json_cursor cursor = json_cursor_root(path, root);
-    status = read_bounds(&cursor, &bounds, error);
+    enum status status = read_bounds(&cursor, &bounds, error);
     json_decref(root);
     if (status == STATUS_OK && strcmp(bounds.hash, hash) != 0) {
         status = error_set(error, STATUS_BAD_INPUT,

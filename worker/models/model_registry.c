@@ -44,22 +44,15 @@ static enum status read_entry(const struct json_cursor *cursor, struct registry_
                               struct error *error)
 {
     static const char *const keys[] = {"name", "hash", "promoted_s", NULL};
-    enum status status = json_object_begin(cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "name", true, out->name, sizeof out->name, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "hash", true, out->hash, sizeof out->hash, error);
-    }
-    if (status == STATUS_OK) {
-        status =
-            json_member_integer(cursor, "promoted_s", true, 0, INT64_MAX, &out->promoted_s, error);
-    }
-    if (status == STATUS_OK && out->hash[0] != '\0' && strlen(out->hash) != SHA256_HEX_BYTES - 1) {
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(json_member_text(cursor, "name", true, out->name, sizeof out->name, error));
+    TRY(json_member_text(cursor, "hash", true, out->hash, sizeof out->hash, error));
+    TRY(json_member_integer(cursor, "promoted_s", true, 0, INT64_MAX, &out->promoted_s, error));
+    if (out->hash[0] != '\0' && strlen(out->hash) != SHA256_HEX_BYTES - 1) {
         return json_fail(cursor, error, "expected a hash of %d hex digits, or \"\"",
                          SHA256_HEX_BYTES - 1);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status read_tier(const struct json_cursor *cursor, struct registry_tier *out,
@@ -80,12 +73,9 @@ static enum status read_registry(const char *path, struct registry *out, struct 
     static const char *const keys[] = {"format", "student", "teacher", NULL};
     char format[LIMIT_ID_BYTES] = "";
     json_t *root = NULL;
-    enum status status = json_read_file(path, REGISTRY_BYTES_MAX, &root, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_read_file(path, REGISTRY_BYTES_MAX, &root, error));
     struct json_cursor cursor = json_cursor_root(path, root);
-    status = json_object_begin(&cursor, keys, error);
+    enum status status = json_object_begin(&cursor, keys, error);
     if (status == STATUS_OK) {
         status = json_member_text(&cursor, "format", true, format, sizeof format, error);
     }
@@ -180,10 +170,7 @@ static json_t *tier_json(const struct registry_tier *tier)
 enum status registry_save(const struct registry *registry, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    enum status status = registry_path(registry->directory, "registry", ".json", path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(registry_path(registry->directory, "registry", ".json", path, error));
     json_t *json = json_pack("{s:s, s:o, s:o}", "format", REGISTRY_FORMAT, "student",
                              tier_json(&registry->tiers[TIER_STUDENT]), "teacher",
                              tier_json(&registry->tiers[TIER_TEACHER]));
@@ -192,7 +179,7 @@ enum status registry_save(const struct registry *registry, struct error *error)
     if (text == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    status = file_replace(path, text, strlen(text), 0644, error);
+    enum status status = file_replace(path, text, strlen(text), 0644, error);
     free(text);
     return status;
 }

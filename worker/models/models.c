@@ -177,11 +177,7 @@ static enum status open_entry(struct models *models, const char *name, enum nn_p
                               const struct models_model **out, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    enum status status =
-        registry_path(models->registry.directory, name, MODELS_EXTENSION, path, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(registry_path(models->registry.directory, name, MODELS_EXTENSION, path, error));
     if (models->count == MODELS_OPEN_MAX) {
         return error_set(error, STATUS_LIMIT, "model %s: more than %d models at once", name,
                          MODELS_OPEN_MAX);
@@ -191,17 +187,14 @@ static enum status open_entry(struct models *models, const char *name, enum nn_p
     }
     struct models_entry *entry = &models->entries[models->count];
     memset(entry, 0, sizeof *entry);
-    status = models->loader->open(path, precision, &entry->model, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(models->loader->open(path, precision, &entry->model, error));
     entry->precision = precision;
     entry->view.model = entry->model;
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    status = health_bounds_load(models->registry.directory, name, entry->view.hash,
-                                &entry->view.bounds, error);
+    enum status status = health_bounds_load(models->registry.directory, name, entry->view.hash,
+                                            &entry->view.bounds, error);
     if (status != STATUS_OK) {
         models->loader->close(entry->model);
         return status;
@@ -233,10 +226,7 @@ enum status models_promoted(struct models *models, enum tier tier, enum nn_preci
         return error_set(error, STATUS_NOT_FOUND, "%s: no model is promoted for tier %s",
                          models->registry.directory, tier_names[tier]);
     }
-    enum status status = models_named(models, entry->name, precision, &found, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(models_named(models, entry->name, precision, &found, error));
     if (found->config->tier != tier) {
         return error_set(error, STATUS_CONFLICT,
                          "model %s: promoted for tier %s, but its file is a %s model", entry->name,
@@ -332,15 +322,13 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
                          hash[0] != '\0' ? hash : "(none)", models->registry.directory);
     }
     /* Not by name: the file may have been another one when the name was last asked for. */
-    enum status status = open_entry(models, name, precision, &found, error);
-    if (status == STATUS_OK && strcmp(found->hash, hash) != 0) {
+    TRY(open_entry(models, name, precision, &found, error));
+    if (strcmp(found->hash, hash) != 0) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
                          name);
     }
-    if (status == STATUS_OK) {
-        *out = found;
-    }
-    return status;
+    *out = found;
+    return STATUS_OK;
 }
 
 /* ---- names ---- */

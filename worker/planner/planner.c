@@ -243,10 +243,7 @@ enum status planner_reset(struct planner *planner, const struct swerve_episode *
                           struct error *error)
 {
     CHECK(episode->session < planner->session_count);
-    enum status status = refuse_if_dead(planner, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(refuse_if_dead(planner, error));
     char text[PLUGIN_ERROR_BYTES] = "";
     planner->session_errors[episode->session][0] = '\0';
     enter(planner);
@@ -319,10 +316,7 @@ enum status planner_act(struct planner *planner, uint32_t count,
 enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error)
 {
     CHECK(from < planner->session_count && to < planner->session_count && from != to);
-    enum status status = refuse_if_dead(planner, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(refuse_if_dead(planner, error));
     memcpy(planner->session_errors[to], planner->session_errors[from], SESSION_ERROR_BYTES);
     char text[PLUGIN_ERROR_BYTES] = "";
     enter(planner);

@@ -471,15 +471,12 @@ enum status planner_confinement_check(const struct planner_confinement *confinem
     struct planner_argv words;
     struct planner_process process;
     const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement};
-    enum status status = planner_argv_parse("/bin/true", &words, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(planner_argv_parse("/bin/true", &words, error));
     int fd = memfd_create("swerve-check", MFD_CLOEXEC);
     if (fd < 0) {
         return error_set(error, STATUS_IO, "planner check: %s", strerror(errno));
     }
-    status = process_start(&process, &words, fd, 0, &limits, error);
+    enum status status = process_start(&process, &words, fd, 0, &limits, error);
     close(fd);
     if (status != STATUS_OK) {
         return status;

@@ -211,19 +211,18 @@ enum status planner_sight_add(struct planner_sight *sight, const char *path, str
 /* Systems differ in which of these exist. */
 static enum status add_system(struct planner_sight *sight, struct error *error)
 {
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < COUNT_OF(system_paths) && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < COUNT_OF(system_paths); i++) {
         char text[LIMIT_PATH_BYTES];
         const char *path = system_paths[i];
         ssize_t bytes = readlink(path, text, sizeof text - 1);
         if (bytes > 0) {
             text[bytes] = '\0';
-            status = append(sight, SIGHT_LINK, path, text, error);
+            TRY(append(sight, SIGHT_LINK, path, text, error));
         } else if (access(path, F_OK) == 0) {
-            status = add_at(sight, path, path, error);
+            TRY(add_at(sight, path, path, error));
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* What is to be shown whole must hold no store. */
@@ -397,19 +396,19 @@ static enum status add_command(struct planner_sight *sight, const struct planner
 {
     char full[LIMIT_PATH_BYTES];
     char real[PATH_MAX];
-    enum status status = name_in_full(sight, program, full, real, error);
-    if (status == STATUS_OK && (is_in_path(full) || planner_sight_holds(sight, full) ||
-                                (here && within(full, sight->directory)))) {
-        status = planner_sight_add_program(sight, full, error);
+    TRY(name_in_full(sight, program, full, real, error));
+    if (is_in_path(full) || planner_sight_holds(sight, full) ||
+        (here && within(full, sight->directory))) {
+        TRY(planner_sight_add_program(sight, full, error));
     }
-    for (uint32_t i = 1; here && words != NULL && i < words->count && status == STATUS_OK; i++) {
+    for (uint32_t i = 1; here && words != NULL && i < words->count; i++) {
         const char *value = strchr(words->argv[i], '=');
-        status = add_word(sight, words->argv[i], error);
-        if (status == STATUS_OK && value != NULL) {
-            status = add_word(sight, value + 1, error);
+        TRY(add_word(sight, words->argv[i], error));
+        if (value != NULL) {
+            TRY(add_word(sight, value + 1, error));
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- the whole ---- */

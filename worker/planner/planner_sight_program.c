@@ -32,14 +32,13 @@ static bool exists(const char *directory, const char *name)
 static enum status add_parts(struct planner_sight *sight, const char *directory,
                              const char *const *names, size_t count, struct error *error)
 {
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         char path[LIMIT_PATH_BYTES];
         if (exists(directory, names[i]) && planner_sight_join(path, directory, names[i])) {
-            status = planner_sight_add(sight, path, error);
+            TRY(planner_sight_add(sight, path, error));
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* Cuts the last component off; false: there is none. */

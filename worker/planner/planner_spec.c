@@ -180,10 +180,7 @@ static enum status builtin_check(const struct planner_spec *spec, struct error *
 enum status planner_spec_check(const char *text, struct error *error)
 {
     struct planner_spec spec;
-    enum status status = planner_spec_parse(text, &spec, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(planner_spec_parse(text, &spec, error));
     if (spec.kind == PLANNER_SPEC_BUILTIN) {
         return builtin_check(&spec, error);
     }
@@ -196,7 +193,7 @@ enum status planner_spec_check(const char *text, struct error *error)
     }
     struct planner_argv words;
     char path[LIMIT_PATH_BYTES];
-    status = planner_argv_parse(spec.target, &words, error);
+    enum status status = planner_argv_parse(spec.target, &words, error);
     return status != STATUS_OK ? status : planner_program_find(words.argv[0], path, error);
 }
 
@@ -243,20 +240,16 @@ static enum status hash_command(struct sha256 *hash, const char *command, struct
 {
     struct planner_argv words;
     char path[LIMIT_PATH_BYTES];
-    enum status status = planner_argv_parse(command, &words, error);
-    if (status == STATUS_OK) {
-        status = planner_program_find(words.argv[0], path, error);
-    }
-    if (status == STATUS_OK) {
-        status = hash_file(hash, path, error);
-    }
-    for (uint32_t i = 0; i < words.count && status == STATUS_OK; i++) {
+    TRY(planner_argv_parse(command, &words, error));
+    TRY(planner_program_find(words.argv[0], path, error));
+    TRY(hash_file(hash, path, error));
+    for (uint32_t i = 0; i < words.count; i++) {
         hash_part(hash, "word", words.argv[i], strlen(words.argv[i]));
         if (i > 0 && is_regular(words.argv[i])) {
-            status = hash_file(hash, words.argv[i], error);
+            TRY(hash_file(hash, words.argv[i], error));
         }
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struct error *error)

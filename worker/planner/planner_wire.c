@@ -283,10 +283,7 @@ enum status wire_actions_decode(const uint8_t *payload, size_t bytes, uint32_t c
                                 const struct swerve_observation *observations,
                                 struct swerve_action *actions, uint8_t *failed, struct error *error)
 {
-    enum status status = actions_check(payload, bytes, count, observations, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(actions_check(payload, bytes, count, observations, error));
     for (uint32_t i = 0; i < count; i++) {
         struct wire_answer answer;
         memcpy(&answer, payload + sizeof(struct wire_act) + i * sizeof answer, sizeof answer);

@@ -55,26 +55,20 @@ static enum status write_sections(struct report *report, struct error *error)
 {
     document_begin(report);
     report_head(report);
-    enum status status = report_notes(report, error);
-    if (status == STATUS_OK) {
-        report_slices(report);
-        report_cost(report);
-        report_audit(report);
-        report_flags(report);
-        status = report_failures(report, error);
+    TRY(report_notes(report, error));
+    report_slices(report);
+    report_cost(report);
+    report_audit(report);
+    report_flags(report);
+    TRY(report_failures(report, error));
+    TRY(report_fanouts(report, error));
+    report_rollouts(report);
+    report_definitions(&report->html);
+    document_end(report);
+    if (report->html.failed) {
+        return error_set(error, STATUS_NO_MEMORY, "report: out of memory");
     }
-    if (status == STATUS_OK) {
-        status = report_fanouts(report, error);
-    }
-    if (status == STATUS_OK) {
-        report_rollouts(report);
-        report_definitions(&report->html);
-        document_end(report);
-    }
-    if (status == STATUS_OK && report->html.failed) {
-        status = error_set(error, STATUS_NO_MEMORY, "report: out of memory");
-    }
-    return status;
+    return STATUS_OK;
 }
 
 enum status report_check(const char *path, struct error *error)

@@ -257,10 +257,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     const struct outcome *outcome = &report->summary->outcomes[job->main];
     bool there = false;
     html_format(html, "<article class=\"card\" id=\"o%lld\">", (long long)outcome->id);
-    enum status status = report_open(report, outcome, &there, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(report_open(report, outcome, &there, error));
     const struct scenario *scenario = report_scenario(report, outcome);
     bool titled = scenario != NULL && scenario->title[0] != '\0';
     html_raw(html, "<h3>");

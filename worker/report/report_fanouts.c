@@ -337,10 +337,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     bool there = false;
     html_format(html, "<article class=\"card\" id=\"f%lld\">",
                 (long long)fanout.outcomes[0].job_id);
-    enum status status = report_open(report, &fanout.outcomes[0], &there, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(report_open(report, &fanout.outcomes[0], &there, error));
     fanout.scenario = report_scenario(report, &fanout.outcomes[0]);
     fanout_head(report, job, fanout.scenario);
     if (fanout.scenario != NULL) {

@@ -160,12 +160,9 @@ static enum status read_scenarios(struct report *report, struct error *error)
 
 enum status report_plan_make(struct report *report, struct error *error)
 {
-    enum status status = group_jobs(report, error);
-    if (status == STATUS_OK) {
-        choose_cards(&report->plan);
-        status = read_scenarios(report, error);
-    }
-    return status;
+    TRY(group_jobs(report, error));
+    choose_cards(&report->plan);
+    return read_scenarios(report, error);
 }
 
 void report_plan_finish(struct report_plan *plan)

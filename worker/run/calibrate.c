@@ -72,19 +72,18 @@ static enum status drive_suite(struct drive *drive, const struct suite *suite,
                                const struct scenario *scenarios, struct error *error)
 {
     uint32_t seeds = drive->options->seed_count;
-    enum status status = STATUS_OK;
-    for (uint32_t e = 0; e < suite->entry_count && status == STATUS_OK; e++) {
+    for (uint32_t e = 0; e < suite->entry_count; e++) {
         const struct suite_entry *entry = &suite->entries[e];
         uint32_t count = seeds > 0 ? seeds : entry->seed_count;
-        for (uint32_t s = 0; s < count && status == STATUS_OK; s++) {
-            status = drive_one(drive, &scenarios[e], seeds > 0 ? s + 1 : entry->seeds[s], error);
+        for (uint32_t s = 0; s < count; s++) {
+            TRY(drive_one(drive, &scenarios[e], seeds > 0 ? s + 1 : entry->seeds[s], error));
         }
     }
-    while (status == STATUS_OK && runner_busy(drive->runner)) {
+    while (runner_busy(drive->runner)) {
         runner_tick(drive->runner);
-        status = collect(drive, error);
+        TRY(collect(drive, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* The suite's scenarios, no longer than the model is trusted in this degree: what comes after that

@@ -186,15 +186,11 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     struct store_worker worker = loop->config->worker;
     worker.without = loop->unstarted.planners;
     worker.without_count = loop->unstarted.count;
-    enum status status =
-        store->ops->claim(store, &worker, room, wait_ms, loop->leases, &count, &ttl_ms, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(store->ops->claim(store, &worker, room, wait_ms, loop->leases, &count, &ttl_ms, error));
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
     *nothing = count == 0;
     loop->running_count += count;
-    status = set_apart(loop, &count, error);
+    enum status status = set_apart(loop, &count, error);
     if (status != STATUS_OK && status != STATUS_TIMEOUT) {
         return status;
     }
@@ -292,10 +288,7 @@ static enum status retries_left(struct claim_loop *loop, bool *left, struct erro
     uint32_t kept = 0;
     for (uint32_t i = 0; i < loop->retry_count; i++) {
         struct store_job job;
-        enum status status = store->ops->job(store, loop->retries[i], &job, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(store->ops->job(store, loop->retries[i], &job, error));
         if (job.state == JOB_QUEUED) {
             loop->retries[kept++] = loop->retries[i];
         }

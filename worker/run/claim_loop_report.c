@@ -274,14 +274,11 @@ static enum status report(struct claim_loop *loop, struct job_run *job, struct e
 /* The jobs that a silent store did not take before. */
 static enum status send_unsent(struct claim_loop *loop, struct error *error)
 {
-    enum status status = STATUS_OK;
-    while (loop->unsent_count > 0 && status == STATUS_OK) {
-        status = claim_loop_make_room(loop, error);
-        if (status == STATUS_OK) {
-            status = report(loop, loop->unsent[--loop->unsent_count], error);
-        }
+    while (loop->unsent_count > 0) {
+        TRY(claim_loop_make_room(loop, error));
+        TRY(report(loop, loop->unsent[--loop->unsent_count], error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error)

@@ -77,17 +77,15 @@ static enum status load(struct store *store, const char *hash, struct entry *out
     size_t bytes = 0;
     struct entry entry = {0};
     char found[SHA256_HEX_BYTES];
-    enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(store->ops->scenario_get(store, hash, &body, &bytes, error));
     sha256_hex(body, bytes, found);
-    status = strcmp(found, hash) == 0
-                 ? scenario_load_text(hash, body, bytes, &entry.document, error)
-                 : error_set(error, STATUS_STORE,
-                             "scenario %.64s: the store's text of it is another one (SHA-256 %s); "
-                             "submit the suite to a new store",
-                             hash, found);
+    enum status status =
+        strcmp(found, hash) == 0
+            ? scenario_load_text(hash, body, bytes, &entry.document, error)
+            : error_set(error, STATUS_STORE,
+                        "scenario %.64s: the store's text of it is another one (SHA-256 %s); "
+                        "submit the suite to a new store",
+                        hash, found);
     free(body);
     if (status == STATUS_OK) {
         status = prepared_create(&entry.document->scenario, &entry.prepared, error);
@@ -123,10 +121,7 @@ enum status prepared_cache_get(struct prepared_cache *cache, struct store *store
         cache->capacity = capacity;
     }
     struct entry *entry = &cache->entries[cache->count];
-    enum status status = load(store, hash, entry, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(load(store, hash, entry, error));
     cache->count++;
     entry->users = 1;
     entry->last_use = ++cache->uses;

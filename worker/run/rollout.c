@@ -90,10 +90,7 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
                            struct rollout **out, struct error *error)
 {
     struct rollout *rollout = NULL;
-    enum status status = allocate(job, wants, &rollout, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(allocate(job, wants, &rollout, error));
     rollout->branch = branch;
     rollout->solo = solo;
     rollout->score = score_init(rollout->score, job->prepared);
@@ -113,10 +110,7 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
                          struct rollout **out, struct error *error)
 {
     struct rollout *rollout = NULL;
-    enum status status = allocate(parent->job, parent->wants, &rollout, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(allocate(parent->job, parent->wants, &rollout, error));
     rollout->branch = branch;
     rollout->prefix_ticks = tick;
     rollout->route_s_m = parent->route_s_m;

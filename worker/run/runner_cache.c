@@ -76,10 +76,7 @@ enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *
             return STATUS_OK;
         }
     }
-    enum status status = drop_outdated(cache, spec, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(drop_outdated(cache, spec, error));
     struct cache_entry *place = find_place(cache);
     if (place == NULL) {
         return error_set(error, STATUS_BUSY, "more than %d planners or models at once",
@@ -88,10 +85,7 @@ enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *
     if (place->open.runner != NULL) {
         close_entry(cache, place);
     }
-    status = runner_open(&cache->source, spec, &place->open, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(runner_open(&cache->source, spec, &place->open, error));
     place->tier = spec->tier;
     snprintf(place->planner, sizeof place->planner, "%s", spec->planner);
     memcpy(place->planner_hash, spec->planner_hash, sizeof place->planner_hash);

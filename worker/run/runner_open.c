@@ -25,13 +25,8 @@ static enum status choose_model(const struct runner_source *source, const struct
         return error_set(error, STATUS_DEVICE, "tier %s: this process has no models",
                          tier_names[spec->tier]);
     }
-    enum status status = models_parse_sampler(spec->sampler, &conditioning, &precision, error);
-    if (status == STATUS_OK) {
-        status = models_find(source->models, spec->model_hash, precision, &model, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
+    TRY(models_find(source->models, spec->model_hash, precision, &model, error));
     models_loader(source->models)->sampler(model->model, conditioning, sampler);
     if (model->config->tier != spec->tier || strcmp(sampler, spec->sampler) != 0) {
         return error_set(error, STATUS_DEVICE,
@@ -54,14 +49,13 @@ static enum status choose_device(const struct runner_source *source, const struc
     if (spec->backend[0] == '\0' || strcmp(spec->backend, device->backend) == 0) {
         return STATUS_OK;
     }
-    enum status status =
-        device_choose(source->device != NULL ? source->device : "auto", device, error);
-    if (status == STATUS_OK && strcmp(device->backend, spec->backend) != 0) {
-        status = error_set(error, STATUS_DEVICE,
-                           "the job was submitted for %s, this worker runs on %s (--device)",
-                           spec->backend, device->backend);
+    TRY(device_choose(source->device != NULL ? source->device : "auto", device, error));
+    if (strcmp(device->backend, spec->backend) != 0) {
+        return error_set(error, STATUS_DEVICE,
+                         "the job was submitted for %s, this worker runs on %s (--device)",
+                         spec->backend, device->backend);
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status runner_open(const struct runner_source *source, const struct job_spec *spec,

@@ -47,12 +47,10 @@ static enum status set_model(struct models *models, enum conditioning conditioni
     if (models == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "tier %s: no models", tier_names[spec->tier]);
     }
-    enum status status = models_promoted(models, spec->tier, precision, &model, error);
-    if (status == STATUS_OK) {
-        snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
-        models_loader(models)->sampler(model->model, conditioning, spec->sampler);
-    }
-    return status;
+    TRY(models_promoted(models, spec->tier, precision, &model, error));
+    snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
+    models_loader(models)->sampler(model->model, conditioning, spec->sampler);
+    return STATUS_OK;
 }
 
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
@@ -108,13 +106,8 @@ static enum status planner_hash(struct planner_hashes *cache, const char *spec, 
                          "planners: expected at most %d specs of at most %d bytes", LIMIT_PLANNERS,
                          LIMIT_SPEC_BYTES - 1);
     }
-    enum status status = planner_spec_check(spec, error);
-    if (status == STATUS_OK) {
-        status = planner_identity(spec, cache->hash[cache->count], error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(planner_spec_check(spec, error));
+    TRY(planner_identity(spec, cache->hash[cache->count], error));
     snprintf(cache->spec[cache->count], sizeof cache->spec[0], "%s", spec);
     *hash = cache->hash[cache->count++];
     return STATUS_OK;
@@ -155,16 +148,14 @@ static enum status add_audited(struct submission *out, const struct suite_entry 
         !audit_sampled(spec->key, audit_rate(options->audit, &entry->document->scenario.slices))) {
         return STATUS_OK;
     }
-    enum status status = submission_teacher_spec(options->models, spec, &twin, error);
-    if (status == STATUS_OK) {
-        char key[SHA256_HEX_BYTES];
-        audit_twin_key(twin.key, key);
-        memcpy(twin.key, key, sizeof twin.key);
-        memcpy(twin.audit_key, spec->key, sizeof twin.audit_key);
-        add_job(out, entry, &twin);
-        out->audit_count++;
-    }
-    return status;
+    TRY(submission_teacher_spec(options->models, spec, &twin, error));
+    char key[SHA256_HEX_BYTES];
+    audit_twin_key(twin.key, key);
+    memcpy(twin.key, key, sizeof twin.key);
+    memcpy(twin.audit_key, spec->key, sizeof twin.audit_key);
+    add_job(out, entry, &twin);
+    out->audit_count++;
+    return STATUS_OK;
 }
 
 static enum status add_entry(struct submission *out, const struct suite_entry *entry,
@@ -177,18 +168,12 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     if (status != STATUS_OK) {
         return error_prefix(error, "%s", entry->file);
     }
-    status = check_trace_bytes(entry, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_trace_bytes(entry, error));
     out->degraded_count += decision.degraded;
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
         const char *hash = NULL;
-        status = planner_hash(hashes, planner, &hash, error);
-        if (status != STATUS_OK) {
-            return status;
-        }
+        TRY(planner_hash(hashes, planner, &hash, error));
         for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
             struct job_spec built = {
                 .tier = decision.tier,

@@ -102,10 +102,7 @@ static enum status reserve(struct keyframes *keyframes, struct error *error)
 enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot,
                            uint32_t tick, struct error *error)
 {
-    enum status status = reserve(keyframes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(reserve(keyframes, error));
     uint8_t *seen = malloc(BEV_BYTES + CAMERA_BYTES);
     if (seen == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "film: out of memory");

@@ -71,10 +71,7 @@ enum status trace_append(struct trace *trace, const struct scene *scene,
 {
     size_t bytes = tick_bytes(trace->agent_count);
     CHECK(scene->agent_count == trace->agent_count);
-    enum status status = trace_reserve(trace, bytes, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(trace_reserve(trace, bytes, error));
     const struct ego_state *ego = &scene->ego;
     const struct trace_tick tick = {
         .tick = scene->tick,
