@@ -1,0 +1,161 @@
+/*
+ * Sums over clusters and Wilson's interval. See rate.h.
+ */
+#include "scheduler/rate.h"
+
+#include <math.h>
+
+/* Sums of shares may be off a whole number by what rounding left. */
+#define ROUNDING 1e-9
+
+/* More draws than cases are believed only as far as there are failures and passes to tell from. */
+enum { DRAWS_TRUSTED_FROM = 10 };
+
+static void close_logical(struct rate *rate)
+{
+    double n = (double)rate->logical_cases;
+    double y = rate->logical_sum;
+    if (rate->logical_cases > 0) {
+        rate->logical++;
+        rate->yy_sum += y * y;
+        rate->yn_sum += y * n;
+        rate->nn_sum += n * n;
+        rate->below_one += y < n - ROUNDING;
+        rate->above_zero += y > ROUNDING;
+    }
+    rate->logical_cases = 0;
+    rate->logical_sum = 0;
+}
+
+static void close_case(struct rate *rate)
+{
+    double drives = (double)rate->case_drives;
+    double all = (double)(rate->case_drives + rate->case_missing);
+    if (all > 0) {
+        rate->cases_all++;
+        rate->worst_sum += rate->case_sum / all;
+        rate->best_sum += (rate->case_sum + (double)rate->case_missing) / all;
+    }
+    if (rate->case_drives > 0) {
+        double value = rate->case_sum / drives;
+        rate->cases++;
+        rate->value_sum += value;
+        rate->logical_cases++;
+        rate->logical_sum += value;
+    }
+    rate->case_drives = 0;
+    rate->case_missing = 0;
+    rate->case_sum = 0;
+}
+
+void rate_add(struct rate *rate, int64_t logical_key, int64_t case_key, double value)
+{
+    if (case_key != rate->case_key) {
+        close_case(rate);
+    }
+    if (logical_key != rate->logical_key) {
+        close_logical(rate);
+    }
+    rate->case_key = case_key;
+    rate->logical_key = logical_key;
+    if (isnan(value)) {
+        rate->missing++;
+        rate->case_missing++;
+    } else {
+        rate->drives++;
+        rate->case_drives++;
+        rate->case_sum += value;
+    }
+}
+
+double rate_t95(int64_t degrees)
+{
+    double v = (double)degrees;
+    double z = RATE_Z95;
+    double z2 = z * z;
+    if (degrees <= 1) {
+        return 12.706204736432095;
+    }
+    if (degrees == 2) {
+        return 4.302652729911275;
+    }
+    double g1 = z * (z2 + 1) / 4;
+    double g2 = z * ((5 * z2 + 16) * z2 + 3) / 96;
+    double g3 = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
+    double g4 = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
+    return z + (g1 + (g2 + (g3 + g4 / v) / v) / v) / v;
+}
+
+void rate_wilson(double share, double n, double z, double *low, double *high)
+{
+    if (!(n > 0)) {
+        *low = 0.0;
+        *high = 1.0;
+        return;
+    }
+    double p = fmin(fmax(share, 0.0), 1.0);
+    double centre = p + z * z / (2.0 * n);
+    double half = z * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
+    double scale = 1.0 / (1.0 + z * z / n);
+    /* Exact at the ends, where rounding would leave a trace. */
+    *low = p == 0.0 ? 0.0 : fmax((centre - half) * scale, 0.0);
+    *high = p == 1.0 ? 1.0 : fmin((centre + half) * scale, 1.0);
+}
+
+/* Independent draws that would spread as much as the logical scenarios do. */
+static double draws(const struct rate *rate, double p)
+{
+    double cases = (double)rate->cases;
+    double logical = (double)rate->logical;
+    if (rate->logical < 2 || rate->below_one == 0 || rate->above_zero == 0) {
+        return logical;
+    }
+    double squares = rate->yy_sum - 2 * p * rate->yn_sum + p * p * rate->nn_sum;
+    double variance = fmax(squares, 0.0) * logical / (logical - 1) / (cases * cases);
+    int64_t rarer = rate->below_one < rate->above_zero ? rate->below_one : rate->above_zero;
+    double most = fmin((double)rate->drives, cases * (1.0 + (double)rarer / DRAWS_TRUSTED_FROM));
+    double n = variance > 0 ? fmin(p * (1 - p) / variance, most) : most;
+    double t = rate_t95(rate->logical - 1);
+    return n * RATE_Z95 * RATE_Z95 / (t * t);
+}
+
+struct rate_estimate rate_estimate(const struct rate *rate)
+{
+    struct rate whole = *rate;
+    close_case(&whole);
+    close_logical(&whole);
+    struct rate_estimate out = {.value = NAN,
+                                .high = 1.0,
+                                .worst = NAN,
+                                .best = NAN,
+                                .drives = whole.drives,
+                                .missing = whole.missing,
+                                .cases = whole.cases,
+                                .logical = whole.logical};
+    if (whole.cases_all > 0) {
+        out.worst = whole.worst_sum / (double)whole.cases_all;
+        out.best = whole.best_sum / (double)whole.cases_all;
+    }
+    if (whole.cases > 0) {
+        out.value = whole.below_one == 0    ? 1.0
+                    : whole.above_zero == 0 ? 0.0
+                                            : whole.value_sum / (double)whole.cases;
+        rate_wilson(out.value, draws(&whole, out.value), RATE_Z95, &out.low, &out.high);
+    }
+    return out;
+}
+
+struct rate_difference rate_difference(const struct rate *gains, const struct rate *losses)
+{
+    struct rate_estimate up = rate_estimate(gains);
+    struct rate_estimate down = rate_estimate(losses);
+    if (up.cases == 0) {
+        return (struct rate_difference){.value = NAN, .low = -1.0, .high = 1.0};
+    }
+    double value = up.value - down.value;
+    return (struct rate_difference){
+        .value = value,
+        .low = fmax(-1.0, value - hypot(up.value - up.low, down.high - down.value)),
+        .high = fmin(1.0, value + hypot(up.high - up.value, down.value - down.low)),
+    };
+}

@@ -1,0 +1,87 @@
+/*
+ * Rates: shares over a suite with the interval that the suite's own design allows. Pure functions;
+ * what is shown of rates (summary, slices, agreement, comparisons) comes from here.
+ *
+ * A drive is a draw within a case, a case (a concrete scenario under one planner) lies within a
+ * logical scenario, which its grid varies. Seeds of one case often give the same drive, and cases
+ * of one logical scenario resemble each other, so neither are independent draws. Therefore a case
+ * counts once, with the mean of its drives, and what the interval takes for drawn are the logical
+ * scenarios: a cluster sample with the ratio estimator.
+ *
+ * Invariant: values of one case follow one another, and so do cases of one logical scenario.
+ */
+#ifndef SWERVE_SCHEDULER_RATE_H
+#define SWERVE_SCHEDULER_RATE_H
+
+#include <stdint.h>
+
+#define RATE_Z95 1.959963984540054
+
+/* Sums over cases. Start from zeros. */
+struct rate {
+    int64_t drives;  /* that gave a value */
+    int64_t missing; /* that gave none */
+    int64_t cases;   /* with a value */
+    int64_t logical; /* with such a case */
+    double value_sum;
+    /* Of the cases still open; rate_add() closes them. */
+    int64_t case_key;
+    int64_t case_drives;
+    int64_t case_missing;
+    double case_sum;
+    int64_t logical_key;
+    int64_t logical_cases;
+    double logical_sum;
+    /* Over logical scenarios: n cases, of which y is the sum of values. */
+    double yy_sum;
+    double yn_sum;
+    double nn_sum;
+    int64_t below_one; /* logical scenarios in which not everything is 1 */
+    int64_t above_zero;
+    /* Over all cases, also those without any value: had what is missing been 0, or 1. */
+    int64_t cases_all;
+    double worst_sum;
+    double best_sum;
+};
+
+/* Adds a drive's value, 0 to 1, or its lack (NAN), to a case of a logical scenario. Keys are above
+ * 0 and name both; equal keys follow one another, and a case key belongs to one logical key. */
+void rate_add(struct rate *rate, int64_t logical_key, int64_t case_key, double value);
+
+struct rate_estimate {
+    double value; /* NAN without cases */
+    double low;   /* of the 95% interval; 0 to 1 without cases */
+    double high;
+    double worst; /* the value, were everything that is missing 0 */
+    double best;  /* or 1 */
+    int64_t drives;
+    int64_t missing;
+    int64_t cases;
+    int64_t logical;
+};
+
+/* The mean over cases and its interval: Wilson's, with the number of independent draws that the
+ * spread between logical scenarios amounts to (Dean, Pagano, J. Survey Stat. Methodol. 3, 2015),
+ * and Student's t with one degree of freedom fewer than logical scenarios. Where all are equal
+ * (all pass) each logical scenario is one draw. worker/METRICS.md has the formula, SPEED.md how
+ * often it covers the truth. */
+struct rate_estimate rate_estimate(const struct rate *rate);
+
+/* The difference of two rates over the same cases, from where they differ: `gains` has what the
+ * second has above the first in each drive, `losses` what it has below, added side by side. The
+ * interval joins theirs (MOVER: Zou, Donner, Statistics in Medicine 27, 2008). */
+struct rate_difference {
+    double value; /* second minus first; NAN without cases */
+    double low;   /* of the 95% interval; -1 to 1 without cases */
+    double high;
+};
+struct rate_difference rate_difference(const struct rate *gains, const struct rate *losses);
+
+/* Wilson score interval of a share of n draws at z standard deviations (E. B. Wilson, JASA 22,
+ * 1927). Without draws 0 to 1. */
+void rate_wilson(double share, double n, double z, double *low, double *high);
+
+/* Two-sided 95% quantile of Student's t (Abramowitz, Stegun, 26.7.5; exact for 1 and 2). */
+double rate_t95(int64_t degrees);
+
+#endif
