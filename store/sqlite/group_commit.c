@@ -174,25 +174,23 @@ static void writer_run_alone(struct group_commit *group, struct operation *opera
     }
 }
 
-/* One operation in a savepoint of the running transaction. False: the transaction is gone. */
-static bool writer_run_nested(struct group_commit *group, group_operation run, void *context,
-                              enum status *status, struct error *error)
+bool group_commit_nested(struct sqlite_db *db, group_operation run, void *context,
+                         enum status *status, struct error *error)
 {
     struct error ignored;
 
-    *status = query_simple(group->db, STATEMENT_SAVEPOINT, error);
+    *status = query_simple(db, STATEMENT_SAVEPOINT, error);
     if (*status != STATUS_OK) {
         return false;
     }
-    *status = run(group->db, context, error);
-    if (sqlite_db_failed(group->db) || !sqlite_db_in_transaction(group->db)) {
+    *status = run(db, context, error);
+    if (sqlite_db_failed(db) || !sqlite_db_in_transaction(db)) {
         return false;
     }
-    if (*status != STATUS_OK &&
-        query_simple(group->db, STATEMENT_ROLLBACK_TO, &ignored) != STATUS_OK) {
+    if (*status != STATUS_OK && query_simple(db, STATEMENT_ROLLBACK_TO, &ignored) != STATUS_OK) {
         return false;
     }
-    return query_simple(group->db, STATEMENT_RELEASE, &ignored) == STATUS_OK;
+    return query_simple(db, STATEMENT_RELEASE, &ignored) == STATUS_OK;
 }
 
 /* All operations in one transaction. False: it had to be undone, none of them counts. */
@@ -203,8 +201,8 @@ static bool writer_run_together(struct group_commit *group, size_t count, struct
     }
     for (size_t i = 0; i < count; i++) {
         struct operation *operation = group->group[i];
-        if (!writer_run_nested(group, operation->run, operation->context, &operation->status,
-                               &operation->error)) {
+        if (!group_commit_nested(group->db, operation->run, operation->context, &operation->status,
+                                 &operation->error)) {
             *error = operation->error;
             writer_rollback(group);
             return false;
@@ -258,6 +256,9 @@ static void writer_sweep(struct group_commit *group)
     }
     group->sweep_ns = INT64_MAX; /* before the call: it may lower it */
     writer_run_alone(group, &operation);
+    if (group->hooks.swept != NULL) {
+        group->hooks.swept(group->hooks.context, operation.status == STATUS_OK);
+    }
     if (operation.status == STATUS_OK) {
         group_commit_sweep_by(group, call.next_ns);
         group->hooks.committed(group->hooks.context);

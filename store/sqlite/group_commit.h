@@ -32,10 +32,13 @@ typedef enum status (*group_operation)(struct sqlite_db *db, void *context, stru
 struct group_commit_hooks {
     void *context; /* borrowed */
     /* Work that time makes due (leases that end, backoffs that are over); called at the start of
-     * each group in a savepoint of its own. Sets *next_ns to the time of the next one, INT64_MAX
+     * each group, in a transaction of its own. Sets *next_ns to the time of the next one, INT64_MAX
      * for never. */
     enum status (*sweep)(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
                          struct error *error);
+    /* After each sweep: whether what it did is in the database. NULL: not
+     * asked. */
+    void (*swept)(void *context, bool committed);
     /* STATUS_OK as long as what is written goes where everybody will look for it; asked before and
      * after each commit, with the pages that the last commit left in the log. NULL: not asked. */
     enum status (*intact)(void *context, int log_pages, struct error *error);
@@ -65,6 +68,12 @@ void group_commit_destroy(struct group_commit *group);
 /* Any thread but the writer. Returns when the operation is durable or has failed. */
 enum status group_commit_run(struct group_commit *group, group_operation run, void *context,
                              struct error *error);
+
+/* Writer thread, inside a transaction: runs a part of it in a savepoint of its own, so that a part
+ * that fails (*status) leaves no trace and takes nothing with it. False: the transaction is gone.
+ */
+bool group_commit_nested(struct sqlite_db *db, group_operation run, void *context,
+                         enum status *status, struct error *error);
 
 /* Fills the members of *out that count groups and commits; any thread. */
 void group_commit_stats(struct group_commit *group, struct store_stats *out);

@@ -19,6 +19,10 @@ enum {
     PROGRESS_MAX = 4096, /* jobs of one heartbeat */
 };
 
+/* Between tries to queue the jobs of a worker again that the store cannot. */
+#define SWEEP_RETRY_NS (1 * NS_PER_S)
+#define SWEEP_RETRY_NS_MAX (64 * NS_PER_S)
+
 /* ---- leases in memory ---- */
 
 void leases_finish(struct leases *leases)
@@ -205,7 +209,13 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         record_spec_read(&query, 15, &spec);
     }
     enum status status = query_end(&query, error);
-    if (status != STATUS_OK || !found) {
+    if (status == STATUS_OK && !found) {
+        status = error_set(error, STATUS_STORE,
+                           "job %" PRId64 " has no spec, so its attempt cannot end; `swerve check` "
+                           "says what does not fit together",
+                           job_id);
+    }
+    if (status != STATUS_OK) {
         return status;
     }
     lost++;
@@ -239,27 +249,38 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
     return status;
 }
 
+/* Ids above `after` of jobs that the worker holds. */
+static enum status held_ids(struct sqlite_db *db, const char *worker_id, int64_t after,
+                            int64_t ids[END_CHUNK], uint32_t *found, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_LEASED_OF_WORKER);
+
+    query_text(&query, worker_id);
+    query_int(&query, after);
+    query_int(&query, END_CHUNK);
+    *found = 0;
+    while (*found < END_CHUNK && query_row(&query)) {
+        ids[(*found)++] = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
 /* Queues every job that the worker holds again. */
 static enum status requeue_jobs(struct sqlite_store *store, struct tally *tally,
                                 const char *worker_id, int64_t *count, struct error *error)
 {
     int64_t ids[END_CHUNK];
     uint32_t found = END_CHUNK;
+    int64_t after = 0;
     enum status status = STATUS_OK;
 
     *count = 0;
     while (status == STATUS_OK && found == END_CHUNK) {
-        struct query query = query_begin(tally->db, STATEMENT_LEASED_OF_WORKER);
-        query_text(&query, worker_id);
-        query_int(&query, END_CHUNK);
-        found = 0;
-        while (found < END_CHUNK && query_row(&query)) {
-            ids[found++] = query_column_int(&query, 0);
-        }
-        status = query_end(&query, error);
+        status = held_ids(tally->db, worker_id, after, ids, &found, error);
         bool alone = *count == 0 && found == 1;
         for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
             status = lease_end_attempt(store, tally, ids[i], JOB_QUEUED, alone, error);
+            after = ids[i];
         }
         *count += found;
     }
@@ -294,13 +315,128 @@ static enum status count_opening(struct sqlite_store *store, int64_t now_ns, int
         *next_ns = leases->opening_ns < *next_ns ? leases->opening_ns : *next_ns;
         return STATUS_OK;
     }
-    leases->opening_ns = INT64_MAX;
     for (size_t i = 0; i < leases->count; i++) {
         if (leases->rows[i].unheard) {
             struct query unheard = query_begin(store->db, STATEMENT_WORKER_UNHEARD);
             query_text(&unheard, leases->rows[i].worker_id);
             TRY(query_run(&unheard, error));
         }
+    }
+    leases->opening_ns = INT64_MAX;
+    return STATUS_OK;
+}
+
+/* A part of a sweep, which runs in a savepoint of its own. */
+struct sweep_part {
+    struct sqlite_store *store;
+    const char *worker_id;
+    int64_t job_id;
+    bool alone;
+    int64_t count; /* jobs that are queued again */
+    int64_t now_ns;
+    int64_t next_ns;
+};
+
+static enum status sweep_worker_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct sweep_part *part = context;
+    struct tally tally;
+
+    tally_init(&tally, db);
+    TRY(requeue_jobs(part->store, &tally, part->worker_id, &part->count, error));
+    return tally_flush(&tally, error);
+}
+
+static enum status sweep_job_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct sweep_part *part = context;
+    struct tally tally;
+
+    tally_init(&tally, db);
+    TRY(lease_end_attempt(part->store, &tally, part->job_id, JOB_QUEUED, part->alone, error));
+    return tally_flush(&tally, error);
+}
+
+static enum status sweep_time_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct sweep_part *part = context;
+
+    (void)db;
+    TRY(count_opening(part->store, part->now_ns, &part->next_ns, error));
+    return promote_delayed(part->store, part->now_ns, &part->next_ns, error);
+}
+
+/* Runs a part; *status is its own. Not OK: the whole sweep was undone. */
+static enum status sweep_nested(struct sweep_part *part, group_operation run, enum status *status,
+                                struct error *error)
+{
+    if (group_commit_nested(part->store->db, run, part, status, error)) {
+        return STATUS_OK;
+    }
+    return *status != STATUS_OK
+               ? *status
+               : error_set(error, STATUS_STORE, "the sweep's transaction could not go on");
+}
+
+/* Queues the worker's jobs again one by one, because one of them stands in the way of all. *broken:
+ * how many cannot be, *why: the last of them. */
+static enum status sweep_one_by_one(struct sweep_part *part, int64_t *broken, struct error *why,
+                                    struct error *error)
+{
+    int64_t ids[END_CHUNK];
+    uint32_t found = END_CHUNK;
+    int64_t after = 0;
+    enum status status = STATUS_OK;
+
+    part->count = 0;
+    *broken = 0;
+    while (status == STATUS_OK && found == END_CHUNK) {
+        status = held_ids(part->store->db, part->worker_id, after, ids, &found, error);
+        part->alone = after == 0 && found == 1;
+        for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+            enum status own;
+            part->job_id = ids[i];
+            after = ids[i];
+            status = sweep_nested(part, sweep_job_op, &own, why);
+            if (status != STATUS_OK) {
+                *error = *why;
+            }
+            *broken += own != STATUS_OK ? 1 : 0;
+            part->count += own == STATUS_OK ? 1 : 0;
+        }
+    }
+    return status;
+}
+
+/* Ends the lease of one worker, whose jobs are queued again. What cannot be is tried again later,
+ * at first soon. */
+static enum status sweep_lease(struct sqlite_store *store, struct lease *lease, int64_t now_ns,
+                               struct error *error)
+{
+    struct sweep_part part = {.store = store, .worker_id = lease->worker_id};
+    struct error why = {.status = STATUS_OK};
+    int64_t broken = 0;
+    enum status own;
+    enum status status = sweep_nested(&part, sweep_worker_op, &own, error);
+
+    if (status == STATUS_OK && own != STATUS_OK) {
+        why = *error;
+        status = sweep_one_by_one(&part, &broken, &why, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    lease->requeued = part.count;
+    store->leases.requeued += part.count;
+    int64_t retry_ns = lease->retry_ns == 0 ? SWEEP_RETRY_NS : lease->retry_ns * 2;
+    lease->retry_ns = 0;
+    if (broken > 0) {
+        lease->retry_ns = retry_ns < SWEEP_RETRY_NS_MAX ? retry_ns : SWEEP_RETRY_NS_MAX;
+        lease->until_ns = now_ns + lease->retry_ns;
+        log_event(store->logger, LOG_ERROR,
+                  "worker %s is gone, and %" PRId64 " of its jobs cannot be queued again (tried "
+                  "again in %" PRId64 " s; `swerve check` says what does not fit together): %s",
+                  lease->worker_id, broken, lease->retry_ns / NS_PER_S, why.text);
     }
     return STATUS_OK;
 }
@@ -311,39 +447,49 @@ enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int
                         struct error *error)
 {
     struct sqlite_store *store = context;
-    struct tally tally;
-    enum status status = STATUS_OK;
+    struct sweep_part rest = {.store = store, .now_ns = now_ns, .next_ns = INT64_MAX};
+    enum status own;
 
-    tally_init(&tally, db);
-    for (size_t i = 0; i < store->leases.count && status == STATUS_OK;) {
+    (void)db;
+    for (size_t i = 0; i < store->leases.count;) {
         struct lease *lease = &store->leases.rows[i];
-        int64_t count = 0;
-        if (lease->until_ns > now_ns) {
-            *next_ns = lease->until_ns < *next_ns ? lease->until_ns : *next_ns;
-            i++;
+        bool ended = lease->until_ns <= now_ns;
+        if (ended) {
+            TRY(sweep_lease(store, lease, now_ns, error));
+        }
+        if (ended && lease->requeued == 0 && lease->until_ns <= now_ns) {
+            leases_remove(&store->leases, i);
             continue;
         }
-        status = requeue_jobs(store, &tally, lease->worker_id, &count, error);
-        if (status != STATUS_OK) {
-            break;
-        }
-        if (count > 0) {
+        *next_ns = lease->until_ns < *next_ns ? lease->until_ns : *next_ns;
+        i++;
+    }
+    TRY(sweep_nested(&rest, sweep_time_op, &own, error));
+    if (own != STATUS_OK) {
+        log_event(store->logger, LOG_ERROR, "sweep: %s", error->text);
+        rest.next_ns = now_ns + SWEEP_RETRY_NS;
+    }
+    *next_ns = rest.next_ns < *next_ns ? rest.next_ns : *next_ns;
+    return STATUS_OK;
+}
+
+void lease_swept(void *context, bool committed)
+{
+    struct sqlite_store *store = context;
+
+    if (store->leases.requeued == 0) {
+        return;
+    }
+    store->leases.requeued = 0;
+    for (size_t i = 0; i < store->leases.count; i++) {
+        struct lease *lease = &store->leases.rows[i];
+        if (lease->requeued > 0 && committed) {
             log_event(store->logger, LOG_WARNING,
                       "worker %s is gone; %" PRId64 " of its jobs are queued again",
-                      lease->worker_id, count);
-            *next_ns = now_ns;
-            i++;
-        } else {
-            leases_remove(&store->leases, i);
+                      lease->worker_id, lease->requeued);
         }
+        lease->requeued = 0;
     }
-    if (status == STATUS_OK) {
-        status = count_opening(store, now_ns, next_ns, error);
-    }
-    if (status == STATUS_OK) {
-        status = promote_delayed(store, now_ns, next_ns, error);
-    }
-    return status == STATUS_OK ? tally_flush(&tally, error) : status;
 }
 
 /* ---- calls ---- */

@@ -45,6 +45,8 @@ struct lease {
     int64_t prefix;              /* of the job claimed last; 0: none */
     bool held;                   /* the next is known */
     char holder[LIMIT_ID_BYTES]; /* as in struct store_worker */
+    int64_t requeued;            /* its jobs that the running sweep has queued again */
+    int64_t retry_ns;            /* until a sweep tries again what it could not; 0: it could */
     bool unheard;                /* its worker has not been heard of since this was made */
 };
 
@@ -53,6 +55,7 @@ struct leases {
     struct lease *rows;
     size_t count;
     size_t capacity;
+    int64_t requeued;   /* by the running sweep, over all rows */
     int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
 };
 
@@ -69,9 +72,11 @@ enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
 enum status lease_restart(struct sqlite_store *store, struct error *error);
 
 /* The sweep hook: requeues jobs of workers whose lease has ended, and jobs whose backoff is over.
- */
+ * Each worker by itself: rows that do not fit together hold up no other's. */
 enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
                         struct error *error);
+/* The swept hook: says what was queued again. */
+void lease_swept(void *context, bool committed);
 /* The stalled hook: time in which the store did not listen does not count against workers. */
 void lease_stalled(void *context, int64_t stalled_ns);
 

@@ -8,6 +8,7 @@
 #include "store/sqlite/records.h"
 #include "store/sqlite/sqlite_store.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define PRICE_MAX_UUSD_PER_HOUR (INT64_C(1000000) * UUSD_PER_USD)
@@ -370,6 +371,26 @@ static void add_totals(struct ledger_totals *totals, int64_t sign,
     totals->cost_uusd += sign * attempt->cost_uusd;
 }
 
+/* Numbers that can be charged. They may come from rows that somebody else wrote. */
+static enum status check_charge(int64_t job_id, const struct ledger_totals *bill,
+                                int64_t price_uusd_per_hour, const struct tally_account *account,
+                                struct error *error)
+{
+    if (bill->device_ns >= 0 && bill->device_ns <= LEDGER_ATTEMPT_NS_MAX && bill->metres_mm >= 0 &&
+        bill->metres_mm <= LEDGER_ATTEMPT_MM_MAX && bill->mflop >= 0 &&
+        bill->mflop <= LEDGER_ATTEMPT_MFLOP_MAX && price_uusd_per_hour >= 0 &&
+        price_uusd_per_hour <= PRICE_MAX_UUSD_PER_HOUR && account->carry >= 0 &&
+        account->carry < NS_PER_HOUR) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_STORE,
+                     "the attempt at job %" PRId64 " cannot be charged: %" PRId64 " ns, %" PRId64
+                     " mm and %" PRId64 " mflop at %" PRId64 " uusd per hour, with %" PRId64
+                     " left over in its account; `swerve check` says what does not fit together",
+                     job_id, bill->device_ns, bill->metres_mm, bill->mflop, price_uusd_per_hour,
+                     account->carry);
+}
+
 static enum status tally_price(struct tally *tally, const char *pool, const char *device,
                                struct error *error)
 {
@@ -391,6 +412,8 @@ enum status ledger_charge(struct tally *tally, const struct ledger_attempt *atte
 {
     struct tally_account *account = NULL;
     struct tally_entry *entry = NULL;
+    struct ledger_totals bill = {
+        .device_ns = attempt->device_ns, .metres_mm = attempt->metres_mm, .mflop = attempt->mflop};
     enum status status = tally_price(tally, attempt->pool_name, attempt->device, error);
     int64_t price = tally->price.price_uusd_per_hour;
 
@@ -398,19 +421,18 @@ enum status ledger_charge(struct tally *tally, const struct ledger_attempt *atte
         status = tally_account(tally, attempt->pool, attempt->device, price, &account, error);
     }
     if (status == STATUS_OK) {
+        status = check_charge(attempt->job_id, &bill, price, account, error);
+    }
+    if (status == STATUS_OK) {
         status = tally_entry(tally, attempt, attempt->end, &entry, error);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    int64_t cost = ledger_cost_uusd(attempt->device_ns, price, &account->carry);
+    bill.cost_uusd = ledger_cost_uusd(attempt->device_ns, price, &account->carry);
     account->changed = true;
-    add_totals(&entry->totals, 1,
-               &(struct ledger_totals){.device_ns = attempt->device_ns,
-                                       .metres_mm = attempt->metres_mm,
-                                       .mflop = attempt->mflop,
-                                       .cost_uusd = cost});
-    return insert_attempt(tally, attempt, price, cost, error);
+    add_totals(&entry->totals, 1, &bill);
+    return insert_attempt(tally, attempt, price, bill.cost_uusd, error);
 }
 
 static int64_t max_i64(int64_t a, int64_t b)
@@ -433,6 +455,8 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
     TRY(tally_account(tally, before->pool, before->device, before->price_uusd_per_hour, &account,
                       error));
 
+    TRY(check_charge(attempt->job_id, &was, before->price_uusd_per_hour, account, error));
+    TRY(check_charge(attempt->job_id, &now, before->price_uusd_per_hour, account, error));
     now.cost_uusd =
         before->cost_uusd + ledger_cost_uusd(now.device_ns - before->device_ns,
                                              before->price_uusd_per_hour, &account->carry);
@@ -526,7 +550,13 @@ static enum status read_rows(struct sqlite_db *db, const char *suite_id,
         query_column_text(&query, 0, row->pool, sizeof row->pool);
         query_column_text(&query, 1, row->device, sizeof row->device);
         row->tier = (enum tier)query_column_int(&query, 2);
-        CHECK(end >= 0 && end < ATTEMPT_END_COUNT);
+        if (end < 0 || end >= ATTEMPT_END_COUNT || (int)row->tier < 0 || row->tier >= TIER_COUNT) {
+            query_end(&query, NULL);
+            return error_set(error, STATUS_STORE,
+                             "the ledger has a row of tier %d that ended as number %" PRId64
+                             ", which there is not; `swerve check` says what does not fit together",
+                             (int)row->tier, end);
+        }
         memcpy(row->end, attempt_end_names[end], strlen(attempt_end_names[end]) + 1);
         row->audit = query_column_int(&query, 3) != 0;
         row->totals.attempts = query_column_int(&query, 5);

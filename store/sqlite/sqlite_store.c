@@ -511,6 +511,7 @@ static enum status open_store(const char *path, const struct store_config *confi
     struct group_commit_hooks hooks = {
         .context = store,
         .sweep = lease_sweep,
+        .swept = lease_swept,
         .intact = intact,
         .committed = on_commit,
         .stalled = lease_stalled,

@@ -234,7 +234,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " ?50, ?51, ?52, ?53, ?54, ?55)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
-        " WHERE w.name = ?1 AND j.state = 1 LIMIT ?2",
+        " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_LEASED_WORKERS] =
         "SELECT name, openings, holder FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
