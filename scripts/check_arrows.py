@@ -46,9 +46,10 @@ ROOMS = {
     "worker/trace": ["engine/worlds"],
     "worker/run": ["worker/planner", "worker/score", "worker/models", "worker/trace", "scheduler"],
     "worker/report": ["worker/trace", "scheduler", "engine/bench"],
+    "worker/export": ["worker/report"],
     "worker/datagen": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/datagen", "worker/bench", "worker/report", "scenarios/import", "store/server"],
+    "worker/cli": ["worker/datagen", "worker/bench", "worker/export", "scenarios/import", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.
 FORBIDDEN = [("worker/", "kernels")]

@@ -176,6 +176,54 @@ uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollo
     return tick;
 }
 
+static bool film_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                       uint8_t *bev, uint8_t *camera)
+{
+    struct trace_keyframe *frame = malloc(sizeof *frame);
+    bool found = frame != NULL && trace_reader_keyframes(&drive->reader, rollout, tick, frame);
+    if (found && bev != NULL) {
+        keyframes_decode_bev(frame, bev);
+    }
+    if (found && camera != NULL) {
+        keyframes_decode_camera(frame, camera);
+    }
+    free(frame);
+    return found;
+}
+
+bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                      uint64_t seed, uint8_t *rgb)
+{
+    struct scene scene;
+    uint8_t *bev = calloc(1, BEV_BYTES);
+    bool found = false;
+    if (bev != NULL && report_drive_filmed(drive)) {
+        found = film_frame(drive, rollout, tick, bev, NULL);
+    } else if (bev != NULL && trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
+        raster_bev(drive->layers, &drive->document->scenario, &scene, seed, bev);
+        found = true;
+    }
+    if (found) {
+        picture_bev(bev, 1, rgb);
+    }
+    free(bev);
+    return found;
+}
+
+bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        uint64_t seed, uint8_t *rgb)
+{
+    struct scene scene;
+    if (report_drive_filmed(drive)) {
+        return film_frame(drive, rollout, tick, NULL, rgb);
+    }
+    if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
+        return false;
+    }
+    raster_camera(drive->layers, &drive->document->scenario, &scene, seed, CAMERA_FRONT, rgb);
+    return true;
+}
+
 static void print_bev(const uint8_t *bev, struct html *html)
 {
     uint8_t *rgb = malloc((size_t)BEV_CELLS * 3);

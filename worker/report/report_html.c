@@ -1,10 +1,11 @@
 /*
- * The buffer, escaping, and PNG as data: URIs (base64 after RFC 4648).
+ * The buffer, escaping, and PNG as data: URIs.
  */
 #include "worker/report/report_html.h"
 
 #include "worker/trace/png_encode.h"
 
+#include "base/base64.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -113,28 +114,11 @@ void html_text(struct html *html, const char *text)
 
 static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    if (!reserve(html, bytes / 3 * 4 + 8)) {
-        return;
+    size_t text_bytes = base64_bytes(bytes);
+    if (reserve(html, text_bytes + 1)) {
+        base64_encode(data, bytes, html->text + html->bytes);
+        html->bytes += text_bytes;
     }
-    char *out = html->text + html->bytes;
-    size_t i = 0;
-    for (; i + 2 < bytes; i += 3) {
-        uint32_t word = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
-        *out++ = digits[word >> 18];
-        *out++ = digits[word >> 12 & 63];
-        *out++ = digits[word >> 6 & 63];
-        *out++ = digits[word & 63];
-    }
-    if (i < bytes) {
-        uint32_t word = (uint32_t)data[i] << 16 | (i + 1 < bytes ? (uint32_t)data[i + 1] << 8 : 0);
-        *out++ = digits[word >> 18];
-        *out++ = digits[word >> 12 & 63];
-        *out++ = i + 1 < bytes ? digits[word >> 6 & 63] : '=';
-        *out++ = '=';
-    }
-    *out = '\0';
-    html->bytes = (size_t)(out - html->text);
 }
 
 void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,

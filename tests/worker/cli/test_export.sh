@@ -1,0 +1,121 @@
+#!/bin/bash
+# Goal: exports hold what the store holds, in forms that readers of the Python library take.
+# Method: a small suite with a failing planner, a grid and branches; CSV against `show --all`, XML by
+# a parser, MCAP by its structure. Readers of other projects: scripts/check_exports.
+#
+# Usage: test_export.sh SWERVE
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+work=$(mktemp -d /tmp/swerve-export-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+. "$here/tap.sh"
+
+cat >drive.json <<'JSON'
+{"id": "drive", "parameters": {"gap_m": 40, "light": "day"},
+ "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 3,
+ "conditions": {"light": "=light"},
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": "=20 + gap_m"}, "speed_mps": 0, "behaviour": "static"}],
+ "branches": [{"id": "brake", "at_tick": 10, "interventions": [{"kind": "ego_brake", "tick": 10, "decel_mps2": 8}]}]}
+JSON
+cat >suite.json <<'JSON'
+{"id": "x", "title": "x", "planners": ["builtin:maintain"],
+ "scenarios": [{"file": "drive.json", "grid": {"gap_m": [12, 60], "light": ["day", "night"]}}]}
+JSON
+
+python() { python3 -c "$@" 2>pyerr || fail "$(tail -1 pyerr)"; }
+
+suite_runs() {
+    code 0 "$swerve" run suite.json --world object --store a.db
+    export SWERVE_STORE=a.db
+    "$swerve" show --all >all.jsonl
+}
+csv_is_the_store() {
+    code 0 "$swerve" export --format csv -o t.csv
+    python '
+import csv, json
+rows = list(csv.DictReader(open("t.csv", newline="")))
+all_ = [json.loads(l) for l in open("all.jsonl")]
+assert len(rows) == len(all_) == 8, len(rows)
+for r, o in zip(rows, all_):
+    for k, v in {**{k: v for k, v in o.items() if k not in ("metrics", "slices", "reasons")}, **o["metrics"]}.items():
+        if isinstance(v, bool): assert r[k] == str(v).lower(), (k, r[k], v)
+        elif isinstance(v, (int, float)): assert float(r[k]) == v, (k, r[k], v)
+        else: assert r[k] == ("" if v is None else v), (k, r[k], v)
+    assert r["reasons"] == ";".join(o["reasons"])
+    gap, light = o["scenario_id"].split("gap_m=")[1].split(",light=")
+    assert float(r["parameter_gap_m"]) == float(gap) and r["parameter_light"] == light
+    assert r["logical_scenario"] == "drive" and r["slice_light"] == o["slices"]["light"]
+'
+}
+junit_has_a_case_per_main_line() {
+    code 0 "$swerve" export --format junit -o t.xml
+    python '
+import json, xml.etree.ElementTree as E
+root = E.parse("t.xml").getroot()
+mains = [o for o in map(json.loads, open("all.jsonl")) if o["branch_id"] == ""]
+cases = root.findall(".//testcase")
+assert len(cases) == len(mains) == 4
+failed = sum(o["verdict"] == "fail" for o in mains)
+assert failed > 0 and len(root.findall(".//failure")) == failed == int(root.get("failures"))
+assert "swerve replay" in root.find(".//failure").text
+'
+}
+markdown_lists_what_failed() {
+    code 0 "$swerve" export --format markdown
+    [ "$(grep -c 'swerve replay' out)" = "$(grep -c '"verdict":"fail"' <(grep '"branch_id":""' all.jsonl))" ] ||
+        fail "failures listed: $(cat out)"
+}
+mcap_has_its_magic_at_both_ends() {
+    code 0 "$swerve" export 1 --format mcap -o t.mcap
+    python '
+d = open("t.mcap", "rb").read(); m = b"\x89MCAP0\r\n"
+assert d.startswith(m) and d.endswith(m)
+at, ops = 8, []
+while at < len(d) - 8:
+    n = int.from_bytes(d[at+1:at+9], "little"); ops.append(d[at]); at += 9 + n
+assert at == len(d) - 8, "records do not add up"
+assert ops[0] == 1 and ops[-1] == 2 and 15 in ops and 6 in ops and 11 in ops, ops
+'
+}
+wrong_uses_are_named() {
+    code 2 "$swerve" export --format xls
+    says err 'found "xls"'
+    code 2 "$swerve" export --format mcap -o t.mcap
+    says err "one OUTCOME"
+    code 2 "$swerve" export 1 --format csv
+    code 2 "$swerve" export --format parquet
+    says err "-o FILE"
+    code 3 "$swerve" export 99 --format mcap -o no.mcap
+    [ -e no.mcap ] && fail "a file of a failed export"
+    code 3 "$swerve" export --format csv --suite nope
+    code 4 "$swerve" export --format csv -o /nope/t.csv
+    says err "/nope/t.csv"
+    ls ./*.part >/dev/null 2>&1 && fail "left a part"
+}
+without_pyarrow_it_says_what_to_install() {
+    mkdir -p bin
+    printf '#!/bin/sh\nexit 3\n' >bin/python3
+    chmod +x bin/python3
+    PATH=$work/bin:$PATH code 5 "$swerve" export --format parquet -o t.parquet
+    says err "pip install pyarrow"
+    [ -e t.parquet ] && fail "a file of a failed export"
+}
+a_full_disk_is_an_error() {
+    [ -w /dev/full ] || return
+    "$swerve" export --format csv >/dev/full 2>err && fail "exit 0 on a full disk"
+    says err "cannot write"
+}
+
+t suite_runs
+t csv_is_the_store
+t junit_has_a_case_per_main_line
+t markdown_lists_what_failed
+t mcap_has_its_magic_at_both_ends
+t wrong_uses_are_named
+t without_pyarrow_it_says_what_to_install
+t a_full_disk_is_an_error
+echo "1..$count" >&3
+exit $((failed > 0))

@@ -1,0 +1,217 @@
+/*
+ * swerve export: what a store holds, for other tools (worker/export).
+ */
+#include "worker/cli/cli.h"
+#include "worker/export/export.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum source { SOURCE_TABLE, SOURCE_SUITE, SOURCE_OUTCOME };
+
+static const struct format {
+    const char *name;
+    enum source source;
+    enum status (*write)(const struct export_request *request, struct error *error); /* NULL: below
+                                                                                      */
+} formats[] = {
+    {"csv", SOURCE_TABLE, export_csv},
+    {"parquet", SOURCE_TABLE, NULL},
+    {"arrow", SOURCE_TABLE, NULL},
+    {"junit", SOURCE_SUITE, export_junit},
+    {"markdown", SOURCE_SUITE, export_markdown},
+    {"mcap", SOURCE_OUTCOME, NULL},
+};
+
+struct export_options {
+    const char *store_url;
+    const char *suite;
+    const char *format;
+    const char *output;
+    int64_t outcome; /* 0: none */
+};
+
+static const struct format *find_format(const char *name)
+{
+    for (size_t i = 0; name != NULL && i < COUNT_OF(formats); i++) {
+        if (strcmp(formats[i].name, name) == 0) {
+            return &formats[i];
+        }
+    }
+    return NULL;
+}
+
+static enum status check_options(const struct export_options *options, const struct format *format,
+                                 struct error *error)
+{
+    if (format == NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "--format: expected csv, parquet, arrow, junit, markdown or mcap, found "
+                         "\"%s\"",
+                         options->format != NULL ? options->format : "");
+    }
+    if ((format->source == SOURCE_OUTCOME) != (options->outcome != 0)) {
+        return error_set(error, STATUS_USAGE,
+                         format->source == SOURCE_OUTCOME
+                             ? "export --format %s: expected the number of one OUTCOME"
+                             : "export --format %s: expected no OUTCOME; --suite chooses a suite",
+                         format->name);
+    }
+    if (options->output == NULL && format->write == NULL) {
+        return error_set(error, STATUS_USAGE, "export --format %s: expected -o FILE", format->name);
+    }
+    return STATUS_OK;
+}
+
+/* The suite of a format that is about one: the one named, else the newest. */
+static enum status choose_suite(const struct export_options *options, const struct format *format,
+                                struct store *store, char id[LIMIT_ID_BYTES],
+                                struct export_request *request, struct error *error)
+{
+    uint32_t count = 0;
+    request->suite_id = options->suite;
+    if (format->source != SOURCE_SUITE || options->suite != NULL) {
+        return STATUS_OK;
+    }
+    char(*ids)[LIMIT_ID_BYTES] = (char(*)[LIMIT_ID_BYTES])id;
+    enum status status = store->ops->suites(store, ids, 1, &count, error);
+    if (status == STATUS_OK && count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite", request->store_url);
+    }
+    request->suite_id = id;
+    return status;
+}
+
+static enum status find_outcome(struct store *store, int64_t id, struct outcome *out,
+                                struct error *error)
+{
+    struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
+    uint32_t count = 0;
+    enum status status = store->ops->outcomes(store, &filter, out, &count, error);
+    if (status == STATUS_OK && count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
+                         (long long)id);
+    }
+    return status;
+}
+
+static enum status write_format(const struct export_options *options, const struct format *format,
+                                struct export_request *request, const char *path,
+                                struct error *error)
+{
+    static struct outcome outcome;
+    if (format->write != NULL) {
+        return format->write(request, error);
+    }
+    if (format->source == SOURCE_TABLE) {
+        return export_arrow(request, format->name, path, error);
+    }
+    enum status status = find_outcome(request->store, options->outcome, &outcome, error);
+    return status == STATUS_OK ? export_mcap(request, &outcome, error) : status;
+}
+
+/* Into a file beside OUT that takes its name when it is whole. */
+static enum status write_file(const struct export_options *options, const struct format *format,
+                              struct export_request *request, struct error *error)
+{
+    char part[LIMIT_PATH_BYTES];
+    int bytes = snprintf(part, sizeof part, "%s.%d.part", options->output, (int)getpid());
+    if (bytes < 0 || (size_t)bytes >= sizeof part) {
+        return error_set(error, STATUS_USAGE, "%s: the path is too long", options->output);
+    }
+    request->place = options->output;
+    request->out = fopen(part, "wb");
+    if (request->out == NULL) {
+        return error_set(error, STATUS_IO, "%s: cannot create: %s", part, strerror(errno));
+    }
+    enum status status = write_format(options, format, request, part, error);
+    if (fclose(request->out) != 0 && status == STATUS_OK) {
+        status = error_set(error, STATUS_IO, "%s: cannot write: %s", part, strerror(errno));
+    }
+    if (status == STATUS_OK && rename(part, options->output) != 0) {
+        status =
+            error_set(error, STATUS_IO, "%s: cannot write: %s", options->output, strerror(errno));
+    }
+    if (status != STATUS_OK) {
+        unlink(part);
+    }
+    return status;
+}
+
+static enum status run_export(const struct export_options *options, const struct format *format,
+                              struct error *error)
+{
+    char suite[LIMIT_ID_BYTES];
+    struct store *store = NULL;
+    struct export_request request = {.store_url = cli_store_url(options->store_url)};
+    enum status status = cli_store_open(options->store_url, &store, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    request.store = store;
+    status = choose_suite(options, format, store, suite, &request, error);
+    if (status == STATUS_OK && request.suite_id != NULL) { /* a name that nobody gave is an error */
+        struct store_suite_status ignored;
+        status = store->ops->suite_status(store, request.suite_id, &ignored, error);
+    }
+    if (status == STATUS_OK && options->output == NULL) {
+        request.out = stdout;
+        request.place = "stdout";
+        status = write_format(options, format, &request, NULL, error);
+        if (status == STATUS_IO && errno == EPIPE) {
+            status = STATUS_OK; /* who took what they wanted and left, as head does */
+        }
+    } else if (status == STATUS_OK) {
+        status = write_file(options, format, &request, error);
+    }
+    store->ops->close(store);
+    return status;
+}
+
+int command_export(int argc, char **argv)
+{
+    struct export_options options = {0};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
+        {"--suite", "ID", "only this suite's (junit, markdown: else the newest)",
+         .text = &options.suite},
+        {"--format", "NAME", "csv, parquet, arrow, junit, markdown, mcap", .text = &options.format},
+        {"--output", "FILE", "where to write, also -o; csv, junit, markdown: else stdout",
+         .text = &options.output},
+    };
+    const struct cli_command command = {
+        "export",
+        "[OUTCOME] --format NAME [-o FILE]",
+        "Outcomes as a table (csv, parquet, arrow), a suite for a CI system (junit, markdown), or\n"
+        "the drive of one OUTCOME (mcap).",
+        rows,
+        COUNT_OF(rows),
+        0,
+        1,
+    };
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    enum status status = STATUS_OK;
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    const struct format *format = find_format(options.format);
+    if (count == 1) {
+        status = cli_parse_id(argument, &options.outcome, &error);
+    }
+    if (status == STATUS_OK) {
+        status = check_options(&options, format, &error);
+    }
+    if (status == STATUS_OK) {
+        status = run_export(&options, format, &error);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

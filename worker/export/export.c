@@ -1,0 +1,45 @@
+/*
+ * What every export shares: reading outcomes page by page, and failing streams.
+ */
+#include "worker/export/export.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXPORT_PAGE = 200 };
+
+enum status export_each(const struct export_request *request, export_visit *visit, void *context,
+                        struct error *error)
+{
+    struct store *store = request->store;
+    struct store_outcome_filter filter = {.limit = EXPORT_PAGE};
+    struct outcome *page = calloc(EXPORT_PAGE, sizeof *page);
+    uint32_t count = EXPORT_PAGE;
+    enum status status = STATUS_OK;
+    if (page == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+    }
+    if (request->suite_id != NULL) {
+        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", request->suite_id);
+    }
+    while (status == STATUS_OK && count > 0) {
+        status = store->ops->outcomes(store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = visit(context, &page[i], error);
+            filter.after_id = page[i].id;
+        }
+    }
+    free(page);
+    return status;
+}
+
+enum status export_stream_check(const struct export_request *request, struct error *error)
+{
+    errno = 0;
+    if (fflush(request->out) != 0 || ferror(request->out)) {
+        return error_set(error, STATUS_IO, "%s: cannot write: %s", request->place,
+                         errno != 0 ? strerror(errno) : "the stream has failed");
+    }
+    return STATUS_OK;
+}

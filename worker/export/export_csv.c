@@ -1,0 +1,149 @@
+/*
+ * The outcome table as CSV, and as JSON rows for converters.
+ */
+#include "worker/export/export.h"
+#include "worker/export/export_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct writer {
+    const struct export_request *request;
+    struct export_table table;
+};
+
+static void put_csv_text(const char *text, FILE *out)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"') {
+            fputc('"', out);
+        }
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+/* The fewest digits that read back as the same number. */
+static void put_real(double value, FILE *out)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            break;
+        }
+    }
+    fputs(text, out);
+}
+
+static void put_csv_value(const json_t *value, FILE *out)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        put_csv_text(json_string_value(value), out);
+        break;
+    case JSON_INTEGER:
+        fprintf(out, "%lld", (long long)json_integer_value(value));
+        break;
+    case JSON_REAL:
+        put_real(json_real_value(value), out);
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        fputs(json_is_true(value) ? "true" : "false", out);
+        break;
+    default: /* no value */
+        break;
+    }
+}
+
+static enum status write_csv_row(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct writer *writer = context;
+    FILE *out = writer->request->out;
+    for (uint32_t i = 0; i < writer->table.count; i++) {
+        json_t *value = export_value(&writer->table.columns[i], outcome);
+        if (value == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+        }
+        if (i > 0) {
+            fputc(',', out);
+        }
+        put_csv_value(value, out);
+        json_decref(value);
+    }
+    fputc('\n', out);
+    return ferror(out) ? export_stream_check(writer->request, error) : STATUS_OK;
+}
+
+static enum status write_json(const struct writer *writer, json_t *json, struct error *error)
+{
+    bool bad = json == NULL || json_dumpf(json, writer->request->out, JSON_COMPACT) != 0 ||
+               fputc('\n', writer->request->out) == EOF;
+    bool memory = json == NULL;
+    json_decref(json);
+    if (memory) {
+        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+    }
+    return bad ? error_set(error, STATUS_IO, "%s: cannot write", writer->request->place)
+               : STATUS_OK;
+}
+
+static enum status write_json_row(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct writer *writer = context;
+    json_t *row = json_array();
+    for (uint32_t i = 0; i < writer->table.count; i++) {
+        if (json_array_append_new(row, export_value(&writer->table.columns[i], outcome)) != 0) {
+            json_decref(row);
+            row = NULL;
+            break;
+        }
+    }
+    return write_json(writer, row, error);
+}
+
+enum status export_csv(const struct export_request *request, struct error *error)
+{
+    struct writer writer = {.request = request};
+    enum status status = export_table_make(request, &writer.table, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < writer.table.count; i++) {
+        if (i > 0) {
+            fputc(',', request->out);
+        }
+        put_csv_text(writer.table.columns[i].name, request->out);
+    }
+    fputc('\n', request->out);
+    status = export_each(request, write_csv_row, &writer, error);
+    export_table_finish(&writer.table);
+    return status == STATUS_OK ? export_stream_check(request, error) : status;
+}
+
+enum status export_rows(const struct export_request *request, struct error *error)
+{
+    struct writer writer = {.request = request};
+    enum status status = export_table_make(request, &writer.table, error);
+    json_t *columns = json_array();
+    for (uint32_t i = 0; status == STATUS_OK && i < writer.table.count; i++) {
+        const struct export_column *column = &writer.table.columns[i];
+        json_array_append_new(columns, json_pack("{s:s, s:s}", "name", column->name, "type",
+                                                 export_type_names[column->type]));
+    }
+    if (status == STATUS_OK) {
+        status = write_json(&writer, json_pack("{s:O}", "columns", columns), error);
+    }
+    if (status == STATUS_OK) {
+        status = export_each(request, write_json_row, &writer, error);
+    }
+    json_decref(columns);
+    export_table_finish(&writer.table);
+    return status == STATUS_OK ? export_stream_check(request, error) : status;
+}

@@ -1,0 +1,242 @@
+/*
+ * The outcome table's columns and values. See export_table.h.
+ */
+#include "worker/export/export_table.h"
+
+#include "base/check.h"
+#include "schemas/outcome_json.h"
+#include "schemas/scenario_id.h"
+#include "schemas/scenario_json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARAMETERS_MAX = 1000 };
+
+const char *const export_type_names[EXPORT_TYPE_COUNT] = {"int64", "uint64", "double", "bool",
+                                                          "string"};
+
+static const char logical_name[] = "logical_scenario";
+static const char parameter_prefix[] = "parameter_";
+
+static enum export_type field_type(const struct json_field *field)
+{
+    switch (field->kind) {
+    case JSON_FIELD_I64:
+    case JSON_FIELD_I32:
+    case JSON_FIELD_U32:
+    case JSON_FIELD_U32_OR_NULL:
+        return EXPORT_INT64;
+    case JSON_FIELD_U64:
+        return EXPORT_UINT64;
+    case JSON_FIELD_F64:
+        return EXPORT_DOUBLE;
+    case JSON_FIELD_BOOL:
+        return EXPORT_BOOL;
+    case JSON_FIELD_TEXT:
+    case JSON_FIELD_NAME:
+        break;
+    }
+    return EXPORT_STRING;
+}
+
+/* A number as CSV and every table format read it, the whole of the text. */
+static bool parse_number(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && strspn(text, "+-.0123456789eE") == strlen(text);
+}
+
+/* Terminated copy of a parameter's value; ids bound its length. */
+static void copy_value(const struct scenario_id_parameter *parameter, char out[LIMIT_ID_BYTES])
+{
+    snprintf(out, LIMIT_ID_BYTES, "%.*s", (int)parameter->value_bytes, parameter->value);
+}
+
+static enum status append(struct export_table *table, const struct export_column *column,
+                          struct error *error)
+{
+    struct export_column *grown =
+        realloc(table->columns, (table->count + 1) * sizeof *table->columns);
+    if (grown == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+    }
+    table->columns = grown;
+    grown[table->count++] = *column;
+    return STATUS_OK;
+}
+
+static enum status append_fields(struct export_table *table, const struct json_field_list *list,
+                                 bool of_metrics, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < list->count; i++) {
+        struct export_column column = {
+            .field = &list->fields[i], .of_metrics = of_metrics, .slice = -1};
+        column.type = field_type(column.field);
+        snprintf(column.name, sizeof column.name, "%s", column.field->name);
+        status = append(table, &column, error);
+    }
+    return status;
+}
+
+static enum status append_rest(struct export_table *table, struct error *error)
+{
+    struct export_column reasons = {
+        .name = "reasons", .type = EXPORT_STRING, .slice = -1, .reasons = true};
+    struct export_column logical = {.type = EXPORT_STRING, .slice = -1};
+    snprintf(logical.name, sizeof logical.name, "%s", logical_name);
+    enum status status = append(table, &logical, error);
+    if (status == STATUS_OK) {
+        status = append(table, &reasons, error);
+    }
+    for (int i = 0; status == STATUS_OK && i < SLICE_KIND_COUNT; i++) {
+        struct export_column slice = {.type = EXPORT_STRING, .slice = i};
+        snprintf(slice.name, sizeof slice.name, "slice_%s", slice_names[i]);
+        status = append(table, &slice, error);
+    }
+    return status;
+}
+
+/* Notes the parameters of one outcome's scenario among the columns. */
+static enum status note_parameters(void *context, const struct outcome *outcome,
+                                   struct error *error)
+{
+    struct export_table *parameters = context;
+    struct scenario_id_parameter parameter;
+    const char *at = scenario_id_parameters(outcome->scenario_id);
+    while (scenario_id_next(&at, &parameter)) {
+        struct export_column column = {.type = EXPORT_DOUBLE, .slice = -1};
+        char value[LIMIT_ID_BYTES];
+        double number;
+        uint32_t i = 0;
+        snprintf(column.name, sizeof column.name, "%s%.*s", parameter_prefix,
+                 (int)parameter.name_bytes, parameter.name);
+        while (i < parameters->count && strcmp(parameters->columns[i].name, column.name) != 0) {
+            i++;
+        }
+        if (i == PARAMETERS_MAX) {
+            return error_set(error, STATUS_LIMIT, "export: expected at most %d parameters",
+                             PARAMETERS_MAX);
+        }
+        if (i == parameters->count) {
+            enum status status = append(parameters, &column, error);
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+        copy_value(&parameter, value);
+        if (!parse_number(value, &number)) {
+            parameters->columns[i].type = EXPORT_STRING;
+        }
+    }
+    return STATUS_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct export_column *)a)->name, ((const struct export_column *)b)->name);
+}
+
+enum status export_table_make(const struct export_request *request, struct export_table *out,
+                              struct error *error)
+{
+    struct export_table table = {0};
+    struct export_table parameters = {0};
+    enum status status = export_each(request, note_parameters, &parameters, error);
+    if (status == STATUS_OK) {
+        status = append_fields(&table, &outcome_field_list, false, error);
+    }
+    if (status == STATUS_OK) {
+        status = append_rest(&table, error);
+    }
+    if (status == STATUS_OK) {
+        status = append_fields(&table, &metric_field_list, true, error);
+    }
+    if (parameters.count > 0) {
+        qsort(parameters.columns, parameters.count, sizeof *parameters.columns, compare_names);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < parameters.count; i++) {
+        status = append(&table, &parameters.columns[i], error);
+    }
+    export_table_finish(&parameters);
+    if (status != STATUS_OK) {
+        export_table_finish(&table);
+        return status;
+    }
+    for (uint32_t i = 0; i < table.count; i++) { /* the array moves no more */
+        struct export_column *column = &table.columns[i];
+        if (column->field == NULL &&
+            strncmp(column->name, parameter_prefix, sizeof parameter_prefix - 1) == 0) {
+            column->parameter = column->name + sizeof parameter_prefix - 1;
+        }
+    }
+    *out = table;
+    return STATUS_OK;
+}
+
+void export_table_finish(struct export_table *table)
+{
+    free(table->columns);
+    *table = (struct export_table){0};
+}
+
+static json_t *parameter_value(const struct export_column *column, const struct outcome *outcome)
+{
+    struct scenario_id_parameter parameter;
+    const char *at = scenario_id_parameters(outcome->scenario_id);
+    size_t bytes = strlen(column->parameter);
+    while (scenario_id_next(&at, &parameter)) {
+        char value[LIMIT_ID_BYTES];
+        double number;
+        if (parameter.name_bytes != bytes ||
+            memcmp(parameter.name, column->parameter, bytes) != 0) {
+            continue;
+        }
+        copy_value(&parameter, value);
+        if (column->type == EXPORT_DOUBLE && parse_number(value, &number)) {
+            return json_real(number);
+        }
+        return json_text_new(value, sizeof value);
+    }
+    return json_null();
+}
+
+static json_t *reasons_value(const struct outcome *outcome)
+{
+    char text[LIMIT_TEXT_BYTES] = "";
+    size_t used = 0;
+    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
+        if ((outcome->reasons >> bit & 1) != 0) {
+            int bytes = snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ";" : "",
+                                 reason_names[bit]);
+            CHECK(bytes > 0 && used + (size_t)bytes < sizeof text);
+            used += (size_t)bytes;
+        }
+    }
+    return json_string(text);
+}
+
+json_t *export_value(const struct export_column *column, const struct outcome *outcome)
+{
+    if (column->field != NULL) {
+        return json_record_value(column->field, column->of_metrics ? (const void *)&outcome->metrics
+                                                                   : (const void *)outcome);
+    }
+    if (column->slice >= 0) {
+        return json_text_new(outcome->slice[column->slice], sizeof outcome->slice[0]);
+    }
+    if (column->parameter != NULL) {
+        return parameter_value(column, outcome);
+    }
+    if (column->reasons) {
+        return reasons_value(outcome);
+    }
+    char logical[LIMIT_ID_BYTES];
+    snprintf(logical, sizeof logical, "%.*s", (int)scenario_id_logical_bytes(outcome->scenario_id),
+             outcome->scenario_id);
+    return json_text_new(logical, sizeof logical);
+}
