@@ -15,6 +15,7 @@
 #define MM_PER_M INT64_C(1000)
 #define MPS_PER_KPH (1.0 / 3.6)
 #define PI_RAD 3.14159265358979323846
+#define GRAVITY_MPS2 9.81
 
 /* One simulation tick: every world runs at 10 Hz. */
 #define TICK_S 0.1

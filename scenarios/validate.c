@@ -6,6 +6,7 @@
  */
 #include "base/check.h"
 #include "base/dmath.h"
+#include "base/units.h"
 #include "scenarios/resolve.h"
 #include "schemas/scenario_json.h"
 
@@ -16,6 +17,7 @@ static const double TOUCH_M = 0.01;           /* boxes may touch */
 static const double START_MARGIN_M = 0.5;     /* a start this far outside a lane counts as in it */
 static const double ROUTE_START_MAX_M = 15.0; /* from a route's first lane */
 static const double LOG_START_MAX_M = 0.5;
+static const double QUINTIC_ACCEL_PEAK = 5.7735026918962573; /* of a shift by 1 m in 1 s */
 
 struct validation {
     const char *name;
@@ -131,12 +133,78 @@ static bool may_appear(const struct agent *agent, uint32_t manoeuvre)
     return !there;
 }
 
+/* The best grip that any place of the scenario offers: a script that asks for more cannot be
+ * carried out anywhere. Where the surface under the agent gives less, the engine does less. */
+static double grip_max_mps2(const struct scenario *scenario)
+{
+    double friction = scenario->conditions.friction;
+    for (uint32_t i = 0; i < scenario->map.surface_count; i++) {
+        friction = dmath_max(friction, scenario->map.surfaces[i].friction);
+    }
+    return friction * GRAVITY_MPS2;
+}
+
+/* Radius of the circle through three points; INFINITY on a straight. */
+static double radius_m(struct vec2 a, struct vec2 b, struct vec2 c)
+{
+    double ab_x = b.x_m - a.x_m;
+    double ab_y = b.y_m - a.y_m;
+    double ac_x = c.x_m - a.x_m;
+    double ac_y = c.y_m - a.y_m;
+    double bc_x = c.x_m - b.x_m;
+    double bc_y = c.y_m - b.y_m;
+    double area2 = fabs(ab_x * ac_y - ab_y * ac_x);
+    double sides = sqrt((ab_x * ab_x + ab_y * ab_y) * (ac_x * ac_x + ac_y * ac_y) *
+                        (bc_x * bc_x + bc_y * bc_y));
+    return area2 > 1e-9 * sides ? sides / (2.0 * area2) : INFINITY;
+}
+
+/* Whether the surface gives what the manoeuvre asks for. */
+static enum status check_grip(const struct validation *v, const char *owner,
+                              const struct agent *agent, uint32_t index)
+{
+    const struct manoeuvre *manoeuvre = &agent->manoeuvres[index];
+    double grip = grip_max_mps2(v->scenario);
+    char path[96];
+    bool drives = manoeuvre->kind == MANOEUVRE_SPEED || manoeuvre->kind == MANOEUVRE_PATH;
+    if (drives && manoeuvre->rate_mps2 > grip * (1.0 + 1e-9)) {
+        snprintf(path, sizeof path, "%s.manoeuvres[%u].rate_mps2", owner, index);
+        return fail(v, path,
+                    "agent \"%s\": expected at most %.2f m/s2, which is all that this surface "
+                    "gives (friction %g), found %g",
+                    agent->id, grip, grip / GRAVITY_MPS2, manoeuvre->rate_mps2);
+    }
+    if (manoeuvre->kind == MANOEUVRE_LANE_CHANGE) {
+        double least_s = sqrt(QUINTIC_ACCEL_PEAK * fabs(manoeuvre->offset_m) / grip);
+        if (manoeuvre->duration_s < least_s * (1.0 - 1e-9)) {
+            snprintf(path, sizeof path, "%s.manoeuvres[%u].duration_s", owner, index);
+            return fail(v, path,
+                        "agent \"%s\": expected at least %.2f s for %g m to the side on a "
+                        "surface that gives %.2f m/s2, found %g",
+                        agent->id, least_s, manoeuvre->offset_m, grip, manoeuvre->duration_s);
+        }
+    }
+    for (uint32_t k = 2; manoeuvre->kind == MANOEUVRE_PATH && k < manoeuvre->path_count; k++) {
+        const struct vec2 *p = &manoeuvre->path[k - 2];
+        double lateral = manoeuvre->speed_mps * manoeuvre->speed_mps / radius_m(p[0], p[1], p[2]);
+        if (lateral > grip * (1.0 + 1e-9)) {
+            snprintf(path, sizeof path, "%s.manoeuvres[%u].path[%u]", owner, index, k - 1);
+            return fail(v, path,
+                        "agent \"%s\": expected a bend that can be taken at %g m/s on a surface "
+                        "that gives %.2f m/s2, found one that takes %.2f",
+                        agent->id, manoeuvre->speed_mps, grip, lateral);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status check_manoeuvres(const struct validation *v, const char *owner,
                                     const struct agent *agent)
 {
     char path[96];
     for (uint32_t i = 0; i < agent->manoeuvre_count; i++) {
         const struct manoeuvre *manoeuvre = &agent->manoeuvres[i];
+        TRY(check_grip(v, owner, agent, i));
         if (manoeuvre->kind == MANOEUVRE_APPEAR && !may_appear(agent, i)) {
             snprintf(path, sizeof path, "%s.manoeuvres[%u].do", owner, i);
             return fail(v, path,

@@ -11,6 +11,7 @@
 #ifndef SWERVE_ENGINE_TRAFFIC_EGO_MODEL_H
 #define SWERVE_ENGINE_TRAFFIC_EGO_MODEL_H
 
+#include "base/units.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
 
@@ -20,7 +21,6 @@
 #define EGO_STEER_MAX_RAD 0.6
 #define EGO_STEER_RATE_MAX_RPS 0.8
 #define EGO_SPEED_MAX_MPS 70.0
-#define GRAVITY_MPS2 9.81
 
 /* Share of a command that the lag lets through in one sub-step:
  * 1 - exp(-(TICK_S / EGO_SUBSTEPS) / EGO_ACCEL_TIME_CONSTANT_S) = 1 - exp(-0.25). */

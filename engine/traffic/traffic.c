@@ -22,6 +22,7 @@
 #define SCRIPT_RATE_MPS2 3.0     /* where a script gives none */
 #define SHIFT_FULL_SPEED_MPS 2.0 /* below it a lateral programme slows down with the vehicle */
 #define REANCHOR_M 200.0
+#define QUINTIC_ACCEL_PEAK 5.7735026918962573 /* 10 / sqrt(3): of a shift by 1 m in 1 s */
 
 static double quintic(double u)
 {
@@ -33,12 +34,20 @@ static double quintic_slope(double u)
     return 30.0 * u * u * (1.0 - u) * (1.0 - u);
 }
 
-void traffic_shift(struct agent_motion *motion, double to_m, double duration_s)
+double traffic_grip_mps2(const struct traffic_plan *plan, const struct scene *scene,
+                         struct pose pose)
 {
+    struct vec2 place = {pose.x_m, pose.y_m};
+    return GRAVITY_MPS2 * roadmap_friction(plan->roadmap, place, scene->conditions.friction);
+}
+
+void traffic_shift(struct agent_motion *motion, double to_m, double duration_s, double grip_mps2)
+{
+    double least_s = sqrt(QUINTIC_ACCEL_PEAK * fabs(to_m - motion->offset_m) / grip_mps2);
     motion->shift_from_m = motion->offset_m;
     motion->shift_to_m = to_m;
     motion->shift_elapsed_s = 0.0;
-    motion->shift_duration_s = dmath_max(duration_s, TICK_S);
+    motion->shift_duration_s = dmath_max(dmath_max(duration_s, least_s), TICK_S);
 }
 
 void traffic_change_track(const struct traffic_plan *plan, struct agent_motion *motion,
@@ -140,7 +149,8 @@ static void start_on_log(const struct traffic_plan *plan, const struct agent_pla
 }
 
 static void start_agent(const struct traffic_plan *plan, uint32_t i, uint64_t seed,
-                        bool follow_logs, struct agent_motion *motion, struct agent_state *state)
+                        bool follow_logs, double grip_mps2, struct agent_motion *motion,
+                        struct agent_state *state)
 {
     const struct agent *agent = &plan->scenario->agents[i];
     const struct agent_plan *prepared = &plan->agents[i];
@@ -176,7 +186,7 @@ static void start_agent(const struct traffic_plan *plan, uint32_t i, uint64_t se
             prepared->reactive ? prepared->driver.desired_speed_mps : agent->speed_mps;
         state->speed_mps = agent->speed_mps;
         if (!prepared->keeps_offset && fabs(motion->offset_m) > 0.01) {
-            traffic_shift(motion, 0.0, CENTRE_DRIFT_S);
+            traffic_shift(motion, 0.0, CENTRE_DRIFT_S, grip_mps2);
         }
     }
 }
@@ -186,7 +196,8 @@ void traffic_reset(const struct traffic_plan *plan, uint64_t seed, bool follow_l
 {
     scene->agent_count = plan->agent_count;
     for (uint32_t i = 0; i < plan->agent_count; i++) {
-        start_agent(plan, i, seed, follow_logs, &motion[i], &scene->agents[i]);
+        double grip_mps2 = traffic_grip_mps2(plan, scene, plan->scenario->agents[i].pose);
+        start_agent(plan, i, seed, follow_logs, grip_mps2, &motion[i], &scene->agents[i]);
     }
 }
 
@@ -246,11 +257,13 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
     }
 }
 
-/* A script's acceleration: towards the target speed at the given rate, never past it. */
-static double script_accel(const struct agent_motion *motion, double speed_mps)
+/* A script's acceleration: towards the target speed at the given rate, never past it, and no
+ * harder than the surface lets anybody (the conditions may have changed since it was written). */
+static double script_accel(const struct agent_motion *motion, double speed_mps, double grip_mps2)
 {
     double wanted = (motion->target_speed_mps - speed_mps) / TICK_S;
-    return dmath_clamp(wanted, -motion->rate_mps2, motion->rate_mps2);
+    double rate = dmath_min(motion->rate_mps2, grip_mps2);
+    return dmath_clamp(wanted, -rate, rate);
 }
 
 /* Advances the lateral programme; returns the offset's rate. */
@@ -443,17 +456,17 @@ void traffic_step(const struct traffic_plan *plan, uint64_t seed, struct scene *
             continue;
         }
         double accel_mps2;
+        double grip_mps2 = traffic_grip_mps2(plan, scene, state->pose);
         if (motion[i].brake_mps2 > 0.0) {
-            double rate =
-                dmath_min(motion[i].brake_mps2, scene->conditions.friction * GRAVITY_MPS2);
+            double rate = dmath_min(motion[i].brake_mps2, grip_mps2);
             accel_mps2 = state->speed_mps > 0.0 ? -rate : state->speed_mps < 0.0 ? rate : 0.0;
         } else if (motion[i].reactive && was_actor) {
-            accel_mps2 = traffic_idm_accel(plan, &actors, self, scene, &motion[i]);
+            accel_mps2 = traffic_idm_accel(plan, &actors, self, scene, grip_mps2, &motion[i]);
             if (plan->agents[i].driver.changes_lanes) {
-                traffic_mobil_decide(plan, &actors, self, scene, &motion[i], accel_mps2);
+                traffic_mobil_decide(plan, &actors, self, scene, grip_mps2, &motion[i], accel_mps2);
             }
         } else {
-            accel_mps2 = script_accel(&motion[i], state->speed_mps);
+            accel_mps2 = script_accel(&motion[i], state->speed_mps, grip_mps2);
         }
         integrate(plan, accel_mps2, &motion[i], state);
     }

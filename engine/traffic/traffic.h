@@ -36,7 +36,8 @@ struct driver {
     bool sees_ego;
 };
 
-#define LOG_STANDING_MPS 0.5 /* slower than this is a stop */
+#define BEND_LAT_ACCEL_MPS2 3.0 /* what drivers take in bends where the surface gives more */
+#define LOG_STANDING_MPS 0.5    /* slower than this is a stop */
 
 /* The speed a log had along its path, by track sample: cell k lies between samples k and k + 1. */
 struct log_cell {
@@ -175,18 +176,23 @@ static inline double traffic_time_s(const struct scene *scene)
 
 /* IDM acceleration of agent `self` on its track, and MOBIL's decision (which changes its track). */
 double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *actors,
-                         uint32_t self, const struct scene *scene,
+                         uint32_t self, const struct scene *scene, double grip_mps2,
                          const struct agent_motion *motion);
 void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *actors,
-                          uint32_t self, const struct scene *scene, struct agent_motion *motion,
-                          double accel_mps2);
+                          uint32_t self, const struct scene *scene, double grip_mps2,
+                          struct agent_motion *motion, double accel_mps2);
 
 /* Starts the manoeuvres whose triggers hold now. */
 void traffic_script_update(const struct traffic_plan *plan, uint32_t self, uint64_t seed,
                            struct scene *scene, struct agent_motion *motion);
 
-/* Begins a lateral programme from the present offset. */
-void traffic_shift(struct agent_motion *motion, double to_m, double duration_s);
+/* What the surface under a body gives to its tyres or soles, in every direction. */
+double traffic_grip_mps2(const struct traffic_plan *plan, const struct scene *scene,
+                         struct pose pose);
+
+/* Begins a lateral programme from the present offset; it takes longer than duration_s where the
+ * grip does not suffice for that. */
+void traffic_shift(struct agent_motion *motion, double to_m, double duration_s, double grip_mps2);
 
 /* Puts the motion onto another track at its present place; keeps the pose continuous. */
 void traffic_change_track(const struct traffic_plan *plan, struct agent_motion *motion,

@@ -19,7 +19,6 @@
  */
 #include "base/dmath.h"
 #include "base/units.h"
-#include "engine/traffic/ego_model.h"
 #include "engine/traffic/traffic.h"
 
 #include <math.h>
@@ -276,14 +275,18 @@ static struct corridor corridor_of(const struct traffic_plan *plan, uint32_t age
     };
 }
 
-/* What the driver would do with nobody ahead: the desired speed, and less in a bend. */
+/* What the driver would do with nobody ahead: the desired speed, and less in a bend. The track's
+ * cap is for BEND_LAT_ACCEL_MPS2; on ice a bend takes less. */
 static double open_accel(const struct driver *driver, const struct agent_motion *motion,
-                         const struct track *track, double v)
+                         const struct track *track, double v, double grip_mps2)
 {
     double accel = free_accel(driver, v, motion->target_speed_mps * motion->speed_factor);
     if (motion->direction > 0) {
         double ahead_m = motion->s_m + v * FOLLOW_TIME_CONSTANT_S;
         double cap_mps = track->speed_cap_mps[track_sample_index(track, ahead_m)];
+        if (grip_mps2 < BEND_LAT_ACCEL_MPS2) {
+            cap_mps *= sqrt(grip_mps2 / BEND_LAT_ACCEL_MPS2);
+        }
         double bend = dmath_max((cap_mps - v) / FOLLOW_TIME_CONSTANT_S, -BEND_DECEL_MAX_MPS2);
         accel = dmath_min(accel, bend);
     }
@@ -291,7 +294,7 @@ static double open_accel(const struct driver *driver, const struct agent_motion 
 }
 
 double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *actors,
-                         uint32_t self, const struct scene *scene,
+                         uint32_t self, const struct scene *scene, double grip_mps2,
                          const struct agent_motion *motion)
 {
     uint32_t agent = actors->agent[self];
@@ -301,11 +304,10 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
     double v = scene->agents[agent].speed_mps;
     double open = motion->on_log
                       ? log_accel(prepared, corridor.track, v, motion->s_m, traffic_time_s(scene))
-                      : open_accel(driver, motion, corridor.track, v);
+                      : open_accel(driver, motion, corridor.track, v, grip_mps2);
     double headway_s = driver->time_headway_s * motion->headway_factor;
     double accel = open - hindrance(driver, headway_s, actors, self, &corridor, v);
-    double grip = scene->conditions.friction * GRAVITY_MPS2;
-    return dmath_max(accel, dmath_max(ACCEL_MIN_MPS2, -grip));
+    return dmath_clamp(accel, dmath_max(ACCEL_MIN_MPS2, -grip_mps2), grip_mps2);
 }
 
 /* ---- MOBIL ---- */
@@ -390,6 +392,7 @@ struct mobil {
     uint32_t self;
     uint32_t agent;
     double v;
+    double grip_mps2;
     double accel_mps2;    /* now */
     double old_gain_mps2; /* what leaving gives the old follower */
 };
@@ -423,7 +426,7 @@ static double mobil_incentive(const struct mobil *m, const struct agent_motion *
         new_gain = follower_gain(behind, follower.speed_mps, gap_before_m, leader.speed_mps,
                                  follower.gap_m, m->v);
     }
-    double open = open_accel(driver, to, corridor.track, m->v);
+    double open = open_accel(driver, to, corridor.track, m->v, m->grip_mps2);
     double headway_s = driver->time_headway_s * to->headway_factor;
     double accel = open - hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v);
     return accel - m->accel_mps2 + driver->politeness * (new_gain + m->old_gain_mps2);
@@ -447,8 +450,8 @@ static double old_follower_gain(const struct mobil *m, const struct agent_motion
 }
 
 void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *actors,
-                          uint32_t self, const struct scene *scene, struct agent_motion *motion,
-                          double accel_mps2)
+                          uint32_t self, const struct scene *scene, double grip_mps2,
+                          struct agent_motion *motion, double accel_mps2)
 {
     uint32_t agent = actors->agent[self];
     const struct track *track = plan->tracks[motion->track];
@@ -457,11 +460,11 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
         motion->shift_duration_s > 0.0 || track->span_count == 0 || motion->direction < 0) {
         return;
     }
-    double open = open_accel(&plan->agents[agent].driver, motion, track, v);
+    double open = open_accel(&plan->agents[agent].driver, motion, track, v, grip_mps2);
     if (open - accel_mps2 < MOBIL_THRESHOLD_MPS2) {
         return; /* nobody is in the way */
     }
-    struct mobil m = {plan, actors, self, agent, v, accel_mps2, 0.0};
+    struct mobil m = {plan, actors, self, agent, v, grip_mps2, accel_mps2, 0.0};
     m.old_gain_mps2 = old_follower_gain(&m, motion);
     uint32_t span = track->sample_span[track_sample_index(track, motion->s_m)];
     const struct map *map = roadmap_map(plan->roadmap);
@@ -490,6 +493,6 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
     if (chosen.track != motion->track) {
         *motion = chosen;
         motion->lane_change_tick = scene->tick + MOBIL_PAUSE_TICKS;
-        traffic_shift(motion, 0.0, MOBIL_DURATION_S);
+        traffic_shift(motion, 0.0, MOBIL_DURATION_S, grip_mps2);
     }
 }

@@ -77,6 +77,7 @@ static void start_manoeuvre(const struct traffic_plan *plan, uint32_t self,
 {
     struct agent_state *state = &scene->agents[self];
     bool moves = motion->mode == MOTION_TRACK;
+    double grip_mps2 = traffic_grip_mps2(plan, scene, state->pose);
     motion->completed_s = NAN;
     switch (manoeuvre->kind) {
     case MANOEUVRE_SPEED:
@@ -86,7 +87,7 @@ static void start_manoeuvre(const struct traffic_plan *plan, uint32_t self,
     case MANOEUVRE_LANE_CHANGE:
         if (moves) {
             double shift_m = motion->direction * manoeuvre->offset_m;
-            traffic_shift(motion, motion->offset_m + shift_m, manoeuvre->duration_s);
+            traffic_shift(motion, motion->offset_m + shift_m, manoeuvre->duration_s, grip_mps2);
         }
         break;
     case MANOEUVRE_PATH: {
@@ -106,7 +107,7 @@ static void start_manoeuvre(const struct traffic_plan *plan, uint32_t self,
                 /* A quintic's fastest moment is 1.875 times its mean: stay below half the speed. */
                 double pace_mps = 0.5 * dmath_max(fabs(state->speed_mps), PATH_JOIN_PACE_MIN_MPS);
                 double needed_s = 1.875 * fabs(motion->offset_m) / pace_mps;
-                traffic_shift(motion, 0.0, dmath_max(PATH_JOIN_MIN_S, needed_s));
+                traffic_shift(motion, 0.0, dmath_max(PATH_JOIN_MIN_S, needed_s), grip_mps2);
             }
         }
         break;
@@ -208,7 +209,8 @@ static enum status cut_in(const struct traffic_plan *plan, uint32_t self, double
         motion->target_speed_mps = state->speed_mps;
     }
     traffic_change_track(plan, motion, state, TRAFFIC_TRACK_ROUTE, s_m);
-    traffic_shift(motion, ego_offset_m, dmath_max(duration_s, CUT_IN_MIN_S));
+    traffic_shift(motion, ego_offset_m, dmath_max(duration_s, CUT_IN_MIN_S),
+                  traffic_grip_mps2(plan, scene, state->pose));
     motion->lane_change_tick = UINT32_MAX; /* it stays in ego's lane */
     return STATUS_OK;
 }

@@ -356,13 +356,57 @@ static void cut_in_ends_in_egos_lane(void)
     end(&run);
 }
 
+/* A script that was written for a dry road, on a wet one and on a patch of ice: braking and moving
+ * aside take what the surface gives. Conditions change under way as a branch changes them. */
+static void scripts_take_no_more_than_the_surface_gives(void)
+{
+    for (int k = 0; k < 3; k++) {
+        struct run run;
+        struct error error;
+        const double friction[3] = {1.0, 0.7, 0.2};
+        struct agent *agent = one_script(&run, (struct pose){300, 0, 0}, 20, 0);
+        struct manoeuvre *m = script(&run, agent, 2);
+        m[0] = (struct manoeuvre){.trigger = {TRIGGER_TIME, 1.0},
+                                  .kind = MANOEUVRE_LANE_CHANGE,
+                                  .offset_m = 3.5,
+                                  .duration_s = 1.6};
+        m[1] = brake;
+        m[1].rate_mps2 = 8;
+        m[1].trigger = (struct trigger){TRIGGER_AFTER, 0.5};
+        start(&run, &world_object_ops, 0);
+        struct intervention wet = {.kind = INTERVENE_CONDITIONS,
+                                   .conditions = run.scenario.conditions};
+        wet.conditions.friction = friction[k];
+        EXPECT_OK(run.ops->slot_intervene(run.world, 0, &wet, &error), error);
+        double before_y = 0.0;
+        double before_rate = 0.0;
+        double lon_min = 0.0;
+        double lat_max = 0.0;
+        for (int i = 0; i < 300; i++) {
+            tick(&run, 0.0);
+            const struct agent_state *a = &run.scene->agents[0];
+            double rate = (a->pose.y_m - before_y) / TICK_S;
+            lat_max = dmath_max(lat_max, fabs(rate - before_rate) / TICK_S);
+            lon_min = dmath_min(lon_min, a->accel_mps2);
+            before_y = a->pose.y_m;
+            before_rate = rate;
+        }
+        double grip = friction[k] * GRAVITY_MPS2;
+        EXPECT_NEAR(lon_min, -dmath_min(8.0, grip), 1e-6);
+        EXPECT(lat_max <= grip + 0.05 && lat_max > 0.8 * dmath_min(7.9, grip));
+        EXPECT_NEAR(before_y, 3.5, 1e-9);
+        EXPECT(run.scene->agents[0].speed_mps == 0.0);
+        end(&run);
+    }
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(triggers_fire_when_they_should), TEST(after_counts_from_completion),
-                    TEST(paths_are_followed_and_hidden_agents_appear),
-                    TEST(reversing_and_time_jitter), TEST(replay_follows_the_log_exactly),
-                    TEST(object_world_follows_the_log_with_idm),
-                    TEST(logged_agents_react_in_the_object_world_only),
-                    TEST(replay_refuses_movers_without_a_log),
-                    TEST(braked_agents_stop_within_v2_over_2a), TEST(cut_in_ends_in_egos_lane));
+    return TEST_RUN(
+        TEST(triggers_fire_when_they_should), TEST(after_counts_from_completion),
+        TEST(paths_are_followed_and_hidden_agents_appear), TEST(reversing_and_time_jitter),
+        TEST(replay_follows_the_log_exactly), TEST(object_world_follows_the_log_with_idm),
+        TEST(logged_agents_react_in_the_object_world_only),
+        TEST(replay_refuses_movers_without_a_log), TEST(braked_agents_stop_within_v2_over_2a),
+        TEST(cut_in_ends_in_egos_lane), TEST(scripts_take_no_more_than_the_surface_gives));
 }

@@ -20,7 +20,6 @@
 #define BRAKING_SHARE 0.9 /* ego brakes as it should from this share of its braking on */
 #define NEAR_S 0.8        /* nearer in time than this, the route no longer excuses */
 #define MOVING_MPS 0.5
-#define GRAVITY_MPS2 9.80665
 #define OFF_ROAD_M 0.3
 #define LOOKAHEAD_S 1.0
 
