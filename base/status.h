@@ -65,4 +65,11 @@ enum status error_prefix(struct error *error, const char *format, ...)
         }                                \
     } while (0)
 
+/* The next step of several, taken unless one before it failed: for functions that have something to
+ * release before they return the status. */
+#define THEN(status, call)                                    \
+    do {                                                      \
+        (status) = (status) == STATUS_OK ? (call) : (status); \
+    } while (0)
+
 #endif

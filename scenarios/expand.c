@@ -204,9 +204,7 @@ enum status entry_expand(const struct json_cursor *entry, const struct json_curs
                 status = name_point(entry, &grid, error);
             }
         }
-        if (status == STATUS_OK) {
-            status = sink(context, document, error);
-        }
+        THEN(status, sink(context, document, error));
     }
     json_decref(values);
     return status;

@@ -47,15 +47,9 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
     arena_init(&document->arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status =
         scenario_decode(name, resolved, &document->arena, &document->scenario, error);
-    if (status == STATUS_OK) {
-        status = scenario_route_complete(name, &document->scenario, &document->arena, error);
-    }
-    if (status == STATUS_OK) {
-        status = scenario_validate_parts(name, &document->scenario, lanes_checked, error);
-    }
-    if (status == STATUS_OK) {
-        status = seal(name, document, error);
-    }
+    THEN(status, scenario_route_complete(name, &document->scenario, &document->arena, error));
+    THEN(status, scenario_validate_parts(name, &document->scenario, lanes_checked, error));
+    THEN(status, seal(name, document, error));
     if (status != STATUS_OK) {
         scenario_destroy(document);
         return status;
@@ -75,9 +69,7 @@ enum status scenario_build(const struct json_cursor *written, struct symbol_tabl
     TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, error));
     enum status status =
         changes != NULL ? changes_apply(changes, written->file, resolved, error) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = scenario_document_create(written->file, resolved, map_checked, &document, error);
-    }
+    THEN(status, scenario_document_create(written->file, resolved, map_checked, &document, error));
     json_decref(resolved);
     if (status == STATUS_OK) {
         /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
@@ -131,9 +123,7 @@ enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                          LIMIT_SCENARIO_ARENA_BYTES, bytes);
     }
     enum status status = json_read_text(name, text, bytes, &root, error);
-    if (status == STATUS_OK) {
-        status = scenario_document_create(name, root, false, out, error);
-    }
+    THEN(status, scenario_document_create(name, root, false, out, error));
     json_decref(root);
     return status;
 }

@@ -97,9 +97,7 @@ static enum status check_map_file(const struct map_file *file, struct error *err
     struct map map;
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status = map_decode(file->path, file->map, &arena, &map, error);
-    if (status == STATUS_OK) {
-        status = map_validate(file->path, "$", &map, true, error);
-    }
+    THEN(status, map_validate(file->path, "$", &map, true, error));
     arena_finish(&arena);
     return status;
 }
@@ -214,9 +212,7 @@ static enum status resolve_in_place(const struct json_cursor *top, struct map_ca
     }
     struct lane_table lanes = {0};
     enum status status = complete_map(&map, &lanes, error);
-    if (status == STATUS_OK) {
-        status = scenario_place(top, &lanes, error);
-    }
+    THEN(status, scenario_place(top, &lanes, error));
     lane_table_finish(&lanes);
     *map_checked = false;
     return status;
@@ -241,9 +237,7 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
         json_object_set_new(root, "id", json_string(id)) != 0) {
         status = no_memory(written, error);
     }
-    if (status == STATUS_OK) {
-        status = resolve_in_place(&top, cache, map_checked, error);
-    }
+    THEN(status, resolve_in_place(&top, cache, map_checked, error));
     if (status != STATUS_OK) {
         json_decref(root);
         return status;

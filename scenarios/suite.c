@@ -526,9 +526,7 @@ static enum status load_directory(struct loading *loading, const char *path,
     enum status status = STATUS_OK;
     name_after_directory(&loading->owner->suite, path);
     for (int i = 0; i < count; i++) {
-        if (status == STATUS_OK) {
-            status = load_directory_file(loading, path, names[i]->d_name, defaults);
-        }
+        THEN(status, load_directory_file(loading, path, names[i]->d_name, defaults));
         free(names[i]);
     }
     free(names);
@@ -648,9 +646,7 @@ enum status suite_load(const char *path, struct suite **out, struct error *error
     }
     arena_init(&loading.owner->arena, SUITE_TEXT_BYTES);
     status = load_path(&loading, path);
-    if (status == STATUS_OK) {
-        status = check_ids_differ(&loading);
-    }
+    THEN(status, check_ids_differ(&loading));
     while (loading.depth > 0) {
         json_decref(loading.levels[--loading.depth].root);
     }

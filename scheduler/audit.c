@@ -23,16 +23,10 @@ static enum status read_rule(const struct json_cursor *cursor, struct audit_rule
     static const char *const keys[] = {"kind", "value", "rate", NULL};
     int kind = 0;
     enum status status = json_object_begin(cursor, keys, error);
-    if (status == STATUS_OK) {
-        status =
-            json_member_choice(cursor, "kind", true, slice_names, SLICE_KIND_COUNT, &kind, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "value", true, out->value, sizeof out->value, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_number(cursor, "rate", true, 0.0, 1.0, &out->rate, error);
-    }
+    THEN(status,
+         json_member_choice(cursor, "kind", true, slice_names, SLICE_KIND_COUNT, &kind, error));
+    THEN(status, json_member_text(cursor, "value", true, out->value, sizeof out->value, error));
+    THEN(status, json_member_number(cursor, "rate", true, 0.0, 1.0, &out->rate, error));
     out->kind = (enum slice_kind)kind;
     return status;
 }
@@ -43,14 +37,10 @@ static enum status read_policy(const struct json_cursor *cursor, struct audit_po
     static const char *const keys[] = {"rate", "safety_critical_rate", "slices", NULL};
     size_t count = 0;
     enum status status = json_object_begin(cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_number(cursor, "rate", true, 0.0, 1.0, &out->rate, error);
-    }
+    THEN(status, json_member_number(cursor, "rate", true, 0.0, 1.0, &out->rate, error));
     out->safety_critical_rate = out->rate;
-    if (status == STATUS_OK) {
-        status = json_member_number(cursor, "safety_critical_rate", false, 0.0, 1.0,
-                                    &out->safety_critical_rate, error);
-    }
+    THEN(status, json_member_number(cursor, "safety_critical_rate", false, 0.0, 1.0,
+                                    &out->safety_critical_rate, error));
     struct json_cursor rules = json_cursor_member(cursor, "slices");
     if (status == STATUS_OK && json_cursor_present(&rules)) {
         status = json_array_begin(&rules, 0, AUDIT_RULES_MAX, &count, error);

@@ -82,9 +82,7 @@ static enum status run_fanout(struct fanout *fanout, struct bench_fanout_result 
     uint32_t window = model_config(fanout->model)->window;
     enum status status = open_world(fanout, error);
     int64_t start_ns = clock_thread_cpu_ns(fanout->clock);
-    if (status == STATUS_OK) {
-        status = fanout->ops->slot_reset(fanout->world, 0, fanout->prepared, 1, error);
-    }
+    THEN(status, fanout->ops->slot_reset(fanout->world, 0, fanout->prepared, 1, error));
     if (status == STATUS_OK) {
         drive(fanout, 1, HALF);
         fanout->ops->cost(fanout->world, &before);
@@ -118,9 +116,7 @@ static enum status time_forks(struct fanout *fanout, struct bench_fanout_result 
 {
     int64_t times_ns[FORKS];
     enum status status = open_world(fanout, error);
-    if (status == STATUS_OK) {
-        status = fanout->ops->slot_reset(fanout->world, 0, fanout->prepared, 1, error);
-    }
+    THEN(status, fanout->ops->slot_reset(fanout->world, 0, fanout->prepared, 1, error));
     if (status == STATUS_OK) {
         drive(fanout, 1, model_config(fanout->model)->window);
         for (int i = 0; i < FORKS; i++) {
@@ -147,18 +143,10 @@ enum status bench_fanout_run(const struct model *model, const struct clock *cloc
     struct arena arena;
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status = engine_bench_scenario(&arena, &scenario, error);
-    if (status == STATUS_OK) {
-        status = prepared_create(&scenario, &fanout.prepared, error);
-    }
-    if (status == STATUS_OK) {
-        status = time_forks(&fanout, &result, error);
-    }
-    if (status == STATUS_OK) {
-        status = run_fanout(&fanout, &result, error);
-    }
-    if (status == STATUS_OK) {
-        status = run_apart(&fanout, &result, error);
-    }
+    THEN(status, prepared_create(&scenario, &fanout.prepared, error));
+    THEN(status, time_forks(&fanout, &result, error));
+    THEN(status, run_fanout(&fanout, &result, error));
+    THEN(status, run_apart(&fanout, &result, error));
     if (status == STATUS_OK) {
         *out = result;
     }

@@ -281,9 +281,7 @@ enum status bench_model_run(const struct model *model, uint32_t slots, uint32_t 
         .result = &result,
     };
     enum status status = measure_peak(model, threads, clock, &result.peak_flops, error);
-    if (status == STATUS_OK) {
-        status = open_slots(&bench, threads, error);
-    }
+    THEN(status, open_slots(&bench, threads, error));
     if (status == STATUS_OK) {
         measure(&bench, ticks);
         *out = result;

@@ -291,12 +291,8 @@ enum status ranks_run(const struct ranks_job *job, void *results, struct error *
         all.rank[i].pipe = -1;
     }
     enum status status = prepare(&all, error);
-    if (status == STATUS_OK) {
-        status = start(&all, error);
-    }
-    if (status == STATUS_OK) {
-        status = attend(&all, error);
-    }
+    THEN(status, start(&all, error));
+    THEN(status, attend(&all, error));
     for (uint32_t i = 0; status == STATUS_OK && i < job->ranks; i++) {
         memcpy((char *)results + i * job->result_bytes, all.rank[i].record + sizeof(struct report),
                job->result_bytes);

@@ -23,9 +23,8 @@ static enum status run_rank(void *context, const struct device_ranks *place, voi
     struct device device;
     char name[32];
     snprintf(name, sizeof name, "cuda:%u", work->first + place->rank);
-    enum status status = device_choose(name, &device, error);
-    return status == STATUS_OK ? device_scale_run(&device, work->config, place, result, error)
-                               : status;
+    TRY(device_choose(name, &device, error));
+    return device_scale_run(&device, work->config, place, result, error);
 }
 
 /* The slowest rank's figures, with those that all ranks share in. */

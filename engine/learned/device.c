@@ -138,9 +138,7 @@ enum status device_choose(const char *name, struct device *out, struct error *er
                          "--device: expected auto, cpu or cuda:N, found \"%.60s\"", name);
     }
     enum status status = device_module_open(&ops, error);
-    if (status == STATUS_OK) {
-        status = use(ops, index, out, error);
-    }
+    THEN(status, use(ops, index, out, error));
     if (status != STATUS_OK && automatic) {
         *out = (struct device){.backend = "cpu"};
         return STATUS_OK;

@@ -99,18 +99,10 @@ enum status model_open(const char *path, const struct model_open_options *option
     struct safetensors *file = NULL;
     struct model *model = NULL;
     enum status status = safetensors_open(path, SAFETENSORS_COPY, &file, error);
-    if (status == STATUS_OK) {
-        status = model_new(options, &model, error);
-    }
-    if (status == STATUS_OK) {
-        status = open_config(model, path, file, error);
-    }
-    if (status == STATUS_OK) {
-        status = model_load_weights(model, path, file, 0, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_data(path, file, error);
-    }
+    THEN(status, model_new(options, &model, error));
+    THEN(status, open_config(model, path, file, error));
+    THEN(status, model_load_weights(model, path, file, 0, error));
+    THEN(status, check_data(path, file, error));
     if (status != STATUS_OK) {
         safetensors_close(file);
         model_close(model);
@@ -130,17 +122,13 @@ enum status model_random(const struct model_config *config,
                          struct model **out, struct error *error)
 {
     struct model *model = NULL;
-    enum status status = model_config_check("random weights", config, error);
-    if (status == STATUS_OK) {
-        status = model_new(options, &model, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(model_config_check("random weights", config, error));
+    TRY(model_new(options, &model, error));
     model->config = *config;
     model->note = strdup("random weights");
-    status = model->note != NULL ? model_load_weights(model, "random weights", NULL, seed, error)
-                                 : error_set(error, STATUS_NO_MEMORY, "no memory for a model");
+    enum status status = model->note != NULL
+                             ? model_load_weights(model, "random weights", NULL, seed, error)
+                             : error_set(error, STATUS_NO_MEMORY, "no memory for a model");
     if (status != STATUS_OK) {
         model_close(model);
         return status;

@@ -368,12 +368,8 @@ enum status safetensors_parse(const char *source, const void *data, size_t bytes
     if (!take_header(file, &scan, tensors, data_bytes)) {
         status = scan.status;
     }
-    if (status == STATUS_OK) {
-        status = check_tiling(source, file, tensors, data_bytes, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_names(source, file, error);
-    }
+    THEN(status, check_tiling(source, file, tensors, data_bytes, error));
+    THEN(status, check_names(source, file, error));
     if (status != STATUS_OK) {
         safetensors_close(file);
         return status;

@@ -18,18 +18,12 @@ enum status prepared_create(const struct scenario *scenario, struct prepared **o
     atomic_init(&prepared->references, 1);
     prepared->scenario = scenario;
     enum status status = roadmap_create(&scenario->map, &prepared->roadmap, error);
-    if (status == STATUS_OK) {
-        status = route_create(prepared->roadmap, scenario->ego.route, scenario->ego.route_count,
-                              scenario->ego.pose, &prepared->route, error);
-    }
-    if (status == STATUS_OK) {
-        status =
-            traffic_plan_create(scenario, prepared->roadmap, route_track_mutable(prepared->route),
-                                &prepared->traffic, error);
-    }
-    if (status == STATUS_OK) {
-        status = raster_layers_create(&scenario->map, &prepared->layers, error);
-    }
+    THEN(status, route_create(prepared->roadmap, scenario->ego.route, scenario->ego.route_count,
+                              scenario->ego.pose, &prepared->route, error));
+    THEN(status,
+         traffic_plan_create(scenario, prepared->roadmap, route_track_mutable(prepared->route),
+                             &prepared->traffic, error));
+    THEN(status, raster_layers_create(&scenario->map, &prepared->layers, error));
     if (status != STATUS_OK) {
         prepared_unref(prepared);
         return error_prefix(error, "scenario %s", scenario->id);

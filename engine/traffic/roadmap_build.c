@@ -334,12 +334,8 @@ enum status roadmap_create(const struct map *map, struct roadmap **out, struct e
     }
     roadmap->map = map;
     enum status status = build_lanes(roadmap, error);
-    if (status == STATUS_OK) {
-        status = build_bounds(roadmap, error);
-    }
-    if (status == STATUS_OK) {
-        status = build_grid(roadmap, error);
-    }
+    THEN(status, build_bounds(roadmap, error));
+    THEN(status, build_grid(roadmap, error));
     if (status != STATUS_OK) {
         roadmap_destroy(roadmap);
         return status;

@@ -478,9 +478,7 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
         plan->lane_track[i] = -1;
     }
     status = track_prepare_traffic(route_track, BEND_LAT_ACCEL_MPS2, BEND_DECEL_MPS2, error);
-    if (status == STATUS_OK) {
-        status = build_chains(plan, error);
-    }
+    THEN(status, build_chains(plan, error));
     for (uint32_t i = 0; i < scenario->agent_count && status == STATUS_OK; i++) {
         status = plan_agent(plan, i, error);
         if (status != STATUS_OK) {

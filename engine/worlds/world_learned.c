@@ -106,9 +106,8 @@ static enum status create_backend(struct learned_world *self, const struct world
         .spill = config->spill,
         .backing = backend_backing(self->backend),
     };
-    enum status status = page_pool_create(&pool_config, &self->pool, error);
-    return status == STATUS_OK ? backend_start(self->backend, page_pool_frames(&pool_config), error)
-                               : status;
+    TRY(page_pool_create(&pool_config, &self->pool, error));
+    return backend_start(self->backend, page_pool_frames(&pool_config), error);
 }
 
 static enum status create_parts(struct learned_world *self, const struct world_config *config,

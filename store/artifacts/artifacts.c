@@ -203,9 +203,7 @@ enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *te
     if (close(fd) != 0 && status == STATUS_OK) {
         status = artifacts_io_error(error, "close the artifact", temporary);
     }
-    if (status == STATUS_OK) {
-        status = keep_directory(artifacts, hash, directory, error);
-    }
+    THEN(status, keep_directory(artifacts, hash, directory, error));
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status = artifacts_io_error(error, "name the artifact", path);
     }
@@ -245,9 +243,7 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
     }
     sha256_hex(data, bytes, name);
     enum status status = artifacts_exists(artifacts, name, &exists, error);
-    if (status == STATUS_OK) {
-        status = keep_directory(artifacts, name, directory, error);
-    }
+    THEN(status, keep_directory(artifacts, name, directory, error));
     if (status != STATUS_OK) {
         return status;
     }

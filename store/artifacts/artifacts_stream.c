@@ -423,18 +423,10 @@ enum status artifact_reader_open(const struct artifacts *artifacts, const char *
                 ? error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", reader->path)
                 : artifacts_io_error(error, "open the artifact", reader->path);
     }
-    if (status == STATUS_OK) {
-        status = read_size(reader, error);
-    }
-    if (status == STATUS_OK) {
-        status = rewind_reader(reader, error);
-    }
-    if (status == STATUS_OK) {
-        status = verify(reader, hash, error);
-    }
-    if (status == STATUS_OK) {
-        status = rewind_reader(reader, error);
-    }
+    THEN(status, read_size(reader, error));
+    THEN(status, rewind_reader(reader, error));
+    THEN(status, verify(reader, hash, error));
+    THEN(status, rewind_reader(reader, error));
     if (status == STATUS_OK && *packed) {
         status = give_packed(reader, error);
     }

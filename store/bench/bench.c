@@ -51,10 +51,8 @@ static enum status store_round(struct bench *bench, struct error *error)
             bench_make_completion(&bench->completions[i], &bench->leases[i], worker_name,
                                   bench->outcome);
         }
-        if (status == STATUS_OK) {
-            status = bench->store->ops->complete(bench->store, bench->completions, count,
-                                                 bench->results, error);
-        }
+        THEN(status, bench->store->ops->complete(bench->store, bench->completions, count,
+                                                 bench->results, error));
         done += count;
     }
     return status;
@@ -98,17 +96,9 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
     int64_t pool = 0;
     int64_t worker = 0;
     uint32_t found = 0;
-    enum status status = query_simple(db, STATEMENT_BEGIN, error);
-
-    if (status == STATUS_OK) {
-        status = bare_find(db, STATEMENT_POOL_FIND, "bulk", &pool, error);
-    }
-    if (status == STATUS_OK) {
-        status = bare_find(db, STATEMENT_WORKER_FIND, worker_name, &worker, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_simple(db, STATEMENT_BEGIN, error));
+    TRY(bare_find(db, STATEMENT_POOL_FIND, "bulk", &pool, error));
+    TRY(bare_find(db, STATEMENT_WORKER_FIND, worker_name, &worker, error));
     struct query run = query_begin(db, STATEMENT_READY_RUN);
     bind_ints(&run, (const int64_t[]){pool, 1, batch}, 3);
     while (found < batch && query_row(&run)) {
@@ -118,7 +108,7 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
         ids[found] = query_column_int(&run, 0);
         epochs[found++] = query_column_int(&run, 1) + 1;
     }
-    status = query_end(&run, error);
+    enum status status = query_end(&run, error);
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
         struct query lease = query_begin(db, STATEMENT_JOB_LEASE);
         bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker}, 4);
@@ -175,15 +165,10 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
             query_column_blob(&held, column, &(size_t){0});
         }
     }
-    enum status status = query_end(&held, error);
-    if (status == STATUS_OK) {
-        struct query end = query_begin(db, STATEMENT_JOB_END);
-        bind_ints(&end, (const int64_t[]){job_id, JOB_DONE, 1, 0, 0, 0}, 6);
-        status = query_run(&end, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(query_end(&held, error));
+    struct query end = query_begin(db, STATEMENT_JOB_END);
+    bind_ints(&end, (const int64_t[]){job_id, JOB_DONE, 1, 0, 0, 0}, 6);
+    TRY(query_run(&end, error));
     struct query attempt = query_begin(db, STATEMENT_ATTEMPT_INSERT);
     bind_ints(&attempt, (const int64_t[]){job_id, epoch, 1, 1}, 4);
     query_text(&attempt, "cpu");
@@ -192,8 +177,8 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
     query_null(&attempt);
     query_null(&attempt);
     query_null(&attempt);
-    status = query_run(&attempt, error);
-    return status == STATUS_OK ? bare_outcome(db, job_id, outcome, error) : status;
+    TRY(query_run(&attempt, error));
+    return bare_outcome(db, job_id, outcome, error);
 }
 
 static enum status bare_money(struct sqlite_db *db, int64_t count, struct error *error)
@@ -224,19 +209,15 @@ static enum status bare_complete(struct sqlite_db *db, const int64_t *ids, const
                                  uint32_t count, const struct outcome *outcome, struct error *error)
 {
     int64_t done = count;
-    enum status status = query_simple(db, STATEMENT_BEGIN, error);
+    TRY(query_simple(db, STATEMENT_BEGIN, error));
 
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = bare_complete_job(db, ids[i], epochs[i], outcome, error);
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(bare_complete_job(db, ids[i], epochs[i], outcome, error));
     }
-    if (status == STATUS_OK) {
-        status = bare_money(db, done, error);
-    }
-    if (status == STATUS_OK) {
-        const int64_t changes[SUITE_COUNTS] = {1, 0, -done, done, 0, 0, 0, 0, 0, done};
-        status = bare_count(db, changes, error);
-    }
-    return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;
+    TRY(bare_money(db, done, error));
+    const int64_t changes[SUITE_COUNTS] = {1, 0, -done, done, 0, 0, 0, 0, 0, done};
+    TRY(bare_count(db, changes, error));
+    return query_simple(db, STATEMENT_COMMIT, error);
 }
 
 static enum status bare_round(struct bench *bench, struct error *error)
@@ -252,9 +233,7 @@ static enum status bare_round(struct bench *bench, struct error *error)
         if (status == STATUS_OK && count == 0) {
             return error_set(error, STATUS_STORE, "the benchmark ran out of jobs");
         }
-        if (status == STATUS_OK) {
-            status = bare_complete(bench->bare, ids, epochs, count, bench->outcome, error);
-        }
+        THEN(status, bare_complete(bench->bare, ids, epochs, count, bench->outcome, error));
         int pages = sqlite_db_wal_pages(bench->bare);
         if (status == STATUS_OK && pages >= checkpoint_pages) {
             status = sqlite_db_checkpoint(bench->bare, error);
@@ -291,15 +270,9 @@ static enum status prepare(struct bench *bench, struct error *error)
     uint32_t batch = bench->batch;
     enum status status = store_sqlite_open(bench->store_path, NULL, &bench->store, error);
 
-    if (status == STATUS_OK) {
-        status = store_sqlite_open(bench->bare_path, NULL, &other, error);
-    }
-    if (status == STATUS_OK) {
-        status = bench_submit(bench->store, suite_name, 0, total, error);
-    }
-    if (status == STATUS_OK) {
-        status = bench_submit(other, suite_name, 0, total, error);
-    }
+    THEN(status, store_sqlite_open(bench->bare_path, NULL, &other, error));
+    THEN(status, bench_submit(bench->store, suite_name, 0, total, error));
+    THEN(status, bench_submit(other, suite_name, 0, total, error));
     struct job_spec spec;
     bench_make_spec(&spec, suite_name, 0);
     bench_make_outcome(bench->outcome, &spec);
@@ -316,9 +289,7 @@ static enum status prepare(struct bench *bench, struct error *error)
     if (other != NULL) {
         other->ops->close(other);
     }
-    if (status == STATUS_OK) {
-        status = sqlite_db_open(bench->bare_path, SQLITE_DB_WRITER, &bench->bare, error);
-    }
+    THEN(status, sqlite_db_open(bench->bare_path, SQLITE_DB_WRITER, &bench->bare, error));
     return status == STATUS_OK ? sqlite_db_use_wal(bench->bare, error) : status;
 }
 
@@ -334,9 +305,7 @@ static enum status run_rounds(struct bench *bench, struct store_bench_result *re
         int64_t start_ns = bench_now_ns();
         status = store_round(bench, error);
         int64_t middle_ns = bench_now_ns();
-        if (status == STATUS_OK) {
-            status = bare_round(bench, error);
-        }
+        THEN(status, bare_round(bench, error));
         int64_t end_ns = bench_now_ns();
         if (round >= 0) { /* the first one warms up */
             store_rates[round] = bench->jobs / ((double)(middle_ns - start_ns) / NS_PER_S);
@@ -378,15 +347,9 @@ enum status store_bench(const char *directory, uint32_t jobs, uint32_t batch,
         bench->outcome == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "out of memory for the store benchmark");
     }
-    if (status == STATUS_OK) {
-        status = prepare(bench, error);
-    }
-    if (status == STATUS_OK) {
-        status = bench_fsync_p50(directory, &result.fsync_p50_ns, error);
-    }
-    if (status == STATUS_OK) {
-        status = run_rounds(bench, &result, error);
-    }
+    THEN(status, prepare(bench, error));
+    THEN(status, bench_fsync_p50(directory, &result.fsync_p50_ns, error));
+    THEN(status, run_rounds(bench, &result, error));
     finish(bench);
     if (status == STATUS_OK) {
         *out = result;

@@ -386,17 +386,13 @@ enum status bench_client_run(const struct bench_client_config *config,
     for (uint32_t i = 0; status == STATUS_OK && i < config->workers; i++) {
         status = connect_worker(&fleet, &fleet.workers[i], error);
     }
-    if (status == STATUS_OK) {
-        status = serve_until(&fleet, &fleet.registered, config->workers, error);
-    }
+    THEN(status, serve_until(&fleet, &fleet.registered, config->workers, error));
     int64_t start_ns = bench_now_ns();
     for (uint32_t i = 0; status == STATUS_OK && i < config->workers; i++) {
         make_request(&fleet, &fleet.workers[i], STEP_CLAIM);
         status = push(&fleet, &fleet.workers[i], error);
     }
-    if (status == STATUS_OK) {
-        status = serve_until(&fleet, &fleet.done, config->workers, error);
-    }
+    THEN(status, serve_until(&fleet, &fleet.done, config->workers, error));
     result->elapsed_ns = fleet.end_ns - start_ns;
     finish(&fleet);
     return status;

@@ -309,10 +309,8 @@ static enum status run_rounds(struct fleet_bench *bench, struct store_bench_flee
             bench->submitted += bench->jobs;
             bench->runs++;
             double start_us = cpu_us();
-            if (status == STATUS_OK) {
-                status = side == 0 ? bare_round(bench, &bare[round], error)
-                                   : served_round(bench, &served[round], error);
-            }
+            THEN(status, side == 0 ? bare_round(bench, &bare[round], error)
+                                   : served_round(bench, &served[round], error));
             cpu[side][round] = (cpu_us() - start_us) / bench->jobs;
         }
         ratios[round] = status == STATUS_OK ? served[round] / bare[round] : 0;
@@ -343,12 +341,8 @@ enum status store_bench_fleet(const char *directory, uint32_t workers, uint32_t 
     result.bare_threads = thread_count(bench);
     snprintf(bench->path, sizeof bench->path, "%s/bench-fleet.db", directory);
     enum status status = prepare(bench, error);
-    if (status == STATUS_OK) {
-        status = bench_fsync_p50(directory, &result.fsync_p50_ns, error);
-    }
-    if (status == STATUS_OK) {
-        status = run_rounds(bench, &result, error);
-    }
+    THEN(status, bench_fsync_p50(directory, &result.fsync_p50_ns, error));
+    THEN(status, run_rounds(bench, &result, error));
     finish(bench);
     if (status == STATUS_OK) {
         *out = result;

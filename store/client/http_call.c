@@ -232,9 +232,7 @@ enum status http_take_integer(const char *path, json_t *root, const char *name, 
     struct json_cursor cursor = json_cursor_root(path, root);
     const char *const keys[] = {name, NULL};
     enum status status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, name, true, INT64_MIN, INT64_MAX, out, error);
-    }
+    THEN(status, json_member_integer(&cursor, name, true, INT64_MIN, INT64_MAX, out, error));
     json_decref(root);
     return status;
 }

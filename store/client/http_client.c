@@ -81,10 +81,8 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
         uint32_t found = 0;
         status = http_send_json(http_client_of(store)->transport, "POST", &path,
                                 submit_body(weight, specs + done, part), &root, error);
-        if (status == STATUS_OK) {
-            status = http_take_list(path.text, root, "results", &wire_submit_result, results + done,
-                                    part, &found, error);
-        }
+        THEN(status, http_take_list(path.text, root, "results", &wire_submit_result, results + done,
+                                    part, &found, error));
         if (status == STATUS_OK && found != part) {
             status = error_set(error, STATUS_STORE, "%s: expected %u results, found %u", path.text,
                                part, found);
@@ -117,15 +115,10 @@ static enum status client_suite_status(struct store *store, const char *suite_id
     struct http_path path;
     json_t *root = NULL;
     struct store_suite_status scratch = {0};
-    enum status status = suite_path(&path, suite_id, "", error);
-    if (status == STATUS_OK) {
-        status = http_get_json(http_client_of(store)->transport, &path, &root, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(suite_path(&path, suite_id, "", error));
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     struct json_cursor cursor = json_cursor_root(path.text, root);
-    status = wire_suite_status.decode(&cursor, &scratch, error);
+    enum status status = wire_suite_status.decode(&cursor, &scratch, error);
     json_decref(root);
     if (status == STATUS_OK) {
         *out = scratch;
@@ -183,9 +176,7 @@ static enum status take_outcomes(const char *path, json_t *root, struct outcome 
         struct json_cursor list = json_cursor_member(&cursor, "outcomes");
         status = wire_list_decode(&wire_outcome, &list, out, max, count, error);
     }
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, "next", false, 1, INT64_MAX, next, error);
-    }
+    THEN(status, json_member_integer(&cursor, "next", false, 1, INT64_MAX, next, error));
     json_decref(root);
     return status;
 }
@@ -207,10 +198,8 @@ static enum status client_outcomes(struct store *store, const struct store_outco
         uint32_t part = 0;
         outcomes_path(filter, after_id, filter->limit - found, &path);
         status = http_get_json(http_client_of(store)->transport, &path, &root, error);
-        if (status == STATUS_OK) {
-            status = take_outcomes(path.text, root, out + found, filter->limit - found, &part,
-                                   &next, error);
-        }
+        THEN(status, take_outcomes(path.text, root, out + found, filter->limit - found, &part,
+                                   &next, error));
         if (status == STATUS_OK && next > 0 && next <= after_id) {
             status = error_set(error, STATUS_STORE, "%s: expected to go on after %lld, found %lld",
                                path.text, (long long)after_id, (long long)next);
@@ -282,9 +271,7 @@ static enum status price_path(struct http_path *path, const char *pool, const ch
                               struct error *error)
 {
     enum status status = http_id_check("pool", pool, LIMIT_ID_BYTES, error);
-    if (status == STATUS_OK) {
-        status = http_id_check("device", device, LIMIT_ID_BYTES, error);
-    }
+    THEN(status, http_id_check("device", device, LIMIT_ID_BYTES, error));
     http_path_begin(path, "/v1/prices/");
     if (status == STATUS_OK) {
         http_path_add_id(path, pool);
@@ -432,10 +419,9 @@ enum status http_client_open(const char *url, const struct store_config *config,
                              struct error *error)
 {
     struct http_transport *transport;
-    enum status status =
-        http_transport_create(url, config != NULL ? config->token_file : NULL,
-                              config != NULL ? config->ca_file : NULL, &transport, error);
-    return status == STATUS_OK ? open_on(transport, config, out, error) : status;
+    TRY(http_transport_create(url, config != NULL ? config->token_file : NULL,
+                              config != NULL ? config->ca_file : NULL, &transport, error));
+    return open_on(transport, config, out, error);
 }
 
 enum status http_client_open_over(const struct http_carrier *carrier,

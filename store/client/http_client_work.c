@@ -17,10 +17,8 @@ enum { HEARTBEAT_MS_MAX = 5000 };
 
 static enum status worker_check(const struct store_worker *worker, struct error *error)
 {
-    enum status status = http_id_check("pool", worker->pool, sizeof worker->pool, error);
-    return status == STATUS_OK
-               ? http_id_check("device", worker->device, sizeof worker->device, error)
-               : status;
+    TRY(http_id_check("pool", worker->pool, sizeof worker->pool, error));
+    return http_id_check("device", worker->device, sizeof worker->device, error);
 }
 
 static enum status worker_path(struct http_path *path, const char *worker_id, const char *verb,
@@ -57,12 +55,8 @@ static enum status decode_beat(const struct http_path *path, json_t *root, const
     struct json_cursor cursor = json_cursor_root(path->text, root);
     struct json_cursor list = json_cursor_member(&cursor, list_key);
     enum status status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error);
-    }
-    if (status == STATUS_OK) {
-        status = wire_list_decode(codec, &list, out, max, count, error);
-    }
+    THEN(status, json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error));
+    THEN(status, wire_list_decode(codec, &list, out, max, count, error));
     json_decref(root);
     if (status == STATUS_OK) {
         *ttl_ms = ttl;
@@ -151,13 +145,8 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
     struct http_client *client = http_client_of(store);
     struct http_path path;
     json_t *root = NULL;
-    enum status status = worker_path(&path, worker->worker_id, "/claim", error);
-    if (status == STATUS_OK) {
-        status = worker_check(worker, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(worker_path(&path, worker->worker_id, "/claim", error));
+    TRY(worker_check(worker, error));
     if (wait_ms > HTTP_WAIT_MS_MAX) {
         wait_ms = HTTP_WAIT_MS_MAX; /* a caller that finds nothing asks again */
     }
@@ -174,7 +163,7 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
     };
     json_t *body =
         claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
-    status = http_exchange_json(client->transport, &call, body, true, &root, error);
+    enum status status = http_exchange_json(client->transport, &call, body, true, &root, error);
     number_claims(client, status);
     if (status != STATUS_OK) {
         return status;

@@ -335,9 +335,7 @@ static enum status try_claim(struct retry_call *call, struct retry_worker *known
         /* Renews the lease, as a claim does. */
         enum status status =
             inner->ops->heartbeat(inner, worker, NULL, 0, &none, &none_count, ttl_ms, &call->error);
-        if (status == STATUS_OK) {
-            status = adopt(call, known, max, leases, count);
-        }
+        THEN(status, adopt(call, known, max, leases, count));
         if (status != STATUS_OK || *count > 0 || told_to_stop(call->link)) {
             return status;
         }

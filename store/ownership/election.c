@@ -209,9 +209,7 @@ static enum status become_owner(struct election *election, int lock_fd, struct e
     if (status == STATUS_OK) {
         election->socket_inode = inode_of(election->socket_path);
     }
-    if (status == STATUS_OK) {
-        status = store_server_start(owned, listen_fd, &election->config, &election->server, error);
-    }
+    THEN(status, store_server_start(owned, listen_fd, &election->config, &election->server, error));
     if (status != STATUS_OK) {
         owned->ops->close(owned);
         return status;
@@ -370,9 +368,7 @@ enum status store_election_open(const char *path, const struct store_config *con
     TRY(election_create(path, config, embedded, &election, error));
     snprintf(url, sizeof url, "unix:%s", election->socket_path);
     enum status status = http_client_open(url, &election->config, &election->client, error);
-    if (status == STATUS_OK) {
-        status = settle(election, deadline_ms, error);
-    }
+    THEN(status, settle(election, deadline_ms, error));
     if (status != STATUS_OK) {
         election_close(election);
         return status;
@@ -402,9 +398,7 @@ enum status store_owner_open(const char *path, const struct store_config *config
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
     enum status status = election_create(path, config, store_sqlite_open, &owner->election, error);
-    if (status == STATUS_OK) {
-        status = election_locate(owner->election, true, &embedded, error);
-    }
+    THEN(status, election_locate(owner->election, true, &embedded, error));
     if (status == STATUS_OK && embedded == NULL && owner->election->elsewhere.status != STATUS_OK) {
         status = error_set(error, STATUS_CONFLICT, "%s", owner->election->elsewhere.text);
     } else if (status == STATUS_OK && embedded == NULL) {

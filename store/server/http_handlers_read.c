@@ -31,9 +31,7 @@ enum status http_handle_suites(struct http_exchange *exchange, struct error *err
         return http_no_memory(error);
     }
     enum status status = store->ops->suites(store, ids, (uint32_t)max, &count, error);
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "suites", &wire_text_id, ids, count, error);
-    }
+    THEN(status, http_reply_list(exchange, "suites", &wire_text_id, ids, count, error));
     free(ids);
     return status;
 }
@@ -44,25 +42,15 @@ static enum status decode_filter(const struct http_exchange *exchange,
     int64_t limit = 100;
     memset(filter, 0, sizeof *filter);
     enum status status = http_query_integer(exchange, "limit", 0, UINT32_MAX, &limit, error);
-    if (status == STATUS_OK) {
-        status =
-            http_query_text(exchange, "suite", filter->suite_id, sizeof filter->suite_id, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_query_text(exchange, "scenario", filter->scenario_id,
-                                 sizeof filter->scenario_id, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_query_integer(exchange, "job", INT64_MIN, INT64_MAX, &filter->job_id, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_query_integer(exchange, "outcome", INT64_MIN, INT64_MAX, &filter->outcome_id,
-                                    error);
-    }
-    if (status == STATUS_OK) {
-        status =
-            http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &filter->after_id, error);
-    }
+    THEN(status,
+         http_query_text(exchange, "suite", filter->suite_id, sizeof filter->suite_id, error));
+    THEN(status, http_query_text(exchange, "scenario", filter->scenario_id,
+                                 sizeof filter->scenario_id, error));
+    THEN(status, http_query_integer(exchange, "job", INT64_MIN, INT64_MAX, &filter->job_id, error));
+    THEN(status,
+         http_query_integer(exchange, "outcome", INT64_MIN, INT64_MAX, &filter->outcome_id, error));
+    THEN(status,
+         http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &filter->after_id, error));
     const char *verdict = http_query_find(exchange, "verdict");
     if (status == STATUS_OK && verdict != NULL) {
         int index = 0;
@@ -100,9 +88,7 @@ enum status http_handle_outcomes(struct http_exchange *exchange, struct error *e
         store->ops->outcomes_page != NULL
             ? store->ops->outcomes_page(store, &filter, outcomes, &count, &next, error)
             : store->ops->outcomes(store, &filter, outcomes, &count, error);
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
-    }
+    THEN(status, http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error));
     if (status == STATUS_OK && next > 0) {
         status = http_reply_integer(exchange, "next", next, error);
     }
@@ -129,12 +115,8 @@ enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *
     int64_t max = HTTP_PAGE_MAX;
     uint32_t count = 0;
     enum status status = http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error);
-    if (status == STATUS_OK) {
-        status = http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
-    }
+    THEN(status, http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    THEN(status, http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     if (status != STATUS_OK) {
         return status;
     }
@@ -144,9 +126,7 @@ enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *
     }
     status =
         store->ops->dead_jobs(store, exchange->ids[0], after, jobs, (uint32_t)max, &count, error);
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "jobs", &wire_job, jobs, count, error);
-    }
+    THEN(status, http_reply_list(exchange, "jobs", &wire_job, jobs, count, error));
     free(jobs);
     return status;
 }
@@ -157,22 +137,15 @@ enum status http_handle_ledger(struct http_exchange *exchange, struct error *err
     char suite_id[LIMIT_ID_BYTES] = "";
     int64_t max = HTTP_LIST_MAX;
     uint32_t count = 0;
-    enum status status = http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error);
-    if (status == STATUS_OK) {
-        status = http_query_text(exchange, "suite", suite_id, sizeof suite_id, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error));
+    TRY(http_query_text(exchange, "suite", suite_id, sizeof suite_id, error));
     struct store_ledger_row *rows = calloc((size_t)max + 1, sizeof *rows);
     if (rows == NULL) {
         return http_no_memory(error);
     }
     const char *suite = http_query_find(exchange, "suite") != NULL ? suite_id : NULL;
-    status = store->ops->ledger(store, suite, rows, (uint32_t)max, &count, error);
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "rows", &wire_ledger_row, rows, count, error);
-    }
+    enum status status = store->ops->ledger(store, suite, rows, (uint32_t)max, &count, error);
+    THEN(status, http_reply_list(exchange, "rows", &wire_ledger_row, rows, count, error));
     free(rows);
     return status;
 }
@@ -182,36 +155,22 @@ enum status http_handle_price_set(struct http_exchange *exchange, struct error *
     static const char *const keys[] = {"price_uusd_per_hour", NULL};
     struct store *store = exchange->store;
     int64_t price = 0;
-    enum status status = json_object_begin(&exchange->body, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&exchange->body, keys[0], true, INT64_MIN, INT64_MAX, &price,
-                                     error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error);
-    }
-    if (status == STATUS_OK) {
-        status = store->ops->price_set(store, exchange->ids[0], exchange->ids[1], price, error);
-    }
-    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+    TRY(json_object_begin(&exchange->body, keys, error));
+    TRY(json_member_integer(&exchange->body, keys[0], true, INT64_MIN, INT64_MAX, &price, error));
+    TRY(http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error));
+    TRY(store->ops->price_set(store, exchange->ids[0], exchange->ids[1], price, error));
+    return http_reply_nothing(exchange, error);
 }
 
 enum status http_handle_price_get(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
     int64_t price = 0;
-    enum status status = http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error);
-    if (status == STATUS_OK) {
-        status = http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error);
-    }
-    if (status == STATUS_OK) {
-        status = store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error);
-    }
-    return status == STATUS_OK ? http_reply_integer(exchange, "price_uusd_per_hour", price, error)
-                               : status;
+    TRY(http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error));
+    TRY(store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error));
+    return http_reply_integer(exchange, "price_uusd_per_hour", price, error);
 }
 
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error)
@@ -219,12 +178,8 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
     struct store *store = exchange->store;
     int64_t count = 0;
     enum status status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
-    if (status == STATUS_OK) {
-        status = http_body_empty(exchange, error);
-    }
-    if (status == STATUS_OK) {
-        status = store->ops->cancel(store, exchange->ids[0], &count, error);
-    }
+    THEN(status, http_body_empty(exchange, error));
+    THEN(status, store->ops->cancel(store, exchange->ids[0], &count, error));
     return status == STATUS_OK ? http_reply_integer(exchange, "cancelled", count, error) : status;
 }
 

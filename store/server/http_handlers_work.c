@@ -25,13 +25,11 @@ enum status http_handle_health(struct http_exchange *exchange, struct error *err
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    enum status status = http_check_id("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error);
-    if (status == STATUS_OK) {
-        const char *body = exchange->request->body;
-        status = store->ops->scenario_put(store, exchange->ids[0], body != NULL ? body : "",
-                                          exchange->request->body_bytes, error);
-    }
-    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+    TRY(http_check_id("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error));
+    const char *body = exchange->request->body;
+    TRY(store->ops->scenario_put(store, exchange->ids[0], body != NULL ? body : "",
+                                 exchange->request->body_bytes, error));
+    return http_reply_nothing(exchange, error);
 }
 
 enum status http_handle_scenario_get(struct http_exchange *exchange, struct error *error)
@@ -68,31 +66,18 @@ enum status http_handle_submit(struct http_exchange *exchange, struct error *err
     struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
     int64_t weight = 1;
     size_t count = 0;
-    enum status status = json_object_begin(&exchange->body, keys, error);
-    if (status == STATUS_OK) {
-        status =
-            json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_object_begin(&exchange->body, keys, error));
+    TRY(json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error));
+    TRY(json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error));
+    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     struct job_spec *specs = malloc((count + 1) * sizeof *specs);
     struct store_submit_result *results = calloc(count + 1, sizeof *results);
-    status = specs != NULL && results != NULL ? decode_jobs(exchange, specs, count, error)
-                                              : http_no_memory(error);
-    if (status == STATUS_OK) {
-        status = store->ops->submit(store, exchange->ids[0], (uint32_t)weight, specs,
-                                    (uint32_t)count, results, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "results", &wire_submit_result, results, count, error);
-    }
+    enum status status = specs != NULL && results != NULL
+                             ? decode_jobs(exchange, specs, count, error)
+                             : http_no_memory(error);
+    THEN(status, store->ops->submit(store, exchange->ids[0], (uint32_t)weight, specs,
+                                    (uint32_t)count, results, error));
+    THEN(status, http_reply_list(exchange, "results", &wire_submit_result, results, count, error));
     free(specs);
     free(results);
     return status;
@@ -110,13 +95,9 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
         status = json_member_text(&exchange->body, "pool", true, worker->pool, sizeof worker->pool,
                                   error);
     }
-    if (status == STATUS_OK) {
-        status = json_member_text(&exchange->body, "device", true, worker->device,
-                                  sizeof worker->device, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_pool(exchange, worker->worker_id, worker->pool, error);
-    }
+    THEN(status, json_member_text(&exchange->body, "device", true, worker->device,
+                                  sizeof worker->device, error));
+    THEN(status, http_check_pool(exchange, worker->worker_id, worker->pool, error));
     const struct token_grant *grant = exchange->request->grant;
     if (status == STATUS_OK && grant != NULL && grant->role == TOKEN_ROLE_WORKER) {
         memcpy(worker->holder, grant->name, sizeof worker->holder);
@@ -136,33 +117,23 @@ enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *
     int64_t ttl_ms = 0;
     struct store_progress *progress = NULL;
     int64_t *cancelled = NULL;
-    enum status status = json_object_begin(&exchange->body, keys, error);
-    if (status == STATUS_OK) {
-        status = decode_worker(exchange, &worker, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_array_begin(&list, 0, HTTP_PROGRESS_MAX, &size, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_object_begin(&exchange->body, keys, error));
+    TRY(decode_worker(exchange, &worker, error));
+    TRY(json_array_begin(&list, 0, HTTP_PROGRESS_MAX, &size, error));
     progress = calloc(size + 1, sizeof *progress);
     cancelled = calloc(size + 1, sizeof *cancelled);
-    status = progress != NULL && cancelled != NULL
-                 ? wire_list_decode(&wire_progress, &list, progress, size, &count, error)
-                 : http_no_memory(error);
+    enum status status =
+        progress != NULL && cancelled != NULL
+            ? wire_list_decode(&wire_progress, &list, progress, size, &count, error)
+            : http_no_memory(error);
     if (status == STATUS_OK) {
         status = store->ops->heartbeat(store, &worker, progress, count, cancelled, &cancelled_count,
                                        &ttl_ms, error);
         exchange->code = status == STATUS_MISMATCH ? 403 : 0;
     }
-    if (status == STATUS_OK) {
-        status =
-            http_reply_list(exchange, "cancelled", &wire_i64, cancelled, cancelled_count, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_reply_integer(exchange, "ttl_ms", ttl_ms, error);
-    }
+    THEN(status,
+         http_reply_list(exchange, "cancelled", &wire_i64, cancelled, cancelled_count, error));
+    THEN(status, http_reply_integer(exchange, "ttl_ms", ttl_ms, error));
     free(progress);
     free(cancelled);
     return status;
@@ -350,14 +321,10 @@ static enum status decode_without(struct http_exchange *exchange, struct store_w
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct json_cursor entry = json_cursor_element(&list, i);
         status = json_object_begin(&entry, keys, error);
-        if (status == STATUS_OK) {
-            status = json_member_text(&entry, "planner", true, planners[i].planner,
-                                      sizeof planners[i].planner, error);
-        }
-        if (status == STATUS_OK) {
-            status = json_member_text(&entry, "planner_hash", true, planners[i].planner_hash,
-                                      sizeof planners[i].planner_hash, error);
-        }
+        THEN(status, json_member_text(&entry, "planner", true, planners[i].planner,
+                                      sizeof planners[i].planner, error));
+        THEN(status, json_member_text(&entry, "planner_hash", true, planners[i].planner_hash,
+                                      sizeof planners[i].planner_hash, error));
     }
     if (status != STATUS_OK) {
         free(planners);
@@ -379,34 +346,20 @@ enum status http_handle_claim(struct http_exchange *exchange, struct error *erro
     int64_t wait_ms = 0;
     int64_t sequence = 0;
     enum status status = json_object_begin(&exchange->body, keys, error);
-    if (status == STATUS_OK) {
-        status = decode_worker(exchange, &worker, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_integer(&exchange->body, "max", true, 0, UINT32_MAX, &max, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_integer(&exchange->body, "wait_ms", false, 0, HTTP_WAIT_MS_MAX,
-                                     &wait_ms, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_integer(&exchange->body, "sequence", true, 1, INT64_MAX - 1, &sequence,
-                                     error);
-    }
-    if (status == STATUS_OK) {
-        status = json_member_text(&exchange->body, "host", false, worker.host, sizeof worker.host,
-                                  error);
-    }
+    THEN(status, decode_worker(exchange, &worker, error));
+    THEN(status, json_member_integer(&exchange->body, "max", true, 0, UINT32_MAX, &max, error));
+    THEN(status, json_member_integer(&exchange->body, "wait_ms", false, 0, HTTP_WAIT_MS_MAX,
+                                     &wait_ms, error));
+    THEN(status, json_member_integer(&exchange->body, "sequence", true, 1, INT64_MAX - 1, &sequence,
+                                     error));
+    THEN(status,
+         json_member_text(&exchange->body, "host", false, worker.host, sizeof worker.host, error));
     if (status == STATUS_OK && max > LIMIT_CLAIM_JOBS) {
         status = error_set(error, STATUS_LIMIT, "$.max: a claim takes at most %d jobs, not %lld",
                            LIMIT_CLAIM_JOBS, (long long)max);
     }
-    if (status == STATUS_OK) {
-        status = decode_without(exchange, &worker, &without, error);
-    }
-    if (status == STATUS_OK) {
-        status = claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error);
-    }
+    THEN(status, decode_without(exchange, &worker, &without, error));
+    THEN(status, claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error));
     free(without);
     return status;
 }
@@ -485,12 +438,8 @@ static enum status decode_completions(struct http_exchange *exchange,
     size_t count = 0;
     enum status status = http_body_parse(exchange, error);
     struct json_cursor list = json_cursor_member(&exchange->body, "completions");
-    if (status == STATUS_OK) {
-        status = json_object_begin(&exchange->body, keys, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_array_begin(&list, 0, HTTP_COMPLETIONS_MAX, &count, error);
-    }
+    THEN(status, json_object_begin(&exchange->body, keys, error));
+    THEN(status, json_array_begin(&list, 0, HTTP_COMPLETIONS_MAX, &count, error));
     if (status == STATUS_OK && !completions_reserve(completions, count)) {
         status = http_no_memory(error);
     }
@@ -534,10 +483,8 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
         status = store->ops->complete(store, completions.list, (uint32_t)completions.count, results,
                                       error);
     }
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "results", &wire_completion_result, results,
-                                 completions.count, error);
-    }
+    THEN(status, http_reply_list(exchange, "results", &wire_completion_result, results,
+                                 completions.count, error));
     free(results);
     completions_finish(&completions);
     return status;
@@ -546,19 +493,13 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
 enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    enum status status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
-    if (status == STATUS_OK) {
-        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_body_empty(exchange, error);
-    }
-    if (status == STATUS_OK) {
-        /* A claim that still waits for the dead worker would take a new lease. */
-        claim_fence_epoch(exchange->context->fence, exchange->ids[0], HTTP_FENCE_PRESENT);
-        status = store->ops->worker_gone(store, exchange->ids[0], error);
-    }
-    return status == STATUS_OK ? http_reply_nothing(exchange, error) : status;
+    TRY(http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
+    TRY(http_body_empty(exchange, error));
+    /* A claim that still waits for the dead worker would take a new lease. */
+    claim_fence_epoch(exchange->context->fence, exchange->ids[0], HTTP_FENCE_PRESENT);
+    TRY(store->ops->worker_gone(store, exchange->ids[0], error));
+    return http_reply_nothing(exchange, error);
 }
 
 enum status http_handle_worker_leases(struct http_exchange *exchange, struct error *error)
@@ -568,22 +509,11 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
     int64_t max = HTTP_PAGE_MAX;
     int64_t fence = 0;
     uint32_t count = 0;
-    enum status status = http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error);
-    if (status == STATUS_OK) {
-        status = http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_query_integer(exchange, "fence", 0, INT64_MAX - 1, &fence, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error);
-    }
-    if (status == STATUS_OK) {
-        status = http_check_pool(exchange, exchange->ids[0], NULL, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error));
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    TRY(http_query_integer(exchange, "fence", 0, INT64_MAX - 1, &fence, error));
+    TRY(http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
     if (fence > 0) {
         claim_fence_epoch(exchange->context->fence, exchange->ids[0], fence);
     }
@@ -591,11 +521,9 @@ enum status http_handle_worker_leases(struct http_exchange *exchange, struct err
     if (leases == NULL) {
         return http_no_memory(error);
     }
-    status = store->ops->worker_leases(store, exchange->ids[0], after, leases, (uint32_t)max,
-                                       &count, error);
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "leases", &wire_lease, leases, count, error);
-    }
+    enum status status = store->ops->worker_leases(store, exchange->ids[0], after, leases,
+                                                   (uint32_t)max, &count, error);
+    THEN(status, http_reply_list(exchange, "leases", &wire_lease, leases, count, error));
     free(leases);
     return status;
 }

@@ -293,9 +293,7 @@ static enum status store_text(struct store *store, struct text *text, struct err
     }
     if (store->ops->stats != NULL) {
         status = store->ops->stats(store, stats, error);
-        if (status == STATUS_OK) {
-            status = store->ops->ledger(store, NULL, rows, HTTP_METRICS_LEDGER_MAX, &count, error);
-        }
+        THEN(status, store->ops->ledger(store, NULL, rows, HTTP_METRICS_LEDGER_MAX, &count, error));
         if (status == STATUS_OK) {
             add_jobs(text, stats);
             add_commits(text, stats);

@@ -336,10 +336,8 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
     if (status == STATUS_OK && route->body == BODY_JSON) {
         status = http_body_parse(exchange, error);
     }
-    if (status == STATUS_OK) {
-        status = only_looks(exchange, route) ? look(exchange, route, error)
-                                             : route->handle(exchange, error);
-    }
+    THEN(status, only_looks(exchange, route) ? look(exchange, route, error)
+                                             : route->handle(exchange, error));
     return status;
 }
 

@@ -196,12 +196,8 @@ static enum status load_pair(const struct tls_identity *identity, struct tls_pai
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", identity->cert_path);
     }
     enum status status = read_pem(identity->cert_path, false, &cert, error);
-    if (status == STATUS_OK) {
-        status = read_pem(identity->key_path, true, &key, error);
-    }
-    if (status == STATUS_OK) {
-        status = import_pair(identity, &cert, &key, pair, error);
-    }
+    THEN(status, read_pem(identity->key_path, true, &key, error));
+    THEN(status, import_pair(identity, &cert, &key, pair, error));
     if (key.data != NULL) {
         explicit_bzero(key.data, key.size);
     }

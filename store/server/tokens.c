@@ -107,12 +107,8 @@ static enum status decode_list(const char *path, const json_t *root, struct toke
     int64_t format = 0;
     size_t count = 0;
     enum status status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_integer(&cursor, "format", true, FORMAT, FORMAT, &format, error);
-    }
-    if (status == STATUS_OK) {
-        status = json_array_begin(&list, 0, TOKENS_MAX, &count, error);
-    }
+    THEN(status, json_member_integer(&cursor, "format", true, FORMAT, FORMAT, &format, error));
+    THEN(status, json_array_begin(&list, 0, TOKENS_MAX, &count, error));
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_cursor element = json_cursor_element(&list, i);
         status = decode_token(&element, &out->tokens[i], error);
@@ -198,12 +194,8 @@ static enum status read_stamped(const char *path, struct token_list *out, struct
     json_t *root = NULL;
     out->count = 0;
     enum status status = read_text(path, &text, &bytes, stamp, error);
-    if (status == STATUS_OK) {
-        status = json_read_text(path, text, bytes, &root, error);
-    }
-    if (status == STATUS_OK) {
-        status = decode_list(path, root, out, error);
-    }
+    THEN(status, json_read_text(path, text, bytes, &root, error));
+    THEN(status, decode_list(path, root, out, error));
     json_decref(root);
     free(text);
     return status;

@@ -135,12 +135,11 @@ static enum status check_database(struct check *check, struct check_references *
     static enum status (*const parts[])(struct check *, struct error *) = {
         check_integrity, check_queries, check_outcomes, check_money, check_scenarios,
     };
-    enum status status = STATUS_OK;
 
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++) {
-        status = parts[i](check, error);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        TRY(parts[i](check, error));
     }
-    return status == STATUS_OK ? check_references_read(check, references, error) : status;
+    return check_references_read(check, references, error);
 }
 
 static void say_what_is_unsaid(struct check *check)
@@ -173,15 +172,9 @@ enum status store_check(const char *path, const struct store_check_options *opti
     /* What is sorted may be larger than memory should be. */
     status =
         sqlite_db_script(check.db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536", error);
-    if (status == STATUS_OK) {
-        status = query_simple(check.db, STATEMENT_READ_BEGIN, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_version(&check, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_database(&check, &references, error);
-    }
+    THEN(status, query_simple(check.db, STATEMENT_READ_BEGIN, error));
+    THEN(status, check_version(&check, error));
+    THEN(status, check_database(&check, &references, error));
     sqlite_db_close(check.db); /* and with it the transaction, which changed nothing */
     if (status == STATUS_OK && !chosen.skip_artifacts) {
         status = check_artifacts(&check, &references, begun_s, error);

@@ -233,12 +233,8 @@ enum status check_outcomes(struct check *check, struct error *error)
     struct error why;
     enum status status = read_suites(check, &sums, &why);
 
-    if (status == STATUS_OK) {
-        status = read_outcomes(check, &sums, &why);
-    }
-    if (status == STATUS_OK) {
-        status = read_memos(check, &sums, &why);
-    }
+    THEN(status, read_outcomes(check, &sums, &why));
+    THEN(status, read_memos(check, &sums, &why));
     if (status == STATUS_OK) {
         compare_suites(check, &sums);
     }
@@ -321,10 +317,8 @@ enum status check_money(struct check *check, struct error *error)
         check_account(check, &accounts);
     }
     status = query_end(&accounts, &why);
-    if (status == STATUS_OK) {
-        status =
-            sqlite_db_scalar(check->db, "SELECT COUNT(*) FROM jobs", &check->summary->jobs, &why);
-    }
+    THEN(status,
+         sqlite_db_scalar(check->db, "SELECT COUNT(*) FROM jobs", &check->summary->jobs, &why));
     return check_statement(check, "accounts", status, &why, error);
 }
 

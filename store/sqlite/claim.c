@@ -311,9 +311,7 @@ static enum status choose_suite(struct claim_call *call, struct fairness_row **c
             return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
         }
         status = head_cost(call, suite, &row->head_cost, error);
-        if (status == STATUS_OK) {
-            status = next_suite(call, 0, suite, &suite, &weight, error);
-        }
+        THEN(status, next_suite(call, 0, suite, &suite, &weight, error));
     }
     if (status == STATUS_OK) {
         if (call->without == NULL) { /* else others may find what this claim does not see */
@@ -410,18 +408,12 @@ static enum status claim_op(struct sqlite_db *db, void *context, struct error *e
 
     call->count = 0;
     tally_init(&call->tally, db);
-    enum status status = record_pool_id(db, call->worker->pool, &call->pool, error);
-    if (status == STATUS_OK) {
-        status = worker_row(call, db, error);
-    }
-    if (status == STATUS_OK) {
-        status = lease_renew(store, db, call->worker, until_ns, &lease, error);
-    }
-    if (status == STATUS_OK) {
-        group_commit_sweep_by(store->group, until_ns);
-        status = take_jobs(call, &lease->prefix, error);
-    }
-    return status == STATUS_OK ? tally_flush(&call->tally, error) : status;
+    TRY(record_pool_id(db, call->worker->pool, &call->pool, error));
+    TRY(worker_row(call, db, error));
+    TRY(lease_renew(store, db, call->worker, until_ns, &lease, error));
+    group_commit_sweep_by(store->group, until_ns);
+    TRY(take_jobs(call, &lease->prefix, error));
+    return tally_flush(&call->tally, error);
 }
 
 enum status claim_worker_check(const struct store_worker *worker, struct error *error)

@@ -90,12 +90,10 @@ static void writer_rollback(struct group_commit *group)
 /* A transaction that could not be undone for want of memory is undone before the next. */
 static enum status writer_begin(struct group_commit *group, struct error *error)
 {
-    enum status status = STATUS_OK;
-
     if (sqlite_db_in_transaction(group->db)) {
-        status = query_simple(group->db, STATEMENT_ROLLBACK, error);
+        TRY(query_simple(group->db, STATEMENT_ROLLBACK, error));
     }
-    return status == STATUS_OK ? query_simple(group->db, STATEMENT_BEGIN, error) : status;
+    return query_simple(group->db, STATEMENT_BEGIN, error);
 }
 
 static void count_commit(struct group_commit *group, int64_t ns)
@@ -143,9 +141,7 @@ static enum status writer_commit(struct group_commit *group, struct error *error
     int64_t start_ns = clock_now_ns(clock_system());
     enum status status = writer_intact(group, error);
 
-    if (status == STATUS_OK) {
-        status = query_simple(group->db, STATEMENT_COMMIT, error);
-    }
+    THEN(status, query_simple(group->db, STATEMENT_COMMIT, error));
     if (status != STATUS_OK) {
         writer_rollback(group);
         return status;

@@ -125,9 +125,7 @@ enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
     struct lease *lease = leases_find(&store->leases, worker_id);
     enum status status =
         lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = leases_renew(&store->leases, worker_id, until_ns, out, error);
-    }
+    THEN(status, leases_renew(&store->leases, worker_id, until_ns, out, error));
     if (status != STATUS_OK) {
         return status;
     }
@@ -242,9 +240,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         query_int(&end, 0);
         status = query_run(&end, error);
     }
-    if (status == STATUS_OK) {
-        status = tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error);
-    }
+    THEN(status, tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
     store->made_ready |= to_state == JOB_QUEUED;
     return status;
 }
@@ -417,14 +413,11 @@ static enum status sweep_lease(struct sqlite_store *store, struct lease *lease, 
     struct error why = {.status = STATUS_OK};
     int64_t broken = 0;
     enum status own;
-    enum status status = sweep_nested(&part, sweep_worker_op, &own, error);
+    TRY(sweep_nested(&part, sweep_worker_op, &own, error));
 
-    if (status == STATUS_OK && own != STATUS_OK) {
+    if (own != STATUS_OK) {
         why = *error;
-        status = sweep_one_by_one(&part, &broken, &why, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
+        TRY(sweep_one_by_one(&part, &broken, &why, error));
     }
     lease->requeued = part.count;
     store->leases.requeued += part.count;

@@ -417,15 +417,9 @@ enum status ledger_charge(struct tally *tally, const struct ledger_attempt *atte
     enum status status = tally_price(tally, attempt->pool_name, attempt->device, error);
     int64_t price = tally->price.price_uusd_per_hour;
 
-    if (status == STATUS_OK) {
-        status = tally_account(tally, attempt->pool, attempt->device, price, &account, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_charge(attempt->job_id, &bill, price, account, error);
-    }
-    if (status == STATUS_OK) {
-        status = tally_entry(tally, attempt, attempt->end, &entry, error);
-    }
+    THEN(status, tally_account(tally, attempt->pool, attempt->device, price, &account, error));
+    THEN(status, check_charge(attempt->job_id, &bill, price, account, error));
+    THEN(status, tally_entry(tally, attempt, attempt->end, &entry, error));
     if (status != STATUS_OK) {
         return status;
     }
@@ -454,7 +448,6 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
                                 .mflop = max_i64(attempt->mflop, before->mflop)};
     TRY(tally_account(tally, before->pool, before->device, before->price_uusd_per_hour, &account,
                       error));
-
     TRY(check_charge(attempt->job_id, &was, before->price_uusd_per_hour, account, error));
     TRY(check_charge(attempt->job_id, &now, before->price_uusd_per_hour, account, error));
     now.cost_uusd =
@@ -587,9 +580,7 @@ enum status ledger_rows(struct store *base, const char *suite_id, struct store_l
             status = error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
         }
     }
-    if (status == STATUS_OK) {
-        status = read_rows(db, suite_id, rows, max, count, error);
-    }
+    THEN(status, read_rows(db, suite_id, rows, max, count, error));
     sqlite_store_read_end(store, db);
     return status;
 }

@@ -192,10 +192,8 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     query_int(&query, due_ns);
     query_int(&query, end->delay_ns);
     enum status status = query_run(&query, error);
-    if (status == STATUS_OK) {
-        status = tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
-                            end->state, error);
-    }
+    THEN(status, tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
+                            end->state, error));
     if (due_ns > 0) {
         group_commit_sweep_by(store->group, due_ns);
     } else {
@@ -312,9 +310,7 @@ static enum status note_driven(struct complete_call *call, const struct held_job
     query_int(&mark_context, completion->job_id);
     enum status status = query_run(&mark_context, error);
 
-    if (status == STATUS_OK) {
-        status = unstarted_hosts(call, job, "", &count, &known, &driven, error);
-    }
+    THEN(status, unstarted_hosts(call, job, "", &count, &known, &driven, error));
     if (status != STATUS_OK || count == 0) {
         return status; /* as nearly always */
     }
@@ -350,9 +346,7 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     if (status == STATUS_OK && end.state == JOB_FLAGGED) {
         status = escalate(call, job, completion, &end.escalated_job, error);
     }
-    if (status == STATUS_OK) {
-        status = end_job(call, job, completion, &end, error);
-    }
+    THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {
         struct ledger_attempt attempt = attempt_of(job, completion, end.end, end.escalated_job);
         if (end.end == ATTEMPT_FLAGGED && end.state == JOB_DEAD && completion->error[0] == '\0') {
@@ -450,13 +444,12 @@ static enum status complete_one(struct complete_call *call, const struct job_com
 static enum status complete_op(struct sqlite_db *db, void *context, struct error *error)
 {
     struct complete_call *call = context;
-    enum status status = STATUS_OK;
 
     tally_init(&call->tally, db);
-    for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
-        status = complete_one(call, &call->completions[i], &call->results[i], error);
+    for (uint32_t i = 0; i < call->count; i++) {
+        TRY(complete_one(call, &call->completions[i], &call->results[i], error));
     }
-    return status == STATUS_OK ? tally_flush(&call->tally, error) : status;
+    return tally_flush(&call->tally, error);
 }
 
 /* ---- checks before anything is queued ---- */

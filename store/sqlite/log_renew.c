@@ -98,9 +98,7 @@ static enum status copy_file(const char *from_path, const char *to_path, int64_t
     if (fstat(from, &info) != 0 || fchmod(to, info.st_mode & 0777) != 0) {
         status = io_error(error, to_path, "set the permissions of a copy of the log");
     }
-    if (status == STATUS_OK) {
-        status = copy_bytes(from, from_path, to, to_path, bytes, error);
-    }
+    THEN(status, copy_bytes(from, from_path, to, to_path, bytes, error));
     if (status == STATUS_OK && fsync(to) != 0) {
         status = io_error(error, to_path, "sync a copy of the log");
     }

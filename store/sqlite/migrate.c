@@ -42,9 +42,7 @@ static enum status apply_one(struct sqlite_db *db, size_t index, struct error *e
                  APPLICATION_ID, index + 1);
         status = sqlite_db_script(db, stamp, error);
     }
-    if (status == STATUS_OK) {
-        status = sqlite_db_script(db, "COMMIT", error);
-    }
+    THEN(status, sqlite_db_script(db, "COMMIT", error));
     if (status != STATUS_OK && sqlite_db_in_transaction(db)) {
         sqlite_db_script(db, "ROLLBACK", &ignored); /* the first error is the one to report */
     }

@@ -182,9 +182,7 @@ static enum status take(struct ownership *ownership, struct error *error)
         return owned_by(path, getpid(), error);
     }
     enum status status = check_names(path, &info, error);
-    if (status == STATUS_OK) {
-        status = lock_file(path, fd, error);
-    }
+    THEN(status, lock_file(path, fd, error));
     if (status == STATUS_OK && fstat(fd, &info) == 0) {
         status = check_names(path, &info, error);
     }

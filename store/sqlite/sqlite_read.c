@@ -112,9 +112,7 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
         out->mflop = query_column_int(&cost, 2);
     }
     enum status status = query_end(&cost, error);
-    if (status == STATUS_OK) {
-        status = read_unstarted(db, suite, out, error);
-    }
+    THEN(status, read_unstarted(db, suite, out, error));
     if (status != STATUS_OK || out->jobs[JOB_DEAD] == 0) {
         return status;
     }

@@ -88,15 +88,13 @@ static int free_reader(const struct sqlite_readers *readers)
 static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
                               struct sqlite_db **reader, struct error *error)
 {
-    enum status status = STATUS_OK;
-
     if (*reader == NULL) {
-        status = sqlite_db_open(store->path, SQLITE_DB_READER, reader, error);
+        TRY(sqlite_db_open(store->path, SQLITE_DB_READER, reader, error));
     }
-    if (status == STATUS_OK && lane == SQLITE_LANE_LOOK) {
+    if (lane == SQLITE_LANE_LOOK) {
         sqlite_db_limit(*reader, LOOK_MS_MAX);
     }
-    return status == STATUS_OK ? query_simple(*reader, STATEMENT_READ_BEGIN, error) : status;
+    return query_simple(*reader, STATEMENT_READ_BEGIN, error);
 }
 
 enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error)
@@ -353,15 +351,11 @@ static enum status renew(struct sqlite_store *store, struct opening *opening, st
         return status == STATUS_BUSY ? STATUS_OK : status;
     }
     status = migrate_check(db, store->path, error);
-    if (status == STATUS_OK) {
-        status = log_scan(store->path, ownership_file(store->ownership), &opening->log, error);
-    }
+    THEN(status, log_scan(store->path, ownership_file(store->ownership), &opening->log, error));
     if (status == STATUS_OK) { /* only a file that is known to be a whole store is changed */
         status = check_whole(store, db, &opening->log, error);
     }
-    if (status == STATUS_OK) {
-        status = log_renew(store->path, opening->log.bytes, error);
-    }
+    THEN(status, log_renew(store->path, opening->log.bytes, error));
     sqlite_db_close(db);
     return status;
 }
@@ -435,27 +429,15 @@ static enum status open_database(struct sqlite_store *store, struct error *error
     struct opening opening = {.shared = false};
     enum status status = open_checked(store, &opening, error);
 
-    if (status == STATUS_OK) {
-        status = sqlite_db_use_wal(store->db, error);
-    }
+    THEN(status, sqlite_db_use_wal(store->db, error));
     if (status == STATUS_OK && opening.shared) {
         status = begin_anew(store, error);
     }
-    if (status == STATUS_OK) {
-        status = migrate_apply(store->db, store->path, store->logger, error);
-    }
-    if (status == STATUS_OK) {
-        status = note_losses(store, &opening.log, error);
-    }
-    if (status == STATUS_OK) {
-        status = artifacts_open(store->path, &store->artifacts, error);
-    }
-    if (status == STATUS_OK) {
-        status = lease_restart(store, error);
-    }
-    if (status == STATUS_OK) {
-        status = sqlite_db_scalar(store->db, "PRAGMA page_size", &store->page_bytes, error);
-    }
+    THEN(status, migrate_apply(store->db, store->path, store->logger, error));
+    THEN(status, note_losses(store, &opening.log, error));
+    THEN(status, artifacts_open(store->path, &store->artifacts, error));
+    THEN(status, lease_restart(store, error));
+    THEN(status, sqlite_db_scalar(store->db, "PRAGMA page_size", &store->page_bytes, error));
     return status == STATUS_OK ? ownership_watch(store->ownership, error) : status;
 }
 
@@ -518,13 +500,9 @@ static enum status open_store(const char *path, const struct store_config *confi
         .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
     };
     enum status status = own(store, path, error);
-    if (status == STATUS_OK) {
-        status = open_database(store, error);
-    }
-    if (status == STATUS_OK) {
-        status = (stepped ? group_commit_create_stepped : group_commit_create)(
-            store->db, store->clock, store->logger, &hooks, &store->group, error);
-    }
+    THEN(status, open_database(store, error));
+    THEN(status, (stepped ? group_commit_create_stepped : group_commit_create)(
+                     store->db, store->clock, store->logger, &hooks, &store->group, error));
     if (status != STATUS_OK) {
         finish(store);
         return status;

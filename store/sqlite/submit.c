@@ -346,20 +346,14 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     if (status == STATUS_OK && audit) {
         status = check_audited(call, spec, error);
     }
-    if (status == STATUS_OK) {
-        status = insert_rows(call, spec, ids, memo_of, &result->job_id, error);
-    }
+    THEN(status, insert_rows(call, spec, ids, memo_of, &result->job_id, error));
     if (status == STATUS_OK && memo_of != 0) {
         result->memoised = true;
         status = retry_memo(call, memo_of, result->job_id, audit, error);
     }
-    if (status == STATUS_OK) {
-        status = tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,
-                            memo_of != 0 ? JOB_DONE : JOB_QUEUED, error);
-    }
-    if (status == STATUS_OK) {
-        status = tally_suite(call->tally, call->suite, &counters, error);
-    }
+    THEN(status, tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,
+                            memo_of != 0 ? JOB_DONE : JOB_QUEUED, error));
+    THEN(status, tally_suite(call->tally, call->suite, &counters, error));
     if (status == STATUS_OK) {
         counters->rollouts_total += spec->parent_job_id == 0 && !audit ? spec->rollout_count : 0;
         call->store->made_ready |= memo_of == 0;
@@ -468,10 +462,8 @@ static enum status cancel_queued(struct tally *tally, int64_t suite, const struc
     struct query query = query_begin(tally->db, STATEMENT_CANCEL_QUEUED);
 
     query_int(&query, job->id);
-    enum status status = query_run(&query, error);
-    return status == STATUS_OK
-               ? tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error)
-               : status;
+    TRY(query_run(&query, error));
+    return tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error);
 }
 
 /* What is submitted while a cancel goes its way is not meant by it. */
@@ -504,12 +496,8 @@ static enum status cancel_op(struct sqlite_db *db, void *context, struct error *
     if (status == STATUS_OK && suite == 0) {
         return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", call->suite_id);
     }
-    if (status == STATUS_OK) {
-        status = find_last(db, call, suite, error);
-    }
-    if (status == STATUS_OK) {
-        status = read_open(db, call, suite, jobs, &found, error);
-    }
+    THEN(status, find_last(db, call, suite, error));
+    THEN(status, read_open(db, call, suite, jobs, &found, error));
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
         status = jobs[i].state == JOB_QUEUED ? cancel_queued(&tally, suite, &jobs[i], error)
                                              : lease_end_attempt(call->store, &tally, jobs[i].id,

@@ -81,9 +81,7 @@ enum status http_error_decode(const char *what, int code, const char *body, size
         struct json_cursor cursor = json_cursor_root(what, root);
         struct json_cursor member = json_cursor_member(&cursor, "error");
         status = json_member_text(&member, "status", true, name, sizeof name, NULL);
-        if (status == STATUS_OK) {
-            status = json_member_text(&member, "text", true, text, sizeof text, NULL);
-        }
+        THEN(status, json_member_text(&member, "text", true, text, sizeof text, NULL));
         json_decref(root);
     }
     if (status == STATUS_OK) {

@@ -147,13 +147,12 @@ static enum status run_scale(const struct bench_engine_options *options, struct 
                                                   .limit_ms = options->limit_s * 1000};
         return scale_ranks_run(&ranks, out, error);
     }
-    enum status status = device_choose(options->device, &device, error);
-    if (status == STATUS_OK && device.ops == NULL) {
-        status = error_set(error, STATUS_DEVICE,
-                           "bench engine --config: expected a device, found %s", device.backend);
+    TRY(device_choose(options->device, &device, error));
+    if (device.ops == NULL) {
+        return error_set(error, STATUS_DEVICE, "bench engine --config: expected a device, found %s",
+                         device.backend);
     }
-    return status == STATUS_OK ? device_scale_run(&device, options->config, NULL, out, error)
-                               : status;
+    return device_scale_run(&device, options->config, NULL, out, error);
 }
 
 static void add_scale_row(const struct bench_engine_options *options, const char *name,
@@ -238,9 +237,7 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
         return error_set(error, STATUS_USAGE, "bench engine: --ranks share a --config, found none");
     }
     enum status status = models_parse_precision(options->precision, &precision, error);
-    if (status == STATUS_OK) {
-        status = bench_model_open(options->model, options->shape, precision, &model, error);
-    }
+    THEN(status, bench_model_open(options->model, options->shape, precision, &model, error));
     const char *text = options->slots;
     while (status == STATUS_OK && *text != 0) {
         struct bench_model_result measured;
@@ -251,21 +248,15 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
             *count + 2 + BENCH_PHASES_MAX + FANOUT_ROWS + RESUME_ROWS > BENCH_RESULTS_MAX) {
             status = error_set(error, STATUS_USAGE, "--slots: expected fewer numbers");
         }
-        if (status == STATUS_OK) {
-            status = bench_model_run(model, slots, options->threads, options->ticks, clock_system(),
-                                     &measured, error);
-        }
+        THEN(status, bench_model_run(model, slots, options->threads, options->ticks, clock_system(),
+                                     &measured, error));
         if (status == STATUS_OK) {
             snprintf(prefix, sizeof prefix, "engine.%s.slots_%u", options->precision, slots);
             add_rows(prefix, &measured, *text == 0, results, count);
         }
     }
-    if (status == STATUS_OK) {
-        status = add_fanout(model, results, count, error);
-    }
-    if (status == STATUS_OK) {
-        status = add_resume(model, results, count, error);
-    }
+    THEN(status, add_fanout(model, results, count, error));
+    THEN(status, add_resume(model, results, count, error));
     model_close(model);
     return status;
 }

@@ -83,9 +83,7 @@ static enum status measure(const char *spec, const uint8_t *pixels, struct sampl
             int64_t start_ns = clock_now_ns(clock);
             enum status status = planner_open(spec, &config, &planner, error);
             samples->start_ns[mode][repeat] = clock_now_ns(clock) - start_ns;
-            if (status == STATUS_OK) {
-                status = drive(planner, pixels, &samples->tick_ns[mode][repeat * TICKS], error);
-            }
+            THEN(status, drive(planner, pixels, &samples->tick_ns[mode][repeat * TICKS], error));
             planner_close(planner);
             if (status != STATUS_OK) {
                 return status;

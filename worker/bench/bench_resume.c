@@ -57,12 +57,8 @@ static enum status open_all(struct resume *resume, struct error *error)
     arena_init(&resume->arena, LIMIT_SCENARIO_ARENA_BYTES);
     resume->ops = world_ops_for_tier(model_config(resume->model)->tier);
     enum status status = engine_bench_scenario(&resume->arena, &resume->scenario, error);
-    if (status == STATUS_OK) {
-        status = prepared_create(&resume->scenario, &resume->prepared, error);
-    }
-    if (status == STATUS_OK) {
-        status = spill_create(NULL, SPILL_BYTES_MAX, &resume->spill, error);
-    }
+    THEN(status, prepared_create(&resume->scenario, &resume->prepared, error));
+    THEN(status, spill_create(NULL, SPILL_BYTES_MAX, &resume->spill, error));
     if (status == STATUS_OK) {
         status = open_world(resume, 0, 0, error); /* to learn how large a page is */
     }
@@ -145,9 +141,7 @@ enum status bench_resume_run(const struct model *model, const struct clock *cloc
     struct resume resume = {.model = model, .clock = clock};
     struct bench_resume_result result;
     enum status status = open_all(&resume, error);
-    if (status == STATUS_OK) {
-        status = measure(&resume, &result, error);
-    }
+    THEN(status, measure(&resume, &result, error));
     if (status == STATUS_OK) {
         *out = result;
     }

@@ -49,23 +49,15 @@ static enum status bench_open(struct bench *bench, struct error *error)
     *bench = (struct bench){0};
     arena_init(&bench->arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status = engine_bench_scenario(&bench->arena, &bench->scenario, error);
-    if (status == STATUS_OK) {
-        status = prepared_create(&bench->scenario, &bench->prepared, error);
-    }
-    if (status == STATUS_OK) {
-        status = raster_layers_create(&bench->scenario.map, &bench->layers, error);
-    }
+    THEN(status, prepared_create(&bench->scenario, &bench->prepared, error));
+    THEN(status, raster_layers_create(&bench->scenario.map, &bench->layers, error));
     const struct world_config config = {.slot_count = 1};
-    if (status == STATUS_OK) {
-        status = world_object_ops.open(&config, &bench->world, error);
-    }
+    THEN(status, world_object_ops.open(&config, &bench->world, error));
     bench->frame = malloc(BEV_BYTES);
     if (status == STATUS_OK && bench->frame == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
     }
-    if (status == STATUS_OK) {
-        status = world_object_ops.slot_reset(bench->world, 0, bench->prepared, 0, error);
-    }
+    THEN(status, world_object_ops.slot_reset(bench->world, 0, bench->prepared, 0, error));
     if (status != STATUS_OK) {
         bench_close(bench);
     }
@@ -166,9 +158,7 @@ static enum status loop_rate(struct bench *bench, double *rate, struct error *er
         struct job_run *job = NULL;
         lease.spec.seed = i;
         status = job_run_create(&lease, bench->prepared, &job, error);
-        if (status == STATUS_OK) {
-            status = runner_add(runner, job, ROLLOUT_ALL, error);
-        }
+        THEN(status, runner_add(runner, job, ROLLOUT_ALL, error));
     }
     int64_t start_ns = now_ns();
     while (status == STATUS_OK && runner_busy(runner)) {
@@ -210,9 +200,7 @@ enum status bench_world(struct bench_result *results, uint32_t *count, struct er
         samples[FRAME][i] = memset_rate(&bench, BEV_BYTES);
         samples[CAMERA][i] = camera_rate(&bench);
         samples[IMAGE][i] = memset_rate(&bench, CAMERA_BYTES);
-        if (status == STATUS_OK) {
-            status = loop_rate(&bench, &samples[LOOP][i], error);
-        }
+        THEN(status, loop_rate(&bench, &samples[LOOP][i], error));
     }
     if (status == STATUS_OK) {
         *count = 0;

@@ -153,9 +153,7 @@ int command_check(int argc, char **argv)
         status = error_set(&error, STATUS_NO_MEMORY, "check: out of memory");
     }
     int64_t log_faults = 0;
-    if (status == STATUS_OK) {
-        status = check_log(path, &options, &log_faults, &error);
-    }
+    THEN(status, check_log(path, &options, &log_faults, &error));
     if (status == STATUS_OK) {
         status = store_check(path, &options, &summary, &error);
         summary.faults += log_faults;

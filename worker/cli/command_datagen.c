@@ -79,12 +79,8 @@ static int generate(const struct datagen_options *options, const char *path, boo
     struct datagen_result result;
     int64_t start_ns = clock_now_ns(clock_system());
     enum status status = suite_load(path, &suite, &error);
-    if (status == STATUS_OK) {
-        status = make_directory(options->directory, &error);
-    }
-    if (status == STATUS_OK) {
-        status = datagen_run(suite, options, &result, &error);
-    }
+    THEN(status, make_directory(options->directory, &error));
+    THEN(status, datagen_run(suite, options, &result, &error));
     suite_destroy(suite);
     if (status != STATUS_OK) {
         return cli_fail(&error);
@@ -160,18 +156,10 @@ int command_datagen(int argc, char **argv)
     enum status status = directory == NULL
                              ? error_set(&error, STATUS_USAGE, "datagen: -o DIR is missing")
                              : parse_fraction(held_out, &options.held_out, &error);
-    if (status == STATUS_OK) {
-        status = parse_part(only, &options.part, &error);
-    }
-    if (status == STATUS_OK) {
-        status = check_number("--clips", clips, DATAGEN_CLIPS_MAX, &options.clips, &error);
-    }
-    if (status == STATUS_OK) {
-        status = check_number("--frames", frames, DATAGEN_FRAMES_MAX, &options.frames, &error);
-    }
-    if (status == STATUS_OK) {
-        status = check_number("--shard-clips", shard_clips, DATAGEN_SHARD_CLIPS_MAX,
-                              &options.shard_clips, &error);
-    }
+    THEN(status, parse_part(only, &options.part, &error));
+    THEN(status, check_number("--clips", clips, DATAGEN_CLIPS_MAX, &options.clips, &error));
+    THEN(status, check_number("--frames", frames, DATAGEN_FRAMES_MAX, &options.frames, &error));
+    THEN(status, check_number("--shard-clips", shard_clips, DATAGEN_SHARD_CLIPS_MAX,
+                              &options.shard_clips, &error));
     return status != STATUS_OK ? cli_fail(&error) : generate(&options, path, json);
 }

@@ -37,9 +37,7 @@ static json_t *validate_one(const char *path, bool json, int *code)
     struct error error;
     struct suite *suite = NULL;
     enum status status = suite_load(path, &suite, &error);
-    if (status == STATUS_OK) {
-        status = check_planners(suite, &error);
-    }
+    THEN(status, check_planners(suite, &error));
     if (status != STATUS_OK) {
         suite_destroy(suite);
         *code = status_exit_code(error.status);
@@ -132,10 +130,8 @@ static enum status write_scenarios(const char *out, char *const *texts, size_t c
     json_t *suite = json_pack("{s:s, s:s, s:O}", "id", "imported", "title", "Imported scenarios",
                               "scenarios", list);
     char *text = status == STATUS_OK ? json_dumps(suite, JSON_INDENT(2)) : NULL;
-    if (status == STATUS_OK) {
-        status = text == NULL ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", out)
-                              : write_whole(out, text, error);
-    }
+    THEN(status, text == NULL ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", out)
+                              : write_whole(out, text, error));
     free(text);
     json_decref(suite);
     json_decref(list);
@@ -252,9 +248,7 @@ int command_import(int argc, char **argv)
     for (size_t i = 1; status == STATUS_OK && i < all.count; i++) {
         status = make_id_unique(&all, i, &error);
     }
-    if (status == STATUS_OK) {
-        status = write_scenarios(out, all.texts, all.count, &error);
-    }
+    THEN(status, write_scenarios(out, all.texts, all.count, &error));
     if (status == STATUS_OK) {
         text_print(stdout, "%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");
     }

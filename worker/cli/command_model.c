@@ -157,20 +157,15 @@ static enum status add_model(struct model_command *command, struct error *error)
         return error_set(error, STATUS_USAGE, "%s: expected NAME.safetensors", command->name);
     }
     snprintf(name, sizeof name, "%.*s", (int)stem, file);
-    enum status status = registry_path(directory, name, ".safetensors", path, error);
-    if (status == STATUS_OK) {
-        status = models_loader(command->models)
-                     ->open(command->name, command->parsed_precision, &model, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(registry_path(directory, name, ".safetensors", path, error));
+    TRY(models_loader(command->models)
+            ->open(command->name, command->parsed_precision, &model, error));
     models_loader(command->models)->close(model);
     if (access(path, F_OK) == 0) {
         return error_set(error, STATUS_CONFLICT,
                          "%s: there is a model of that name; rename the new one", path);
     }
-    status = file_read(command->name, MODEL_FILE_BYTES_MAX, &data, &bytes, error);
+    enum status status = file_read(command->name, MODEL_FILE_BYTES_MAX, &data, &bytes, error);
     if (status == STATUS_OK) {
         status = file_replace(path, data, bytes, 0644, error);
         free(data);
@@ -238,9 +233,7 @@ static enum status calibrate_model(struct model_command *command, struct error *
         .planner = command->planner,
         .seed_count = (uint32_t)command->seeds,
     };
-    if (status == STATUS_OK) {
-        status = calibrate_run(&options, &result, error);
-    }
+    THEN(status, calibrate_run(&options, &result, error));
     if (status == STATUS_OK) {
         text_print(stdout, "%s.health.json: bounds from %lld rollouts, %lld ticks\n", model->name,
                    (long long)result.rollouts, (long long)result.ticks);
@@ -298,12 +291,8 @@ int command_model(int argc, char **argv)
     }
     model.name = arguments[1];
     enum status status = models_parse_precision(model.precision, &model.parsed_precision, &error);
-    if (status == STATUS_OK) {
-        status = models_open(model.directory, NULL, &model.models, &error);
-    }
-    if (status == STATUS_OK) {
-        status = verbs[verb].run(&model, &error);
-    }
+    THEN(status, models_open(model.directory, NULL, &model.models, &error));
+    THEN(status, verbs[verb].run(&model, &error));
     models_close(model.models);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

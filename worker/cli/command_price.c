@@ -69,12 +69,11 @@ static enum status act(struct price_command *command, const char *const *argumen
     if (count == 1) {
         return list_prices(command, error);
     }
-    enum status status = STATUS_OK;
     if (count == 4) {
-        status =
-            command->store->ops->price_set(command->store, arguments[1], arguments[2], uusd, error);
+        TRY(command->store->ops->price_set(command->store, arguments[1], arguments[2], uusd,
+                                           error));
     }
-    return status == STATUS_OK ? present(command, arguments[1], arguments[2], error) : status;
+    return present(command, arguments[1], arguments[2], error);
 }
 
 int command_price(int argc, char **argv)
@@ -119,9 +118,7 @@ int command_price(int argc, char **argv)
     if (status == STATUS_OK && count == 4) {
         status = parse_usd(arguments[3], &uusd, &error);
     }
-    if (status == STATUS_OK) {
-        status = cli_store_open(price.store_url, &price.store, &error);
-    }
+    THEN(status, cli_store_open(price.store_url, &price.store, &error));
     if (status != STATUS_OK) {
         return cli_fail(&error);
     }

@@ -74,9 +74,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
     memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
     enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
-    if (status == STATUS_OK) {
-        status = runner_open(&source, &replay->spec, &replay->open, error);
-    }
+    THEN(status, runner_open(&source, &replay->spec, &replay->open, error));
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)outcome->id);
 }
@@ -110,9 +108,7 @@ static enum status begin(struct replay *replay, const struct outcome *outcome, s
     lease.spec.seed = outcome->seed;
     lease.spec.tier = outcome->tier;
     enum status status = find_branch(prepared_scenario(prepared), outcome, &branch, error);
-    if (status == STATUS_OK) {
-        status = job_run_create(&lease, prepared, &job, error);
-    }
+    THEN(status, job_run_create(&lease, prepared, &job, error));
     if (status == STATUS_OK) {
         job->owner = (void *)(uintptr_t)outcome;
         status = runner_add(replay->open.runner, job, branch, error);
@@ -206,9 +202,7 @@ static enum status collect(struct replay *replay, struct error *error)
     enum status status = STATUS_OK;
     while ((job = runner_take(replay->open.runner)) != NULL) {
         struct prepared *prepared = job->prepared;
-        if (status == STATUS_OK) {
-            status = compare(replay, job->owner, job, error);
-        }
+        THEN(status, compare(replay, job->owner, job, error));
         job_run_destroy(job);
         prepared_cache_put(replay->prepared_scenarios, prepared);
     }
@@ -239,12 +233,8 @@ static enum status replay_page(struct replay *replay, const struct outcome *outc
         if (!runner_fits(replay, &outcomes[i])) {
             status = finish_running(replay, status, error);
         }
-        if (status == STATUS_OK) {
-            status = use_runner(replay, &outcomes[i], error);
-        }
-        if (status == STATUS_OK) {
-            status = begin(replay, &outcomes[i], error);
-        }
+        THEN(status, use_runner(replay, &outcomes[i], error));
+        THEN(status, begin(replay, &outcomes[i], error));
         while (status == STATUS_OK && runner_free_slots(replay->open.runner) == 0) {
             runner_tick(replay->open.runner);
             status = collect(replay, error);
@@ -297,10 +287,8 @@ static enum status look_for_missing(struct replay *replay, const struct store_jo
     uint32_t count = 0;
     enum status status =
         replay->store->ops->outcomes(replay->store, &filter, outcomes, &count, error);
-    if (status == STATUS_OK) {
-        status = prepared_cache_get(replay->prepared_scenarios, replay->store,
-                                    job->spec.scenario_hash, &prepared, error);
-    }
+    THEN(status, prepared_cache_get(replay->prepared_scenarios, replay->store,
+                                    job->spec.scenario_hash, &prepared, error));
     if (status != STATUS_OK) {
         return error_prefix(error, "job %" PRId64, job->id);
     }

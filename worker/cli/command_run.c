@@ -421,22 +421,12 @@ static int run(const struct run_options *options, const char *path)
     if (options->report != NULL) {
         status = report_check(options->report, &error);
     }
-    if (status == STATUS_OK) {
-        status = try_planners(&submission, options->confinement, &error);
-    }
-    if (status == STATUS_OK) {
-        status = store_open(cli_store_url(options->store_url), &store_config, &store, &error);
-    }
-    if (status == STATUS_OK) {
-        status = submission_send(&submission, store, (uint32_t)options->suite.weight, &error);
-    }
+    THEN(status, try_planners(&submission, options->confinement, &error));
+    THEN(status, store_open(cli_store_url(options->store_url), &store_config, &store, &error));
+    THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     struct store_suite_status before = {0};
-    if (status == STATUS_OK) {
-        status = store->ops->suite_status(store, submission.suite_id, &before, &error);
-    }
-    if (status == STATUS_OK) {
-        status = run_jobs(options, store, &submission, &logger, &error);
-    }
+    THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
+    THEN(status, run_jobs(options, store, &submission, &logger, &error));
     if (status == STATUS_OK) {
         double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;
         /* Teachers that answered for flagged jobs are no jobs of the submission. */

@@ -151,33 +151,22 @@ static enum status start(const struct serve_options *options, struct serving *se
                          const struct logger *logger, struct error *error)
 {
     const struct store_config config = {.logger = logger};
-    enum status status = tcp_listen(options->listen, &serving->listen_fd, &serving->place, error);
-    if (status == STATUS_OK) {
-        status = open_tls(options, serving, error);
-    }
-    if (status == STATUS_OK) {
-        status = open_tokens(options, serving, logger, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_reach(options, serving, logger, error);
-    }
-    if (status == STATUS_OK) {
-        status =
-            store_owner_open(cli_store_url(options->store_path), &config, &serving->owner, error);
-    }
-    if (status == STATUS_OK) {
-        const struct store_server_options with = {
-            .guard = serving->guard,
-            .tls = serving->tls,
-            .connections_max = (size_t)options->connections_max,
-            .peer_connections_max = (size_t)options->peer_connections_max,
-        };
-        int fd = serving->listen_fd;
-        serving->listen_fd = -1;
-        status = store_server_start_with(store_owner_store(serving->owner), fd, &config, &with,
-                                         &serving->server, error);
-    }
-    return status == STATUS_OK ? announce(serving, error) : status;
+    TRY(tcp_listen(options->listen, &serving->listen_fd, &serving->place, error));
+    TRY(open_tls(options, serving, error));
+    TRY(open_tokens(options, serving, logger, error));
+    TRY(check_reach(options, serving, logger, error));
+    TRY(store_owner_open(cli_store_url(options->store_path), &config, &serving->owner, error));
+    const struct store_server_options with = {
+        .guard = serving->guard,
+        .tls = serving->tls,
+        .connections_max = (size_t)options->connections_max,
+        .peer_connections_max = (size_t)options->peer_connections_max,
+    };
+    int fd = serving->listen_fd;
+    serving->listen_fd = -1;
+    TRY(store_server_start_with(store_owner_store(serving->owner), fd, &config, &with,
+                                &serving->server, error));
+    return announce(serving, error);
 }
 
 static void stop(struct serving *serving)

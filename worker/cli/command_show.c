@@ -141,9 +141,7 @@ static enum status print_trace(struct show *show, struct error *error)
                            "same command), or restore the file",
                            (long long)show->outcome.id, cause);
     }
-    if (status == STATUS_OK) {
-        status = trace_reader_init(&reader, data, bytes, error);
-    }
+    THEN(status, trace_reader_init(&reader, data, bytes, error));
     int32_t rollout =
         status == STATUS_OK ? trace_reader_find(&reader, show->outcome.branch_id) : -1;
     if (status == STATUS_OK && rollout < 0) {
@@ -239,9 +237,7 @@ int command_show(int argc, char **argv)
     } else if (count == 1) {
         status = cli_parse_id(argument, &id, &error);
     }
-    if (status == STATUS_OK) {
-        status = cli_store_open(show.store_url, &show.store, &error);
-    }
+    THEN(status, cli_store_open(show.store_url, &show.store, &error));
     if (status == STATUS_OK) {
         status = show.all ? show_every_outcome(&show, &error) : show_one(&show, id, &error);
         show.store->ops->close(show.store);

@@ -131,9 +131,7 @@ static enum status print_report(const struct suite_query *query, struct store *s
     if (status == STATUS_OK && query->report != NULL) {
         status = report_check(query->report, error);
     }
-    if (status == STATUS_OK) {
-        status = summary_load(store, id, &summary, error);
-    }
+    THEN(status, summary_load(store, id, &summary, error));
     if (status == STATUS_OK) {
         summary_measure_peak(&summary);
     }

@@ -102,14 +102,9 @@ static enum status add_token(const char *path, const struct token_options *optio
     if (name == NULL) {
         return error_set(error, STATUS_USAGE, "swerve token add NAME: the name is missing");
     }
-    enum status status = fill_token(options, name, &token, error);
-    if (status == STATUS_OK) {
-        status = open_output(options->output, &fd, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = tokens_add(path, &token, text, error);
+    TRY(fill_token(options, name, &token, error));
+    TRY(open_output(options->output, &fd, error));
+    enum status status = tokens_add(path, &token, text, error);
     if (status != STATUS_OK) {
         if (options->output != NULL) {
             close(fd);

@@ -252,15 +252,10 @@ static enum status work(const char *url, struct claim_loop_config *config, struc
         .stop = &stop_requested,
     };
     /* Without --drain it may wait in a new store for what will be submitted. */
-    enum status status = config->drain ? cli_store_exists(url, error) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = store_open(url, &store_config, &config->store, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(config->drain ? cli_store_exists(url, error) : STATUS_OK);
+    TRY(store_open(url, &store_config, &config->store, error));
     struct claim_loop_stats stats = {0};
-    status = claim_loop_run(config, &stats, error);
+    enum status status = claim_loop_run(config, &stats, error);
     config->store->ops->close(config->store);
     log_event(config->logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
               (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,

@@ -32,9 +32,7 @@ static enum status prepare_models(const struct suite_options *options,
                                   struct models **models, struct error *error)
 {
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
-    if (status == STATUS_OK) {
-        status = models_parse_precision(options->precision, &build->precision, error);
-    }
+    THEN(status, models_parse_precision(options->precision, &build->precision, error));
     *audit = audit_policy_default();
     build->audit = audit;
     if (options->audit != NULL && strcmp(options->audit, "off") == 0) {
@@ -110,25 +108,17 @@ enum status suite_options_build(const struct suite_options *options, const char 
     };
     struct device device;
     enum status status = check_numbers(options, error);
-    if (status == STATUS_OK) {
-        status = cli_world_choice(options->world, &build.policy.choice, error);
-    }
+    THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
     struct suite *loaded = NULL;
     struct models *models = NULL;
     struct audit_policy audit;
-    if (status == STATUS_OK) {
-        status = prepare_models(options, &build, &audit, &models, error);
-    }
+    THEN(status, prepare_models(options, &build, &audit, &models, error));
     if (status == STATUS_OK) {
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;
     }
-    if (status == STATUS_OK) {
-        status = suite_load(path, &loaded, error);
-    }
-    if (status == STATUS_OK) {
-        status = submission_build(loaded, &build, submission, error);
-    }
+    THEN(status, suite_load(path, &loaded, error));
+    THEN(status, submission_build(loaded, &build, submission, error));
     if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
         status = error->status;
         submission_finish(submission);

@@ -262,10 +262,8 @@ static enum status take_make(struct generator *self, uint64_t part_key, uint64_t
         prepared_unref(self->prepared);
         self->prepared = NULL;
         enum status status = prepared_create(&document->scenario, &self->prepared, error);
-        if (status == STATUS_OK) {
-            status = drive_record(self->world, self->prepared, &take.plan, self->scenes,
-                                  &take.ticks, error);
-        }
+        THEN(status, drive_record(self->world, self->prepared, &take.plan, self->scenes,
+                                  &take.ticks, error));
         if (status != STATUS_OK) {
             return error_prefix(error, "%s: %s", self->suite->entries[scenario].place,
                                 document->scenario.id);
@@ -356,9 +354,7 @@ static enum status write_shard(struct generator *self, const char *path, uint32_
     for (uint32_t i = 0; status == STATUS_OK && i < clips; i++) {
         struct take take = {0};
         status = take_make(self, part_key, next, &take, error);
-        if (status == STATUS_OK) {
-            status = write_clip(self, file, i, &take, held_out, error);
-        }
+        THEN(status, write_clip(self, file, i, &take, held_out, error));
     }
     if (status != STATUS_OK) {
         shard_abandon(file);
@@ -497,9 +493,7 @@ enum status datagen_run(const struct suite *suite, const struct datagen_options 
         counted.held_out_scenarios = pool_fill(&self, true);
         uint32_t held_out = held_out_clips(options, &counted);
         status = write_part(&self, false, options->clips - held_out, error);
-        if (status == STATUS_OK) {
-            status = write_part(&self, true, held_out, error);
-        }
+        THEN(status, write_part(&self, true, held_out, error));
     }
     generator_close(&self);
     if (status == STATUS_OK) {

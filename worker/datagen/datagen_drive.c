@@ -164,12 +164,8 @@ enum status drive_record(struct world *world, struct prepared *prepared,
     struct rollout *rollout = NULL;
     TRY(world->ops->slot_reset(world, 0, prepared, plan->seed, error));
     enum status status = job_run_create(&lease, prepared, &job, error);
-    if (status == STATUS_OK) {
-        status = rollout_create(job, ROLLOUT_MAIN, false, plan->planner_wants, &rollout, error);
-    }
-    if (status == STATUS_OK) {
-        status = begin(world, rollout, plan, error);
-    }
+    THEN(status, rollout_create(job, ROLLOUT_MAIN, false, plan->planner_wants, &rollout, error));
+    THEN(status, begin(world, rollout, plan, error));
     if (status == STATUS_OK) {
         status = drive_loop(world, rollout, plan, scenes, count, error);
         planner_end(plan->planner, 0);

@@ -131,12 +131,8 @@ enum status shard_create(const char *path, const struct shard_tensor *tensors, u
         status = error_set(error, STATUS_IO, "%s: cannot take %llu bytes: %s", file->temporary,
                            (unsigned long long)file->start[count], strerror(errno));
     }
-    if (status == STATUS_OK) {
-        status = write_at(file, 0, &length, sizeof length, error);
-    }
-    if (status == STATUS_OK) {
-        status = write_at(file, sizeof length, header, header_bytes, error);
-    }
+    THEN(status, write_at(file, 0, &length, sizeof length, error));
+    THEN(status, write_at(file, sizeof length, header, header_bytes, error));
     free(header);
     if (status != STATUS_OK) {
         shard_abandon(file);

@@ -173,23 +173,17 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
     const char *names[CONDITIONING_COUNT + 1] = {NULL};
     char format[LIMIT_ID_BYTES] = "";
     enum status status = json_object_begin(cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "format", true, format, sizeof format, error);
-    }
+    THEN(status, json_member_text(cursor, "format", true, format, sizeof format, error));
     if (status == STATUS_OK && strcmp(format, HEALTH_FORMAT) != 0) {
         status =
             json_fail(cursor, error, "expected format \"%s\", found \"%s\"", HEALTH_FORMAT, format);
     }
-    if (status == STATUS_OK) {
-        status = json_member_text(cursor, "model_hash", true, out->hash, sizeof out->hash, error);
-    }
+    THEN(status, json_member_text(cursor, "model_hash", true, out->hash, sizeof out->hash, error));
     for (int i = 0; i < CONDITIONING_COUNT; i++) {
         names[i] = conditioning_names[i];
     }
     struct json_cursor degrees = json_cursor_member(cursor, "degrees");
-    if (status == STATUS_OK) {
-        status = json_object_begin(&degrees, names, error);
-    }
+    THEN(status, json_object_begin(&degrees, names, error));
     for (int i = 0; status == STATUS_OK && i < CONDITIONING_COUNT; i++) {
         struct json_cursor conditioning = json_cursor_member(&degrees, names[i]);
         status = read_conditioning(&conditioning, out->bound[i], error);

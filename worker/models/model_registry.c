@@ -76,9 +76,7 @@ static enum status read_registry(const char *path, struct registry *out, struct 
     TRY(json_read_file(path, REGISTRY_BYTES_MAX, &root, error));
     struct json_cursor cursor = json_cursor_root(path, root);
     enum status status = json_object_begin(&cursor, keys, error);
-    if (status == STATUS_OK) {
-        status = json_member_text(&cursor, "format", true, format, sizeof format, error);
-    }
+    THEN(status, json_member_text(&cursor, "format", true, format, sizeof format, error));
     if (status == STATUS_OK && strcmp(format, REGISTRY_FORMAT) != 0) {
         status = json_fail(&cursor, error, "expected format \"%s\", found \"%s\"", REGISTRY_FORMAT,
                            format);

@@ -138,9 +138,7 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
         return instance_open(planner, spec, config, error);
     case PLANNER_SPEC_EXEC:
         status = planner_argv_parse(spec->target, &words, error);
-        if (status == STATUS_OK) {
-            status = planner_exec_open(planner->spec, &words, config, &planner->exec, error);
-        }
+        THEN(status, planner_exec_open(planner->spec, &words, config, &planner->exec, error));
         break;
     }
     if (status == STATUS_OK) {
@@ -166,9 +164,7 @@ enum status planner_open(const char *text, const struct planner_config *config,
 
     struct planner_spec spec;
     enum status status = planner_spec_check(text, error);
-    if (status == STATUS_OK) {
-        status = planner_spec_parse(text, &spec, error);
-    }
+    THEN(status, planner_spec_parse(text, &spec, error));
     if (status != STATUS_OK) {
         return status;
     }

@@ -450,9 +450,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     if (shm_fd >= 0) {
         close(shm_fd);
     }
-    if (status == STATUS_OK) {
-        status = greet(exec, error);
-    }
+    THEN(status, greet(exec, error));
     if (status != STATUS_OK) {
         if (exec->alive) {
             die(exec, "", 0, false);

@@ -83,9 +83,7 @@ static enum status answer(struct host *host, enum planner_wire_type type, const 
     struct wire_header header = {PLANNER_WIRE_MAGIC, (uint32_t)type,
                                  (uint32_t)(head_bytes + rest_bytes), host->header.sequence};
     enum status status = write_all(host->out, &header, sizeof header, error);
-    if (status == STATUS_OK) {
-        status = write_all(host->out, head, head_bytes, error);
-    }
+    THEN(status, write_all(host->out, head, head_bytes, error));
     return status == STATUS_OK ? write_all(host->out, rest, rest_bytes, error) : status;
 }
 

@@ -264,10 +264,8 @@ enum status process_start(struct planner_process *process, const struct planner_
     if (status == STATUS_OK && confinement != NULL && confinement->sandbox) {
         status = sandbox_prepare(confinement, words, path, &sandbox, error);
     }
-    if (status == STATUS_OK) {
-        status =
-            planner_environment_make(confinement, PROCESS_SHM_FD, shm_bytes, &environment, error);
-    }
+    THEN(status,
+         planner_environment_make(confinement, PROCESS_SHM_FD, shm_bytes, &environment, error));
     if (status != STATUS_OK) {
         goto done;
     }

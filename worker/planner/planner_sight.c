@@ -202,9 +202,7 @@ enum status planner_sight_add(struct planner_sight *sight, const char *path, str
                            "has a %s of its own",
                            path, real);
     }
-    if (status == STATUS_OK) {
-        status = add_at(sight, real, real, error);
-    }
+    THEN(status, add_at(sight, real, real, error));
     return status == STATUS_OK ? add_at(sight, full, real, error) : status;
 }
 
@@ -451,15 +449,9 @@ static enum status fill(struct planner_sight *sight, const struct planner_confin
     if (status == STATUS_OK && here) {
         status = planner_sight_add_code(sight, sight->directory, error);
     }
-    if (status == STATUS_OK) {
-        status = add_command(sight, words, program, here, error);
-    }
-    if (status == STATUS_OK) {
-        status = add_search_path(sight, "PYTHONPATH", error);
-    }
-    if (status == STATUS_OK) {
-        status = add_search_path(sight, "LD_LIBRARY_PATH", error);
-    }
+    THEN(status, add_command(sight, words, program, here, error));
+    THEN(status, add_search_path(sight, "PYTHONPATH", error));
+    THEN(status, add_search_path(sight, "LD_LIBRARY_PATH", error));
     if (status == STATUS_OK && !is_own(sight->directory) &&
         !planner_sight_holds(sight, sight->directory)) {
         status = append(sight, SIGHT_EMPTY, sight->directory, NULL, error);

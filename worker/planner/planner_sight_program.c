@@ -161,9 +161,7 @@ enum status planner_sight_add_program(struct planner_sight *sight, const char *p
                 break;
             }
         }
-        if (status == STATUS_OK) {
-            status = planner_sight_add(sight, script, error);
-        }
+        THEN(status, planner_sight_add(sight, script, error));
         if (!interpreter_of(script, script)) {
             break;
         }

@@ -256,9 +256,7 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
 {
     struct planner_spec spec;
     enum status status = planner_spec_check(text, error);
-    if (status == STATUS_OK) {
-        status = planner_spec_parse(text, &spec, error);
-    }
+    THEN(status, planner_spec_parse(text, &spec, error));
     if (status != STATUS_OK) {
         return status;
     }

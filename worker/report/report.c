@@ -111,12 +111,8 @@ enum status report_write(struct store *store, const char *store_url, const char 
         .summary = summary,
     };
     enum status status = report_plan_make(&report, error);
-    if (status == STATUS_OK) {
-        status = write_sections(&report, error);
-    }
-    if (status == STATUS_OK) {
-        status = file_replace(path, report.html.text, report.html.bytes, 0644, error);
-    }
+    THEN(status, write_sections(&report, error));
+    THEN(status, file_replace(path, report.html.text, report.html.bytes, 0644, error));
     report_drive_close(&report.drive);
     report_plan_finish(&report.plan);
     html_finish(&report.html);

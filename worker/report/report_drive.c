@@ -44,12 +44,8 @@ static enum status load_scenario(struct report_drive *drive, struct store *store
     size_t bytes = 0;
     drop_scenario(drive);
     enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
-    if (status == STATUS_OK) {
-        status = scenario_load_text(hash, body, bytes, &drive->document, error);
-    }
-    if (status == STATUS_OK) {
-        status = raster_layers_create(&drive->document->scenario.map, &drive->layers, error);
-    }
+    THEN(status, scenario_load_text(hash, body, bytes, &drive->document, error));
+    THEN(status, raster_layers_create(&drive->document->scenario.map, &drive->layers, error));
     free(body);
     if (status == STATUS_OK) {
         memcpy(drive->scenario_hash, hash, sizeof drive->scenario_hash);
@@ -63,9 +59,7 @@ static enum status load_trace(struct report_drive *drive, struct store *store, c
     size_t bytes = 0;
     drop_trace(drive);
     enum status status = store->ops->artifact_get(store, hash, &drive->artifact, &bytes, error);
-    if (status == STATUS_OK) {
-        status = trace_reader_init(&drive->reader, drive->artifact, bytes, error);
-    }
+    THEN(status, trace_reader_init(&drive->reader, drive->artifact, bytes, error));
     if (status == STATUS_OK &&
         drive->reader.header.agent_count != drive->document->scenario.agent_count) {
         status = error_set(error, STATUS_BAD_INPUT, "trace %s: expected %u agents, found %u", hash,

@@ -142,9 +142,7 @@ static enum status read_scenarios(struct report *report, struct error *error)
             loaded = hash;
             read++;
             status = report->store->ops->scenario_get(report->store, hash, &body, &bytes, error);
-            if (status == STATUS_OK) {
-                status = scenario_load_text(hash, body, bytes, &document, error);
-            }
+            THEN(status, scenario_load_text(hash, body, bytes, &document, error));
             free(body);
             if (status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT) {
                 status = STATUS_OK; /* its card says so */

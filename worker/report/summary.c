@@ -216,18 +216,10 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     int64_t price_uusd = 0;
     const struct outcome *priced = NULL; /* the last one whose price was looked up */
     enum status status = load_outcomes(store, suite_id, &summary, error);
-    if (status == STATUS_OK) {
-        status = part_twins(&summary, error);
-    }
-    if (status == STATUS_OK) {
-        status = summary_find_repeats(&summary, error);
-    }
-    if (status == STATUS_OK) {
-        status = load_ledger(store, suite_id, &summary, error);
-    }
-    if (status == STATUS_OK) {
-        status = store->ops->suite_status(store, suite_id, &summary.status, error);
-    }
+    THEN(status, part_twins(&summary, error));
+    THEN(status, summary_find_repeats(&summary, error));
+    THEN(status, load_ledger(store, suite_id, &summary, error));
+    THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));
     for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count + summary.twin_count;
          i++) {
         const struct outcome *outcome = &summary.outcomes[i];
@@ -237,13 +229,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
             status = store->ops->price_get(store, outcome->pool, device, &price_uusd, error);
             priced = outcome;
         }
-        if (status == STATUS_OK) {
-            status = count_outcome(&summary, &capacity, i, price_uusd, error);
-        }
+        THEN(status, count_outcome(&summary, &capacity, i, price_uusd, error));
     }
-    if (status == STATUS_OK) {
-        status = summary_learned(&summary, error);
-    }
+    THEN(status, summary_learned(&summary, error));
     if (status != STATUS_OK) {
         summary_finish(&summary);
         return status;

@@ -50,9 +50,7 @@ static enum status drive_one(struct drive *drive, const struct scenario *scenari
     struct job_run *job = NULL;
     struct job_lease lease = {.epoch = 1, .spec = {.seed = seed}};
     enum status status = prepared_create(scenario, &prepared, error);
-    if (status == STATUS_OK) {
-        status = job_run_create(&lease, prepared, &job, error);
-    }
+    THEN(status, job_run_create(&lease, prepared, &job, error));
     prepared_unref(prepared); /* the job has its own reference */
     if (status == STATUS_OK) {
         status = runner_add(drive->runner, job, ROLLOUT_MAIN, error);

@@ -75,13 +75,9 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         hand_back_unstarted(loop, lease, &error);
         return;
     }
-    if (status == STATUS_OK) {
-        status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
-                                    lease->spec.scenario_hash, &prepared, &error);
-    }
-    if (status == STATUS_OK) {
-        status = job_run_create(lease, prepared, &job, &error);
-    }
+    THEN(status, prepared_cache_get(loop->prepared_scenarios, loop->config->store,
+                                    lease->spec.scenario_hash, &prepared, &error));
+    THEN(status, job_run_create(lease, prepared, &job, &error));
     if (status == STATUS_OK) {
         /* Making the scenario ready is part of what the job costs. */
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
@@ -464,13 +460,9 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     if (loop->leases == NULL || loop->prepared_scenarios == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
     }
-    if (status == STATUS_OK) {
-        status = lease_keeper_start(config->store, &config->worker, stuck_limit_ms(config),
-                                    loop->clock, config->logger, &loop->keeper, error);
-    }
-    if (status == STATUS_OK) {
-        status = run(loop, error);
-    }
+    THEN(status, lease_keeper_start(config->store, &config->worker, stuck_limit_ms(config),
+                                    loop->clock, config->logger, &loop->keeper, error));
+    THEN(status, run(loop, error));
     loop_finish(loop);
     if (loop->failed_count > CLAIM_LOOP_FAILURES_TOLD) {
         log_event(config->logger, LOG_ERROR, "%u more attempts failed",

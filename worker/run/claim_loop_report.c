@@ -196,9 +196,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
         return STATUS_OK;
     }
     enum status status = outcome_pack_traces(job, &data, &bytes, error);
-    if (status == STATUS_OK) {
-        status = store->ops->artifact_put(store, data, bytes, completion->artifact_hash, error);
-    }
+    THEN(status, store->ops->artifact_put(store, data, bytes, completion->artifact_hash, error));
     free(data);
     for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
         outcome_build(job, i, &outcomes[i]);

@@ -87,9 +87,7 @@ static enum status load(struct store *store, const char *hash, struct entry *out
                         "submit the suite to a new store",
                         hash, found);
     free(body);
-    if (status == STATUS_OK) {
-        status = prepared_create(&entry.document->scenario, &entry.prepared, error);
-    }
+    THEN(status, prepared_create(&entry.document->scenario, &entry.prepared, error));
     if (status != STATUS_OK) {
         entry_finish(&entry);
         return status;

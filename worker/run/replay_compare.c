@@ -367,7 +367,6 @@ enum status replay_compare(struct store *store, struct replay_artifact *artifact
     compare_fields(&metric_field_list, "metrics.", &stored->metrics, &replayed.metrics, out);
     compare_sets(stored, &replayed, out);
     compare_shared(stored, job, rollout, out);
-    enum status status =
-        compare_artifact(store, artifact, stored, &job->results[rollout], out, error);
-    return status == STATUS_OK ? check_evidence(store, stored, out, error) : status;
+    TRY(compare_artifact(store, artifact, stored, &job->results[rollout], out, error));
+    return check_evidence(store, stored, out, error);
 }

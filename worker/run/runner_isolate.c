@@ -49,15 +49,10 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     struct planner *planner = NULL;
     config.session_count = runner->session_count;
     config.place = runner->place.backend != NULL ? &runner->place : NULL;
-    enum status status = check_identity(runner, error);
-    if (status == STATUS_OK) {
-        status = planner_open(runner->planner_spec, &config, &planner, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(check_identity(runner, error));
+    TRY(planner_open(runner->planner_spec, &config, &planner, error));
     /* Once more: its files may have been written while it was starting. */
-    status = check_identity(runner, error);
+    enum status status = check_identity(runner, error);
     if (status != STATUS_OK) {
         planner_close(planner);
         return status;

@@ -88,16 +88,12 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
             status = choose_device(source, spec, &device, error);
             config.device = &device;
         }
-        if (status == STATUS_OK) {
-            status = spill_create(NULL, source->spill_bytes_max, &opened.spill, error);
-        }
+        THEN(status, spill_create(NULL, source->spill_bytes_max, &opened.spill, error));
         if (status == STATUS_OK) {
             config.spill = spill_ops_of(opened.spill);
         }
     }
-    if (status == STATUS_OK) {
-        status = runner_create(&config, &opened.runner, error);
-    }
+    THEN(status, runner_create(&config, &opened.runner, error));
     if (status != STATUS_OK) {
         spill_destroy(opened.spill);
         return status;

@@ -64,9 +64,7 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
     spec.parent_job_id = 0;
     spec.audit_key[0] = '\0';
     snprintf(spec.pool, sizeof spec.pool, "teacher");
-    if (status == STATUS_OK) {
-        status = set_model(models, conditioning, precision, &spec, error);
-    }
+    THEN(status, set_model(models, conditioning, precision, &spec, error));
     if (status == STATUS_OK) {
         make_key(&spec);
         *out = spec;
@@ -370,9 +368,7 @@ enum status submission_send(struct submission *submission, struct store *store, 
     for (uint32_t round = 1; status == STATUS_OK && lost && round <= ROUNDS_MAX; round++) {
         struct store_suite_status now;
         status = pick_round(submission, store, first, &round, error);
-        if (status == STATUS_OK) {
-            status = submit_jobs(submission, store, weight, &lost, error);
-        }
+        THEN(status, submit_jobs(submission, store, weight, &lost, error));
         if (status == STATUS_OK && lost) {
             status = store->ops->suite_status(store, submission->suite_id, &now, error);
             /* What still runs is finished first; the next submission repairs the rest. */
