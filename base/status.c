@@ -93,6 +93,18 @@ enum status error_set(struct error *error, enum status status, const char *forma
     return status;
 }
 
+enum status memory_check(const void *memory, struct error *error, const char *format, ...)
+{
+    if (memory != NULL) {
+        return STATUS_OK;
+    }
+    va_list args;
+    va_start(args, format);
+    error_setv(error, STATUS_NO_MEMORY, format, args);
+    va_end(args);
+    return STATUS_NO_MEMORY;
+}
+
 enum status error_prefix(struct error *error, const char *format, ...)
 {
     char prefixed[ERROR_TEXT_BYTES];

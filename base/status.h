@@ -56,6 +56,10 @@ enum status error_setv(struct error *error, enum status status, const char *form
 enum status error_prefix(struct error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* STATUS_NO_MEMORY with the sentence when an allocation gave NULL. */
+enum status memory_check(const void *memory, struct error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4), access(none, 1)));
+
 /* Returns early with a failed status; only where nothing has to be released. */
 #define TRY(call)                        \
     do {                                 \

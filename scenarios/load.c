@@ -22,9 +22,7 @@ static enum status seal(const char *name, struct scenario_document *document, st
     json_t *json = scenario_encode(&document->scenario);
     char *text = json != NULL ? json_canonical_text(json) : NULL;
     json_decref(json);
-    if (text == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", name);
-    }
+    TRY(memory_check(text, error, "%s: out of memory", name));
     document->canonical_bytes = strlen(text);
     document->canonical = arena_copy_text(&document->arena, text, document->canonical_bytes);
     free(text);
@@ -41,9 +39,7 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
                                      struct scenario_document **out, struct error *error)
 {
     struct scenario_document *document = calloc(1, sizeof *document);
-    if (document == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", name);
-    }
+    TRY(memory_check(document, error, "%s: out of memory", name));
     arena_init(&document->arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status =
         scenario_decode(name, resolved, &document->arena, &document->scenario, error);

@@ -155,9 +155,7 @@ static enum status decode_outcomes(const struct json_cursor *cursor, struct outc
     struct outcome *outcomes = NULL;
     if (count > 0) {
         outcomes = malloc(count * sizeof *outcomes);
-        if (outcomes == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "out of memory for %zu outcomes", count);
-        }
+        TRY(memory_check(outcomes, error, "out of memory for %zu outcomes", count));
     }
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);

@@ -116,9 +116,7 @@ static enum status prepare(struct ranks *all, struct error *error)
     pthread_barrierattr_destroy(&shared);
     for (uint32_t i = 0; i < job->ranks; i++) {
         all->rank[i].record = calloc(1, record_bytes(job));
-        if (all->rank[i].record == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "no memory for what rank %u says", i);
-        }
+        TRY(memory_check(all->rank[i].record, error, "no memory for what rank %u says", i));
     }
     return STATUS_OK;
 }

@@ -119,9 +119,7 @@ enum status backend_create(const struct backend_config *config, struct backend *
 {
     CHECK(config->slot_count > 0 && config->page_bytes % PAGE_ALIGN == 0);
     struct backend *backend = calloc(1, sizeof *backend);
-    if (backend == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for a backend");
-    }
+    TRY(memory_check(backend, error, "no memory for a backend"));
     enum status status = STATUS_OK;
     backend->model = config->model;
     backend->batch = 1;
@@ -174,9 +172,7 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
     struct model_device model;
     struct device_text why = {""};
     backend->here = calloc(frame_count, sizeof *backend->here);
-    if (backend->here == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for %u frames", frame_count);
-    }
+    TRY(memory_check(backend->here, error, "no memory for %u frames", frame_count));
     const struct device_options options = {
         .device = backend->device.index,
         .slot_count = backend->batch,

@@ -386,9 +386,7 @@ enum status workspace_create(const struct model *model, uint32_t thread_count,
                              struct workspace **out, struct error *error)
 {
     struct workspace *w = calloc(1, sizeof *w);
-    if (w == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for a workspace");
-    }
+    TRY(memory_check(w, error, "no memory for a workspace"));
     w->model = model;
     w->kernels = &model->kernels;
     w->act_bytes = nn_act_bytes(model->kernels.precision);

@@ -56,9 +56,7 @@ static enum status open_config(struct model *model, const char *path,
                          format);
     }
     model->note = strdup(note);
-    if (model->note == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: no memory for its note", path);
-    }
+    TRY(memory_check(model->note, error, "%s: no memory for its note", path));
     return model_config_parse(path, config, strlen(config), &model->config, error);
 }
 
@@ -84,9 +82,7 @@ static enum status model_new(const struct model_open_options *options, struct mo
                              struct error *error)
 {
     struct model *model = calloc(1, sizeof *model);
-    if (model == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for a model");
-    }
+    TRY(memory_check(model, error, "no memory for a model"));
     nn_kernels_init(&model->kernels, options->precision, options->cpu_flags);
     model->device = options->device && options->precision == NN_BF16;
     *out = model;

@@ -360,9 +360,7 @@ enum status model_load_weights(struct model *model, const char *source,
     };
     if (file != NULL) {
         loader.seen = calloc(safetensors_count(file) + 1, 1);
-        if (loader.seen == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "%s: no memory to check it", source);
-        }
+        TRY(memory_check(loader.seen, error, "%s: no memory to check it", source));
     }
     walk(&loader, model);
     if (file != NULL && loader.status == STATUS_OK) {

@@ -48,9 +48,7 @@ enum status page_pool_create(const struct page_pool_config *config, struct page_
                          whole_bytes(config), config->bytes_max);
     }
     struct page_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "page pool: no memory");
-    }
+    TRY(memory_check(pool, error, "page pool: no memory"));
     pool->config = *config;
     pool->config.page_bytes = page_bytes;
     pool->frame_count = (uint32_t)frames;

@@ -80,9 +80,7 @@ enum status read_ahead_create(const struct spill_ops *spill, uint8_t *buffers, s
 {
     CHECK(spill->peek != NULL && buffer_count > 0);
     struct read_ahead *ahead = calloc(1, sizeof *ahead + buffer_count * sizeof ahead->reads[0]);
-    if (ahead == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory to read pages ahead");
-    }
+    TRY(memory_check(ahead, error, "no memory to read pages ahead"));
     ahead->spill = spill;
     ahead->buffers = buffers;
     ahead->buffer_bytes = buffer_bytes;

@@ -137,9 +137,7 @@ enum status threads_create(uint32_t count, struct threads **out, struct error *e
                          count);
     }
     struct threads *t = calloc(1, sizeof *t);
-    if (t == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for a pool of threads");
-    }
+    TRY(memory_check(t, error, "no memory for a pool of threads"));
     t->count = count > 0 ? count : 1;
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->wake, NULL);

@@ -12,9 +12,7 @@ enum status prepared_create(const struct scenario *scenario, struct prepared **o
                             struct error *error)
 {
     struct prepared *prepared = calloc(1, sizeof *prepared);
-    if (prepared == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for scenario %s", scenario->id);
-    }
+    TRY(memory_check(prepared, error, "no memory for scenario %s", scenario->id));
     atomic_init(&prepared->references, 1);
     prepared->scenario = scenario;
     enum status status = roadmap_create(&scenario->map, &prepared->roadmap, error);

@@ -399,9 +399,7 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
                                  struct error *error)
 {
     struct raster_layers *layers = calloc(1, sizeof *layers);
-    if (layers == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory to draw map %s", map->id);
-    }
+    TRY(memory_check(layers, error, "no memory to draw map %s", map->id));
     raster_kernels_init(&layers->kernels, cpu_flags_detect());
     struct builder builder = {
         .layers = layers,

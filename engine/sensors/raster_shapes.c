@@ -238,9 +238,7 @@ enum status raster_shapes_walk(const struct map *map, raster_shape_visit visit, 
         }
     }
     struct vec2 *points = calloc(points_max, 4 * sizeof *points);
-    if (points == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory to draw the map's lanes");
-    }
+    TRY(memory_check(points, error, "no memory to draw the map's lanes"));
     struct walk walk = {
         .map = map,
         .visit = visit,

@@ -329,9 +329,7 @@ enum status roadmap_create(const struct map *map, struct roadmap **out, struct e
         return error_set(error, STATUS_BAD_INPUT, "map %s: expected at least one lane", map->id);
     }
     struct roadmap *roadmap = calloc(1, sizeof *roadmap);
-    if (roadmap == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for map %s", map->id);
-    }
+    TRY(memory_check(roadmap, error, "no memory for map %s", map->id));
     roadmap->map = map;
     enum status status = build_lanes(roadmap, error);
     THEN(status, build_bounds(roadmap, error));

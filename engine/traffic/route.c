@@ -152,9 +152,7 @@ enum status route_create(const struct roadmap *roadmap, const uint32_t *lanes, u
         }
     }
     struct route *route = calloc(1, sizeof *route);
-    if (route == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for a route");
-    }
+    TRY(memory_check(route, error, "no memory for a route"));
     enum status status = route_build_track(roadmap, lanes, count, start, EXTENSION_M,
                                            &route->length_m, &route->track, error);
     if (status != STATUS_OK) {

@@ -271,9 +271,7 @@ static enum status profile_log(const struct trajectory *log, const struct track 
 {
     agent->log_cell_count = track->count;
     agent->log_cells = calloc(track->count, sizeof *agent->log_cells);
-    if (agent->log_cells == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for a logged speed profile");
-    }
+    TRY(memory_check(agent->log_cells, error, "no memory for a logged speed profile"));
     const struct trajectory_point *end = &log->points[log->point_count - 1];
     for (uint32_t k = 0; k < track->count; k++) {
         agent->log_cells[k] = (struct log_cell){(float)end->speed_mps, (float)end->speed_mps, 0.0f};
@@ -457,9 +455,7 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
     enum status status = STATUS_NO_MEMORY;
     struct traffic_plan *plan = calloc(1, sizeof *plan);
     uint32_t lanes = roadmap_map(roadmap)->lane_count;
-    if (plan == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "no memory for the agents");
-    }
+    TRY(memory_check(plan, error, "no memory for the agents"));
     plan->scenario = scenario;
     plan->roadmap = roadmap;
     plan->agent_count = scenario->agent_count;

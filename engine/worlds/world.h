@@ -178,7 +178,6 @@ extern const struct world_ops world_object_ops;
 extern const struct world_ops world_replay_ops;
 extern const struct world_ops world_student_ops; /* both need config.model of their tier */
 extern const struct world_ops world_teacher_ops;
-extern const struct world_ops world_dummy_ops; /* conformance and scheduling tests */
 
 /* The ops table of a tier, or NULL if this build has none for it. */
 const struct world_ops *world_ops_for_tier(enum tier tier);

@@ -141,9 +141,7 @@ static enum status open_world(const struct world_ops *ops, const struct world_co
     }
     CHECK((unsigned)config->conditioning < CONDITIONING_COUNT);
     struct learned_world *self = calloc(1, sizeof *self);
-    if (self == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "world %s: no memory", ops->name);
-    }
+    TRY(memory_check(self, error, "world %s: no memory", ops->name));
     self->base = (struct world){ops, config->slot_count};
     self->model = config->model;
     self->conditioning = config->conditioning;

@@ -221,9 +221,7 @@ static enum status make_document(struct import *import, const struct scenario *s
     struct cr_context *context = &import->context;
     struct scenario_document *document = NULL;
     json_t *json = scenario_encode(scenario);
-    if (json == NULL) {
-        return error_set(context->error, STATUS_NO_MEMORY, "%s: out of memory", context->name);
-    }
+    TRY(memory_check(json, context->error, "%s: out of memory", context->name));
     enum status status =
         scenario_document_create(context->name, json, false, &document, context->error);
     json_decref(json);

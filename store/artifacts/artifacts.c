@@ -253,10 +253,7 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
     } else {
         size_t capacity = ZSTD_compressBound(bytes);
         uint8_t *packed = malloc(capacity);
-        if (packed == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
-                             bytes);
-        }
+        TRY(memory_check(packed, error, "out of memory for an artifact of %zu bytes", bytes));
         size_t packed_bytes =
             ZSTD_compress(packed, capacity, data, bytes, ZSTD_FRAME_COMPRESSION_LEVEL);
         if (ZSTD_isError(packed_bytes)) {
@@ -344,9 +341,7 @@ static enum status unpack(const char *path, const char *hash, const uint8_t *pac
         return artifacts_damaged(error, path, "it claims to expand beyond the limit");
     }
     char *buffer = malloc((size_t)size + 1);
-    if (buffer == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(buffer, error, "%s: out of memory", path));
     size_t got = ZSTD_decompress(buffer, (size_t)size, packed, packed_bytes);
     if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) {
         free(buffer);

@@ -82,10 +82,7 @@ enum status artifact_writer_open(struct artifacts *artifacts, size_t bytes, bool
                          LIMIT_ARTIFACT_BYTES, bytes);
     }
     struct artifact_writer *writer = create_writer(bytes, packed);
-    if (writer == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact of %zu bytes",
-                         bytes);
-    }
+    TRY(memory_check(writer, error, "out of memory for an artifact of %zu bytes", bytes));
     writer->artifacts = artifacts;
     writer->announced_bytes = bytes;
     sha256_init(&writer->hash);
@@ -366,9 +363,7 @@ static enum status verify(struct artifact_reader *reader, const char *hash, stru
     size_t count = 1;
     uint8_t *piece = malloc(BLOCK_BYTES);
     enum status status = STATUS_OK;
-    if (piece == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", reader->path);
-    }
+    TRY(memory_check(piece, error, "%s: out of memory", reader->path));
     sha256_init(&sum);
     while (status == STATUS_OK && count > 0) {
         status = artifact_reader_read(reader, piece, BLOCK_BYTES, &count, error);

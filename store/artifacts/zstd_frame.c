@@ -118,9 +118,7 @@ enum status zstd_frame_pack(const char *what, const void *data, size_t bytes, vo
     }
     /* No more room than makes it shorter; zstd gives up when it runs out. */
     void *buffer = malloc(bytes);
-    if (buffer == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", what);
-    }
+    TRY(memory_check(buffer, error, "%s: out of memory", what));
     size_t packed = ZSTD_compress(buffer, bytes - 1, data, bytes, ZSTD_FRAME_COMPRESSION_LEVEL);
     if (ZSTD_isError(packed)) {
         free(buffer);

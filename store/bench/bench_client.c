@@ -256,9 +256,7 @@ static enum status pull(struct fleet *fleet, struct worker *worker, struct error
     if (worker->in_capacity - worker->in_bytes < REPLY_BYTES_MIN) {
         size_t capacity = 2 * worker->in_capacity + 2 * REPLY_BYTES_MIN;
         char *grown = realloc(worker->in, capacity);
-        if (grown == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "out of memory for a simulated worker");
-        }
+        TRY(memory_check(grown, error, "out of memory for a simulated worker"));
         worker->in = grown;
         worker->in_capacity = capacity;
     }
@@ -290,9 +288,7 @@ static enum status connect_worker(struct fleet *fleet, struct worker *worker, st
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = worker};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     worker->out = malloc(fleet->out_capacity);
-    if (worker->out == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for a simulated worker");
-    }
+    TRY(memory_check(worker->out, error, "out of memory for a simulated worker"));
     worker->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (worker->fd < 0 ||
         connect(worker->fd, (const struct sockaddr *)&address, sizeof address) != 0 ||

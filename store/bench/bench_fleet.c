@@ -145,9 +145,7 @@ static enum status bare_round(struct fleet_bench *bench, double *rate, struct er
     uint32_t jobs = 0;
     uint32_t started = 0;
     enum status status = STATUS_OK;
-    if (callers == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for the benchmark's callers");
-    }
+    TRY(memory_check(callers, error, "out of memory for the benchmark's callers"));
     int64_t start_ns = bench_now_ns();
     int64_t end_ns = start_ns;
     for (; started < threads; started++) {
@@ -333,9 +331,7 @@ enum status store_bench_fleet(const char *directory, uint32_t workers, uint32_t 
     }
     struct store_bench_fleet_result result = {.workers = workers, .batch = batch};
     struct fleet_bench *bench = calloc(1, sizeof *bench);
-    if (bench == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for the fleet benchmark");
-    }
+    TRY(memory_check(bench, error, "out of memory for the fleet benchmark"));
     bench->workers = workers;
     bench->batch = batch;
     result.bare_threads = thread_count(bench);

@@ -105,10 +105,7 @@ enum status http_exchange_json(struct http_transport *transport, struct http_cal
     if (has_body) {
         text = body != NULL ? json_compact_text(body) : NULL;
         json_decref(body);
-        if (text == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory for a request",
-                             call->path);
-        }
+        TRY(memory_check(text, error, "%s: out of memory for a request", call->path));
         call->body = text;
         call->body_bytes = strlen(text);
         if (call->body_bytes > HTTP_JSON_BYTES_MAX) {

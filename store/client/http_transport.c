@@ -137,9 +137,7 @@ enum status http_transport_create(const char *url, const char *token_file, const
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, init_curl);
     struct http_transport *transport = calloc(1, sizeof *transport);
-    if (transport == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
-    }
+    TRY(memory_check(transport, error, "%s: out of memory", url));
     pthread_mutex_init(&transport->mutex, NULL);
     transport->unix_fd = -1;
     enum status status = STATUS_OK;
@@ -177,9 +175,7 @@ enum status http_transport_create_over(const struct http_carrier *carrier,
                                        struct http_transport **out, struct error *error)
 {
     struct http_transport *transport = calloc(1, sizeof *transport);
-    if (transport == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for a transport");
-    }
+    TRY(memory_check(transport, error, "out of memory for a transport"));
     pthread_mutex_init(&transport->mutex, NULL);
     transport->unix_fd = -1;
     transport->carrier = *carrier;

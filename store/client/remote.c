@@ -49,9 +49,7 @@ enum status store_http_open(const char *url, const struct store_config *config, 
                             struct error *error)
 {
     struct remote *remote = calloc(1, sizeof *remote);
-    if (remote == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", url);
-    }
+    TRY(memory_check(remote, error, "%s: out of memory", url));
     snprintf(remote->url, sizeof remote->url, "%s", url);
     struct store_config filled = config != NULL ? *config : (struct store_config){0};
     filled.token_file = filled.token_file != NULL ? filled.token_file : getenv("SWERVE_TOKEN_FILE");

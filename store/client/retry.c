@@ -278,9 +278,7 @@ static enum status adopt(struct retry_call *call, struct retry_worker *worker, u
     int64_t after_id = 0;
     uint32_t adopted = 0;
     struct job_lease *page = malloc(ADOPT_PAGE * sizeof *page);
-    if (page == NULL) {
-        return error_set(&call->error, STATUS_NO_MEMORY, "out of memory for a claim");
-    }
+    TRY(memory_check(page, &call->error, "out of memory for a claim"));
     for (;;) {
         uint32_t found = 0;
         status = inner->ops->worker_leases(inner, worker->worker_id, after_id, page, ADOPT_PAGE,
@@ -362,9 +360,7 @@ static enum status retry_claim(struct store *store, const struct store_worker *w
     uint32_t found = 0;
     int64_t ttl = 0;
     struct retry_worker *known = claim_begin(link, worker->worker_id, max);
-    if (known == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
-    }
+    TRY(memory_check(known, error, "out of memory for a claim"));
     int64_t end_ns = retry_now_ns(link) + wait_ms * NS_PER_MS;
     call_begin(&call, store);
     while (call_next(&call)) {
@@ -426,39 +422,33 @@ static enum status retry_worker_gone(struct store *store, const char *worker_id,
 
 /* ---- the rest only repeats ---- */
 
+#define REPEAT(store, error, operation, ...)                                                \
+    do {                                                                                    \
+        struct retry_call call;                                                             \
+        call_begin(&call, store);                                                           \
+        while (call_next(&call)) {                                                          \
+            call.status = call.inner->ops->operation(call.inner, __VA_ARGS__, &call.error); \
+        }                                                                                   \
+        return call_end(&call, error);                                                      \
+    } while (0)
+
 static enum status retry_scenario_put(struct store *store, const char *hash, const char *body,
                                       size_t bytes, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->scenario_put(call.inner, hash, body, bytes, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, scenario_put, hash, body, bytes);
 }
 
 static enum status retry_scenario_get(struct store *store, const char *hash, char **body,
                                       size_t *bytes, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->scenario_get(call.inner, hash, body, bytes, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, scenario_get, hash, body, bytes);
 }
 
 static enum status retry_submit(struct store *store, const char *suite_id, uint32_t weight,
                                 const struct job_spec *specs, uint32_t count,
                                 struct store_submit_result *results, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->submit(call.inner, suite_id, weight, specs, count, results,
-                                              &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, submit, suite_id, weight, specs, count, results);
 }
 
 static enum status retry_heartbeat(struct store *store, const struct store_worker *worker,
@@ -466,152 +456,82 @@ static enum status retry_heartbeat(struct store *store, const struct store_worke
                                    int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                                    struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->heartbeat(call.inner, worker, progress, count, cancelled,
-                                                 cancelled_count, ttl_ms, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, heartbeat, worker, progress, count, cancelled, cancelled_count, ttl_ms);
 }
 
 static enum status retry_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
                                        struct job_lease *leases, uint32_t max, uint32_t *count,
                                        struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->worker_leases(call.inner, worker_id, after_id, leases, max,
-                                                     count, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, worker_leases, worker_id, after_id, leases, max, count);
 }
 
 static enum status retry_suite_status(struct store *store, const char *suite_id,
                                       struct store_suite_status *out, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->suite_status(call.inner, suite_id, out, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, suite_status, suite_id, out);
 }
 
 static enum status retry_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
                                 uint32_t *count, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->suites(call.inner, ids, max, count, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, suites, ids, max, count);
 }
 
 static enum status retry_outcomes(struct store *store, const struct store_outcome_filter *filter,
                                   struct outcome *out, uint32_t *count, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->outcomes(call.inner, filter, out, count, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, outcomes, filter, out, count);
 }
 
 static enum status retry_job(struct store *store, int64_t job_id, struct store_job *out,
                              struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->job(call.inner, job_id, out, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, job, job_id, out);
 }
 
 static enum status retry_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
                                    struct store_job *out, uint32_t max, uint32_t *count,
                                    struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->dead_jobs(call.inner, suite_id, after_id, out, max, count,
-                                                 &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, dead_jobs, suite_id, after_id, out, max, count);
 }
 
 static enum status retry_ledger(struct store *store, const char *suite_id,
                                 struct store_ledger_row *rows, uint32_t max, uint32_t *count,
                                 struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->ledger(call.inner, suite_id, rows, max, count, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, ledger, suite_id, rows, max, count);
 }
 
 static enum status retry_price_set(struct store *store, const char *pool, const char *device,
                                    int64_t price_uusd_per_hour, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status =
-            call.inner->ops->price_set(call.inner, pool, device, price_uusd_per_hour, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, price_set, pool, device, price_uusd_per_hour);
 }
 
 static enum status retry_price_get(struct store *store, const char *pool, const char *device,
                                    int64_t *price_uusd_per_hour, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status =
-            call.inner->ops->price_get(call.inner, pool, device, price_uusd_per_hour, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, price_get, pool, device, price_uusd_per_hour);
 }
 
 static enum status retry_cancel(struct store *store, const char *suite_id, int64_t *count,
                                 struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->cancel(call.inner, suite_id, count, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, cancel, suite_id, count);
 }
 
 static enum status retry_artifact_put(struct store *store, const void *data, size_t bytes,
                                       char hash[SHA256_HEX_BYTES], struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->artifact_put(call.inner, data, bytes, hash, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, artifact_put, data, bytes, hash);
 }
 
 static enum status retry_artifact_get(struct store *store, const char *hash, void **data,
                                       size_t *bytes, struct error *error)
 {
-    struct retry_call call;
-    call_begin(&call, store);
-    while (call_next(&call)) {
-        call.status = call.inner->ops->artifact_get(call.inner, hash, data, bytes, &call.error);
-    }
-    return call_end(&call, error);
+    REPEAT(store, error, artifact_get, hash, data, bytes);
 }
 
 /* ---- life ---- */

@@ -119,9 +119,7 @@ enum status token_file_open(const char *path, struct token_file **out, struct er
                          LIMIT_PATH_BYTES - 1);
     }
     struct token_file *file = calloc(1, sizeof *file);
-    if (file == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "token file %s: out of memory", path);
-    }
+    TRY(memory_check(file, error, "token file %s: out of memory", path));
     snprintf(file->path, sizeof file->path, "%s", path);
     enum status status = read_token(path, file->text, &file->seen, error);
     if (status != STATUS_OK) {

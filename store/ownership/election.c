@@ -339,9 +339,7 @@ static enum status election_create(const char *path, const struct store_config *
 {
     TRY(check_path(path, error));
     struct election *election = calloc(1, sizeof *election);
-    if (election == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(election, error, "%s: out of memory", path));
     enum status status = store_path_resolve(path, election->path, error);
     if (status != STATUS_OK) {
         free(election);
@@ -394,9 +392,7 @@ enum status store_owner_open(const char *path, const struct store_config *config
 {
     struct store *embedded = NULL;
     struct store_owner *owner = calloc(1, sizeof *owner);
-    if (owner == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(owner, error, "%s: out of memory", path));
     enum status status = election_create(path, config, store_sqlite_open, &owner->election, error);
     THEN(status, election_locate(owner->election, true, &embedded, error));
     if (status == STATUS_OK && embedded == NULL && owner->election->elsewhere.status != STATUS_OK) {

@@ -192,9 +192,7 @@ static enum status load_pair(const struct tls_identity *identity, struct tls_pai
     gnutls_datum_t cert = {.data = NULL};
     gnutls_datum_t key = {.data = NULL};
     struct tls_pair *pair = calloc(1, sizeof *pair);
-    if (pair == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", identity->cert_path);
-    }
+    TRY(memory_check(pair, error, "%s: out of memory", identity->cert_path));
     enum status status = read_pem(identity->cert_path, false, &cert, error);
     THEN(status, read_pem(identity->key_path, true, &key, error));
     THEN(status, import_pair(identity, &cert, &key, pair, error));
@@ -222,9 +220,7 @@ enum status tls_identity_create(const char *cert_path, const char *key_path,
                          LIMIT_PATH_BYTES - 1);
     }
     struct tls_identity *identity = calloc(1, sizeof *identity);
-    if (identity == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", cert_path);
-    }
+    TRY(memory_check(identity, error, "%s: out of memory", cert_path));
     strcpy(identity->cert_path, cert_path);
     strcpy(identity->key_path, key_path);
     identity->clock = clock != NULL ? clock : clock_system();

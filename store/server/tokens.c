@@ -264,9 +264,7 @@ static enum status write_list(const char *path, const struct token_list *list, s
 {
     char temporary[LIMIT_PATH_BYTES + 8];
     char *text = encode_list(list);
-    if (text == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(text, error, "%s: out of memory", path));
     snprintf(temporary, sizeof temporary, "%s.new", path);
     unlink(temporary); /* left by a process that was killed here; we hold the lock */
     size_t bytes = strlen(text);
@@ -394,9 +392,7 @@ static void drop_expired(struct token_list *list, int64_t now_s)
 static enum status read_or_begin(const char *path, struct token_list **out, struct error *error)
 {
     struct token_list *list = calloc(1, sizeof *list);
-    if (list == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(list, error, "%s: out of memory", path));
     enum status status = tokens_read(path, list, error);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
         free(list);

@@ -67,9 +67,7 @@ static enum status add(struct check *check, struct check_references *references,
         size_t capacity = references->capacity == 0 ? 1024 : references->capacity * 2;
         struct check_reference *grown =
             realloc(references->rows, capacity * sizeof *references->rows);
-        if (grown == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", check->path);
-        }
+        TRY(memory_check(grown, error, "%s: out of memory", check->path));
         references->rows = grown;
         references->capacity = capacity;
     }
@@ -214,9 +212,7 @@ enum status check_artifacts(struct check *check, struct check_references *refere
     enum status status = STATUS_OK;
     struct artifacts *artifacts = calloc(1, sizeof *artifacts);
 
-    if (artifacts == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", check->path);
-    }
+    TRY(memory_check(artifacts, error, "%s: out of memory", check->path));
     /* Not artifacts_open, which makes directories. */
     status = store_path_resolve(check->path, real, error);
     int bytes = snprintf(artifacts->path, sizeof artifacts->path, "%s.artifacts",

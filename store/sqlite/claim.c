@@ -271,9 +271,7 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
 
     while (suite != 0 && call->count < call->max) {
         struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
-        if (row == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
-        }
+        TRY(memory_check(row, error, "out of memory for a claim"));
         TRY(take_run(call, row, &prefix, -FAIRNESS_DEBT * quantum(row), true, error));
         TRY(next_suite(call, prefix, suite, &suite, &weight, error));
     }
@@ -307,9 +305,7 @@ static enum status choose_suite(struct claim_call *call, struct fairness_row **c
     status = next_suite(call, 0, 0, &suite, &weight, error);
     while (status == STATUS_OK && suite != 0) {
         struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
-        if (row == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
-        }
+        TRY(memory_check(row, error, "out of memory for a claim"));
         status = head_cost(call, suite, &row->head_cost, error);
         THEN(status, next_suite(call, 0, suite, &suite, &weight, error));
     }

@@ -58,9 +58,7 @@ static enum status copy_bytes(int from, const char *from_path, int to, const cha
     enum status status = STATUS_OK;
     uint8_t *chunk = malloc(CHUNK_BYTES);
 
-    if (chunk == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", from_path);
-    }
+    TRY(memory_check(chunk, error, "%s: out of memory", from_path));
     while (status == STATUS_OK && bytes > 0) {
         ssize_t got = read(from, chunk, bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES);
         if (got < 0 && errno == EINTR) {

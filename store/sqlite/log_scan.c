@@ -338,9 +338,7 @@ static enum status scan_open(struct log *log, int64_t bytes, struct log_scan *ou
 
     out->bytes = bytes;
     log->buffer = malloc(FRAME_BYTES + PAGE_BYTES_MAX);
-    if (log->buffer == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", log->path);
-    }
+    TRY(memory_check(log->buffer, error, "%s: out of memory", log->path));
     if (read_at(log->fd, log->header, HEADER_BYTES, 0) < 0) {
         return io_error(log, error);
     }
@@ -350,9 +348,7 @@ static enum status scan_open(struct log *log, int64_t bytes, struct log_scan *ou
     }
     log->slots = (bytes - HEADER_BYTES) / (FRAME_BYTES + log->page_bytes);
     log->frames = calloc((size_t)log->slots + 1, sizeof *log->frames);
-    if (log->frames == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", log->path);
-    }
+    TRY(memory_check(log->frames, error, "%s: out of memory", log->path));
     TRY(load_all(log, error));
     count_taken(log, out);
     count_discarded(log, out, &last_commit);

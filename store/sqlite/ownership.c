@@ -199,9 +199,7 @@ enum status ownership_take(const char *path, struct ownership **out, struct erro
 {
     struct ownership *ownership = calloc(1, sizeof *ownership);
 
-    if (ownership == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(ownership, error, "%s: out of memory", path));
     if (snprintf(ownership->path, sizeof ownership->path, "%s", path) >=
         (int)sizeof ownership->path) {
         free(ownership);

@@ -208,9 +208,7 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sq
     const char *prefix = strncmp(path, "file:", 5) == 0 || path[0] == ':' ? "./" : "";
     struct sqlite_db *db = calloc(1, sizeof *db);
 
-    if (db == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(db, error, "%s: out of memory", path));
     int bytes = snprintf(db->path, sizeof db->path, "%s%s", prefix, path);
     if (path[0] == '\0' || bytes < 0 || (size_t)bytes >= sizeof db->path - 16) {
         free(db);

@@ -468,9 +468,7 @@ static enum status open_store(const char *path, const struct store_config *confi
                          LIMIT_PATH_BYTES - 33);
     }
     struct sqlite_store *store = calloc(1, sizeof *store);
-    if (store == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(store, error, "%s: out of memory", path));
     for (int lane = 0; lane < SQLITE_LANE_COUNT; lane++) {
         store->faces[lane] = (struct sqlite_face){
             .store = {&sqlite_ops}, .owner = store, .lane = (enum sqlite_lane)lane};

@@ -12,6 +12,7 @@
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
+#include "tests/engine/world_dummy.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

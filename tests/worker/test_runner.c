@@ -6,7 +6,7 @@
  * rollout run alone from tick 0 (trace hash, verdict, reasons, every metric bit for bit).
  */
 #include "base/rng.h"
-#include "engine/worlds/world.h"
+#include "tests/engine/world_dummy.h"
 #include "tests/worker/jobs.h"
 
 #define GOOD "plugin:" PLUGIN_MOODY "?good"

@@ -33,9 +33,7 @@ enum status bench_hash(struct bench_result *results, uint32_t *count, struct err
     static const size_t sizes[] = {64, 1024, 16384, 1 << 20};
     const uint32_t flags[MODES] = {0, sha256_flags_detect()};
     uint8_t *block = malloc(sizes[3]);
-    if (block == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
-    }
+    TRY(memory_check(block, error, "bench: out of memory"));
     memset(block, 7, sizes[3]);
     *count = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

@@ -340,9 +340,7 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
 {
     struct store_outcome_filter filter = {.outcome_id = outcome_id, .limit = REPLAY_PAGE};
     struct outcome *page = calloc(REPLAY_PAGE, sizeof *page);
-    if (page == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "replay: out of memory");
-    }
+    TRY(memory_check(page, error, "replay: out of memory"));
     if (suite != NULL) {
         snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite);
     }

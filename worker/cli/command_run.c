@@ -261,9 +261,7 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
         return status;
     }
     struct run_pools *pools = calloc(1, sizeof *pools);
-    if (pools == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "run: out of memory");
-    }
+    TRY(memory_check(pools, error, "run: out of memory"));
     for (int i = 0; i < RUN_POOLS; i++) {
         pools->config[i] = config;
         pools->config[i].pool = names[i];

@@ -168,9 +168,7 @@ static enum status show_every_outcome(struct show *show, struct error *error)
     struct outcome *page = calloc(SHOW_PAGE, sizeof *page);
     uint32_t count = SHOW_PAGE;
     enum status status = STATUS_OK;
-    if (page == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "show: out of memory");
-    }
+    TRY(memory_check(page, error, "show: out of memory"));
     if (show->suite != NULL) {
         snprintf(filter.suite_id, sizeof filter.suite_id, "%s", show->suite);
     }

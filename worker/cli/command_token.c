@@ -163,9 +163,7 @@ static void print_list(const struct token_list *list)
 static enum status list_tokens(const char *path, bool json, struct error *error)
 {
     struct token_list *list = malloc(sizeof *list);
-    if (list == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "out of memory");
-    }
+    TRY(memory_check(list, error, "out of memory"));
     enum status status = tokens_read(path, list, error);
     if (status == STATUS_OK && json) {
         if (cli_print_json(list_json(list)) != 0) {

@@ -17,9 +17,7 @@ enum status export_each(const struct export_request *request, export_visit *visi
     struct outcome *page = calloc(EXPORT_PAGE, sizeof *page);
     uint32_t count = EXPORT_PAGE;
     enum status status = STATUS_OK;
-    if (page == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
-    }
+    TRY(memory_check(page, error, "export: out of memory"));
     if (request->suite_id != NULL) {
         snprintf(filter.suite_id, sizeof filter.suite_id, "%s", request->suite_id);
     }

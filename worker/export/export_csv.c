@@ -68,9 +68,7 @@ static enum status write_csv_row(void *context, const struct outcome *outcome, s
     FILE *out = writer->request->out;
     for (uint32_t i = 0; i < writer->table.count; i++) {
         json_t *value = export_value(&writer->table.columns[i], outcome);
-        if (value == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
-        }
+        TRY(memory_check(value, error, "export: out of memory"));
         if (i > 0) {
             fputc(',', out);
         }

@@ -140,9 +140,7 @@ enum status export_markdown(const struct export_request *request, struct error *
 {
     FILE *out = request->out;
     struct page page = {.request = request, .groups = calloc(GROUPS_MAX, sizeof *page.groups)};
-    if (page.groups == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
-    }
+    TRY(memory_check(page.groups, error, "export: out of memory"));
     enum status status = export_each(request, count, &page, error);
     if (status == STATUS_OK) {
         fputs("## Swerve: ", out);

@@ -407,9 +407,7 @@ enum status export_mcap(const struct export_request *request, const struct outco
                         struct error *error)
 {
     struct drive *drive = calloc(1, sizeof *drive);
-    if (drive == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
-    }
+    TRY(memory_check(drive, error, "export: out of memory"));
     drive->outcome = outcome;
     enum status status = report_drive_open(&drive->from, request->store, outcome, error);
     if (status == STATUS_OK) {

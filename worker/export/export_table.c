@@ -61,9 +61,7 @@ static enum status append(struct export_table *table, const struct export_column
 {
     struct export_column *grown =
         realloc(table->columns, (table->count + 1) * sizeof *table->columns);
-    if (grown == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
-    }
+    TRY(memory_check(grown, error, "export: out of memory"));
     table->columns = grown;
     grown[table->count++] = *column;
     return STATUS_OK;

@@ -167,9 +167,7 @@ static uint32_t crc32(const uint8_t *data, size_t bytes)
 enum status mcap_create(FILE *out, const char *place, struct mcap **result, struct error *error)
 {
     struct mcap *file = calloc(1, sizeof *file);
-    if (file == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", place);
-    }
+    TRY(memory_check(file, error, "%s: out of memory", place));
     file->out = out;
     file->place = place;
     struct buffer start = {0};

@@ -139,9 +139,7 @@ enum status health_calibration_save(const struct health_calibration *calibration
     json_t *json = calibration_json(calibration, bounds);
     char *text = json != NULL ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
-    if (text == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(text, error, "%s: out of memory", path));
     enum status status = file_replace(path, text, strlen(text), 0644, error);
     free(text);
     return status;

@@ -93,9 +93,7 @@ enum status registry_load(const char *directory, struct registry *out, struct er
 {
     char path[LIMIT_PATH_BYTES];
     struct registry *loaded = calloc(1, sizeof *loaded);
-    if (loaded == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "models: out of memory");
-    }
+    TRY(memory_check(loaded, error, "models: out of memory"));
     enum status status = registry_path(directory, "registry", ".json", path, error);
     if (status == STATUS_OK) {
         snprintf(loaded->directory, sizeof loaded->directory, "%s", directory);
@@ -174,9 +172,7 @@ enum status registry_save(const struct registry *registry, struct error *error)
                              tier_json(&registry->tiers[TIER_TEACHER]));
     char *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
-    if (text == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
-    }
+    TRY(memory_check(text, error, "%s: out of memory", path));
     enum status status = file_replace(path, text, strlen(text), 0644, error);
     free(text);
     return status;

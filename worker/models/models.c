@@ -128,9 +128,7 @@ enum status models_open(const char *given, const struct model_loader *loader, st
                          errno == 0 ? "not a directory" : strerror(errno));
     }
     struct models *models = calloc(1, sizeof *models);
-    if (models == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "models: out of memory");
-    }
+    TRY(memory_check(models, error, "models: out of memory"));
     models->loader = loader != NULL ? loader : &model_loader_engine;
     models_directory(given, directory);
     enum status status = registry_load(directory, &models->registry, error);

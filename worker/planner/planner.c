@@ -169,9 +169,7 @@ enum status planner_open(const char *text, const struct planner_config *config,
         return status;
     }
     struct planner *planner = calloc(1, sizeof *planner);
-    if (planner == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", text);
-    }
+    TRY(memory_check(planner, error, "planner %s: out of memory", text));
     planner->session_count = config->session_count;
     snprintf(planner->spec, sizeof planner->spec, "%s", text);
     planner->session_errors = calloc(config->session_count, sizeof planner->session_errors[0]);

@@ -125,9 +125,7 @@ enum status planner_environment_make(const struct planner_confinement *confineme
         count++;
     }
     char **list = malloc((count + ADDED_MAX + 1) * sizeof *list + ADDED_MAX * ADDED_BYTES);
-    if (list == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner environment: out of memory");
-    }
+    TRY(memory_check(list, error, "planner environment: out of memory"));
     char *texts = (char *)(list + count + ADDED_MAX + 1);
     for (size_t i = 0; i < count; i++) {
         if (passes(confinement, environ[i])) {

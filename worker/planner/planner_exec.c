@@ -425,9 +425,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
 {
     enum status status = STATUS_OK;
     struct planner_exec *exec = calloc(1, sizeof *exec);
-    if (exec == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", spec);
-    }
+    TRY(memory_check(exec, error, "planner %s: out of memory", spec));
     exec->config = *config;
     exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
     exec->frame_capacity = wire_act_bytes(config->session_count);

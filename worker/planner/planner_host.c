@@ -346,9 +346,7 @@ static enum status next_frame(struct host *host, bool *over, struct error *error
     }
     if (bytes + 1 > host->payload_capacity) {
         uint8_t *grown = realloc(host->payload, bytes + 1);
-        if (grown == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory for a frame");
-        }
+        TRY(memory_check(grown, error, "plugin: out of memory for a frame"));
         host->payload = grown;
         host->payload_capacity = bytes + 1;
     }

@@ -279,9 +279,7 @@ enum status memory_watch_start(pid_t leader, int64_t limit_bytes, struct memory_
     sigset_t all;
     sigset_t before;
     struct memory_watch *watch = calloc(1, sizeof *watch);
-    if (watch == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner memory: out of memory");
-    }
+    TRY(memory_check(watch, error, "planner memory: out of memory"));
     *watch = (struct memory_watch){
         .leader = leader, .limit_bytes = limit_bytes, .proc_fd = -1, .place_fds = {-1, -1}};
     pthread_condattr_init(&monotonic);

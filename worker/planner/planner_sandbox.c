@@ -67,9 +67,7 @@ enum status sandbox_prepare(const struct planner_confinement *confinement,
                             struct sandbox **out, struct error *error)
 {
     struct sandbox *sandbox = calloc(1, sizeof *sandbox);
-    if (sandbox == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner sandbox: out of memory");
-    }
+    TRY(memory_check(sandbox, error, "planner sandbox: out of memory"));
     sandbox->as_root = geteuid() == 0;
     snprintf(sandbox->tmp_options, sizeof sandbox->tmp_options, "mode=1777,size=%lld,nr_inodes=%d",
              (long long)sandbox_tmp_bytes(confinement), SANDBOX_TMP_FILES);

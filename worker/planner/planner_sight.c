@@ -464,9 +464,7 @@ enum status planner_sight_make(const struct planner_confinement *confinement,
                                struct planner_sight **out, struct error *error)
 {
     struct planner_sight *sight = calloc(1, sizeof *sight);
-    if (sight == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "planner sight: out of memory");
-    }
+    TRY(memory_check(sight, error, "planner sight: out of memory"));
     enum status status = fill(sight, confinement, words, program, error);
     if (status != STATUS_OK) {
         planner_sight_free(sight);

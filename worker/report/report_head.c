@@ -345,9 +345,7 @@ static enum status write_dead(struct report *report, struct error *error)
     int64_t after = 0;
     uint32_t shown = 0;
     uint32_t count = DEAD_PAGE;
-    if (jobs == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "report: out of memory");
-    }
+    TRY(memory_check(jobs, error, "report: out of memory"));
     html_raw(html, "<details open><summary>Dead jobs: no result, attempts used up</summary>"
                    "<table><thead><tr><th class=\"n\">job</th><th>scenario</th><th>planner</th>"
                    "<th class=\"n\">attempts</th><th>last error</th></tr></thead><tbody>");

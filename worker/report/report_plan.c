@@ -47,9 +47,7 @@ static enum status group_jobs(struct report *report, struct error *error)
     struct report_plan *plan = &report->plan;
     size_t most = summary->outcome_count > 0 ? summary->outcome_count : 1;
     plan->jobs = calloc(most, sizeof *plan->jobs);
-    if (plan->jobs == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "report: out of memory");
-    }
+    TRY(memory_check(plan->jobs, error, "report: out of memory"));
     for (uint32_t i = 0; i < summary->outcome_count;) {
         struct report_job *job = &plan->jobs[plan->job_count++];
         *job = (struct report_job){.first = i, .main = -1};

@@ -128,9 +128,7 @@ static enum status count_outcome(struct summary *summary, uint32_t *capacity, ui
             value = outcome->planner;
         }
         struct summary_row *row = find_row(summary, capacity, group, value);
-        if (row == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-        }
+        TRY(memory_check(row, error, "summary: out of memory"));
         count(row, outcome, repeat, usd);
     }
     return STATUS_OK;
@@ -144,9 +142,7 @@ static enum status load_outcomes(struct store *store, const char *suite_id, stru
     for (;;) {
         struct outcome *grown = realloc(
             summary->outcomes, ((size_t)summary->outcome_count + SUMMARY_PAGE) * sizeof *grown);
-        if (grown == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-        }
+        TRY(memory_check(grown, error, "summary: out of memory"));
         summary->outcomes = grown;
         uint32_t found = 0;
         enum status status = store->ops->outcomes(

@@ -49,9 +49,7 @@ static enum status find_flags(struct summary *summary, struct error *error)
         count += summary_is_caught(&summary->outcomes[i]);
     }
     summary->flags = calloc(count > 0 ? count : 1, sizeof *summary->flags);
-    if (summary->flags == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-    }
+    TRY(memory_check(summary->flags, error, "summary: out of memory"));
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         if (summary_is_caught(&summary->outcomes[i])) {
             summary->flags[summary->flag_count++] =

@@ -353,9 +353,7 @@ enum status summary_print_dead(struct store *store, const char *suite_id,
         return STATUS_OK;
     }
     struct store_job *jobs = calloc(SUMMARY_DEAD_SHOWN, sizeof *jobs);
-    if (jobs == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
-    }
+    TRY(memory_check(jobs, error, "summary: out of memory"));
     uint32_t count = 0;
     enum status status =
         store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);

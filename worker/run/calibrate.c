@@ -124,10 +124,8 @@ static enum status drive_conditioning(struct drive *drive, const struct suite *s
         ->sampler(options->model->model, drive->conditioning, spec.sampler);
     struct scenario *scenarios =
         clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
-    if (scenarios == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "calibrate: no memory for %u scenarios",
-                         suite->entry_count);
-    }
+    TRY(memory_check(scenarios, error, "calibrate: no memory for %u scenarios",
+                     suite->entry_count));
     enum status status = runner_open(&source, &spec, &open, error);
     if (status == STATUS_OK) {
         drive->runner = open.runner;

@@ -432,9 +432,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
                            struct error *error)
 {
     struct claim_loop *loop = calloc(1, sizeof *loop);
-    if (loop == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "worker: out of memory");
-    }
+    TRY(memory_check(loop, error, "worker: out of memory"));
     loop->config = config;
     loop->clock = clock_system();
     /* A drain looks after its own retries in between. */

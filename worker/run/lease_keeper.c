@@ -160,9 +160,7 @@ enum status lease_keeper_start(struct store *store, const struct store_worker *w
 {
     CHECK(stuck_limit_ms >= 4);
     struct lease_keeper *keeper = calloc(1, sizeof *keeper);
-    if (keeper == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "lease: out of memory");
-    }
+    TRY(memory_check(keeper, error, "lease: out of memory"));
     keeper->store = store;
     keeper->worker = *worker;
     keeper->stuck_limit_ms = stuck_limit_ms;

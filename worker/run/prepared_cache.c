@@ -112,9 +112,7 @@ enum status prepared_cache_get(struct prepared_cache *cache, struct store *store
     if (cache->count == cache->capacity) {
         uint32_t capacity = cache->capacity == 0 ? 16 : cache->capacity * 2;
         struct entry *grown = realloc(cache->entries, capacity * sizeof *grown);
-        if (grown == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "scenario %s: out of memory", hash);
-        }
+        TRY(memory_check(grown, error, "scenario %s: out of memory", hash));
         cache->entries = grown;
         cache->capacity = capacity;
     }

@@ -62,9 +62,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
 {
     CHECK(config->slot_count >= 1 && config->slot_count <= LIMIT_SLOTS);
     struct runner *runner = calloc(1, sizeof *runner);
-    if (runner == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
-    }
+    TRY(memory_check(runner, error, "runner: out of memory"));
     runner->config = *config;
     snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
     snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",

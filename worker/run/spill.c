@@ -254,9 +254,7 @@ enum status spill_create(const char *directory, uint64_t bytes_max, struct spill
 {
     const char *environment = getenv("TMPDIR");
     struct spill *spill = calloc(1, sizeof *spill);
-    if (spill == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "spill: out of memory");
-    }
+    TRY(memory_check(spill, error, "spill: out of memory"));
     if (directory == NULL) {
         directory = environment != NULL && environment[0] != '\0' ? environment : "/tmp";
     }

@@ -338,9 +338,7 @@ static enum status submit_jobs(struct submission *submission, struct store *stor
                                bool *lost, struct error *error)
 {
     struct store_submit_result *results = calloc(SUBMIT_BATCH, sizeof *results);
-    if (results == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "submit: out of memory");
-    }
+    TRY(memory_check(results, error, "submit: out of memory"));
     enum status status = STATUS_OK;
     *lost = false;
     submission->memoised_count = 0;

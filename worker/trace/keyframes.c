@@ -91,9 +91,7 @@ static enum status reserve(struct keyframes *keyframes, struct error *error)
     }
     uint32_t capacity = keyframes->capacity > 0 ? 2 * keyframes->capacity : 8;
     struct trace_keyframe *frames = realloc(keyframes->frames, capacity * sizeof *frames);
-    if (frames == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "film: out of memory for %u frames", capacity);
-    }
+    TRY(memory_check(frames, error, "film: out of memory for %u frames", capacity));
     keyframes->frames = frames;
     keyframes->capacity = capacity;
     return STATUS_OK;
@@ -104,9 +102,7 @@ enum status keyframes_take(struct keyframes *keyframes, const struct world *worl
 {
     TRY(reserve(keyframes, error));
     uint8_t *seen = malloc(BEV_BYTES + CAMERA_BYTES);
-    if (seen == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "film: out of memory");
-    }
+    TRY(memory_check(seen, error, "film: out of memory"));
     const struct observation_buffers buffers = {.bev = seen,
                                                 .camera[CAMERA_FRONT] = seen + BEV_BYTES};
     world->ops->slot_observe(world, slot, &buffers);

@@ -58,9 +58,7 @@ static enum status trace_reserve(struct trace *trace, size_t bytes, struct error
         capacity = trace->bytes + bytes;
     }
     uint8_t *data = realloc(trace->data, capacity);
-    if (data == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "trace: out of memory for %zu bytes", capacity);
-    }
+    TRY(memory_check(data, error, "trace: out of memory for %zu bytes", capacity));
     trace->data = data;
     trace->capacity_bytes = capacity;
     return STATUS_OK;
@@ -167,9 +165,7 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     size_t keyframe_sets = keyframes_bytes(traces, count);
     total += keyframe_sets;
     uint8_t *packed = malloc(total);
-    if (packed == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "trace: out of memory for %zu bytes", total);
-    }
+    TRY(memory_check(packed, error, "trace: out of memory for %zu bytes", total));
     struct trace_file_header header = {
         .rollout_count = count,
         .agent_count = traces[0]->agent_count,
@@ -360,9 +356,7 @@ enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, 
                          reader->header.rollout_count, reader->header.agent_count);
     }
     reader->rollouts = calloc(reader->header.rollout_count, sizeof *reader->rollouts);
-    if (reader->rollouts == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "trace: out of memory");
-    }
+    TRY(memory_check(reader->rollouts, error, "trace: out of memory"));
     size_t used = sizeof reader->header;
     for (uint32_t i = 0; i < reader->header.rollout_count; i++) {
         enum status status = read_rollout(reader, i, data, bytes, &used, error);

@@ -4,6 +4,8 @@
  * pattern of the state's numbers. For conformance and scheduling tests, where pictures and traffic
  * would only be in the way.
  */
+#include "tests/engine/world_dummy.h"
+
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/rng.h"
