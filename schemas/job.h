@@ -83,6 +83,8 @@ enum completion_kind {
     COMPLETION_RELEASED,  /* handed back unharmed (drain): queued at once, attempt not counted */
     COMPLETION_UNSTARTED, /* the planner cannot be started on this host: as released, unless other
                              hosts say so too; then as failed */
+    COMPLETION_PARTIAL, /* ends nothing: outcomes of rollouts that are finished already, for whoever
+                           claims the job after this attempt; costs are those so far */
     COMPLETION_KIND_COUNT
 };
 

@@ -23,5 +23,5 @@ const char *const job_state_names[JOB_STATE_COUNT] = {
 };
 
 const char *const completion_kind_names[COMPLETION_KIND_COUNT] = {
-    "done", "flagged", "failed", "released", "unstarted",
+    "done", "flagged", "failed", "released", "unstarted", "partial",
 };

@@ -199,7 +199,9 @@ struct store_ops {
      * nobody has claimed or cancelled the job since, even when the lease has ended meanwhile,
      * unless the job has died of too many losses. DONE brings one outcome per rollout. UNSTARTED
      * counts as failed when so many hosts (store_config) have said it of a planner that nobody has
-     * driven, as handed back before that: results[i].excused says which. An artifact
+     * driven, as handed back before that: results[i].excused says which. PARTIAL ends nothing: it
+     * brings outcomes of rollouts that are finished, none flagged, and counts while this attempt
+     * holds its lease; of a rollout, the first one stays. An artifact
      * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
      * is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
@@ -212,6 +214,11 @@ struct store_ops {
     enum status (*worker_leases)(struct store *store, const char *worker_id, int64_t after_id,
                                  struct job_lease *leases, uint32_t max, uint32_t *count,
                                  struct error *error);
+
+    /* Partial outcomes of a job that goes on, by earlier attempts and by this one; none are left of
+     * a job that has ended. out[max]. They are no results: what completes the job brings them. */
+    enum status (*partials)(struct store *store, int64_t job_id, struct outcome *out, uint32_t max,
+                            uint32_t *count, struct error *error);
 
     /* ---- looking ---- */
     enum status (*suite_status)(struct store *store, const char *suite_id,

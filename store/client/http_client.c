@@ -382,6 +382,7 @@ static const struct store_ops client_ops = {
     .complete = http_client_complete,
     .worker_gone = http_client_worker_gone,
     .worker_leases = http_client_worker_leases,
+    .partials = http_client_partials,
     .suite_status = client_suite_status,
     .suites = client_suites,
     .outcomes = client_outcomes,

@@ -40,5 +40,7 @@ enum status http_client_worker_gone(struct store *store, const char *worker_id,
 enum status http_client_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
                                       struct job_lease *leases, uint32_t max, uint32_t *count,
                                       struct error *error);
+enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                 uint32_t max, uint32_t *count, struct error *error);
 
 #endif

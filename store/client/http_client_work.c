@@ -10,6 +10,8 @@
 #include "store/client/http_call.h"
 #include "store/client/http_client_internal.h"
 
+#include <stdio.h>
+
 enum { HEARTBEAT_MS_MAX = 5000 };
 
 /* Numbers of claims are doubled no further: what is left above is never used up. */
@@ -252,4 +254,18 @@ enum status http_client_worker_leases(struct store *store, const char *worker_id
     http_path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
     return http_get_list(client->transport, &path, "leases", &wire_lease, leases, max, count,
                          error);
+}
+
+enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                 uint32_t max, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    char id[24];
+    snprintf(id, sizeof id, "%lld", (long long)job_id);
+    http_path_begin(&path, "/v1/jobs/");
+    http_path_add(&path, id);
+    http_path_add(&path, "/partials");
+    http_path_add_query_i64(&path, "max", max);
+    return http_get_list(http_client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
+                         max, count, error);
 }

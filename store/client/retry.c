@@ -388,7 +388,9 @@ static enum status retry_complete(struct store *store, const struct job_completi
             call.inner->ops->complete(call.inner, completions, count, results, &call.error);
     }
     for (uint32_t i = 0; call.status == STATUS_OK && i < count; i++) {
-        drop_held(call.link, &completions[i]);
+        if (completions[i].kind != COMPLETION_PARTIAL) {
+            drop_held(call.link, &completions[i]);
+        }
     }
     return call_end(&call, error);
 }
@@ -464,6 +466,17 @@ static enum status retry_worker_leases(struct store *store, const char *worker_i
                                        struct error *error)
 {
     REPEAT(store, error, worker_leases, worker_id, after_id, leases, max, count);
+}
+
+static enum status retry_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                  uint32_t max, uint32_t *count, struct error *error)
+{
+    struct retry_call call;
+    call_begin(&call, store);
+    while (call_next(&call)) {
+        call.status = call.inner->ops->partials(call.inner, job_id, out, max, count, &call.error);
+    }
+    return call_end(&call, error);
 }
 
 static enum status retry_suite_status(struct store *store, const char *suite_id,
@@ -564,6 +577,7 @@ static const struct store_ops retry_ops = {
     .complete = retry_complete,
     .worker_gone = retry_worker_gone,
     .worker_leases = retry_worker_leases,
+    .partials = retry_partials,
     .suite_status = retry_suite_status,
     .suites = retry_suites,
     .outcomes = retry_outcomes,

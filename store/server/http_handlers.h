@@ -97,6 +97,7 @@ enum status http_handle_suite_status(struct http_exchange *exchange, struct erro
 enum status http_handle_suites(struct http_exchange *exchange, struct error *error);
 enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
 enum status http_handle_job(struct http_exchange *exchange, struct error *error);
+enum status http_handle_partials(struct http_exchange *exchange, struct error *error);
 enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error);
 enum status http_handle_ledger(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_set(struct http_exchange *exchange, struct error *error);

@@ -108,6 +108,32 @@ enum status http_handle_job(struct http_exchange *exchange, struct error *error)
     return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
 }
 
+enum status http_handle_partials(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t job_id = 0;
+    int64_t max = 1 + LIMIT_BRANCHES;
+    uint32_t count = 0;
+    enum status status =
+        http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error);
+    if (status == STATUS_OK) {
+        status = http_query_integer(exchange, "max", 0, 1 + LIMIT_BRANCHES, &max, error);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct outcome *outcomes = malloc(((size_t)max + 1) * sizeof *outcomes);
+    if (outcomes == NULL) {
+        return http_no_memory(error);
+    }
+    status = store->ops->partials(store, job_id, outcomes, (uint32_t)max, &count, error);
+    if (status == STATUS_OK) {
+        status = http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
+    }
+    free(outcomes);
+    return status;
+}
+
 enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;

@@ -179,6 +179,17 @@ static const struct {
      " OR (a.ending = 1 AND j.state = 3) <> (a.escalated_job IS NOT NULL)"
      " OR (a.escalated_job IS NOT NULL AND (e.suite IS NOT j.suite OR e.id = j.id))"},
 
+    {"partial", "partial outcomes",
+     "SELECT 'job ' || p.job || ', branch \"' || p.branch_id || '\"', CASE"
+     " WHEN j.id IS NULL THEN 'has a partial outcome and is not there'"
+     " WHEN j.state NOT IN (0, 1) THEN 'has a partial outcome and is ' || " STATES
+     " WHEN p.epoch NOT BETWEEN 1 AND j.epoch THEN 'has a partial outcome of epoch ' || p.epoch"
+     "  || ' and is at epoch ' || j.epoch"
+     " ELSE 'has more partial outcomes than rollouts' END"
+     " FROM partial_outcomes p LEFT JOIN jobs j ON j.id = p.job"
+     " WHERE j.id IS NULL OR j.state NOT IN (0, 1) OR p.epoch NOT BETWEEN 1 AND j.epoch"
+     " OR (SELECT COUNT(*) FROM partial_outcomes q WHERE q.job = p.job) > j.rollouts"},
+
     {"ledger", "the ledger against attempts",
      "WITH n AS MATERIALIZED (SELECT j.suite, a.pool, a.device, a.tier, j.audit, a.ending,"
      " COUNT(*) AS attempts, SUM(a.device_ns) AS device_ns, SUM(a.metres_mm) AS metres_mm,"

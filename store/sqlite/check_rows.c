@@ -189,6 +189,38 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
     return status == STATUS_OK ? ended : status;
 }
 
+/* Those of jobs that go on: each is what was stored, of an attempt that there was. */
+static enum status read_partials(struct check *check, struct error *error)
+{
+    char place[64];
+    struct outcome outcome;
+    struct job_spec spec;
+    int64_t spec_job = 0;
+    enum status status = STATUS_OK;
+    struct query query = query_begin(check->db, STATEMENT_CHECK_PARTIALS);
+
+    while (status == STATUS_OK && query_row(&query)) {
+        struct error why;
+        int64_t job_id = query_column_int(&query, 0);
+        if (spec_job != job_id) {
+            status = read_spec(check, job_id, &spec, error);
+            spec_job = job_id;
+        }
+        enum status read =
+            status == STATUS_OK ? record_partial_read(&query, &spec, &outcome, &why) : STATUS_OK;
+        if (read == STATUS_STORE) {
+            snprintf(place, sizeof place, "job %" PRId64, job_id);
+            check_fault(check, "partial", place, "%s", why.text);
+        } else if (read != STATUS_OK) {
+            *error = why;
+            status = read;
+        }
+        query_column_overflow(&query);
+    }
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    return status == STATUS_OK ? ended : status;
+}
+
 /* Results that were taken over count in the suite that took them. */
 static enum status read_memos(struct check *check, const struct suite_sums *sums,
                               struct error *error)
@@ -235,6 +267,9 @@ enum status check_outcomes(struct check *check, struct error *error)
 
     THEN(status, read_outcomes(check, &sums, &why));
     THEN(status, read_memos(check, &sums, &why));
+    if (status == STATUS_OK) {
+        status = read_partials(check, &why);
+    }
     if (status == STATUS_OK) {
         compare_suites(check, &sums);
     }

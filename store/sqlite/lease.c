@@ -241,6 +241,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         status = query_run(&end, error);
     }
     THEN(status, tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
+    THEN(status, record_partials_drop(tally->db, job_id, to_state, error));
     store->made_ready |= to_state == JOB_QUEUED;
     return status;
 }

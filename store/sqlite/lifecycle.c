@@ -5,6 +5,9 @@
  * it; the lease does not matter here. So a worker that was thought lost, but whose job nobody has
  * claimed since, is still in time. One that is too late leaves only its cost. Every (job, epoch) is
  * charged once as a whole: what follows a first, provisional charge adds the difference.
+ *
+ * A partial completion ends nothing. It counts while its attempt holds the lease, and what that has
+ * cost so far is noted with it, so that what is kept of an attempt is charged if it vanishes.
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -40,6 +43,9 @@ struct held_job {
     int64_t suite;
     int64_t pool;
     int64_t prefix;
+    int64_t progress_ns;
+    int64_t progress_mm;
+    int64_t progress_mflop;
     int64_t scenario;
     int64_t context;
     struct job_spec spec;
@@ -73,6 +79,9 @@ static enum status read_held(struct sqlite_db *db, int64_t job_id, struct held_j
         job->suite = query_column_int(&query, 7);
         job->pool = query_column_int(&query, 8);
         job->prefix = query_column_int(&query, 9);
+        job->progress_ns = query_column_int(&query, 10);
+        job->progress_mm = query_column_int(&query, 11);
+        job->progress_mflop = query_column_int(&query, 12);
         job->scenario = query_column_int(&query, 13);
         job->context = query_column_int(&query, 14);
         record_spec_read(&query, 15, &job->spec);
@@ -194,6 +203,7 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     enum status status = query_run(&query, error);
     THEN(status, tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
                             end->state, error));
+    THEN(status, record_partials_drop(call->tally.db, completion->job_id, end->state, error));
     if (due_ns > 0) {
         group_commit_sweep_by(store->group, due_ns);
     } else {
@@ -366,6 +376,34 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     return status;
 }
 
+/* ---- partial completions ---- */
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum status keep_partial(struct complete_call *call, const struct held_job *job,
+                                const struct job_completion *completion, struct error *error)
+{
+    struct record_outcome_place place = {.job_id = completion->job_id,
+                                         .epoch = completion->epoch,
+                                         .suite = job->suite,
+                                         .context = job->context,
+                                         .spec = &job->spec};
+    struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
+
+    query_int(&progress, completion->job_id);
+    query_int(&progress, max_i64(job->progress_ns, completion->device_ns));
+    query_int(&progress, max_i64(job->progress_mm, completion->metres_mm));
+    query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
+    enum status status = query_run(&progress, error);
+    for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
+        status = record_partial_insert(call->tally.db, &place, &completion->outcomes[i], error);
+    }
+    return status;
+}
+
 /* ---- which completions count ---- */
 
 /* A completion whose attempt is on record: a replay, or one that comes too late. */
@@ -414,7 +452,12 @@ static enum status complete_one(struct complete_call *call, const struct job_com
     }
     bool current =
         completion->epoch == job.epoch && strcmp(completion->worker_id, job.worker_id) == 0;
-    if (!current || job.state != JOB_LEASED) {
+    bool leased = current && job.state == JOB_LEASED;
+    bool partial = completion->kind == COMPLETION_PARTIAL;
+    if (partial && !leased) {
+        return STATUS_OK;
+    }
+    if (!leased) {
         status =
             ledger_entry_get(call->tally.db, completion->job_id, completion->epoch, &before, error);
         if (status != STATUS_OK || !before.found) {
@@ -424,8 +467,9 @@ static enum status complete_one(struct complete_call *call, const struct job_com
             return answer_recorded(call, &job, completion, &before, result, error);
         }
     }
-    if (completion->kind == COMPLETION_DONE &&
-        completion->outcome_count != job.spec.rollout_count) {
+    if ((partial && completion->outcome_count > job.spec.rollout_count) ||
+        (completion->kind == COMPLETION_DONE &&
+         completion->outcome_count != job.spec.rollout_count)) {
         return error_set(error, STATUS_CONFLICT,
                          "job %" PRId64 " has %" PRIu32 " rollouts, its completion brings %" PRIu32
                          " outcomes",
@@ -438,7 +482,8 @@ static enum status complete_one(struct complete_call *call, const struct job_com
                          completion->job_id);
     }
     result->status = STATUS_OK;
-    return accept(call, &job, completion, &before, result, error);
+    return partial ? keep_partial(call, &job, completion, error)
+                   : accept(call, &job, completion, &before, result, error);
 }
 
 static enum status complete_op(struct sqlite_db *db, void *context, struct error *error)
@@ -505,7 +550,7 @@ static enum status check_outcome(const struct sqlite_store *store,
                          ": verdict, tier, ticks, metres, device time or operations out of range",
                          completion->job_id, index);
     }
-    if (completion->kind == COMPLETION_DONE && outcome->verdict == VERDICT_FLAGGED) {
+    if (completion->kind != COMPLETION_FLAGGED && outcome->verdict == VERDICT_FLAGGED) {
         return error_set(error, STATUS_BAD_INPUT,
                          "job %" PRId64 ", outcome %" PRIu32
                          ": a flagged rollout cannot be part of a finished job",
@@ -524,8 +569,9 @@ static enum status check_outcome(const struct sqlite_store *store,
 static enum status check_completion(const struct sqlite_store *store,
                                     const struct job_completion *completion, struct error *error)
 {
-    bool with_outcomes =
-        completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED;
+    bool with_outcomes = completion->kind == COMPLETION_DONE ||
+                         completion->kind == COMPLETION_FLAGGED ||
+                         completion->kind == COMPLETION_PARTIAL;
 
     if ((int)completion->kind < 0 || completion->kind >= COMPLETION_KIND_COUNT ||
         !FITS(completion->worker_id) || !FITS(completion->artifact_hash) ||

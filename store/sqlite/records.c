@@ -6,9 +6,14 @@
  */
 #include "store/sqlite/records.h"
 
+#include "schemas/json_read.h"
+#include "schemas/outcome_json.h"
 #include "schemas/scenario.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ---- */
@@ -313,9 +318,9 @@ static void bind_unless_equal(struct query *query, const char *text, const char 
     }
 }
 
-/* The outcome as it will be read back, and the digest of that. */
-static void digest_of_place(const struct record_outcome_place *place, const struct outcome *outcome,
-                            struct digest *out)
+/* The outcome as it will be read back. */
+static struct outcome as_stored(const struct record_outcome_place *place,
+                                const struct outcome *outcome)
 {
     struct outcome stored = *outcome;
 
@@ -329,7 +334,7 @@ static void digest_of_place(const struct record_outcome_place *place, const stru
         stored.health_threshold = 0.0;
         stored.evidence_hash[0] = '\0';
     }
-    digest_outcome(&stored, place->spec, out);
+    return stored;
 }
 
 enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
@@ -373,9 +378,106 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     bind_metrics(&query, &outcome->metrics);
     query_int(&query, outcome->mflop);
     bind_health(&query, outcome);
-    digest_of_place(place, outcome, &digest);
+    struct outcome stored = as_stored(place, outcome);
+    digest_outcome(&stored, place->spec, &digest);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
     TRY(query_run(&query, error));
     digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
     return STATUS_OK;
+}
+
+/* ---- partial outcomes ---- */
+
+/* NO_MEMORY, or STATUS_STORE: it is no outcome. */
+static enum status read_text(const char *place, const char *text, size_t bytes, struct outcome *out,
+                             struct error *error)
+{
+    struct error why;
+    json_t *value = NULL;
+    enum status status = json_read_text(place, text != NULL ? text : "", bytes, &value, &why);
+
+    if (status == STATUS_OK) {
+        struct json_cursor cursor = json_cursor_root(place, value);
+        status = outcome_decode(&cursor, out, &why);
+        json_decref(value);
+    }
+    if (status == STATUS_OK) {
+        return STATUS_OK;
+    }
+    return error_set(error, status == STATUS_NO_MEMORY ? status : STATUS_STORE,
+                     "cannot be read: %.800s", why.text);
+}
+
+enum status record_partial_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+                                  const struct outcome *outcome, struct error *error)
+{
+    struct digest digest;
+    struct outcome stored = as_stored(place, outcome);
+
+    stored.id = 0;
+    stored.parent_job_id = 0;
+    stored.audit_of = 0;
+    json_t *value = outcome_encode(&stored);
+    char *text = value != NULL ? json_compact_text(value) : NULL;
+    json_decref(value);
+    if (text == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a partial outcome");
+    }
+    /* The digest is of what will be read: texts that are not UTF-8 are mended on the way. */
+    enum status status = read_text("partial outcome", text, strlen(text), &stored, error);
+    if (status == STATUS_OK) {
+        digest_outcome(&stored, place->spec, &digest);
+        struct query query = query_begin(db, STATEMENT_PARTIAL_ADD);
+        query_int(&query, place->job_id);
+        query_text(&query, stored.branch_id);
+        query_int(&query, place->epoch);
+        query_text(&query, text);
+        query_blob(&query, digest.bytes, sizeof digest.bytes);
+        status = query_run(&query, error);
+    }
+    free(text);
+    return status;
+}
+
+enum status record_partial_read(struct query *query, const struct job_spec *spec,
+                                struct outcome *outcome, struct error *error)
+{
+    char branch_id[LIMIT_ID_BYTES];
+    char place[64 + LIMIT_ID_BYTES];
+    struct digest digest;
+    size_t bytes = 0;
+    size_t digest_bytes = 0;
+    int64_t job_id = query_column_int(query, 0);
+    int64_t epoch = query_column_int(query, 2);
+    const char *text = query_column_blob(query, 3, &bytes);
+    const void *said = query_column_blob(query, 4, &digest_bytes);
+
+    query_column_text(query, 1, branch_id, sizeof branch_id);
+    snprintf(place, sizeof place, "job %" PRId64 ", branch \"%s\": partial outcome", job_id,
+             branch_id);
+    enum status status = read_text(place, text, bytes, outcome, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    digest_outcome(outcome, spec, &digest);
+    if (outcome->job_id != job_id || outcome->epoch != epoch ||
+        strcmp(outcome->branch_id, branch_id) != 0 || digest_bytes != sizeof digest.bytes ||
+        memcmp(said, digest.bytes, digest_bytes) != 0) {
+        return error_set(error, STATUS_STORE,
+                         "%s: is not what was stored: its digest is of other figures, or its job's "
+                         "spec was changed",
+                         place);
+    }
+    return STATUS_OK;
+}
+
+enum status record_partials_drop(struct sqlite_db *db, int64_t job_id, enum job_state state,
+                                 struct error *error)
+{
+    if (state == JOB_QUEUED || state == JOB_LEASED) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_PARTIAL_DROP);
+    query_int(&query, job_id);
+    return query_run(&query, error);
 }

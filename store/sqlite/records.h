@@ -64,4 +64,15 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error);
 
+/* Partial outcomes: those of a job that goes on. The first one of a rollout stays. */
+enum status record_partial_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+                                  const struct outcome *outcome, struct error *error);
+/* Reads (job, branch_id, epoch, outcome, digest) of a job with this spec. STATUS_STORE: it is not
+ * what was stored. */
+enum status record_partial_read(struct query *query, const struct job_spec *spec,
+                                struct outcome *outcome, struct error *error);
+/* Those of a job that comes to this state: one that has ended keeps none. */
+enum status record_partials_drop(struct sqlite_db *db, int64_t job_id, enum job_state state,
+                                 struct error *error);
+
 #endif

@@ -372,6 +372,62 @@ enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job
     return status;
 }
 
+/* The job's spec; its digest is part of each outcome's. */
+static enum status read_spec(struct sqlite_db *db, int64_t job_id, struct job_spec *spec,
+                             struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
+
+    memset(spec, 0, sizeof *spec);
+    query_int(&query, job_id);
+    bool found = query_row(&query);
+    if (found) {
+        record_spec_read(&query, 0, spec);
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && !found) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no job %" PRId64, job_id);
+    }
+    return status;
+}
+
+static enum status read_partials(struct sqlite_db *db, int64_t job_id, struct outcome *out,
+                                 uint32_t max, uint32_t *count, struct error *error)
+{
+    struct job_spec spec;
+    uint32_t found = 0;
+    enum status status = read_spec(db, job_id, &spec, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_PARTIALS_OF_JOB);
+    query_int(&query, job_id);
+    query_int(&query, max);
+    while (status == STATUS_OK && found < max && query_row(&query)) {
+        status = record_partial_read(&query, &spec, &out[found++], error);
+    }
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    if (status == STATUS_OK && ended == STATUS_OK) {
+        *count = found;
+    }
+    return status == STATUS_OK ? ended : status;
+}
+
+enum status sqlite_read_partials(struct store *base, int64_t job_id, struct outcome *out,
+                                 uint32_t max, uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    struct sqlite_store *store = sqlite_store_of(base);
+    enum status status = sqlite_store_read_begin(base, &db, error);
+
+    if (status == STATUS_OK) {
+        status = read_partials(db, job_id, out, max, count, error);
+        sqlite_store_read_end(store, db);
+    }
+    return status;
+}
+
 /* One page of `query`, whose last two parameters are the id before it and its length: each row is
  * zeroed and read into the next of `max` records of `bytes`. */
 static enum status read_page(struct query *query, int64_t after_id,

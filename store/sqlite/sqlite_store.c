@@ -292,6 +292,7 @@ static const struct store_ops sqlite_ops = {
     .complete = lifecycle_complete,
     .worker_gone = lease_worker_gone,
     .worker_leases = sqlite_read_worker_leases,
+    .partials = sqlite_read_partials,
     .suite_status = sqlite_read_suite_status,
     .suites = sqlite_read_suites,
     .outcomes = sqlite_read_outcomes,

@@ -151,6 +151,9 @@ enum status sqlite_read_worker_leases(struct store *base, const char *worker_id,
                                       struct job_lease *leases, uint32_t max, uint32_t *count,
                                       struct error *error);
 
+enum status sqlite_read_partials(struct store *base, int64_t job_id, struct outcome *out,
+                                 uint32_t max, uint32_t *count, struct error *error);
+
 /* sqlite_stats.c: */
 enum status stats_worker_owner(struct store *base, const char *worker_id,
                                struct store_worker_owner *out, struct error *error);

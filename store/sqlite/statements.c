@@ -278,6 +278,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_UNSTARTED_SUITE] =
         "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
         " WHERE t.suite = ?1",
+    /* The first one of a rollout stays. */
+    [STATEMENT_PARTIAL_ADD] =
+        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (job, branch_id) DO NOTHING",
+    [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
     [STATEMENT_PRICE_GET] =
         "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
@@ -375,6 +380,9 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         OUTCOME_JOINS " WHERE o.id = ?1"
         " AND (?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3)"
         " AND (?4 < 0 OR o.verdict = ?4)",
+    [STATEMENT_PARTIALS_OF_JOB] =
+        "SELECT job, branch_id, epoch, outcome, digest FROM partial_outcomes WHERE job = ?1"
+        " ORDER BY branch_id LIMIT ?2",
     [STATEMENT_POOL_JOBS] =
         "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
         " ORDER BY p.id, n.state",
@@ -385,6 +393,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_CHECK_OUTCOMES] =
         "SELECT " OUTCOME_COLUMNS ", o.suite, j.audit, o.digest FROM outcomes o"
         " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS " ORDER BY o.id",
+    [STATEMENT_CHECK_PARTIALS] =
+        "SELECT job, branch_id, epoch, outcome, digest FROM partial_outcomes ORDER BY job",
     [STATEMENT_CHECK_SPEC] = "SELECT " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS " WHERE j.id = ?1",
     [STATEMENT_CHECK_MEMOS] =
         "SELECT m.suite, j.audit, o.verdict, COUNT(*) FROM memo_outcomes m"
@@ -405,6 +415,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_CHECK_ARTIFACTS] =
         "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> ''"
         " UNION ALL SELECT evidence_hash, id FROM outcomes WHERE evidence_hash IS NOT NULL"
-        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL",
+        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL"
+        " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.artifact_hash') AS hash, 0"
+        " FROM partial_outcomes WHERE json_valid(outcome)) WHERE hash <> ''",
 };
 /* clang-format on */

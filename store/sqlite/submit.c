@@ -463,6 +463,7 @@ static enum status cancel_queued(struct tally *tally, int64_t suite, const struc
 
     query_int(&query, job->id);
     TRY(query_run(&query, error));
+    TRY(record_partials_drop(tally->db, job->id, JOB_CANCELLED, error));
     return tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error);
 }
 

@@ -66,6 +66,16 @@ static enum status complete_by_id(struct fleet *fleet, const struct job_completi
     return pass_on(fleet, changed, count, results, error);
 }
 
+/* What an attempt hands over counts although its lease was lost, and the job is somebody else's. */
+static enum status partial_by_id(struct fleet *fleet, const struct job_completion *completions,
+                                 uint32_t count, struct store_completion_result *results,
+                                 struct error *error)
+{
+    return completions[0].kind == COMPLETION_PARTIAL
+               ? complete_by_id(fleet, completions, count, results, error)
+               : pass_on(fleet, completions, count, results, error);
+}
+
 static enum status complete_release_free(struct fleet *fleet,
                                          const struct job_completion *completions, uint32_t count,
                                          struct store_completion_result *results,
@@ -184,6 +194,21 @@ static const struct bug bugs[] = {
     {.name = "memo-any-planner",
      .what = "memoisation does not look at the planner",
      .swaps = {{STATEMENT_MEMO_FIND, "s.key = ?1", "substr(s.key, 1, 40) = substr(?1, 1, 40)"}}},
+    {.name = "partial-by-id",
+     .what = "a partial outcome counts although its lease was lost",
+     .complete = partial_by_id},
+    {.name = "billed-twice",
+     .what = "what is handed over is billed once more when its attempt is lost",
+     .swaps = {{STATEMENT_JOB_PROGRESS_SET, "progress_ns = ?2",
+                "progress_ns = ?2 + COALESCE((SELECT SUM(json_extract(outcome, '$.device_ns'))"
+                " FROM partial_outcomes p WHERE p.job = ?1 AND p.epoch = jobs.epoch), 0)"}}},
+    {.name = "partial-again",
+     .what = "a later partial outcome replaces the first",
+     .swaps = {{STATEMENT_PARTIAL_ADD, "DO NOTHING",
+                "DO UPDATE SET epoch = ?3, outcome = ?4, digest = ?5"}}},
+    {.name = "partial-for-ever",
+     .what = "a job that has ended keeps its partial outcomes",
+     .swaps = {{STATEMENT_PARTIAL_DROP, "job = ?1", "job = ?1 AND 0"}}},
     {.name = "free-release",
      .what = "a job that is handed back costs nothing",
      .complete = complete_release_free},

@@ -689,8 +689,8 @@ static bool accept(struct model *model, struct model_job *job,
                    const struct job_completion *completion, struct model_attempt *before,
                    const struct store_completion_result *result)
 {
-    static const enum model_end ends[COMPLETION_KIND_COUNT] = {END_DONE, END_FLAGGED, END_FAILED,
-                                                               END_RELEASED, END_RELEASED};
+    static const enum model_end ends[COMPLETION_KIND_COUNT] = {
+        END_DONE, END_FLAGGED, END_FAILED, END_RELEASED, END_RELEASED, END_COUNT};
     enum completion_kind kind = completion->kind;
     if (before != NULL) {
         job->lost--;
@@ -744,11 +744,63 @@ static bool accept(struct model *model, struct model_job *job,
     return job->state != JOB_FLAGGED || escalate(model, job, completion, attempt->escalated);
 }
 
+/* ---- partial outcomes ---- */
+
+uint32_t model_rollout(const struct outcome *outcome)
+{
+    return outcome->branch_id[0] == '\0' ? 0 : (uint32_t)(outcome->branch_id[1] - '0');
+}
+
+/* What was handed over by the attempt that holds the job; the first one of a rollout stays. */
+static void keep_partials(struct model_job *job, const struct job_completion *completion)
+{
+    job->progress_ns = max_i64(job->progress_ns, completion->device_ns);
+    job->progress_mm = max_i64(job->progress_mm, completion->metres_mm);
+    job->progress_mflop = max_i64(job->progress_mflop, completion->mflop);
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        const struct outcome *outcome = &completion->outcomes[i];
+        struct model_partial *partial = &job->partials[model_rollout(outcome)];
+        if (partial->epoch == 0) {
+            partial->epoch = completion->epoch;
+            memcpy(partial->token, outcome->trace_hash, sizeof partial->token);
+        }
+    }
+}
+
+bool model_partials(struct model *model, int64_t job_id, const struct outcome *outcomes,
+                    uint32_t count)
+{
+    const struct model_job *job = model_job(model, job_id);
+    uint32_t expected = 0;
+
+    CHECK(job != NULL);
+    for (uint32_t i = 0; i < MODEL_ROLLOUTS_MAX && !model_terminal(job); i++) {
+        expected += job->partials[i].epoch != 0;
+    }
+    if (count != expected) {
+        return model_differ(model,
+                            "job %" PRId64 " (%s) shows %" PRIu32 " partial outcomes of %" PRIu32,
+                            job_id, job_state_names[job->state], count, expected);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct model_partial *partial = &job->partials[model_rollout(&outcomes[i])];
+        if (outcomes[i].job_id != job_id || outcomes[i].epoch != partial->epoch ||
+            strcmp(outcomes[i].trace_hash, partial->token) != 0) {
+            return model_differ(model,
+                                "job %" PRId64 ", branch %s: partial outcome %s of epoch %" PRId64
+                                "; the one that was accepted is %s of epoch %" PRId64,
+                                job_id, outcomes[i].branch_id, outcomes[i].trace_hash,
+                                outcomes[i].epoch, partial->token, partial->epoch);
+        }
+    }
+    return true;
+}
+
 static bool complete_one(struct model *model, const struct job_completion *completion,
                          const struct store_completion_result *result)
 {
-    static const enum model_end ends[COMPLETION_KIND_COUNT] = {END_DONE, END_FLAGGED, END_FAILED,
-                                                               END_RELEASED, END_RELEASED};
+    static const enum model_end ends[COMPLETION_KIND_COUNT] = {
+        END_DONE, END_FLAGGED, END_FAILED, END_RELEASED, END_RELEASED, END_COUNT};
     struct model_job *job = model_job(model, completion->job_id);
     enum status expected = STATUS_STALE;
     int64_t escalated = 0;
@@ -759,6 +811,11 @@ static bool complete_one(struct model *model, const struct job_completion *compl
     bool current = job->epoch == completion->epoch && job->worker == worker;
     bool in_time = current && (job->state == JOB_LEASED ||
                                (job->state == JOB_QUEUED && before->end == END_LOST));
+    bool partial = completion->kind == COMPLETION_PARTIAL;
+    if (partial) {
+        in_time = current && job->state == JOB_LEASED;
+        before = NULL; /* it neither ends an attempt nor adds to one that has ended */
+    }
     if (in_time) {
         expected = STATUS_OK;
         escalated = result->escalated_job_id;
@@ -782,6 +839,10 @@ static bool complete_one(struct model *model, const struct job_completion *compl
                             completion->epoch, completion->worker_id, status_name(expected),
                             escalated, status_name(result->status), result->escalated_job_id,
                             job_state_names[job->state], job->epoch);
+    }
+    if (in_time && partial) {
+        keep_partials(job, completion);
+        return true;
     }
     if (in_time) {
         return accept(model, job, completion, before, result);

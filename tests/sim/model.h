@@ -79,6 +79,11 @@ struct model_job {
     char token[SHA256_HEX_BYTES]; /* trace hash: names the attempt that made it */
     uint32_t outcome_count;
     struct model_outcome outcomes[MODEL_ROLLOUTS_MAX];
+    /* Of rollouts that are finished while the job goes on; epoch 0: none. */
+    struct model_partial {
+        int64_t epoch;
+        char token[SHA256_HEX_BYTES];
+    } partials[MODEL_ROLLOUTS_MAX];
 };
 
 struct model_attempt {
@@ -188,6 +193,11 @@ uint32_t model_claimable(const struct model *model, int pool, int suite);
 /* .. by this worker, which leaves planners alone. */
 uint32_t model_claimable_by(const struct model *model, const struct store_worker *worker, int pool,
                             int suite);
+
+/* The rollout that an outcome is of, by its branch. */
+uint32_t model_rollout(const struct outcome *outcome);
+bool model_partials(struct model *model, int64_t job_id, const struct outcome *outcomes,
+                    uint32_t count);
 
 /* ---- model_check.c: does the store show what the model says? ---- */
 

@@ -46,6 +46,26 @@ bool model_check_job(struct model *model, const struct store_job *job)
     return true;
 }
 
+static bool check_partials(struct model *model, struct store *store)
+{
+    struct error error;
+    uint32_t count = 0;
+    bool good = true;
+    struct outcome *outcomes = calloc(MODEL_ROLLOUTS_MAX + 1, sizeof *outcomes);
+
+    CHECK(outcomes != NULL);
+    for (int i = 0; i < model->job_count && good; i++) {
+        int64_t id = model->jobs[i].id;
+        enum status status =
+            store->ops->partials(store, id, outcomes, MODEL_ROLLOUTS_MAX + 1, &count, &error);
+        good = status == STATUS_OK
+                   ? model_partials(model, id, outcomes, count)
+                   : model_differ(model, "partial outcomes of job %" PRId64 ": %s", id, error.text);
+    }
+    free(outcomes);
+    return good;
+}
+
 static bool check_jobs(struct model *model, struct store *store)
 {
     struct error error;
@@ -363,8 +383,8 @@ static bool check_suites(struct model *model, struct store *store)
 
 bool model_check_store(struct model *model, struct store *store)
 {
-    bool good =
-        check_suites(model, store) && check_jobs(model, store) && check_ledger(model, store);
+    bool good = check_suites(model, store) && check_jobs(model, store) &&
+                check_partials(model, store) && check_ledger(model, store);
 
     for (int suite = 0; suite < model->suite_count && good; suite++) {
         good = check_outcomes(model, store, suite);

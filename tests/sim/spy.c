@@ -233,6 +233,18 @@ static enum status spy_worker_leases(struct store *store, const char *worker_id,
     return status;
 }
 
+static enum status spy_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                uint32_t max, uint32_t *count, struct error *error)
+{
+    struct fleet *fleet = fleet_of(store);
+    enum status status =
+        inner_of(store)->ops->partials(inner_of(store), job_id, out, max, count, error);
+    sim_log(&fleet->sim, "store", "partial outcomes of job %" PRId64 ": %" PRIu32, job_id, *count);
+    look_end(fleet, succeeded(fleet, "partials", status, error) &&
+                        model_partials(fleet->model, job_id, out, *count));
+    return status;
+}
+
 static enum status spy_suite_status(struct store *store, const char *suite_id,
                                     struct store_suite_status *out, struct error *error)
 {
@@ -281,6 +293,7 @@ static const struct store_ops spy_ops = {
     .complete = spy_complete,
     .worker_gone = spy_worker_gone,
     .worker_leases = spy_worker_leases,
+    .partials = spy_partials,
     .suite_status = spy_suite_status,
     .job = spy_job,
     .cancel = spy_cancel,

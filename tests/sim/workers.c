@@ -24,6 +24,7 @@ struct held {
     int64_t start_ns; /* by the worker's clock */
     int64_t need_ns;
     bool cancelled;
+    bool known[MODEL_ROLLOUTS_MAX]; /* partial outcomes that the store has */
 };
 
 struct worker {
@@ -271,6 +272,56 @@ static bool hand_back(struct task *task, struct worker *worker)
     return count == 0 || flush(task, worker, count);
 }
 
+/* Hands over what is finished of a job while that goes on; whether it is answered or not, the job
+ * goes on, too. */
+static bool hand_over(struct worker *worker, struct held *held)
+{
+    struct sim *sim = &worker->process->fleet->sim;
+    struct store *store = worker->process->link;
+    struct job_completion *completion = &worker->completions[0];
+    uint32_t rollouts = held->lease.spec.rollout_count;
+    struct error error;
+
+    fill_completion(worker, held, 0, COMPLETION_PARTIAL);
+    for (uint32_t i = 0; i < rollouts && completion->outcome_count + 1 < rollouts; i++) {
+        if (!held->known[i] && sim_chance(sim, 0.5)) {
+            fill_outcome(worker, held, i, false, &worker->outcomes[0][completion->outcome_count++]);
+        }
+    }
+    if (completion->outcome_count == 0) {
+        return true;
+    }
+    enum status status = store->ops->complete(store, completion, 1, worker->results, &error);
+    if (worker->process->dead) {
+        return false;
+    }
+    if (status != STATUS_OK) {
+        sim_log(sim, worker->process->name, "partial: %s", error.text);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < completion->outcome_count; i++) {
+        held->known[model_rollout(&worker->outcomes[0][i])] = true;
+    }
+    return true;
+}
+
+/* Asks what earlier attempts at a job have finished. */
+static bool ask_partials(struct worker *worker, struct held *held)
+{
+    struct store *store = worker->process->link;
+    struct outcome *found = calloc(MODEL_ROLLOUTS_MAX, sizeof *found);
+    struct error error;
+    uint32_t count = 0;
+
+    CHECK(found != NULL);
+    enum status status =
+        store->ops->partials(store, held->lease.job_id, found, MODEL_ROLLOUTS_MAX, &count, &error);
+    for (uint32_t i = 0; status == STATUS_OK && i < count && !worker->process->dead; i++) {
+        held->known[model_rollout(&found[i])] = true;
+    }
+    free(found);
+    return !worker->process->dead;
+}
+
 static bool finish_jobs(struct task *task, struct worker *worker)
 {
     struct sim *sim = &worker->process->fleet->sim;
@@ -280,6 +331,12 @@ static bool finish_jobs(struct task *task, struct worker *worker)
     if (now_ns > worker->expires_ns && !worker->stubborn) {
         sim_log(sim, worker->process->name, "has lost its lease");
         return hand_back(task, worker);
+    }
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        if (worker->held[i].lease.spec.rollout_count > 1 && sim_chance(sim, 0.2) &&
+            !hand_over(worker, &worker->held[i])) {
+            return false;
+        }
     }
     for (uint32_t i = 0; i < worker->held_count; i++) {
         const struct held *held = &worker->held[i];
@@ -322,6 +379,15 @@ static bool claim_jobs(struct task *task, struct worker *worker, uint32_t *got)
             };
         }
         *got = count;
+        for (uint32_t i = worker->held_count - count;
+             i < worker->held_count && !worker->process->dead; i++) {
+            struct held *held = &worker->held[i];
+            /* Some workers do not ask, as those of earlier versions. */
+            if (held->lease.epoch > 1 && held->lease.spec.rollout_count > 1 &&
+                sim_chance(&fleet->sim, 0.7)) {
+                ask_partials(worker, held);
+            }
+        }
     } else if (!worker->process->dead) {
         sim_log(&fleet->sim, worker->process->name, "claim: %s", error.text);
     }

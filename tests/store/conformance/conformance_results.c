@@ -95,6 +95,181 @@ static void missing_metrics_come_back(void)
     close_store();
 }
 
+/* ---- partial outcomes ---- */
+
+/* completions[0]: `count` outcomes from rollout `first` on of the job that is leased. */
+static struct job_completion *make_partial(const char *worker_id, uint32_t first, uint32_t count)
+{
+    struct job_completion *completion = make_completion(0, worker_id, COMPLETION_PARTIAL);
+    for (uint32_t i = 0; i < count; i++) {
+        fill_outcome(&outcomes[i], &leases[0].spec, VERDICT_FAIL);
+        if (first + i > 0) {
+            snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, "b%" PRIu32, first + i);
+        }
+        snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
+    }
+    completion->outcomes = outcomes;
+    completion->outcome_count = count;
+    return completion;
+}
+
+/* How many there are; those handed over by `worker_id` are *own. */
+static uint32_t partials_of(int64_t job_id, const char *worker_id, uint32_t *own)
+{
+    static struct outcome found[8];
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->partials(store, job_id, found, 8, &count, &error), error);
+    *own = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT(found[i].job_id, job_id);
+        EXPECT_INT(found[i].verdict, VERDICT_FAIL);
+        EXPECT_TEXT(found[i].suite_id, "a");
+        *own += strcmp(found[i].trace_hash, worker_id) == 0;
+    }
+    return count;
+}
+
+/* One job of four rollouts, claimed by "w". */
+static void claim_four(void)
+{
+    make_specs("a", "k", 1);
+    specs[0].rollout_count = 4;
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+}
+
+/* Goal: what is finished of a job outlives its attempt and the store's opening, counts nowhere, is
+ * billed once, and is not taken from an attempt that has lost its lease. */
+static void finished_rollouts_outlive_their_attempt(void)
+{
+    uint32_t own = 0;
+    struct store_outcome_filter filter = {.limit = 10};
+
+    open_store(true);
+    claim_four();
+    int64_t id = leases[0].job_id;
+    EXPECT_INT(partials_of(id, "w", &own), 0);
+    for (int i = 0; i < 2; i++) { /* a repeated call changes nothing */
+        make_partial("w", 0, 2);
+        complete(1);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+        EXPECT_INT(partials_of(id, "w", &own), 2);
+        EXPECT_INT(own, 2);
+    }
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.jobs[JOB_LEASED], 1);
+    EXPECT_INT(status.rollouts[VERDICT_FAIL] + status.ticks + status.metres_mm, 0);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 0);
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 0);
+
+    struct job_completion late = *make_partial("w", 2, 1);
+    close_store();
+    open_store(false);
+    advance_ms(TTL_MS + 1);
+    EXPECT_INT(claim("x", 1), 1);
+    EXPECT_INT(leases[0].epoch, 2);
+    EXPECT_INT(ledger_of("a", "lost").device_ns, 2 * NS_PER_S); /* as it was handed over */
+    EXPECT_INT(partials_of(id, "w", &own), 2);
+    EXPECT_INT(own, 2);
+    completions[0] = late;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_INT(ledger_of("a", NULL).device_ns, 2 * NS_PER_S);
+    EXPECT_INT(partials_of(id, "w", &own), 2);
+
+    make_partial("x", 1, 2); /* the first one of branch 1 stays */
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(partials_of(id, "x", &own), 3);
+    EXPECT_INT(own, 1);
+    complete_one("x", COMPLETION_RELEASED);
+    EXPECT_INT(partials_of(id, "x", &own), 3);
+    EXPECT_INT(claim("y", 1), 1);
+    struct job_completion *done = make_partial("y", 0, 4);
+    done->kind = COMPLETION_DONE;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(partials_of(id, "y", &own), 0);
+    make_partial("y", 0, 1);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_INT(partials_of(id, "y", &own), 0);
+    status = status_of("a");
+    EXPECT_INT(status.rollouts[VERDICT_FAIL], 4);
+    EXPECT_INT(status.ticks, 400);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 3);
+    EXPECT_INT(ledger_of("a", NULL).device_ns, 6 * NS_PER_S);
+    close_store();
+}
+
+/* Goal: a job that ends otherwise than done keeps nothing: flagged, dead, cancelled while it runs
+ * or waits. */
+static void ended_jobs_keep_no_partial_outcomes(void)
+{
+    uint32_t own = 0;
+
+    for (int way = 0; way < 5; way++) {
+        open_store(true);
+        claim_four();
+        int64_t id = leases[0].job_id;
+        make_partial("w", 1, 2);
+        complete(1);
+        EXPECT_INT(partials_of(id, "w", &own), 2);
+        int64_t cancelled = 0;
+        switch (way) {
+        case 0:
+            complete_one("w", COMPLETION_FLAGGED);
+            break;
+        case 1:
+            make_completion(0, "w", COMPLETION_FLAGGED);
+            strcpy(completions[0].escalate_pool, "teacher");
+            completions[0].escalate_tier = TIER_TEACHER;
+            complete(1);
+            break;
+        case 2: /* attempts_max is 3 */
+            for (int i = 0; i < 3; i++) {
+                EXPECT_INT(partials_of(id, "w", &own), 2);
+                complete_one("w", COMPLETION_FAILED);
+                advance_ms(60000);
+                EXPECT_INT(claim("w", 1), i < 2 ? 1 : 0);
+            }
+            break;
+        case 3:
+            complete_one("w", COMPLETION_RELEASED);
+            __attribute__((fallthrough));
+        default:
+            EXPECT_OK(store->ops->cancel(store, "a", &cancelled, &error), error);
+            EXPECT_INT(cancelled, 1);
+            break;
+        }
+        EXPECT_INT(partials_of(id, "w", &own), 0);
+        close_store();
+    }
+}
+
+/* Goal: what cannot be a partial outcome is refused as a whole. */
+static void bad_partial_outcomes_are_refused(void)
+{
+    uint32_t own = 0;
+
+    open_store(true);
+    claim_four();
+    int64_t id = leases[0].job_id;
+    make_partial("w", 0, 2);
+    outcomes[1].verdict = VERDICT_FLAGGED;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_BAD_INPUT);
+    make_partial("w", 0, 2);
+    memset(outcomes[1].artifact_hash, 'a', SHA256_HEX_BYTES - 1);
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    make_partial("w", 0, 5);
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    EXPECT_INT(partials_of(id, "w", &own), 0);
+    EXPECT_INT(store->ops->partials(store, id + 1, outcomes, 1, &own, &error), STATUS_NOT_FOUND);
+    close_store();
+}
+
 /* Goal: replaying a completion answers the same and changes nothing. */
 static void replays_change_nothing(void)
 {
@@ -741,13 +916,15 @@ static void outcomes_are_filtered_and_paged(void)
 int conformance_results(const struct conformance_face *tested)
 {
     face = tested;
-    return finish_half(TEST_RUN(
-        TEST(outcomes_come_back), TEST(missing_metrics_come_back), TEST(replays_change_nothing),
-        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
-        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
-        TEST(one_host_is_excused), TEST(two_hosts_blame_the_planner),
-        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
-        TEST(successors_keep_their_identity), TEST(evidence_comes_back),
-        TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
-        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
+    return finish_half(
+        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+                 TEST(replays_change_nothing), TEST(finished_rollouts_outlive_their_attempt),
+                 TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
+                 TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
+                 TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
+                 TEST(one_host_is_excused), TEST(two_hosts_blame_the_planner),
+                 TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
+                 TEST(successors_keep_their_identity), TEST(evidence_comes_back),
+                 TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
+                 TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
 }

@@ -121,6 +121,29 @@ static enum status worker_leases(struct memory_caller *caller, struct error *err
     return status;
 }
 
+/* The first job goes on: its first rollout is handed over, by each attempt at the call. */
+static enum status hand_over(struct memory_caller *caller, struct error *error)
+{
+    struct job_completion partial = caller->completions[0];
+    partial.kind = COMPLETION_PARTIAL;
+    partial.outcome_count = 1;
+    return caller->store->ops->complete(caller->store, &partial, 1, caller->completed, error);
+}
+
+static enum status look_partials(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    struct outcome found[2];
+    enum status status = caller->store->ops->partials(caller->store, caller->leases[0].job_id,
+                                                      found, 2, &count, error);
+
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        answer(caller, found[i].artifact_hash, strlen(found[i].artifact_hash));
+        answer(caller, found[i].branch_id, strlen(found[i].branch_id));
+    }
+    return status;
+}
+
 static enum status suite_status(struct memory_caller *caller, struct error *error)
 {
     struct store_suite_status status;
@@ -494,6 +517,28 @@ static enum status artifact_is_there(struct memory_caller *caller, struct error 
     return remove_artifact(caller, error);
 }
 
+/* ---- partial outcomes ---- */
+
+static enum status partials_before(struct memory_caller *caller, struct error *error)
+{
+    enum status status = complete_before(caller, error);
+    return status == STATUS_OK ? hand_over(caller, error) : status;
+}
+
+/* Then the job goes on to its end. */
+static enum status handed_over_once(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    struct outcome found[2];
+    enum status status = caller->store->ops->partials(caller->store, caller->leases[0].job_id,
+                                                      found, 2, &count, error);
+
+    if (status == STATUS_OK) {
+        status = same("partial outcomes", count, 1, error);
+    }
+    return status;
+}
+
 /* ---- the table ---- */
 
 const struct memory_call memory_calls[] = {
@@ -505,6 +550,8 @@ const struct memory_call memory_calls[] = {
     {"complete", complete_before, complete, completed_once, false},
     {"worker_gone", claim_before, worker_gone, memory_nothing, false},
     {"worker_leases", claim_before, worker_leases, memory_nothing, true},
+    {"partial", complete_before, hand_over, handed_over_once, false},
+    {"partials", partials_before, look_partials, memory_nothing, true},
     {"suite_status", memory_nothing, suite_status, memory_nothing, true},
     {"suites", memory_nothing, suites, memory_nothing, true},
     {"outcomes", memory_nothing, look_outcomes, memory_nothing, true},

@@ -32,6 +32,8 @@ struct fake {
     pthread_cond_t changed;
     struct store_job *jobs; /* id = index + 1; grown */
     uint32_t job_count;
+    struct outcome partial;
+    int64_t partial_job_id; /* 0: none */
     struct outcome *outcomes;
     uint32_t outcome_count;
     struct fake_blob blobs[FAKE_BLOBS_MAX];
@@ -222,6 +224,12 @@ static void complete_one(struct fake *fake, const struct job_completion *complet
     if (job->state != JOB_LEASED) {
         return; /* a replay */
     }
+    if (completion->kind == COMPLETION_PARTIAL) {
+        CHECK(completion->outcome_count == 1); /* one is remembered */
+        fake->partial = completion->outcomes[0];
+        fake->partial_job_id = completion->job_id;
+        return;
+    }
     job->state = states[completion->kind];
     fake->totals.attempts++;
     fake->totals.device_ns += completion->device_ns;
@@ -274,6 +282,17 @@ static enum status fake_worker_leases(struct store *store, const char *worker_id
         }
     }
     *count = found;
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                 uint32_t max, uint32_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    *count = max > 0 && fake->partial_job_id == job_id ? 1 : 0;
+    if (*count > 0) {
+        out[0] = fake->partial;
+    }
     return end(fake, STATUS_OK, error);
 }
 
@@ -477,6 +496,7 @@ static const struct store_ops fake_ops = {
     .complete = fake_complete,
     .worker_gone = fake_worker_gone,
     .worker_leases = fake_worker_leases,
+    .partials = fake_partials,
     .suite_status = fake_suite_status,
     .suites = fake_suites,
     .outcomes = fake_outcomes,

@@ -86,6 +86,25 @@ static void calls_of_workers_arrive(void)
     EXPECT_INT(count, 0);
 
     struct outcome outcome = make_outcome(&leases[0]);
+    struct outcome partial = outcome;
+    struct store_completion_result results[2];
+    const struct job_completion early = {.job_id = 1,
+                                         .epoch = 1,
+                                         .worker_id = "w/1",
+                                         .kind = COMPLETION_PARTIAL,
+                                         .outcome_count = 1,
+                                         .outcomes = &outcome};
+    EXPECT_OK(ops->complete(store, &early, 1, results, &error), error);
+    EXPECT_INT(results[0].status, STATUS_OK);
+    memset(&partial, 0xff, sizeof partial);
+    EXPECT_OK(ops->partials(store, 1, &partial, 1, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(partial.error, "stderr: ?? broken");
+    EXPECT_INT(partial.epoch, 1);
+    EXPECT(partial.metrics.score == 1.0 / 3.0 && isinf(partial.metrics.min_ttc_s));
+    EXPECT_OK(ops->partials(store, 2, &partial, 1, &count, &error), error);
+    EXPECT_INT(count, 0);
+
     struct job_completion completions[2] = {
         {.job_id = 1,
          .epoch = 1,
@@ -96,7 +115,6 @@ static void calls_of_workers_arrive(void)
          .outcomes = &outcome},
         {.job_id = 1, .epoch = 99, .worker_id = "w/1"},
     };
-    struct store_completion_result results[2];
     EXPECT_OK(ops->complete(store, completions, 2, results, &error), error);
     EXPECT_INT(results[0].status, STATUS_OK);
     EXPECT_INT(results[1].status, STATUS_STALE);
@@ -465,7 +483,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 17);
+    EXPECT_INT(paths, 18);
     stack_stop(&stack);
 }
 

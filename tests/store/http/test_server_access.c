@@ -147,6 +147,7 @@ static const struct {
     {"POST", "/v1/completions", "wa"},
     {"GET", "/v1/outcomes", "rsa"},
     {"GET", "/v1/jobs/*", "rswa"},
+    {"GET", "/v1/jobs/*/partials", "rswa"},
     {"GET", "/v1/ledger", "rsa"},
     {"PUT", "/v1/prices/*/*", "a"},
     {"GET", "/v1/prices/*/*", "rsa"},
