@@ -53,6 +53,8 @@ int status_exit_code(enum status status)
         return 5;
     case STATUS_PLANNER:
         return 6;
+    case STATUS_BUSY:
+        return 7;
     default:
         return 4;
     }

@@ -1,8 +1,11 @@
 /*
  * The whole of a check, and what it says. See check.h.
  */
+#include "base/clock.h"
+#include "base/units.h"
 #include "store/sqlite/check_internal.h"
 #include "store/sqlite/migrate.h"
+#include "store/sqlite/ownership.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FINDINGS_MAX = 20 };
+enum { FINDINGS_MAX = 20, BUSY_PAUSE_MS = 50 };
 
 /* ---- findings ---- */
 
@@ -155,6 +158,44 @@ static void say_what_is_unsaid(struct check *check)
     }
 }
 
+/* Begins to read; BUSY while somebody has the store to itself. */
+static enum status begin(struct check *check, struct error *error)
+{
+    TRY(sqlite_db_open(check->path, SQLITE_DB_READER, &check->db, error));
+    /* What is sorted may be larger than memory should be. */
+    TRY(sqlite_db_script(check->db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536", error));
+    TRY(query_simple(check->db, STATEMENT_READ_BEGIN, error));
+    return check_version(check, error);
+}
+
+static enum status begin_in_time(struct check *check, struct error *error)
+{
+    const struct timespec pause = {.tv_nsec = BUSY_PAUSE_MS * NS_PER_MS};
+    int64_t end_ns = clock_now_ns(clock_system()) + check->options->wait_ms * NS_PER_MS;
+    enum status status = begin(check, error);
+
+    while (status == STATUS_BUSY && clock_now_ns(clock_system()) < end_ns) {
+        sqlite_db_close(check->db);
+        check->db = NULL;
+        nanosleep(&pause, NULL);
+        status = begin(check, error);
+    }
+    if (status == STATUS_BUSY) {
+        char who[64] = "another program";
+        sqlite_db_close(check->db); /* closing a descriptor of the file drops SQLite's locks */
+        check->db = NULL;
+        long pid = ownership_look(check->path).pid;
+        if (pid > 0) {
+            snprintf(who, sizeof who, "process %ld", pid);
+        }
+        return error_set(error, STATUS_BUSY,
+                         "%.600s is in use: %s has it to itself, and had for %" PRId64
+                         " s. Nothing was checked; try again when it is done",
+                         check->path, who, check->options->wait_ms / 1000);
+    }
+    return status;
+}
+
 enum status store_check(const char *path, const struct store_check_options *options,
                         struct store_check_summary *out, struct error *error)
 {
@@ -165,16 +206,10 @@ enum status store_check(const char *path, const struct store_check_options *opti
 
     memset(out, 0, sizeof *out);
     chosen.findings_max = options->findings_max > 0 ? options->findings_max : FINDINGS_MAX;
-    enum status status = sqlite_db_open(path, SQLITE_DB_READER, &check.db, error);
-    if (status != STATUS_OK) {
-        return status;
+    enum status status = begin_in_time(&check, error);
+    if (status == STATUS_OK) {
+        status = check_database(&check, &references, error);
     }
-    /* What is sorted may be larger than memory should be. */
-    status =
-        sqlite_db_script(check.db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536", error);
-    THEN(status, query_simple(check.db, STATEMENT_READ_BEGIN, error));
-    THEN(status, check_version(&check, error));
-    THEN(status, check_database(&check, &references, error));
     sqlite_db_close(check.db); /* and with it the transaction, which changed nothing */
     if (status == STATUS_OK && !chosen.skip_artifacts) {
         status = check_artifacts(&check, &references, begun_s, error);

@@ -43,12 +43,14 @@ struct store_check_summary {
 
 struct store_check_options {
     bool skip_artifacts;   /* leaves out reading them */
+    int64_t wait_ms;       /* for a program that has the store to itself */
     uint32_t findings_max; /* of one kind; further ones are only counted. 0: 20 */
     void (*found)(void *context, const struct store_check_finding *finding);
     void *context;
 };
 
-/* OK also when there are findings. An error: the check itself could not go on (no such file, no
+/* OK also when there are findings. BUSY: a program had the store to itself for all of wait_ms (an
+ * owner that opens it after a crash has it so for a moment). Another error: the check itself could not go on (no such file, no
  * permission, a schema that this program does not check, no memory). */
 enum status store_check(const char *path, const struct store_check_options *options,
                         struct store_check_summary *out, struct error *error);

@@ -19,6 +19,16 @@
 #define COUNTER(name) \
     " SELECT " SUITE ", 'counts " #name " as ' || u." #name " || ', its rows say ' || COALESCE(n." #name ", 0)" \
     " FROM suites u LEFT JOIN n ON n.suite = u.id WHERE u." #name " <> COALESCE(n." #name ", 0)"
+/* A text that is shorter or longer than any that the store writes, or ends before its end. */
+#define ODD(text, min, max) \
+    "(length(CAST(" text " AS BLOB)) NOT BETWEEN " #min " AND " #max " OR instr(" text ", char(0)) > 0)"
+#define ODD_TEXTS(place, table, texts) \
+    "SELECT " place ", 'holds a text that is empty, cut off or longer than any that is stored' FROM " \
+    table " WHERE " texts
+/* Contexts of results: the outcome's own, and what was asked for. */
+#define RESULTS \
+    "r AS MATERIALIZED (SELECT DISTINCT o.context, s.context AS asked, j.state IN (2, 3) AS counts" \
+    " FROM outcomes o JOIN jobs j ON j.id = o.job JOIN job_specs s ON s.job = o.job)"
 
 static const struct {
     const char *kind;
@@ -61,6 +71,88 @@ static const struct {
      " JOIN job_specs s ON s.job = j.id WHERE j.state NOT BETWEEN 0 AND 5"
      " OR j.rollouts NOT BETWEEN 1 AND 257 OR s.attempts_max NOT BETWEEN 1 AND 1000"
      " OR j.priority NOT BETWEEN -2147483648 AND 2147483647 OR j.audit NOT IN (0, 1)"},
+    {"text", "names of suites", ODD_TEXTS(SUITE, "suites u", ODD("u.name", 1, 63))},
+    {"text", "weights of suites",
+     "SELECT " SUITE ", 'has weight ' || u.weight || ', which cannot be' FROM suites u"
+     " WHERE u.weight NOT BETWEEN 1 AND 100"},
+    {"text", "names of pools", ODD_TEXTS("'pool ' || p.id", "pools p", ODD("p.name", 1, 63))},
+    {"text", "names of workers",
+     ODD_TEXTS("'worker ' || w.id", "workers w", ODD("w.name", 1, 63) " OR " ODD("w.device", 1, 63)
+               " OR " ODD("w.host", 0, 63) " OR " ODD("w.holder", 0, 63))},
+    {"text", "texts of contexts",
+     ODD_TEXTS("'context ' || c.id", "contexts c", ODD("c.planner", 0, 1023) " OR "
+               ODD("c.planner_hash", 0, 64) " OR " ODD("c.pool", 0, 63) " OR "
+               ODD("c.model_hash", 0, 64) " OR " ODD("c.sampler", 0, 63) " OR "
+               ODD("c.backend", 0, 63) " OR " ODD("c.revision", 0, 64))},
+    {"text", "keys of prefixes", ODD_TEXTS("'prefix ' || p.id", "prefixes p", ODD("p.key", 1, 64))},
+    {"text", "texts of specs",
+     ODD_TEXTS("'job ' || s.job", "job_specs s", ODD("s.key", 1, 64) " OR "
+               ODD("s.scenario_id", 1, 63) " OR " ODD("s.audit_key", 1, 64))},
+    {"text", "texts of attempts",
+     ODD_TEXTS(ATTEMPT, "attempts a", ODD("a.device", 1, 63) " OR " ODD("a.error", 1, 2047) " OR "
+               ODD("a.artifact_hash", 64, 64))},
+    {"text", "texts of prices",
+     ODD_TEXTS("'price of ' || p.device || ' in pool ' || p.pool", "prices p",
+               ODD("p.pool", 0, 63) " OR " ODD("p.device", 1, 63))},
+    {"money", "prices",
+     "SELECT 'price of ' || device || ' in pool ' || pool, 'is ' || price_uusd_per_hour || ' uusd per hour,"
+     " which cannot be' FROM prices WHERE price_uusd_per_hour NOT BETWEEN 0 AND 1000000000000"},
+
+    {"worker", "workers",
+     "SELECT 'worker ' || id, 'was not heard of in ' || openings || ' openings, which cannot be'"
+     " FROM workers WHERE openings NOT BETWEEN 0 AND 1000000"},
+    {"worker", "workers beside their attempts",
+     "SELECT " ATTEMPT ", 'was made in pool ' || a.pool || ' on ' || a.device || '; its worker ' || w.id ||"
+     " ' is of pool ' || w.pool || ' and has ' || w.device FROM attempts a JOIN workers w ON w.id = a.worker"
+     " WHERE a.pool <> w.pool OR a.device <> w.device"},
+    {"worker", "workers beside their jobs",
+     "SELECT " JOB ", 'is of pool ' || j.pool || ', its worker ' || w.id || ' of pool ' || w.pool"
+     " FROM jobs j JOIN workers w ON w.id = j.worker WHERE w.pool <> j.pool"},
+
+    {"progress", "what jobs have reported",
+     "SELECT " JOB ", 'has reported ' || j.progress_ns || ' ns, ' || j.progress_mm || ' mm and ' ||"
+     " j.progress_mflop || ' mflop, which cannot be' FROM jobs j"
+     " WHERE j.progress_ns NOT BETWEEN 0 AND 1000000000000000"
+     " OR j.progress_mm NOT BETWEEN 0 AND 10000000000000"
+     " OR j.progress_mflop NOT BETWEEN 0 AND 1000000000000000"
+     " OR (j.epoch = 0 AND (j.progress_ns <> 0 OR j.progress_mm <> 0 OR j.progress_mflop <> 0))"},
+    {"progress", "what lost attempts had reported",
+     "SELECT " ATTEMPT ", 'was lost and charged ' || a.device_ns || ' ns, ' || a.metres_mm || ' mm and ' ||"
+     " a.mflop || ' mflop; its worker had reported ' || j.progress_ns || ', ' || j.progress_mm || ' and ' ||"
+     " j.progress_mflop FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
+     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns, a.metres_mm, a.mflop) <>"
+     " (j.progress_ns, j.progress_mm, j.progress_mflop)"},
+
+    {"driven", "marks of planners that were driven",
+     "WITH " RESULTS " SELECT 'context ' || c.id, CASE WHEN c.driven NOT IN (0, 1) THEN"
+     "  'is marked as driven with ' || c.driven ELSE"
+     "  'is marked as driven, and no job of its planner has a result' END FROM contexts c"
+     " WHERE c.driven NOT IN (0, 1) OR (c.driven = 1 AND NOT EXISTS (SELECT 1 FROM r JOIN contexts d"
+     "  ON d.id IN (r.context, r.asked) WHERE d.planner = c.planner AND d.planner_hash = c.planner_hash))"},
+    {"driven", "planners that were driven",
+     "WITH " RESULTS " SELECT 'context ' || r.context, 'has results, and its planner is not marked as"
+     " driven' FROM r WHERE r.counts AND NOT EXISTS (SELECT 1 FROM contexts c JOIN contexts d"
+     "  ON d.planner = c.planner AND d.planner_hash = c.planner_hash AND d.driven = 1"
+     "  WHERE c.id IN (r.context, r.asked))"},
+    {"unstarted", "planners that did not start",
+     "SELECT 'host ' || t.host || ', planner ' || t.planner, CASE"
+     " WHEN w.id IS NULL THEN 'was told of by a worker that is not there'"
+     " WHEN t.host <> IIF(w.host = '', w.name, w.host) THEN 'was told of by worker ' || w.id ||"
+     "  ', which runs elsewhere'"
+     " WHEN " ODD("t.error", 0, 2047) " THEN 'has a reason that is cut off or longer than any that is stored'"
+     " WHEN t.driven IS NOT (SELECT MAX(c.driven) FROM contexts c WHERE c.planner = t.planner"
+     "  AND c.planner_hash = t.planner_hash) THEN 'is marked as driven with ' || t.driven ||"
+     "  ', its planner otherwise'"
+     " ELSE 'was told of by worker ' || w.id || ', which handed no such job of suite ' || t.suite || ' back' END"
+     " FROM unstarted t LEFT JOIN workers w ON w.id = t.worker WHERE w.id IS NULL"
+     " OR t.host <> IIF(w.host = '', w.name, w.host) OR " ODD("t.error", 0, 2047)
+     " OR t.driven IS NOT (SELECT MAX(c.driven) FROM contexts c WHERE c.planner = t.planner"
+     "  AND c.planner_hash = t.planner_hash)"
+     " OR NOT EXISTS (SELECT 1 FROM attempts a JOIN job_specs s ON s.job = a.job"
+     "  JOIN contexts c ON c.id = s.context WHERE a.worker = t.worker AND a.ending IN (2, 3)"
+     "  AND COALESCE(a.error, '') = t.error AND s.suite = t.suite AND c.planner = t.planner"
+     "  AND c.planner_hash = t.planner_hash)"},
+
     {"spec", "twins",
      "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"
      " JOIN job_specs s ON s.job = j.id WHERE s.audit_key IS NOT NULL AND NOT EXISTS"
@@ -97,6 +189,11 @@ static const struct {
     {"log", "what damaged logs took away",
      "SELECT 'log loss ' || id, 'a damaged log was opened and ' || lost || ' acknowledged commits in it were'"
      " || ' lost; the log was kept beside the store (-wal-damaged)' FROM log_losses WHERE lost > 0"},
+
+    {"log", "losses of damaged logs",
+     "SELECT 'log loss ' || id, 'says ' || frames || ' frames with ' || commits || ' commits, ' || lost ||"
+     " ' of them acknowledged, which cannot be' FROM log_losses"
+     " WHERE NOT (frames >= commits AND commits >= lost AND lost >= 0)"},
 
     {"missing", "outcomes of finished jobs",
      "SELECT " JOB ", 'is done with ' || j.rollouts || ' rollouts and has ' ||"

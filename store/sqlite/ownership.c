@@ -109,6 +109,21 @@ static long connected_pid(int fd)
     return fcntl(fd, F_GETLK, &range) == 0 && range.l_type != F_UNLCK ? range.l_pid : 0;
 }
 
+struct ownership_use ownership_look(const char *path)
+{
+    struct ownership_use use = {.owned = false};
+    struct flock range = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd >= 0) {
+        use.owned = fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+        use.pid = connected_pid(fd);
+        close(fd);
+    }
+    return use;
+}
+
 static enum status lock_file(const char *path, int fd, struct error *error)
 {
     struct flock range = {

@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ownership;
@@ -31,6 +32,13 @@ struct ownership;
 enum status ownership_take(const char *path, struct ownership **out, struct error *error);
 /* Accepts NULL. After every SQLite connection to the file is closed. */
 void ownership_release(struct ownership *ownership);
+
+/* Who uses a database that this process does not have open; it opens and closes the file. */
+struct ownership_use {
+    bool owned; /* a process that may write to it has it */
+    long pid;   /* of one that has it open with SQLite; 0: nobody, or not known */
+};
+struct ownership_use ownership_look(const char *path);
 
 /* A descriptor of the database file for reading, borrowed: never to be closed. */
 int ownership_file(const struct ownership *ownership);

@@ -33,9 +33,10 @@ static void exit_codes_follow_the_contract(void)
     EXPECT_INT(status_exit_code(STATUS_STORE), 4);
     EXPECT_INT(status_exit_code(STATUS_DEVICE), 5);
     EXPECT_INT(status_exit_code(STATUS_PLANNER), 6);
+    EXPECT_INT(status_exit_code(STATUS_BUSY), 7);
     for (int i = 1; i < STATUS_COUNT; i++) {
         int code = status_exit_code((enum status)i);
-        EXPECT(code >= 1 && code <= 6);
+        EXPECT(code >= 1 && code <= 7);
     }
 }
 

@@ -2,7 +2,7 @@
  * Command line: what every command shares. One file per command (or small family) implements
  * `int command_NAME(int argc, char **argv)`; argv[0] is the command's name; the result is the exit
  * code of the contract (0 done, 1 gate or mismatch, 2 usage, 3 bad input, 4 store, 5 device, 6
- * planner).
+ * planner, 7 the store is in use).
  */
 #ifndef SWERVE_WORKER_CLI_CLI_H
 #define SWERVE_WORKER_CLI_CLI_H

@@ -1,9 +1,11 @@
 /*
  * swerve check: whether everything in a store fits together (store/sqlite/check.h). One line per
- * finding; the exit code is 4 when there is a fault.
+ * finding; the exit code is 4 when there is a fault, 7 when the store is in use and nothing was
+ * looked at.
  */
 #include "store/sqlite/check.h"
 #include "store/sqlite/log_scan.h"
+#include "store/sqlite/ownership.h"
 #include "worker/cli/cli.h"
 
 #include "base/text.h"
@@ -15,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FINDINGS_MAX = 100000 };
+enum { FINDINGS_MAX = 100000, WAIT_MAX_S = 86400 };
 
 struct check_output {
     bool json;
@@ -88,20 +90,23 @@ static enum status path_of(const char *given, const char **out, struct error *er
     return cli_store_exists(url, error);
 }
 
-/* Whether a log beside the store holds commits that opening it will discard. Before SQLite has the
- * file open: closing a descriptor of it would drop SQLite's locks. */
+/* Whether a log beside the store holds commits that opening it will discard. A log that has an
+ * owner was looked at when the owner opened it, and is being written to. Before SQLite has the file
+ * open: closing a descriptor of it would drop SQLite's locks. */
 static enum status check_log(const char *path, const struct store_check_options *options,
                              int64_t *faults, struct error *error)
 {
     struct log_scan scan;
     struct store_check_finding finding = {.kind = "log"};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd =
+        ownership_look(path).owned ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return STATUS_OK; /* store_check says why */
     }
     enum status status = log_scan(path, fd, &scan, error);
     close(fd);
-    if (status != STATUS_OK || !log_scan_sentence(&scan, finding.text)) {
+    if (status != STATUS_OK || !log_scan_sentence(&scan, finding.text) ||
+        ownership_look(path).owned) { /* by now: what was read may be half of two logs */
         return status;
     }
     finding.note = scan.lost_commits == 0;
@@ -116,12 +121,14 @@ int command_check(int argc, char **argv)
     const char *url = NULL;
     const char *path = NULL;
     int64_t findings_max = 20;
+    int64_t wait_s = 10;
     struct check_output output = {.json = false};
     struct store_check_options options = {.found = on_finding, .context = &output};
     const struct cli_option rows[] = {
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
         {"--skip-artifacts", NULL, "do not read the artifacts", .flag = &options.skip_artifacts},
         {"--findings", "N", "of one kind at most (20)", .number = &findings_max},
+        {"--wait", "S", "for a program that has the store to itself (10)", .number = &wait_s},
         {"--json", NULL, "print one JSON object", .flag = &output.json},
     };
     const struct cli_command command = {
@@ -146,7 +153,12 @@ int command_check(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "expected --findings 1 to %d", FINDINGS_MAX);
         return cli_fail(&error);
     }
+    if (wait_s > WAIT_MAX_S) {
+        error_set(&error, STATUS_USAGE, "expected --wait 0 to %d", WAIT_MAX_S);
+        return cli_fail(&error);
+    }
     options.findings_max = (uint32_t)findings_max;
+    options.wait_ms = wait_s * 1000;
     output.findings = json_array();
     enum status status = path_of(url, &path, &error);
     if (status == STATUS_OK && output.findings == NULL) {

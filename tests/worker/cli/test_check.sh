@@ -166,6 +166,13 @@ check_notices_every_edit() {
     fresh
     echo '{"id": "again", "scenarios": [{"file": "drive.json"}]}' >again.json
     code 0 "$swerve" run again.json --store x.db
+    # Rows of every table: a planner that does not start, a log that was damaged a little.
+    printf '#!/bin/sh\nexit 1\n' >bad.sh
+    chmod +x bad.sh
+    code 0 "$swerve" submit again.json --store x.db --planner "exec:./bad.sh"
+    code 6 "$swerve" worker --store x.db --drain
+    sql x.db "INSERT INTO log_losses VALUES (1, 5, 2, 0)"
+    code 0 "$swerve" check --store x.db
     code 0 python3 "$here/edit_store.py" "$swerve" x.db "${SWERVE_TEST_SEED:-1}" "${SWERVE_TEST_ROWS:-1}"
     grep -q "^not noticed" out && fail "$(cat out)"
 }
@@ -248,6 +255,61 @@ check_reads_a_store_that_is_in_use() {
     code 0 "$swerve" check --store x.db
 }
 
+# A program that has the store to itself is waited for, for so long; then check says whom it met, and that it looked at
+# nothing.
+check_waits_for_a_store_in_use() {
+    fresh
+    mkfifo hold
+    python3 -c 'import sqlite3, sys
+db = sqlite3.connect("x.db", isolation_level=None)
+db.execute("PRAGMA locking_mode = EXCLUSIVE")
+db.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.readline()' <hold >held &
+    local holder=$! tries=0
+    exec 5>hold
+    until grep -q held held; do
+        tries=$((tries + 1))
+        [ $tries -lt 2000 ] || { fail "nobody holds the store"; break; }
+        read -r -t 0.01 _ <> <(:) || true
+    done
+    code 7 "$swerve" check --store x.db --wait 0
+    says err "is in use: process $holder has it to itself"
+    says err "Nothing was checked"
+    code 2 "$swerve" check --store x.db --wait 100000
+    "$swerve" check --store x.db --wait 60 >waited 2>&1 &
+    local waiting=$!
+    code 7 "$swerve" check --store x.db --wait 0
+    echo go >&5
+    exec 5>&-
+    wait "$waiting" || fail "exit code $?: $(cat waited)"
+    grep -q "everything fits together" waited || fail "$(cat waited)"
+    wait "$holder"
+}
+
+# Its commits follow one another, and the log begins anew again and again.
+check_of_a_busy_store_finds_nothing() {
+    fresh
+    "$swerve" serve --store x.db --listen 127.0.0.1:0 >serve.out 2>&1 &
+    local server=$! tries=0
+    until [ -S x.db.sock ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 2000 ] || { fail "the server did not start: $(cat serve.out)"; break; }
+        read -r -t 0.01 _ <> <(:) || true
+    done
+    echo '{"id": "wide", "seeds": 300, "scenarios": [{"file": "slower.json"}]}' >wide.json
+    (for i in 1 2 3 4 5 6; do
+        sed "s/\"wide\"/\"wide$i\"/" wide.json >busy.json
+        "$swerve" submit busy.json --store x.db
+    done) >/dev/null 2>&1 &
+    local busy=$!
+    while kill -0 $busy 2>/dev/null; do
+        code 0 "$swerve" check --store x.db --skip-artifacts
+    done
+    kill "$server"
+    wait "$server" "$busy"
+}
+
 a_damaged_log_is_told() {
     "$swerve" serve --store w.db --listen 127.0.0.1:0 >serve.out 2>&1 &
     local server=$! tries=0
@@ -283,7 +345,7 @@ PY
 }
 
 exec >/dev/null 2>&1
-echo 1..13 >&3
+echo 1..15 >&3
 t replay_compares_every_figure
 t replay_names_stored_and_replayed_values
 t replay_misses_deleted_outcomes
@@ -296,5 +358,7 @@ t check_notices_rows_that_come_and_go
 t outcomes_from_before_digests_are_told
 t check_notices_artifacts
 t check_reads_a_store_that_is_in_use
+t check_waits_for_a_store_in_use
+t check_of_a_busy_store_finds_nothing
 t a_damaged_log_is_told
 [ "$failed" = 0 ]
