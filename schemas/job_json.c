@@ -1,5 +1,5 @@
 /*
- * Job codec: tables for the flat records, and the two members (spec, outcomes) that nest.
+ * Job codec: the tables, and the outcomes of a completion.
  */
 #include "schemas/job_json.h"
 
@@ -37,14 +37,17 @@ static const struct json_field spec_fields[] = {
     SPEC(audit_key, JSON_FIELD_TEXT),
 };
 
-const struct json_field_list job_spec_field_list = {spec_fields, COUNT_OF(spec_fields)};
+const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);
 
 static const struct json_field lease_fields[] = {
     LEASE(job_id, JSON_FIELD_I64),
     LEASE(epoch, JSON_FIELD_I64),
     LEASE(attempt, JSON_FIELD_U32),
     LEASE(lost, JSON_FIELD_U32),
+    JSON_FIELD_OBJECT("spec", offsetof(struct job_lease, spec), &job_spec_field_list),
 };
+
+const struct json_field_list job_lease_field_list = JSON_FIELD_LIST(lease_fields);
 
 static const struct json_field completion_fields[] = {
     COMPLETION(job_id, JSON_FIELD_I64),
@@ -63,27 +66,19 @@ static const struct json_field completion_fields[] = {
     COMPLETION(error, JSON_FIELD_TEXT),
 };
 
+static const struct json_field_list completion_list = JSON_FIELD_LIST(completion_fields);
+
 static const struct json_field totals_fields[] = {
     TOTALS(attempts, JSON_FIELD_I64),  TOTALS(device_ns, JSON_FIELD_I64),
     TOTALS(metres_mm, JSON_FIELD_I64), TOTALS(mflop, JSON_FIELD_I64),
     TOTALS(cost_uusd, JSON_FIELD_I64),
 };
 
-/* A new object of the flat members, or NULL. */
-static json_t *encode_flat(const struct json_field *fields, size_t count, const void *record,
-                           const void *common)
-{
-    json_t *object = json_object();
-    if (object != NULL && !json_record_encode(fields, count, record, common, object)) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
+const struct json_field_list ledger_totals_field_list = JSON_FIELD_LIST(totals_fields);
 
 json_t *job_spec_encode(const struct job_spec *spec, const struct job_spec *common)
 {
-    return encode_flat(spec_fields, COUNT_OF(spec_fields), spec, common);
+    return json_record_encode(&job_spec_field_list, spec, common);
 }
 
 enum status job_spec_decode(const struct json_cursor *cursor, const struct job_spec *common,
@@ -95,39 +90,14 @@ enum status job_spec_decode(const struct json_cursor *cursor, const struct job_s
     } else {
         memset(&scratch, 0, sizeof scratch);
     }
-    TRY(json_record_decode(spec_fields, COUNT_OF(spec_fields), NULL, common == NULL, cursor,
-                           &scratch, error));
-    *out = scratch;
-    return STATUS_OK;
-}
-
-json_t *job_lease_encode(const struct job_lease *lease)
-{
-    json_t *object = encode_flat(lease_fields, COUNT_OF(lease_fields), lease, NULL);
-    if (object != NULL && !json_put(object, "spec", job_spec_encode(&lease->spec, NULL))) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-enum status job_lease_decode(const struct json_cursor *cursor, struct job_lease *out,
-                             struct error *error)
-{
-    static const char *const extra_keys[] = {"spec", NULL};
-    struct job_lease scratch;
-    memset(&scratch, 0, sizeof scratch);
-    TRY(json_record_decode(lease_fields, COUNT_OF(lease_fields), extra_keys, true, cursor, &scratch,
-                           error));
-    struct json_cursor spec = json_cursor_member(cursor, "spec");
-    TRY(job_spec_decode(&spec, NULL, &scratch.spec, error));
+    TRY(json_record_decode(&job_spec_field_list, NULL, common == NULL, cursor, &scratch, error));
     *out = scratch;
     return STATUS_OK;
 }
 
 json_t *job_completion_encode(const struct job_completion *completion)
 {
-    json_t *object = encode_flat(completion_fields, COUNT_OF(completion_fields), completion, NULL);
+    json_t *object = json_record_encode(&completion_list, completion, NULL);
     json_t *outcomes = json_array();
     bool good = object != NULL && outcomes != NULL;
     for (uint32_t i = 0; good && i < completion->outcome_count; i++) {
@@ -148,10 +118,8 @@ static enum status decode_outcomes(const struct json_cursor *cursor, struct outc
                                    uint32_t *out_count, struct error *error)
 {
     size_t count;
-    enum status status = json_array_begin(cursor, 0, 1 + LIMIT_BRANCHES, &count, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(json_array_begin(cursor, 0, 1 + LIMIT_BRANCHES, &count, error));
+    enum status status = STATUS_OK;
     struct outcome *outcomes = NULL;
     if (count > 0) {
         outcomes = malloc(count * sizeof *outcomes);
@@ -176,8 +144,7 @@ enum status job_completion_decode(const struct json_cursor *cursor, struct job_c
     static const char *const extra_keys[] = {"outcomes", NULL};
     struct job_completion scratch;
     memset(&scratch, 0, sizeof scratch);
-    TRY(json_record_decode(completion_fields, COUNT_OF(completion_fields), extra_keys, true, cursor,
-                           &scratch, error));
+    TRY(json_record_decode(&completion_list, extra_keys, true, cursor, &scratch, error));
     struct outcome *list = NULL;
     struct json_cursor array = json_cursor_member(cursor, "outcomes");
     TRY(decode_outcomes(&array, &list, &scratch.outcome_count, error));
@@ -187,40 +154,13 @@ enum status job_completion_decode(const struct json_cursor *cursor, struct job_c
     return STATUS_OK;
 }
 
-json_t *ledger_totals_encode(const struct ledger_totals *totals)
-{
-    return encode_flat(totals_fields, COUNT_OF(totals_fields), totals, NULL);
-}
-
-enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger_totals *out,
-                                 struct error *error)
-{
-    struct ledger_totals scratch = {0};
-    TRY(json_record_decode(totals_fields, COUNT_OF(totals_fields), NULL, true, cursor, &scratch,
-                           error));
-    *out = scratch;
-    return STATUS_OK;
-}
-
 /* ---- without a document ---- */
 
-bool job_lease_scan(struct json_scan *scan, struct job_lease *out)
+static bool scan_outcome(struct json_scan *scan, struct outcome *out)
 {
     memset(out, 0, sizeof *out);
-    return json_scan_literal(scan, "{") &&
-           json_scan_fields(scan, lease_fields, COUNT_OF(lease_fields), out) &&
-           json_scan_key(scan, "spec", false) && json_scan_literal(scan, "{") &&
-           json_scan_fields(scan, spec_fields, COUNT_OF(spec_fields), &out->spec) &&
-           json_scan_literal(scan, "}}");
-}
-
-void job_lease_write(struct json_text *text, const struct job_lease *lease)
-{
-    json_write_literal(text, "{");
-    json_write_fields(text, lease_fields, COUNT_OF(lease_fields), lease);
-    json_write_literal(text, ",\"spec\":{");
-    json_write_fields(text, spec_fields, COUNT_OF(spec_fields), &lease->spec);
-    json_write_literal(text, "}}");
+    return json_scan_literal(scan, "{") && json_scan_fields(scan, &outcome_record, out) &&
+           json_scan_literal(scan, "}");
 }
 
 /* Behind the bracket, the closing one included. */
@@ -239,7 +179,7 @@ static bool scan_outcomes(struct json_scan *scan, struct outcome **outcomes, uin
             }
             *outcomes = grown;
         }
-        if (!outcome_scan(scan, &(*outcomes)[*count])) {
+        if (!scan_outcome(scan, &(*outcomes)[*count])) {
             return false;
         }
         (*count)++;
@@ -252,8 +192,7 @@ bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
 {
     struct outcome *list = NULL;
     memset(out, 0, sizeof *out);
-    if (!json_scan_literal(scan, "{") ||
-        !json_scan_fields(scan, completion_fields, COUNT_OF(completion_fields), out) ||
+    if (!json_scan_literal(scan, "{") || !json_scan_fields(scan, &completion_list, out) ||
         !json_scan_literal(scan, ",\"outcomes\":[") ||
         !scan_outcomes(scan, &list, &out->outcome_count) || !json_scan_literal(scan, "}")) {
         free(list);
@@ -262,16 +201,4 @@ bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
     out->outcomes = list;
     *outcomes = list;
     return true;
-}
-
-void job_completion_write(struct json_text *text, const struct job_completion *completion)
-{
-    json_write_literal(text, "{");
-    json_write_fields(text, completion_fields, COUNT_OF(completion_fields), completion);
-    json_write_literal(text, ",\"outcomes\":[");
-    for (uint32_t i = 0; i < completion->outcome_count; i++) {
-        json_write_literal(text, i == 0 ? "" : ",");
-        outcome_write(text, &completion->outcomes[i]);
-    }
-    json_write_literal(text, "]}");
 }

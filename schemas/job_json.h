@@ -11,8 +11,10 @@
 #include "schemas/json_record.h"
 #include "schemas/json_scan.h"
 
-/* All members of struct job_spec. */
+/* All members of struct job_spec, job_lease, ledger_totals. */
 extern const struct json_field_list job_spec_field_list;
+extern const struct json_field_list job_lease_field_list;
+extern const struct json_field_list ledger_totals_field_list;
 
 /* New reference, owned by the caller; NULL when memory runs out. `common` may be NULL: members
  * equal to its are left out, which makes batches of similar jobs small. */
@@ -23,10 +25,6 @@ json_t *job_spec_encode(const struct job_spec *spec, const struct job_spec *comm
 enum status job_spec_decode(const struct json_cursor *cursor, const struct job_spec *common,
                             struct job_spec *out, struct error *error);
 
-json_t *job_lease_encode(const struct job_lease *lease);
-enum status job_lease_decode(const struct json_cursor *cursor, struct job_lease *out,
-                             struct error *error);
-
 /* outcomes: [outcome_count] inside the object. */
 json_t *job_completion_encode(const struct job_completion *completion);
 /* *outcomes is malloc'ed (NULL when there are none), owned by the caller, and what
@@ -34,16 +32,9 @@ json_t *job_completion_encode(const struct job_completion *completion);
 enum status job_completion_decode(const struct json_cursor *cursor, struct job_completion *out,
                                   struct outcome **outcomes, struct error *error);
 
-/* The same without a document (json_scan.h). scan false: not understood, *out is void, and there
- * are no outcomes to free. */
-bool job_lease_scan(struct json_scan *scan, struct job_lease *out);
-void job_lease_write(struct json_text *text, const struct job_lease *lease);
+/* The same without a document (json_scan.h). False: not understood, *out is void, and there are no
+ * outcomes to free. */
 bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
                          struct outcome **outcomes);
-void job_completion_write(struct json_text *text, const struct job_completion *completion);
-
-json_t *ledger_totals_encode(const struct ledger_totals *totals);
-enum status ledger_totals_decode(const struct json_cursor *cursor, struct ledger_totals *out,
-                                 struct error *error);
 
 #endif

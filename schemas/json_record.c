@@ -70,6 +70,19 @@ static json_t *encode_u64(const void *place)
     return json_string(digits);
 }
 
+static json_t *encode_bits(const struct json_field *field, uint32_t bits)
+{
+    json_t *array = json_array();
+    for (size_t bit = 0; array != NULL && bit < field->name_count; bit++) {
+        if ((bits >> bit & 1) != 0 &&
+            json_array_append_new(array, json_string(field->names[bit])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
 static json_t *encode_field(const struct json_field *field, const void *place)
 {
     switch (field->kind) {
@@ -96,6 +109,10 @@ static json_t *encode_field(const struct json_field *field, const void *place)
         CHECK(index < field->name_count);
         return json_string(field->names[index]);
     }
+    case JSON_FIELD_BITS:
+        return encode_bits(field, *(const uint32_t *)place);
+    case JSON_FIELD_RECORD:
+        return json_record_encode(field->list, place, NULL);
     }
     return NULL;
 }
@@ -127,19 +144,22 @@ bool json_record_same(const struct json_field *field, const void *a, const void 
     return same(field, left, right);
 }
 
-bool json_record_encode(const struct json_field *fields, size_t count, const void *record,
-                        const void *common, json_t *object)
+json_t *json_record_encode(const struct json_field_list *list, const void *record,
+                           const void *common)
 {
-    for (size_t i = 0; i < count; i++) {
-        const void *place = (const char *)record + fields[i].offset;
-        if (common != NULL && same(&fields[i], place, (const char *)common + fields[i].offset)) {
+    json_t *object = json_object();
+    for (size_t i = 0; object != NULL && i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        const void *place = (const char *)record + field->offset;
+        if (common != NULL && same(field, place, (const char *)common + field->offset)) {
             continue;
         }
-        if (!json_put(object, fields[i].name, encode_field(&fields[i], place))) {
-            return false;
+        if (!json_put(object, field->name, encode_field(field, place))) {
+            json_decref(object);
+            return NULL;
         }
     }
-    return true;
+    return object;
 }
 
 static enum status decode_f64(const struct json_cursor *cursor, double *out, struct error *error)
@@ -205,6 +225,26 @@ static enum status decode_integer(const struct json_field *field, const struct j
     return STATUS_OK;
 }
 
+static enum status decode_bits(const struct json_field *field, const struct json_cursor *cursor,
+                               uint32_t *out, struct error *error)
+{
+    size_t count;
+    uint32_t bits = 0;
+    TRY(json_array_begin(cursor, 0, field->name_count, &count, error));
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        int bit = 0;
+        TRY(json_value_choice(&element, field->names, field->name_count, &bit, error));
+        if ((bits >> bit & 1) != 0) {
+            return json_fail(&element, error, "expected each name once, found \"%s\" again",
+                             field->names[bit]);
+        }
+        bits |= UINT32_C(1) << bit;
+    }
+    *out = bits;
+    return STATUS_OK;
+}
+
 static enum status decode_field(const struct json_field *field, const struct json_cursor *cursor,
                                 void *place, struct error *error)
 {
@@ -220,40 +260,41 @@ static enum status decode_field(const struct json_field *field, const struct jso
         return json_value_bool(cursor, place, error);
     case JSON_FIELD_NAME: {
         int index;
-        enum status status =
-            json_value_choice(cursor, field->names, field->name_count, &index, error);
-        if (status == STATUS_OK) {
-            *(unsigned *)place = (unsigned)index;
-        }
-        return status;
+        TRY(json_value_choice(cursor, field->names, field->name_count, &index, error));
+        *(unsigned *)place = (unsigned)index;
+        return STATUS_OK;
     }
+    case JSON_FIELD_BITS:
+        return decode_bits(field, cursor, place, error);
+    case JSON_FIELD_RECORD:
+        return json_record_decode(field->list, NULL, true, cursor, place, error);
     default:
         return decode_integer(field, cursor, place, error);
     }
 }
 
-enum status json_record_decode(const struct json_field *fields, size_t count,
-                               const char *const *extra_keys, bool required,
-                               const struct json_cursor *cursor, void *record, struct error *error)
+enum status json_record_decode(const struct json_field_list *list, const char *const *extra_keys,
+                               bool required, const struct json_cursor *cursor, void *record,
+                               struct error *error)
 {
     const char *keys[JSON_RECORD_KEYS_MAX + 1];
     size_t key_count = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         CHECK(key_count < JSON_RECORD_KEYS_MAX);
-        keys[key_count++] = fields[i].name;
+        keys[key_count++] = list->fields[i].name;
     }
     for (; extra_keys != NULL && *extra_keys != NULL; extra_keys++) {
         CHECK(key_count < JSON_RECORD_KEYS_MAX);
         keys[key_count++] = *extra_keys;
     }
     keys[key_count] = NULL;
-    enum status status = json_object_begin(cursor, keys, error);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        struct json_cursor member = json_cursor_member(cursor, fields[i].name);
-        if (!required && !json_cursor_present(&member)) {
-            continue;
+    TRY(json_object_begin(cursor, keys, error));
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        struct json_cursor member = json_cursor_member(cursor, field->name);
+        if (required || json_cursor_present(&member)) {
+            TRY(decode_field(field, &member, (char *)record + field->offset, error));
         }
-        status = decode_field(&fields[i], &member, (char *)record + fields[i].offset, error);
     }
-    return status;
+    return STATUS_OK;
 }

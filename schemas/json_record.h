@@ -1,7 +1,7 @@
 /*
- * Records to and from JSON objects by table: each flat member of a record is one line that says its
+ * Records to and from JSON objects by table: each member of a record is one line that says its
  * name, type and place, so that encoder and strict decoder cannot drift apart. Members that need
- * more (nested records, sets) are added by the codec that owns the record.
+ * more (lists) are added by the codec that owns the record.
  *
  * JSON forms: text is UTF-8 (a byte that is not part of well-formed UTF-8, as planners write to
  * stderr, becomes one '?', so text never outgrows its bound); a double is a number with 17
@@ -28,7 +28,9 @@ enum json_field_kind {
     JSON_FIELD_U32_OR_NULL, /* UINT32_MAX is null */
     JSON_FIELD_F64,
     JSON_FIELD_BOOL,
-    JSON_FIELD_NAME /* an enum by its name */
+    JSON_FIELD_NAME,  /* an enum by its name */
+    JSON_FIELD_BITS,  /* a set of bits in a uint32_t: an array of their names, each once */
+    JSON_FIELD_RECORD /* an object of the members of `list` */
 };
 
 struct json_field {
@@ -36,8 +38,15 @@ struct json_field {
     enum json_field_kind kind;
     size_t offset;
     size_t bytes;             /* text: capacity, terminator included */
-    const char *const *names; /* enums: [name_count], contiguous from 0 */
+    const char *const *names; /* enums and sets: [name_count], contiguous from 0 */
     size_t name_count;
+    const struct json_field_list *list; /* of a record */
+};
+
+/* A record's table. */
+struct json_field_list {
+    const struct json_field *fields;
+    size_t count;
 };
 
 #define JSON_FIELD(record, member, field_kind)                                     \
@@ -51,26 +60,39 @@ struct json_field {
         .bytes = sizeof(((record *)0)->member), .names = (text_names), .name_count = (text_count) \
     }
 
-/* A record's table, for code that goes through every member of it. */
-struct json_field_list {
-    const struct json_field *fields;
-    size_t count;
-};
+#define JSON_FIELD_SET(record, member, text_names, text_count)                        \
+    {                                                                                 \
+        .name = #member, .kind = JSON_FIELD_BITS, .offset = offsetof(record, member), \
+        .names = (text_names), .name_count = (text_count)                             \
+    }
+
+/* Members at member_offset that JSON keeps in an object of their own. */
+#define JSON_FIELD_OBJECT(member_name, member_offset, field_list)                    \
+    {                                                                                \
+        .name = (member_name), .kind = JSON_FIELD_RECORD, .offset = (member_offset), \
+        .list = (field_list)                                                         \
+    }
+
+/* The list of a table of fields. */
+#define JSON_FIELD_LIST(fields)                     \
+    {                                               \
+        (fields), sizeof(fields) / sizeof *(fields) \
+    }
 
 /* Most fields and extra keys of one record together. */
 enum { JSON_RECORD_KEYS_MAX = 48 };
 
-/* Sets one member of `object` per field. Members equal to those of `common` (may be NULL) are left
- * out. False when memory runs out. */
-bool json_record_encode(const struct json_field *fields, size_t count, const void *record,
-                        const void *common, json_t *object);
+/* A new object with one member per field; NULL when memory runs out. Members equal to those of
+ * `common` (may be NULL) are left out. */
+json_t *json_record_encode(const struct json_field_list *list, const void *record,
+                           const void *common);
 
 /* Reads an object of exactly these members plus `extra_keys` (NULL-terminated; may be NULL), which
  * the caller reads itself. required: every field must be there; else absent ones are left alone.
  * The record may be partly written on failure: decode into a scratch record. */
-enum status json_record_decode(const struct json_field *fields, size_t count,
-                               const char *const *extra_keys, bool required,
-                               const struct json_cursor *cursor, void *record, struct error *error);
+enum status json_record_decode(const struct json_field_list *list, const char *const *extra_keys,
+                               bool required, const struct json_cursor *cursor, void *record,
+                               struct error *error);
 
 /* One member of a record: its JSON value (a new reference; NULL when memory runs out), and whether
  * two records agree on it. Numbers that are equal are the same, and so are two NaN. */

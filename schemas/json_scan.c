@@ -40,7 +40,7 @@ static bool scan_char(struct json_scan *scan, char expected)
     return true;
 }
 
-bool json_scan_key(struct json_scan *scan, const char *name, bool first)
+static bool scan_key(struct json_scan *scan, const char *name, bool first)
 {
     return (first || scan_char(scan, ',')) && scan_char(scan, '"') &&
            json_scan_literal(scan, name) && json_scan_literal(scan, "\":");
@@ -63,7 +63,7 @@ static bool scan_string(struct json_scan *scan, const char **text, size_t *bytes
     return scan_char(scan, '"');
 }
 
-bool json_scan_text(struct json_scan *scan, char *out, size_t capacity)
+static bool scan_text(struct json_scan *scan, char *out, size_t capacity)
 {
     const char *text;
     size_t bytes;
@@ -75,7 +75,7 @@ bool json_scan_text(struct json_scan *scan, char *out, size_t capacity)
     return true;
 }
 
-bool json_scan_choice(struct json_scan *scan, const char *const *names, size_t count, int *out)
+static bool scan_choice(struct json_scan *scan, const char *const *names, size_t count, int *out)
 {
     const char *text;
     size_t bytes;
@@ -191,6 +191,24 @@ static bool scan_bool(struct json_scan *scan, void *place)
     return yes || json_scan_literal(scan, "false");
 }
 
+static bool scan_bits(struct json_scan *scan, const struct json_field *field, uint32_t *out)
+{
+    uint32_t bits = 0;
+    if (!scan_char(scan, '[')) {
+        return false;
+    }
+    while (!scan_char(scan, ']')) {
+        int bit = 0;
+        if ((bits != 0 && !scan_char(scan, ',')) ||
+            !scan_choice(scan, field->names, field->name_count, &bit) || (bits >> bit & 1) != 0) {
+            return false;
+        }
+        bits |= UINT32_C(1) << bit;
+    }
+    *out = bits;
+    return true;
+}
+
 static bool scan_field(struct json_scan *scan, const struct json_field *field, void *place)
 {
     int64_t value = 0;
@@ -198,7 +216,7 @@ static bool scan_field(struct json_scan *scan, const struct json_field *field, v
     bool good;
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        return json_scan_text(scan, place, field->bytes);
+        return scan_text(scan, place, field->bytes);
     case JSON_FIELD_I64:
         return scan_integer(scan, INT64_MIN, INT64_MAX, place);
     case JSON_FIELD_U64:
@@ -222,19 +240,24 @@ static bool scan_field(struct json_scan *scan, const struct json_field *field, v
     case JSON_FIELD_BOOL:
         return scan_bool(scan, place);
     case JSON_FIELD_NAME:
-        good = json_scan_choice(scan, field->names, field->name_count, &index);
+        good = scan_choice(scan, field->names, field->name_count, &index);
         *(unsigned *)place = (unsigned)index;
         return good;
+    case JSON_FIELD_BITS:
+        return scan_bits(scan, field, place);
+    case JSON_FIELD_RECORD:
+        return scan_char(scan, '{') && json_scan_fields(scan, field->list, place) &&
+               scan_char(scan, '}');
     }
     return false;
 }
 
-bool json_scan_fields(struct json_scan *scan, const struct json_field *fields, size_t count,
-                      void *record)
+bool json_scan_fields(struct json_scan *scan, const struct json_field_list *list, void *record)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!json_scan_key(scan, fields[i].name, i == 0) ||
-            !scan_field(scan, &fields[i], (char *)record + fields[i].offset)) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        if (!scan_key(scan, field->name, i == 0) ||
+            !scan_field(scan, field, (char *)record + field->offset)) {
             return false;
         }
     }
@@ -293,7 +316,7 @@ static void write_value(struct json_text *text, json_t *value)
     json_decref(value);
 }
 
-void json_write_text(struct json_text *text, const char *value, size_t capacity)
+static void write_text(struct json_text *text, const char *value, size_t capacity)
 {
     size_t bytes = strnlen(value, capacity - 1);
     size_t plain = 0;
@@ -336,11 +359,25 @@ static void write_f64(struct json_text *text, double value)
     }
 }
 
+static void write_bits(struct json_text *text, const struct json_field *field, uint32_t bits)
+{
+    bool first = true;
+    json_write_literal(text, "[");
+    for (size_t bit = 0; bit < field->name_count; bit++) {
+        if ((bits >> bit & 1) != 0) {
+            json_write_literal(text, first ? "" : ",");
+            write_text(text, field->names[bit], strlen(field->names[bit]) + 1);
+            first = false;
+        }
+    }
+    json_write_literal(text, "]");
+}
+
 static void write_field(struct json_text *text, const struct json_field *field, const void *place)
 {
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        json_write_text(text, place, field->bytes);
+        write_text(text, place, field->bytes);
         break;
     case JSON_FIELD_I64:
         json_write_integer(text, *(const int64_t *)place);
@@ -370,19 +407,26 @@ static void write_field(struct json_text *text, const struct json_field *field, 
     case JSON_FIELD_NAME: {
         unsigned index = *(const unsigned *)place;
         CHECK(index < field->name_count);
-        json_write_text(text, field->names[index], strlen(field->names[index]) + 1);
+        write_text(text, field->names[index], strlen(field->names[index]) + 1);
         break;
     }
+    case JSON_FIELD_BITS:
+        write_bits(text, field, *(const uint32_t *)place);
+        break;
+    case JSON_FIELD_RECORD:
+        json_write_record(text, field->list, place);
+        break;
     }
 }
 
-void json_write_fields(struct json_text *text, const struct json_field *fields, size_t count,
+void json_write_record(struct json_text *text, const struct json_field_list *list,
                        const void *record)
 {
-    for (size_t i = 0; i < count; i++) {
-        json_write_literal(text, i == 0 ? "\"" : ",\"");
-        json_write_literal(text, fields[i].name);
+    for (size_t i = 0; i < list->count; i++) {
+        json_write_literal(text, i == 0 ? "{\"" : ",\"");
+        json_write_literal(text, list->fields[i].name);
         json_write_literal(text, "\":");
-        write_field(text, &fields[i], (const char *)record + fields[i].offset);
+        write_field(text, &list->fields[i], (const char *)record + list->fields[i].offset);
     }
+    json_write_literal(text, "}");
 }

@@ -29,19 +29,9 @@ static inline struct json_scan json_scan_begin(const void *text, size_t bytes)
 /* True and behind it, when the text goes on with `expected`; else it stays where it is. */
 bool json_scan_literal(struct json_scan *scan, const char *expected);
 
-/* The next literal is the key of a member ("name": with the comma before it unless first). */
-bool json_scan_key(struct json_scan *scan, const char *name, bool first);
-
-/* A string into out[capacity], the rest of which becomes zero; at most capacity - 1 bytes. */
-bool json_scan_text(struct json_scan *scan, char *out, size_t capacity);
-
-/* Index of the string among names[count]. */
-bool json_scan_choice(struct json_scan *scan, const char *const *names, size_t count, int *out);
-
 /* The members of one record, the first right behind the brace; the brace after the last is left.
  * The record may be partly written when it is not understood. */
-bool json_scan_fields(struct json_scan *scan, const struct json_field *fields, size_t count,
-                      void *record);
+bool json_scan_fields(struct json_scan *scan, const struct json_field_list *list, void *record);
 
 /* ---- writing ---- */
 
@@ -55,10 +45,8 @@ struct json_text {
 
 void json_write_literal(struct json_text *text, const char *literal);
 void json_write_integer(struct json_text *text, int64_t value);
-/* Made well-formed as json_text_new makes it. */
-void json_write_text(struct json_text *text, const char *value, size_t capacity);
-/* The members that json_record_encode sets, with commas between them, without braces. */
-void json_write_fields(struct json_text *text, const struct json_field *fields, size_t count,
+/* The object that json_record_encode makes. */
+void json_write_record(struct json_text *text, const struct json_field_list *list,
                        const void *record);
 
 #endif

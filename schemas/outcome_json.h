@@ -10,25 +10,20 @@
 #include "base/status.h"
 #include "schemas/json_read.h"
 #include "schemas/json_record.h"
-#include "schemas/json_scan.h"
 #include "schemas/outcome.h"
+
+/* Every member: reasons, metrics and slices come last. */
+extern const struct json_field_list outcome_record;
 
 /* The flat members: of struct outcome, and of its metrics. */
 extern const struct json_field_list outcome_field_list;
 extern const struct json_field_list metric_field_list;
 
-/* New references, owned by the caller; NULL when memory runs out. */
-json_t *metrics_encode(const struct metrics *metrics);
+/* A new reference, owned by the caller; NULL when memory runs out. */
 json_t *outcome_encode(const struct outcome *outcome);
 
 /* Strict: every member must be there and no other. *out is written only on success. */
-enum status metrics_decode(const struct json_cursor *cursor, struct metrics *out,
-                           struct error *error);
 enum status outcome_decode(const struct json_cursor *cursor, struct outcome *out,
                            struct error *error);
-
-/* The same without a document (json_scan.h). scan false: not understood, *out is void. */
-bool outcome_scan(struct json_scan *scan, struct outcome *out);
-void outcome_write(struct json_text *text, const struct outcome *outcome);
 
 #endif

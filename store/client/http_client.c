@@ -118,7 +118,7 @@ static enum status client_suite_status(struct store *store, const char *suite_id
     TRY(suite_path(&path, suite_id, "", error));
     TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     struct json_cursor cursor = json_cursor_root(path.text, root);
-    enum status status = wire_suite_status.decode(&cursor, &scratch, error);
+    enum status status = wire_decode(&wire_suite_status, &cursor, &scratch, error);
     json_decref(root);
     if (status == STATUS_OK) {
         *out = scratch;
@@ -226,7 +226,7 @@ static enum status client_job(struct store *store, int64_t job_id, struct store_
     struct store_job scratch;
     memset(&scratch, 0, sizeof scratch);
     struct json_cursor cursor = json_cursor_root(path.text, root);
-    enum status status = wire_job.decode(&cursor, &scratch, error);
+    enum status status = wire_decode(&wire_job, &cursor, &scratch, error);
     json_decref(root);
     if (status == STATUS_OK) {
         *out = scratch;

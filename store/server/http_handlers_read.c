@@ -16,7 +16,7 @@ enum status http_handle_suite_status(struct http_exchange *exchange, struct erro
     memset(&suite, 0, sizeof suite);
     TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(store->ops->suite_status(store, exchange->ids[0], &suite, error));
-    exchange->reply = wire_suite_status.encode(&suite);
+    exchange->reply = wire_encode(&wire_suite_status, &suite);
     return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
 }
 
@@ -104,7 +104,7 @@ enum status http_handle_job(struct http_exchange *exchange, struct error *error)
     memset(&job, 0, sizeof job);
     TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
     TRY(store->ops->job(store, job_id, &job, error));
-    exchange->reply = wire_job.encode(&job);
+    exchange->reply = wire_encode(&wire_job, &job);
     return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
 }
 

@@ -288,7 +288,7 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
         json_write_literal(&text, "{\"leases\":[");
         for (uint32_t i = 0; i < count; i++) {
             json_write_literal(&text, i == 0 ? "" : ",");
-            job_lease_write(&text, &leases[i]);
+            json_write_record(&text, &job_lease_field_list, &leases[i]);
         }
         json_write_literal(&text, "],\"ttl_ms\":");
         json_write_integer(&text, ttl_ms);

@@ -52,6 +52,8 @@ static const struct json_field fields[] = {
     JSON_FIELD(struct token_record, sha256, JSON_FIELD_TEXT),
 };
 
+static const struct json_field_list field_list = JSON_FIELD_LIST(fields);
+
 static bool is_live(const struct token *token, int64_t now_s)
 {
     return token->expires_s == 0 || now_s < token->expires_s;
@@ -72,7 +74,7 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     struct token_record record;
     memset(&record, 0, sizeof record);
     memset(out, 0, sizeof *out);
-    TRY(json_record_decode(fields, COUNT_OF(fields), NULL, true, cursor, &record, error));
+    TRY(json_record_decode(&field_list, NULL, true, cursor, &record, error));
     bool good = strlen(record.sha256) == 2 * SHA256_BYTES;
     for (size_t i = 0; good && i < SHA256_BYTES; i++) {
         int high = digit_value(record.sha256[2 * i]);
@@ -216,16 +218,11 @@ static json_t *encode_token(const struct token *token)
         .created_s = token->created_s,
         .expires_s = token->expires_s,
     };
-    json_t *object = json_object();
     memcpy(record.id, token->id, sizeof record.id);
     memcpy(record.name, token->name, sizeof record.name);
     memcpy(record.pool, token->pool, sizeof record.pool);
     sha256_to_hex(token->hash, record.sha256);
-    if (object != NULL && !json_record_encode(fields, COUNT_OF(fields), &record, NULL, object)) {
-        json_decref(object);
-        object = NULL;
-    }
-    return object;
+    return json_record_encode(&field_list, &record, NULL);
 }
 
 static char *encode_list(const struct token_list *list)

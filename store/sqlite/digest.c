@@ -9,7 +9,6 @@
 
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -77,12 +76,18 @@ static void add_field(struct sha256 *hash, const struct json_field *field, const
         break;
     case JSON_FIELD_U32:
     case JSON_FIELD_U32_OR_NULL:
+    case JSON_FIELD_BITS:
         narrow = *(const uint32_t *)place;
         break;
     case JSON_FIELD_I32:
     case JSON_FIELD_NAME:
         narrow = *(const int32_t *)place;
         break;
+    case JSON_FIELD_RECORD:
+        for (size_t i = 0; i < field->list->count; i++) {
+            add_field(hash, &field->list->fields[i], place);
+        }
+        return;
     }
     add_number(hash, field->name, KIND_INTEGER, (uint64_t)narrow);
 }
@@ -98,17 +103,10 @@ void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, 
     struct sha256 hash;
 
     sha256_init(&hash);
-    for (size_t i = 0; i < outcome_field_list.count; i++) {
-        if (!is_derived(outcome_field_list.fields[i].name)) {
-            add_field(&hash, &outcome_field_list.fields[i], outcome);
+    for (size_t i = 0; i < outcome_record.count; i++) {
+        if (!is_derived(outcome_record.fields[i].name)) {
+            add_field(&hash, &outcome_record.fields[i], outcome);
         }
-    }
-    add_number(&hash, "reasons", KIND_INTEGER, outcome->reasons);
-    for (size_t i = 0; i < metric_field_list.count; i++) {
-        add_field(&hash, &metric_field_list.fields[i], &outcome->metrics);
-    }
-    for (size_t i = 0; i < SLICE_KIND_COUNT; i++) {
-        add_text(&hash, slice_names[i], outcome->slice[i], sizeof outcome->slice[i]);
     }
     sha256_update(&hash, "job", sizeof "job");
     for (size_t i = 0; i < job_spec_field_list.count; i++) {

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "schemas/job_json.h"
-#include "schemas/json_record.h"
 #include "schemas/outcome_json.h"
 
 #include <stdio.h>
@@ -213,6 +212,8 @@ static const struct json_field ledger_row_fields[] = {
     JSON_FIELD_ENUM(struct store_ledger_row, tier, tier_names, TIER_COUNT),
     ROW(audit, JSON_FIELD_BOOL),
     ROW(end, JSON_FIELD_TEXT),
+    JSON_FIELD_OBJECT("totals", offsetof(struct store_ledger_row, totals),
+                      &ledger_totals_field_list),
 };
 
 static const struct json_field job_fields[] = {
@@ -222,41 +223,14 @@ static const struct json_field job_fields[] = {
     JOB(attempts, JSON_FIELD_U32),
     JOB(worker_id, JSON_FIELD_TEXT),
     JOB(error, JSON_FIELD_TEXT),
+    JSON_FIELD_OBJECT("spec", offsetof(struct store_job, spec), &job_spec_field_list),
 };
 
-static json_t *encode_flat(const struct json_field *fields, size_t count, const void *record)
-{
-    json_t *object = json_object();
-    if (object != NULL && !json_record_encode(fields, count, record, NULL, object)) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static json_t *submit_result_encode(const void *record)
-{
-    return encode_flat(submit_result_fields, COUNT_OF(submit_result_fields), record);
-}
-
-static enum status submit_result_decode(const struct json_cursor *cursor, void *record,
-                                        struct error *error)
-{
-    return json_record_decode(submit_result_fields, COUNT_OF(submit_result_fields), NULL, true,
-                              cursor, record, error);
-}
-
-static json_t *progress_encode(const void *record)
-{
-    return encode_flat(progress_fields, COUNT_OF(progress_fields), record);
-}
-
-static enum status progress_decode(const struct json_cursor *cursor, void *record,
-                                   struct error *error)
-{
-    return json_record_decode(progress_fields, COUNT_OF(progress_fields), NULL, true, cursor,
-                              record, error);
-}
+static const struct json_field_list submit_result_list = JSON_FIELD_LIST(submit_result_fields);
+static const struct json_field_list progress_list = JSON_FIELD_LIST(progress_fields);
+static const struct json_field_list suite_status_list = JSON_FIELD_LIST(suite_status_fields);
+static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row_fields);
+static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
 
 static json_t *completion_result_encode(const void *record)
 {
@@ -316,7 +290,7 @@ static enum status counts_decode(const struct json_cursor *cursor, int64_t *coun
 static json_t *suite_status_encode(const void *record)
 {
     const struct store_suite_status *suite = record;
-    json_t *object = encode_flat(suite_status_fields, COUNT_OF(suite_status_fields), record);
+    json_t *object = json_record_encode(&suite_status_list, record, NULL);
     if (object == NULL ||
         !json_put(object, "jobs", counts_encode(suite->jobs, job_state_names, JOB_STATE_COUNT)) ||
         !json_put(object, "rollouts",
@@ -337,8 +311,7 @@ static enum status suite_status_decode(const struct json_cursor *cursor, void *r
     static const char *const extra_keys[] = {"jobs", "rollouts", "unstarted_hosts", "unstarted",
                                              NULL};
     struct store_suite_status *suite = record;
-    TRY(json_record_decode(suite_status_fields, COUNT_OF(suite_status_fields), extra_keys, true,
-                           cursor, record, error));
+    TRY(json_record_decode(&suite_status_list, extra_keys, true, cursor, record, error));
     struct json_cursor jobs = json_cursor_member(cursor, "jobs");
     TRY(counts_decode(&jobs, suite->jobs, job_state_names, JOB_STATE_COUNT, error));
     struct json_cursor rollouts = json_cursor_member(cursor, "rollouts");
@@ -349,70 +322,6 @@ static enum status suite_status_decode(const struct json_cursor *cursor, void *r
                             error));
     return json_member_text(cursor, "unstarted", false, suite->unstarted, sizeof suite->unstarted,
                             error);
-}
-
-static json_t *ledger_row_encode(const void *record)
-{
-    const struct store_ledger_row *row = record;
-    json_t *object = encode_flat(ledger_row_fields, COUNT_OF(ledger_row_fields), record);
-    if (object != NULL && !json_put(object, "totals", ledger_totals_encode(&row->totals))) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static enum status ledger_row_decode(const struct json_cursor *cursor, void *record,
-                                     struct error *error)
-{
-    static const char *const extra_keys[] = {"totals", NULL};
-    struct store_ledger_row *row = record;
-    TRY(json_record_decode(ledger_row_fields, COUNT_OF(ledger_row_fields), extra_keys, true, cursor,
-                           record, error));
-    struct json_cursor totals = json_cursor_member(cursor, "totals");
-    return ledger_totals_decode(&totals, &row->totals, error);
-}
-
-static json_t *job_encode(const void *record)
-{
-    const struct store_job *job = record;
-    json_t *object = encode_flat(job_fields, COUNT_OF(job_fields), record);
-    if (object != NULL && !json_put(object, "spec", job_spec_encode(&job->spec, NULL))) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static enum status job_decode(const struct json_cursor *cursor, void *record, struct error *error)
-{
-    static const char *const extra_keys[] = {"spec", NULL};
-    struct store_job *job = record;
-    TRY(json_record_decode(job_fields, COUNT_OF(job_fields), extra_keys, true, cursor, record,
-                           error));
-    struct json_cursor spec = json_cursor_member(cursor, "spec");
-    return job_spec_decode(&spec, NULL, &job->spec, error);
-}
-
-static json_t *lease_encode(const void *record)
-{
-    return job_lease_encode(record);
-}
-
-static enum status lease_decode(const struct json_cursor *cursor, void *record, struct error *error)
-{
-    return job_lease_decode(cursor, record, error);
-}
-
-static json_t *any_outcome_encode(const void *record)
-{
-    return outcome_encode(record);
-}
-
-static enum status any_outcome_decode(const struct json_cursor *cursor, void *record,
-                                      struct error *error)
-{
-    return outcome_decode(cursor, record, error);
 }
 
 static json_t *text_id_encode(const void *record)
@@ -436,29 +345,41 @@ static enum status i64_decode(const struct json_cursor *cursor, void *record, st
     return json_value_integer(cursor, INT64_MIN, INT64_MAX, record, error);
 }
 
-const struct wire_codec wire_submit_result = {submit_result_encode, submit_result_decode,
-                                              sizeof(struct store_submit_result)};
-const struct wire_codec wire_progress = {progress_encode, progress_decode,
-                                         sizeof(struct store_progress)};
-const struct wire_codec wire_completion_result = {
-    completion_result_encode, completion_result_decode, sizeof(struct store_completion_result)};
-const struct wire_codec wire_suite_status = {suite_status_encode, suite_status_decode,
-                                             sizeof(struct store_suite_status)};
-const struct wire_codec wire_ledger_row = {ledger_row_encode, ledger_row_decode,
-                                           sizeof(struct store_ledger_row)};
-const struct wire_codec wire_job = {job_encode, job_decode, sizeof(struct store_job)};
-const struct wire_codec wire_lease = {lease_encode, lease_decode, sizeof(struct job_lease)};
-const struct wire_codec wire_outcome = {any_outcome_encode, any_outcome_decode,
-                                        sizeof(struct outcome)};
-const struct wire_codec wire_text_id = {text_id_encode, text_id_decode, LIMIT_ID_BYTES};
-const struct wire_codec wire_i64 = {i64_encode, i64_decode, sizeof(int64_t)};
+const struct wire_codec wire_submit_result = {sizeof(struct store_submit_result),
+                                              &submit_result_list, NULL, NULL};
+const struct wire_codec wire_progress = {sizeof(struct store_progress), &progress_list, NULL, NULL};
+const struct wire_codec wire_completion_result = {sizeof(struct store_completion_result), NULL,
+                                                  completion_result_encode,
+                                                  completion_result_decode};
+const struct wire_codec wire_suite_status = {sizeof(struct store_suite_status), NULL,
+                                             suite_status_encode, suite_status_decode};
+const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &ledger_row_list, NULL,
+                                           NULL};
+const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL, NULL};
+const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL, NULL};
+const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL, NULL};
+const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, text_id_encode, text_id_decode};
+const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, i64_encode, i64_decode};
+
+json_t *wire_encode(const struct wire_codec *codec, const void *record)
+{
+    return codec->list != NULL ? json_record_encode(codec->list, record, NULL)
+                               : codec->encode(record);
+}
+
+enum status wire_decode(const struct wire_codec *codec, const struct json_cursor *cursor,
+                        void *record, struct error *error)
+{
+    return codec->list != NULL ? json_record_decode(codec->list, NULL, true, cursor, record, error)
+                               : codec->decode(cursor, record, error);
+}
 
 json_t *wire_list_encode(const struct wire_codec *codec, const void *records, size_t count)
 {
     json_t *array = json_array();
     for (size_t i = 0; array != NULL && i < count; i++) {
         const char *record = (const char *)records + i * codec->bytes;
-        if (json_array_append_new(array, codec->encode(record)) != 0) {
+        if (json_array_append_new(array, wire_encode(codec, record)) != 0) {
             json_decref(array);
             return NULL;
         }
@@ -473,7 +394,7 @@ enum status wire_list_decode(const struct wire_codec *codec, const struct json_c
     TRY(json_array_begin(cursor, 0, max, &found, error));
     for (size_t i = 0; i < found; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(codec->decode(&element, (char *)records + i * codec->bytes, error));
+        TRY(wire_decode(codec, &element, (char *)records + i * codec->bytes, error));
     }
     *count = (uint32_t)found;
     return STATUS_OK;

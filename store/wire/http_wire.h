@@ -8,7 +8,7 @@
 #ifndef SWERVE_STORE_WIRE_HTTP_WIRE_H
 #define SWERVE_STORE_WIRE_HTTP_WIRE_H
 
-#include "schemas/json_read.h"
+#include "schemas/json_record.h"
 #include "store/api/store.h"
 
 enum {
@@ -63,11 +63,12 @@ size_t http_document_bytes(const char *text, size_t bytes);
 
 /* ---- codecs ---- */
 
-/* A new reference for one record, or NULL when memory runs out; strict reading of one. */
+/* The form of one record: a table, or a pair of functions. */
 struct wire_codec {
+    size_t bytes; /* sizeof of the record */
+    const struct json_field_list *list;
     json_t *(*encode)(const void *record);
     enum status (*decode)(const struct json_cursor *cursor, void *record, struct error *error);
-    size_t bytes; /* sizeof of the record */
 };
 
 extern const struct wire_codec wire_submit_result;     /* struct store_submit_result */
@@ -80,6 +81,12 @@ extern const struct wire_codec wire_lease;             /* struct job_lease */
 extern const struct wire_codec wire_outcome;           /* struct outcome */
 extern const struct wire_codec wire_text_id;           /* char[LIMIT_ID_BYTES] */
 extern const struct wire_codec wire_i64;               /* int64_t */
+
+/* A new reference for one record, or NULL when memory runs out; strict reading of one, which may be
+ * partly written on failure. */
+json_t *wire_encode(const struct wire_codec *codec, const void *record);
+enum status wire_decode(const struct wire_codec *codec, const struct json_cursor *cursor,
+                        void *record, struct error *error);
 
 /* A JSON array of `count` records; NULL when memory runs out. */
 json_t *wire_list_encode(const struct wire_codec *codec, const void *records, size_t count);

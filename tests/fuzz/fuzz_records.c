@@ -27,11 +27,6 @@ static json_t *spec_encode(const void *record)
     return job_spec_encode(record, NULL);
 }
 
-static enum status spec_decode(const struct json_cursor *cursor, void *record, struct error *error)
-{
-    return job_spec_decode(cursor, NULL, record, error);
-}
-
 /* Members that are absent come from a record of zeroes. */
 static enum status short_spec_decode(const struct json_cursor *cursor, void *record,
                                      struct error *error)
@@ -40,35 +35,13 @@ static enum status short_spec_decode(const struct json_cursor *cursor, void *rec
     return job_spec_decode(cursor, &common, record, error);
 }
 
-static json_t *metrics_record_encode(const void *record)
-{
-    return metrics_encode(record);
-}
-
-static enum status metrics_record_decode(const struct json_cursor *cursor, void *record,
-                                         struct error *error)
-{
-    return metrics_decode(cursor, record, error);
-}
-
-static json_t *totals_encode(const void *record)
-{
-    return ledger_totals_encode(record);
-}
-
-static enum status totals_decode(const struct json_cursor *cursor, void *record,
-                                 struct error *error)
-{
-    return ledger_totals_decode(cursor, record, error);
-}
-
-static const struct wire_codec specs = {spec_encode, spec_decode, sizeof(struct job_spec)};
-static const struct wire_codec short_specs = {spec_encode, short_spec_decode,
-                                              sizeof(struct job_spec)};
-static const struct wire_codec metrics_codec = {metrics_record_encode, metrics_record_decode,
-                                                sizeof(struct metrics)};
-static const struct wire_codec totals = {totals_encode, totals_decode,
-                                         sizeof(struct ledger_totals)};
+static const struct wire_codec specs = {sizeof(struct job_spec), &job_spec_field_list, NULL, NULL};
+static const struct wire_codec short_specs = {sizeof(struct job_spec), NULL, spec_encode,
+                                              short_spec_decode};
+static const struct wire_codec metrics_codec = {sizeof(struct metrics), &metric_field_list, NULL,
+                                                NULL};
+static const struct wire_codec totals = {sizeof(struct ledger_totals), &ledger_totals_field_list,
+                                         NULL, NULL};
 
 static const struct wire_codec *const codecs[] = {
     &specs,
@@ -97,7 +70,7 @@ static void check_error(enum status status, const struct error *error)
 
 static char *text_of(const struct wire_codec *codec, const void *record)
 {
-    json_t *value = codec->encode(record);
+    json_t *value = wire_encode(codec, record);
     CHECK(value != NULL);
     char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
     CHECK(text != NULL);
@@ -113,7 +86,7 @@ static void check_codec(const struct wire_codec *codec, const struct json_cursor
     CHECK(record != NULL && other != NULL);
     memset(record, 0xa5, codec->bytes);
     memset(other, 0x5a, codec->bytes);
-    enum status status = codec->decode(cursor, record, &error);
+    enum status status = wire_decode(codec, cursor, record, &error);
     if (status != STATUS_OK) {
         check_error(status, &error);
     } else {
@@ -121,7 +94,7 @@ static void check_codec(const struct wire_codec *codec, const struct json_cursor
         json_t *again = json_loads(first, JSON_DECODE_ANY, NULL);
         CHECK(again != NULL);
         struct json_cursor root = json_cursor_root(name, again);
-        CHECK(codec->decode(&root, other, &error) == STATUS_OK);
+        CHECK(wire_decode(codec, &root, other, &error) == STATUS_OK);
         char *second = text_of(codec, other);
         CHECK(strcmp(first, second) == 0);
         json_decref(again);
@@ -149,13 +122,11 @@ static void check_scan(const char *text, size_t bytes)
     struct json_cursor cursor = json_cursor_root(name, root);
     CHECK(job_completion_decode(&cursor, &decoded, &decoded_outcomes, &error) == STATUS_OK);
     json_decref(root);
-    struct json_text first = {0};
-    struct json_text second = {0};
-    job_completion_write(&first, &scanned);
-    job_completion_write(&second, &decoded);
-    CHECK(first.bytes == second.bytes && memcmp(first.data, second.data, first.bytes) == 0);
-    free(first.data);
-    free(second.data);
+    json_t *first = job_completion_encode(&scanned);
+    json_t *second = job_completion_encode(&decoded);
+    CHECK(first != NULL && second != NULL && json_equal(first, second));
+    json_decref(first);
+    json_decref(second);
     free(scanned_outcomes);
     free(decoded_outcomes);
 }

@@ -37,6 +37,8 @@ static enum export_type field_type(const struct json_field *field)
         return EXPORT_BOOL;
     case JSON_FIELD_TEXT:
     case JSON_FIELD_NAME:
+    case JSON_FIELD_BITS:
+    case JSON_FIELD_RECORD: /* not of the lists that become columns */
         break;
     }
     return EXPORT_STRING;
