@@ -476,8 +476,9 @@ static enum status load_directory_file(struct loading *loading, const char *dire
                          directory);
     }
     TRY(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, loading->error));
-    /* Suites and maps may live beside the scenarios. */
-    bool other = is_suite(root) || json_object_get(root, "lanes") != NULL;
+    /* Suites, maps and a register of protocols may live beside the scenarios. */
+    bool other = is_suite(root) || json_object_get(root, "lanes") != NULL ||
+                 json_object_get(root, "protocols") != NULL;
     enum status status = other ? STATUS_OK : load_one_scenario(loading, path, root, defaults);
     json_decref(root);
     return status;

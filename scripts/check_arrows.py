@@ -29,6 +29,7 @@ ROOMS = {
     # Suites.
     "scenarios": ["schemas"],
     "scenarios/import": ["scenarios"],
+    "scenarios/protocol": ["scenarios"],
     # The job store.
     "store/api": ["schemas"],
     "store/artifacts": ["store/api"],
@@ -49,7 +50,8 @@ ROOMS = {
     "worker/export": ["worker/report"],
     "worker/datagen": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/datagen", "worker/bench", "worker/export", "scenarios/import", "store/server"],
+    "worker/cli": ["worker/datagen", "worker/bench", "worker/export", "scenarios/import",
+                   "scenarios/protocol", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.
 FORBIDDEN = [("worker/", "kernels")]

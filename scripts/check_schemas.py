@@ -8,6 +8,8 @@ import jsonschema
 
 
 def kind_of(document: dict) -> str:
+    if "protocols" in document:
+        return "protocols"
     if "scenarios" in document or "suites" in document:
         return "suite"
     return "scenario" if "ego" in document else "map"
@@ -16,7 +18,7 @@ def kind_of(document: dict) -> str:
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     validators = {}
-    for kind in ("scenario", "suite"):
+    for kind in ("scenario", "suite", "protocols"):
         schema = json.loads((root / f"schemas/{kind}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[kind] = jsonschema.Draft202012Validator(schema)

@@ -182,6 +182,30 @@ static void sending_again_adds_nothing(void)
     shop_close(&shop);
 }
 
+/* --nominal runs seed 0, alone or before 1 to n, whatever the suite says. */
+static void nominal_is_seed_0(void)
+{
+    struct shop shop;
+    struct order a;
+    char path[256];
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "one", "4", SHOP_LEAD, "", path);
+    struct submission_options options = *order_options("builtin:reference", 0);
+    options.nominal = true;
+    order_build(&a, path, &options);
+    EXPECT_INT(a.submission.job_count, 1);
+    EXPECT_INT(a.submission.specs[0].seed, 0);
+    order_finish(&a);
+    options.seed_count = 2;
+    order_build(&a, path, &options);
+    EXPECT_INT(a.submission.job_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_INT(a.submission.specs[i].seed, i);
+    }
+    order_finish(&a);
+    shop_close(&shop);
+}
+
 /* Cancelled jobs stay cancelled; the next submission is another suite, the one after finds that. */
 static void what_was_cancelled_is_asked_again(void)
 {
@@ -215,8 +239,9 @@ static void what_was_cancelled_is_asked_again(void)
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(the_same_suite_has_the_same_names), TEST(whatever_changes_the_result_changes_its_name),
-        TEST(planners_and_seeds_multiply), TEST(what_cannot_be_stored_is_refused_before),
-        TEST(sending_again_adds_nothing), TEST(what_was_cancelled_is_asked_again));
+    return TEST_RUN(TEST(the_same_suite_has_the_same_names),
+                    TEST(whatever_changes_the_result_changes_its_name),
+                    TEST(planners_and_seeds_multiply),
+                    TEST(what_cannot_be_stored_is_refused_before), TEST(nominal_is_seed_0),
+                    TEST(sending_again_adds_nothing), TEST(what_was_cancelled_is_asked_again));
 }

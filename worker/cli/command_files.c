@@ -3,6 +3,7 @@
  */
 #include "scenarios/scenarios.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/protocol_options.h"
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
@@ -32,7 +33,8 @@ static enum status check_planners(const struct suite *suite, struct error *error
     return STATUS_OK;
 }
 
-static json_t *validate_one(const char *path, bool json, int *code)
+static json_t *validate_one(const char *path, bool json, struct protocol_session *protocols,
+                            int *code)
 {
     struct error error;
     struct suite *suite = NULL;
@@ -46,6 +48,7 @@ static json_t *validate_one(const char *path, bool json, int *code)
         }
         return json_pack("{s:s, s:b, s:s}", "file", path, "valid", 0, "error", error.text);
     }
+    protocol_session_check(protocols, suite);
     uint32_t rollouts = 0;
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         rollouts += 1 + suite->entries[i].document->scenario.branch_count;
@@ -61,10 +64,33 @@ static json_t *validate_one(const char *path, bool json, int *code)
     return result;
 }
 
+static int validate_files(const char *const *files, uint32_t count, bool json,
+                          struct protocol_session *protocols)
+{
+    int code = 0;
+    json_t *results = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        json_array_append_new(results, validate_one(files[i], json, protocols, &code));
+    }
+    json_t *result = json_pack("{s:o}", "files", results);
+    int protocol_code = protocol_session_finish(protocols, result);
+    code = code != 0 ? code : protocol_code;
+    if (json) {
+        int print_code = cli_print_json(result);
+        return code != 0 ? code : print_code;
+    }
+    json_decref(result);
+    return code;
+}
+
 int command_validate(int argc, char **argv)
 {
     bool json = false;
+    const char *register_path = NULL;
     const struct cli_option rows[] = {
+        {"--protocols", "REGISTER",
+         "compare scenarios named after test protocols with this register of the protocols' values",
+         .text = &register_path},
         {"--json", NULL, "print one JSON object", .flag = &json},
     };
     const struct cli_command command = {
@@ -79,15 +105,12 @@ int command_validate(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    json_t *results = json_array();
-    for (uint32_t i = 0; i < count; i++) {
-        json_array_append_new(results, validate_one(files[i], json, &code));
-    }
-    if (json) {
-        int print_code = cli_print_json(json_pack("{s:O}", "files", results));
-        code = code != 0 ? code : print_code;
-    }
-    json_decref(results);
+    struct error error;
+    struct protocol_session protocols;
+    code = protocol_session_open(register_path, json, &protocols, &error) == STATUS_OK
+               ? validate_files(files, count, json, &protocols)
+               : cli_fail(&error);
+    protocol_session_close(&protocols);
     return code;
 }
 

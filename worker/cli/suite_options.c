@@ -104,6 +104,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
     struct submission_options build = {
         .planner = options->planner,
         .seed_count = (uint32_t)options->seeds,
+        .nominal = options->nominal,
         .attempts_max = (uint32_t)options->attempts,
     };
     struct device device;

@@ -18,6 +18,7 @@ struct suite_options {
     const char *audit;
     bool allow_degraded; /* the object world may answer what asks for a model that is not there */
     int64_t seeds;
+    bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
 };
@@ -46,6 +47,8 @@ struct suite_options {
         {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
          .text = &(options).audit},                                                                \
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
+        {"--nominal", NULL, "seed 0, which varies nothing, instead of the suite's seeds",          \
+         .flag = &(options).nominal},                                                              \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
     {                                                                                              \
         "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \

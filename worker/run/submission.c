@@ -75,7 +75,15 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
 static uint32_t entry_seed_count(const struct suite_entry *entry,
                                  const struct submission_options *options)
 {
-    return options->seed_count > 0 ? options->seed_count : entry->seed_count;
+    uint32_t asked = options->seed_count + options->nominal;
+    return asked > 0 ? asked : entry->seed_count;
+}
+
+static uint64_t entry_seed(const struct suite_entry *entry,
+                           const struct submission_options *options, uint32_t index)
+{
+    bool own = options->seed_count == 0 && !options->nominal;
+    return own ? entry->seeds[index] : (uint64_t)index + (options->nominal ? 0 : 1);
 }
 
 static uint32_t entry_planner_count(const struct suite_entry *entry)
@@ -175,7 +183,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
         for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
             struct job_spec built = {
                 .tier = decision.tier,
-                .seed = options->seed_count > 0 ? s + 1 : entry->seeds[s],
+                .seed = entry_seed(entry, options, s),
                 .priority = entry->priority,
                 .rollout_count = 1 + scenario->branch_count,
                 .attempts_max = options->attempts_max,

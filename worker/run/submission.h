@@ -22,8 +22,9 @@ struct submission_options {
     enum nn_precision precision;
     const struct audit_policy *audit; /* borrowed; NULL: no twins */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
-    uint32_t attempts_max;            /* per job */
-    uint32_t weight;                  /* the suite's share among others, 1..100 */
+    bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
+    uint32_t attempts_max; /* per job */
+    uint32_t weight;       /* the suite's share among others, 1..100 */
 };
 
 struct submission {

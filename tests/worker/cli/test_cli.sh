@@ -244,6 +244,20 @@ exit_3_bad_input_names_the_place_and_submits_nothing() {
     says err "refrence"
     code 0 "$swerve" validate drive.json
     says out "1 scenario, "
+    cat >register.json <<'JSON'
+{"protocols": {"p": {"title": "A protocol", "version": "1"}},
+ "files": [{"file": "drive.json", "protocol": "p", "clause": "1",
+            "values": [{"quantity": "ego_speed_kph", "allowed": [50], "source": "table 1"}]}]}
+JSON
+    code 3 "$swerve" validate --protocols register.json drive.json
+    says err "drive.json: drive: ego_speed_kph: expected 50 (table 1), found "
+    code 3 "$swerve" validate --protocols register.json drive.json --json
+    holds 'd["protocols"]["problems"] > 0 and d["files"][0]["valid"]' out
+    code 3 "$swerve" validate --protocols drive.json drive.json
+    says err "protocols"
+    code 0 "$swerve" validate --protocols "$root/scenarios/protocols.json" "$root/scenarios/ncap.json"
+    says out "54 scenarios"
+    says out " 0 problems"
     code 3 "$swerve" submit mixed.json --store bad.db
     [ -e bad.db ] && fail "a store was made for a bad suite"
     code 3 "$swerve" submit mixed.json --store a.db
