@@ -47,10 +47,11 @@ ROOMS = {
     "worker/trace": ["engine/worlds"],
     "worker/run": ["worker/planner", "worker/score", "worker/models", "worker/trace", "scheduler"],
     "worker/report": ["worker/trace", "scheduler", "engine/bench"],
+    "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
     "worker/datagen": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/datagen", "worker/bench", "worker/export", "scenarios/import",
+    "worker/cli": ["worker/datagen", "worker/bench", "worker/compare", "worker/export", "scenarios/import",
                    "scenarios/protocol", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.

@@ -24,6 +24,7 @@ static const struct {
     {"status", command_status, "suites of a store and how far they are"},
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
+    {"compare", command_compare, "two planners, models or revisions on the same scenarios"},
     {"export", command_export, "outcomes as CSV, Parquet, JUnit, MCAP and others"},
     {"cancel", command_cancel, "cancel what a suite has not finished"},
     {"check", command_check, "whether everything in a store fits together"},

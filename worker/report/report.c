@@ -6,8 +6,6 @@
  */
 #include "worker/report/report.h"
 
-#include "base/check.h"
-#include "base/embedded.h"
 #include "base/file.h"
 #include "worker/report/report_internal.h"
 
@@ -18,42 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-extern const struct embedded_text report_assets[];
-extern const size_t report_assets_count;
-
-static const char *asset(const char *name)
-{
-    for (size_t i = 0; i < report_assets_count; i++) {
-        if (strcmp(report_assets[i].name, name) == 0) {
-            return report_assets[i].text;
-        }
-    }
-    CHECK(!"an asset that was not compiled in");
-    return "";
-}
-
-static void document_begin(struct report *report)
-{
-    struct html *html = &report->html;
-    html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                   "<title>Swerve: ");
-    html_text(html, report->suite_id);
-    html_raw(html, "</title><style>");
-    html_raw(html, asset("report.css"));
-    html_raw(html, "</style></head><body>");
-}
-
-static void document_end(struct report *report)
-{
-    html_raw(&report->html, "</main><script>");
-    html_raw(&report->html, asset("report.js"));
-    html_raw(&report->html, "</script></body></html>\n");
-}
-
 static enum status write_sections(struct report *report, struct error *error)
 {
-    document_begin(report);
+    char title[LIMIT_ID_BYTES + 16];
+    snprintf(title, sizeof title, "Swerve: %s", report->suite_id);
+    html_begin(&report->html, title);
     report_head(report);
     TRY(report_notes(report, error));
     report_slices(report);
@@ -64,7 +31,7 @@ static enum status write_sections(struct report *report, struct error *error)
     TRY(report_fanouts(report, error));
     report_rollouts(report);
     report_definitions(&report->html);
-    document_end(report);
+    html_end(&report->html);
     if (report->html.failed) {
         return error_set(error, STATUS_NO_MEMORY, "report: out of memory");
     }

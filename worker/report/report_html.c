@@ -6,6 +6,8 @@
 #include "worker/trace/png_encode.h"
 
 #include "base/base64.h"
+#include "base/check.h"
+#include "base/embedded.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -161,4 +163,38 @@ bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_
     png_image_free(&image);
     free(rgb);
     return good;
+}
+
+/* ---- the document ---- */
+
+extern const struct embedded_text report_assets[];
+extern const size_t report_assets_count;
+
+static const char *asset(const char *name)
+{
+    for (size_t i = 0; i < report_assets_count; i++) {
+        if (strcmp(report_assets[i].name, name) == 0) {
+            return report_assets[i].text;
+        }
+    }
+    CHECK(!"an asset that was not compiled in");
+    return "";
+}
+
+void html_begin(struct html *html, const char *title)
+{
+    html_raw(html,
+             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
+    html_text(html, title);
+    html_raw(html, "</title><style>");
+    html_raw(html, asset("report.css"));
+    html_raw(html, "</style></head><body>");
+}
+
+void html_end(struct html *html)
+{
+    html_raw(html, "</main><script>");
+    html_raw(html, asset("report.js"));
+    html_raw(html, "</script></body></html>\n");
 }

@@ -18,6 +18,11 @@ struct html {
 
 void html_finish(struct html *html);
 
+/* The document up to its body, with the reports' style; and its end, after </main>, with their
+ * script. */
+void html_begin(struct html *html, const char *title);
+void html_end(struct html *html);
+
 /* Markup: written as it is. */
 void html_raw(struct html *html, const char *text);
 

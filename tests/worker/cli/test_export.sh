@@ -118,4 +118,4 @@ t wrong_uses_are_named
 t without_pyarrow_it_says_what_to_install
 t a_full_disk_is_an_error
 echo "1..$count" >&3
-exit $((failed > 0))
+[ "$failed" = 0 ]

@@ -1,0 +1,46 @@
+/*
+ * Paired comparison of two planners (or models, or revisions) that drove the same cases. Pure
+ * functions: an exact test of whether one passes more often, intervals of mean differences, and the
+ * correction for looking at many slices.
+ *
+ * What is drawn is a cluster, as in rate.h: the cases of one logical scenario resemble each other,
+ * seeds of one case more so. A method that took each drive for a draw would find differences that
+ * are not there.
+ */
+#ifndef SWERVE_SCHEDULER_PAIRED_H
+#define SWERVE_SCHEDULER_PAIRED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Two-sided p of the hypothesis that within each cluster a change for the better is as likely as
+ * one for the worse. net[count]: cases of the cluster that were fixed minus those that broke. With
+ * one case per cluster this is McNemar's exact test (Psychometrika 12, 1947); with more, the exact
+ * randomisation test over the clusters' signs (Fisher 1935). Beyond 10^8 steps of exact work the
+ * normal approximation answers. */
+double paired_exact_p(const int32_t *net, uint32_t count);
+
+/* Holm's step-down adjustment (Scandinavian J. of Statistics 6, 1979), in place: with adjusted p
+ * below 0.05 the chance of any false finding among them is at most 5%. NAN entries are no tests.
+ * scratch[count] is overwritten. */
+void paired_holm(double *p, uint32_t count, uint32_t *scratch);
+
+/* What one cluster gave: differences of its cases, summed. */
+struct paired_cluster {
+    double sum;
+    double cases;
+};
+
+struct paired_mean {
+    double value; /* mean difference over cases; NAN without any */
+    double low;   /* of the 95% interval; -INFINITY and INFINITY with a single cluster */
+    double high;
+};
+
+/* Mean over cases with an interval from whole clusters: the wider, at either end, of Student's t on
+ * the ratio estimator and of the studentised bootstrap (Efron, Tibshirani 1993, ch. 12), 1,000
+ * resamples from a fixed seed: equal inputs give equal intervals. Zero-inflated differences, which
+ * two versions of one planner give, need both. */
+struct paired_mean paired_mean(const struct paired_cluster *clusters, uint32_t count);
+
+#endif

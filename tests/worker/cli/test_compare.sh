@@ -1,0 +1,101 @@
+#!/bin/bash
+# Goal: swerve compare tells what one planner does better and worse than another, and gates on it.
+# Method: a small suite under two planners, in two stores and in one; answers are counted from what
+# `show --all` says of both.
+#
+# Usage: test_compare.sh SWERVE
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+work=$(mktemp -d /tmp/swerve-compare-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+. "$here/tap.sh"
+
+cat >drive.json <<'JSON'
+{"id": "drive", "parameters": {"gap_m": 40},
+ "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 4,
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": "=20 + gap_m"}, "speed_mps": 0, "behaviour": "static"}],
+ "branches": [{"id": "brake", "at_tick": 10, "interventions": [{"kind": "ego_brake", "tick": 10, "decel_mps2": 8}]}]}
+JSON
+suite() { # suite FILE PLANNERS
+    cat >"$1" <<JSON
+{"id": "x", "title": "x", "planners": [$2],
+ "scenarios": [{"file": "drive.json", "grid": {"gap_m": [30, 40, 45, 80, 150]}}]}
+JSON
+}
+suite good.json '"builtin:reference"'
+suite bad.json '"builtin:maintain"'
+suite both.json '"builtin:reference", "builtin:maintain"'
+
+runs() {
+    code 0 "$swerve" run good.json --world object --store a.db
+    code 0 "$swerve" run bad.json --world object --store b.db
+    code 0 "$swerve" run both.json --world object --store ab.db
+}
+counts_what_changed() {
+    code 0 "$swerve" compare a.db b.db --json
+    cp out found.json
+    "$swerve" show --all --store a.db >a.jsonl
+    "$swerve" show --all --store b.db >b.jsonl
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import json
+def main(path):
+    rows = map(json.loads, open(path))
+    return {(r["scenario_id"], r["seed"]): r["verdict"] == "pass" for r in rows if r["branch_id"] == ""}
+a, b, found = main("a.jsonl"), main("b.jsonl"), json.load(open("found.json"))
+broken = {k for k in a if a[k] and not b[k]}
+assert len(broken) >= 3, broken
+assert found["all"]["broken"] == len(broken) and found["all"]["fixed"] == 0, found["all"]
+assert {(f["scenario_id"], f["seed"]) for f in found["flips"] if not f["branch_id"]} == broken
+assert abs(found["all"]["a"]["rate"] - sum(a.values()) / len(a)) < 1e-12
+assert found["cluster"] == "scenario" and found["compared"] == 10
+assert found["regression"].startswith(str(len(broken)))
+PY
+}
+one_store_answers_the_same() {
+    code 0 "$swerve" compare builtin:reference builtin:maintain --store ab.db --json
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import json
+a, b = json.load(open("found.json")), json.load(open("out"))
+assert a["all"] == b["all"] and a["measures"] == b["measures"]
+PY
+}
+equal_sides_have_no_flips() {
+    code 0 "$swerve" compare a.db a.db --fail-on-regression
+    says out "main lines: 0 fixed, 0 broken; branches: 0 fixed, 0 broken"
+}
+gates() {
+    code 1 "$swerve" compare a.db b.db --fail-on-regression
+    says err "regression"
+    says out "swerve replay"
+    code 0 "$swerve" compare b.db a.db --fail-on-regression
+    code 1 "$swerve" compare a.db b.db --fail-on-regression --margin 0.1
+    code 0 "$swerve" compare a.db b.db --fail-on-regression --margin 1
+}
+a_page_has_both_strips() {
+    code 0 "$swerve" compare a.db b.db --report page.html
+    [ "$(grep -o 'class="strip"' page.html | wc -l)" -ge 6 ] || fail "strips"
+    grep -q '<script src\|http://\|https://' page.html && fail "the page needs other files"
+}
+wrong_uses_are_named() {
+    code 2 "$swerve" compare a.db nowhere.db
+    says err 'nowhere.db'
+    code 2 "$swerve" compare ab.db a.db
+    says err "builtin:reference, builtin:maintain"
+    code 2 "$swerve" compare a.db b.db --margin 0.1
+    code 2 "$swerve" compare a.db b.db --fail-on-regression --margin 2
+    code 3 "$swerve" compare builtin:reference nobody --store ab.db
+    says err "no results of planner nobody"
+}
+
+t runs
+t counts_what_changed
+t one_store_answers_the_same
+t equal_sides_have_no_flips
+t gates
+t a_page_has_both_strips
+t wrong_uses_are_named
+echo "1..$count" >&3
+[ "$failed" = 0 ]

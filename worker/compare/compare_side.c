@@ -1,0 +1,186 @@
+/*
+ * One side of a comparison: the rollouts of one planner of a suite, sorted by what joins them.
+ */
+#include "worker/compare/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE_PAGE = 200, PLANNERS_NAMED = 8 };
+#define TTC_HORIZON_S 3.0
+
+int compare_rollout_order(const struct compare_rollout *a, const struct compare_rollout *b)
+{
+    int order = strcmp(a->scenario_id, b->scenario_id);
+    if (order == 0) {
+        order = strcmp(a->branch_id, b->branch_id);
+    }
+    if (order == 0) {
+        order = (a->seed > b->seed) - (a->seed < b->seed);
+    }
+    return order != 0 ? order : (int)a->tier - (int)b->tier;
+}
+
+static int by_key_then_id(const void *a, const void *b)
+{
+    const struct compare_rollout *x = a;
+    const struct compare_rollout *y = b;
+    int order = compare_rollout_order(x, y);
+    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static void take(struct compare_rollout *rollout, const struct outcome *outcome)
+{
+    const struct metrics *metrics = &outcome->metrics;
+    *rollout = (struct compare_rollout){
+        .id = outcome->id,
+        .seed = outcome->seed,
+        .tier = outcome->tier,
+        .verdict = outcome->verdict,
+        .reasons = outcome->reasons,
+        .safety_critical = outcome->safety_critical,
+        .measure = {[COMPARE_SCORE] = metrics->score,
+                    [COMPARE_PROGRESS] = metrics->progress,
+                    [COMPARE_COMFORT] = metrics->comfort,
+                    [COMPARE_MIN_DISTANCE] = metrics->min_distance_m,
+                    [COMPARE_MIN_TTC] =
+                        metrics->min_ttc_s > TTC_HORIZON_S ? TTC_HORIZON_S : metrics->min_ttc_s,
+                    [COMPARE_JERK] = metrics->jerk_max_mps3},
+    };
+    memcpy(rollout->scenario_id, outcome->scenario_id, sizeof rollout->scenario_id);
+    memcpy(rollout->scenario_hash, outcome->scenario_hash, sizeof rollout->scenario_hash);
+    memcpy(rollout->branch_id, outcome->branch_id, sizeof rollout->branch_id);
+    memcpy(rollout->slice, outcome->slice, sizeof rollout->slice);
+}
+
+struct reading {
+    struct compare_side *side;
+    const char *planner; /* wanted; NULL: the first that is found */
+    uint32_t capacity;
+    uint32_t planner_count;
+    char planners[PLANNERS_NAMED][LIMIT_SPEC_BYTES];
+};
+
+static void note_planner(struct reading *reading, const char *planner)
+{
+    for (uint32_t i = 0; i < reading->planner_count; i++) {
+        if (strcmp(reading->planners[i], planner) == 0) {
+            return;
+        }
+    }
+    if (reading->planner_count < PLANNERS_NAMED) {
+        snprintf(reading->planners[reading->planner_count++], LIMIT_SPEC_BYTES, "%s", planner);
+    }
+}
+
+static enum status add_outcome(struct reading *reading, const struct outcome *outcome,
+                               struct error *error)
+{
+    struct compare_side *side = reading->side;
+    if (outcome->audit_of != 0) {
+        return STATUS_OK; /* a second opinion, no result of the planner's */
+    }
+    note_planner(reading, outcome->planner);
+    if (reading->planner != NULL && strcmp(outcome->planner, reading->planner) != 0) {
+        return STATUS_OK;
+    }
+    if (side->count == reading->capacity) {
+        uint32_t capacity = reading->capacity == 0 ? 1024 : 2 * reading->capacity;
+        struct compare_rollout *grown =
+            realloc(side->rollouts, (size_t)capacity * sizeof *side->rollouts);
+        if (grown == NULL) {
+            return error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
+        }
+        side->rollouts = grown;
+        reading->capacity = capacity;
+    }
+    take(&side->rollouts[side->count++], outcome);
+    memcpy(side->planner, outcome->planner, sizeof side->planner);
+    memcpy(side->planner_hash, outcome->planner_hash, sizeof side->planner_hash);
+    memcpy(side->model_hash, outcome->model_hash, sizeof side->model_hash);
+    memcpy(side->revision, outcome->revision, sizeof side->revision);
+    return STATUS_OK;
+}
+
+static enum status read_outcomes(struct reading *reading, struct error *error)
+{
+    struct store *store = reading->side->store;
+    struct store_outcome_filter filter = {.limit = SIDE_PAGE};
+    struct outcome *page = calloc(SIDE_PAGE, sizeof *page);
+    uint32_t count = SIDE_PAGE;
+    enum status status = STATUS_OK;
+    if (page == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
+    }
+    memcpy(filter.suite_id, reading->side->suite_id, sizeof filter.suite_id);
+    while (status == STATUS_OK && count > 0) {
+        status = store->ops->outcomes(store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = add_outcome(reading, &page[i], error);
+            filter.after_id = page[i].id;
+        }
+    }
+    free(page);
+    return status;
+}
+
+/* Keeps the newest rollout of every key. */
+static void drop_superseded(struct compare_side *side)
+{
+    uint32_t kept = 0;
+    if (side->count == 0) {
+        return;
+    }
+    qsort(side->rollouts, side->count, sizeof *side->rollouts, by_key_then_id);
+    for (uint32_t i = 0; i < side->count; i++) {
+        bool last = i + 1 == side->count ||
+                    compare_rollout_order(&side->rollouts[i], &side->rollouts[i + 1]) != 0;
+        if (last) {
+            side->rollouts[kept++] = side->rollouts[i];
+        }
+    }
+    side->superseded = side->count - kept;
+    side->count = kept;
+}
+
+static enum status several_planners(const struct reading *reading, struct error *error)
+{
+    char names[512] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < reading->planner_count && used < sizeof names; i++) {
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 reading->planners[i]);
+    }
+    return error_set(error, STATUS_USAGE,
+                     "suite %s in %s: expected one planner, found %s; name one of them as A or B, "
+                     "with --store and --suite",
+                     reading->side->suite_id, reading->side->store_url, names);
+}
+
+enum status compare_side_load(struct compare_side *side, const char *planner, struct error *error)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    if (reading == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
+    }
+    *reading = (struct reading){.side = side, .planner = planner};
+    enum status status = read_outcomes(reading, error);
+    if (status == STATUS_OK && planner == NULL && reading->planner_count > 1) {
+        status = several_planners(reading, error);
+    }
+    if (status == STATUS_OK && side->count == 0) {
+        status = error_set(error, STATUS_NOT_FOUND, "suite %s in %s: no results%s%s",
+                           side->suite_id, side->store_url, planner != NULL ? " of planner " : "",
+                           planner != NULL ? planner : "");
+    }
+    drop_superseded(side);
+    free(reading);
+    return status;
+}
+
+void compare_side_finish(struct compare_side *side)
+{
+    free(side->rollouts);
+    side->rollouts = NULL;
+    side->count = 0;
+}
