@@ -55,16 +55,8 @@ static bool judged(const struct outcome *outcome)
     return outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
 }
 
-/* Counts one more pair of the present job, which now has `pairs`; `first`: its first one. */
-static void count(struct agreement_count *count, bool agrees, bool first, int64_t pairs)
-{
-    double before = first ? 0.0 : (double)count->last / (double)(pairs - 1);
-    count->last = (first ? 0 : count->last) + agrees;
-    count->jobs += (double)count->last / (double)pairs - before;
-    count->pairs += agrees;
-}
-
-void agreement_add(struct agreement *agreement, const struct agreement_pair *pair, int64_t job)
+void agreement_add(struct agreement *agreement, const struct agreement_pair *pair,
+                   int64_t logical_key, int64_t case_key)
 {
     const struct outcome *student = pair->student;
     const struct outcome *teacher = pair->teacher;
@@ -74,18 +66,22 @@ void agreement_add(struct agreement *agreement, const struct agreement_pair *pai
         agreement->incomplete++;
         return;
     }
-    bool first = agreement->jobs == 0 || agreement->last_job != job;
     agreement->pairs++;
-    agreement->jobs += first;
-    agreement->last_job = job;
-    agreement->last_pairs = (first ? 0 : agreement->last_pairs) + 1;
-    int64_t pairs = agreement->last_pairs;
-    count(&agreement->verdict, student->verdict == teacher->verdict, first, pairs);
-    count(&agreement->collision, (a->collision_count > 0) == (b->collision_count > 0), first,
-          pairs);
-    count(&agreement->at_fault, a->at_fault == b->at_fault, first, pairs);
-    count(&agreement->interventions, (a->intervention_count > 0) == (b->intervention_count > 0),
-          first, pairs);
+    agreement->jobs += agreement->jobs == 0 || agreement->last_job != student->job_id;
+    agreement->last_job = student->job_id;
+    const struct {
+        struct agreement_count *count;
+        bool agrees;
+    } properties[] = {
+        {&agreement->verdict, student->verdict == teacher->verdict},
+        {&agreement->collision, (a->collision_count > 0) == (b->collision_count > 0)},
+        {&agreement->at_fault, a->at_fault == b->at_fault},
+        {&agreement->interventions, (a->intervention_count > 0) == (b->intervention_count > 0)},
+    };
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        properties[i].count->pairs += properties[i].agrees;
+        rate_add(&properties[i].count->rate, logical_key, case_key, properties[i].agrees);
+    }
     agreement->student_only_passes +=
         student->verdict == VERDICT_PASS && teacher->verdict == VERDICT_FAIL;
     agreement->teacher_only_passes +=
@@ -100,32 +96,4 @@ void agreement_add(struct agreement *agreement, const struct agreement_pair *pai
     if (isfinite(a->progress_m) && isfinite(b->progress_m)) {
         agreement->progress_difference_abs_sum_m += fabs(b->progress_m - a->progress_m);
     }
-}
-
-double agreement_rate(const struct agreement *agreement, const struct agreement_count *count)
-{
-    return agreement->jobs > 0 ? count->jobs / (double)agreement->jobs : NAN;
-}
-
-struct agreement_interval agreement_interval95(const struct agreement *agreement,
-                                               const struct agreement_count *count)
-{
-    return agreement_wilson(count->jobs, (double)agreement->jobs, AGREEMENT_Z95);
-}
-
-struct agreement_interval agreement_wilson(double hits, double n, double z)
-{
-    if (!(n > 0)) {
-        return (struct agreement_interval){0.0, 1.0};
-    }
-    /* A sum of shares may be off its whole number by what rounding left. */
-    double p = fmin(fmax(hits / n, 0.0), 1.0);
-    double centre = p + z * z / (2.0 * n);
-    double half = z * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
-    double scale = 1.0 / (1.0 + z * z / n);
-    struct agreement_interval interval = {(centre - half) * scale, (centre + half) * scale};
-    /* Exact at the ends, where rounding would leave a trace. */
-    interval.low = p == 0.0 || interval.low < 0.0 ? 0.0 : interval.low;
-    interval.high = p == 1.0 || interval.high > 1.0 ? 1.0 : interval.high;
-    return interval;
 }

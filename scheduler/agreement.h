@@ -6,13 +6,14 @@
  * Only pairs in which both sides gave a verdict on the planner (pass or fail) are compared; the
  * others are counted apart: a flagged side says nothing about agreement.
  *
- * Pairs of one job (its main line and branches) share scenario, planner, seed and past, so they are
- * no independent draws: what is drawn is the job. Rates and intervals are therefore over jobs, a
- * cluster sample: each job counts once, with the share of its pairs that agree.
+ * Pairs of one job (its main line and branches) share scenario, planner, seed and past, and seeds
+ * of one scenario much of it, so they are no independent draws: each scenario counts once, with the
+ * share of its pairs that agree, and what is drawn is the logical scenario (scheduler/rate.h).
  */
 #ifndef SWERVE_SCHEDULER_AGREEMENT_H
 #define SWERVE_SCHEDULER_AGREEMENT_H
 
+#include "scheduler/rate.h"
 #include "schemas/outcome.h"
 
 #include <stdbool.h>
@@ -33,8 +34,7 @@ uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
 /* How often the two sides agree on one property. */
 struct agreement_count {
     int64_t pairs; /* that agree */
-    double jobs;   /* for each job the share of its pairs that agree, summed */
-    int64_t last;  /* of the job that was added to last: its pairs that agree */
+    struct rate rate;
 };
 
 /* Counts of agreeing pairs; sums of differences, teacher minus student. Start from zeros. */
@@ -53,29 +53,12 @@ struct agreement {
     double distance_difference_sum_m; /* of min_distance_m */
     double distance_difference_abs_sum_m;
     double progress_difference_abs_sum_m; /* of progress_m, over all compared pairs */
-    int64_t last_job;                     /* the one that was added to last, and its pairs */
-    int64_t last_pairs;
+    int64_t last_job;                     /* the one that was added to last */
 };
 
-/* Counts a pair. `job` names the independent draw that it belongs to; pairs of one job must follow
- * each other. */
-void agreement_add(struct agreement *agreement, const struct agreement_pair *pair, int64_t job);
-
-/* Mean over jobs of the share of a job's pairs that agree; NAN without jobs. */
-double agreement_rate(const struct agreement *agreement, const struct agreement_count *count);
-
-/* Wilson score interval of hits / n at z standard deviations (E. B. Wilson, JASA 22, 1927).
- * Hits may be a sum of shares: between 0 and 1 these vary at most as much as hits and misses of the
- * same mean, so the interval is no narrower than it should be. No trials say nothing: 0 to 1. */
-struct agreement_interval {
-    double low;
-    double high;
-};
-#define AGREEMENT_Z95 1.959963984540054
-struct agreement_interval agreement_wilson(double hits, double n, double z);
-
-/* The interval of agreement_rate() at 95%, over jobs. */
-struct agreement_interval agreement_interval95(const struct agreement *agreement,
-                                               const struct agreement_count *count);
+/* Counts a pair of a case of a logical scenario, keys and order as for rate_add(); pairs of one job
+ * follow each other. */
+void agreement_add(struct agreement *agreement, const struct agreement_pair *pair,
+                   int64_t logical_key, int64_t case_key);
 
 #endif

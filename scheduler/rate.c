@@ -116,7 +116,8 @@ static double draws(const struct rate *rate, double p)
     double most = fmin((double)rate->drives, cases * (1.0 + (double)rarer / DRAWS_TRUSTED_FROM));
     double n = variance > 0 ? fmin(p * (1 - p) / variance, most) : most;
     double t = rate_t95(rate->logical - 1);
-    return n * RATE_Z95 * RATE_Z95 / (t * t);
+    /* Cases of one logical scenario that are all alike spread most: it is never fewer draws. */
+    return fmax(n * RATE_Z95 * RATE_Z95 / (t * t), cases * cases / rate->nn_sum);
 }
 
 struct rate_estimate rate_estimate(const struct rate *rate)

@@ -62,8 +62,9 @@ struct rate_estimate {
 
 /* The mean over cases and its interval: Wilson's, with the number of independent draws that the
  * spread between logical scenarios amounts to (Dean, Pagano, J. Survey Stat. Methodol. 3, 2015),
- * and Student's t with one degree of freedom fewer than logical scenarios. Where all are equal
- * (all pass) each logical scenario is one draw. worker/METRICS.md has the formula, SPEED.md how
+ * and Student's t with one degree of freedom fewer than logical scenarios, but no fewer draws than
+ * when all cases of a logical scenario end alike. Where all are equal (all pass) each logical
+ * scenario is one draw. worker/METRICS.md has the formula, SPEED.md how
  * often it covers the truth. */
 struct rate_estimate rate_estimate(const struct rate *rate);
 

@@ -1,7 +1,6 @@
 /*
  * Agreement. Method: the join against the double loop that defines it, on shuffled random outcomes;
- * counts against hand-written pairs; Wilson intervals against the two roots of the equation that
- * they solve, and against published values.
+ * counts against hand-written pairs; rates against naive means.
  */
 #include "base/rng.h"
 #include "scheduler/agreement.h"
@@ -102,7 +101,7 @@ static void pairs_are_counted(void)
     };
     struct agreement sum = {0};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        agreement_add(&sum, &list[i], (int64_t)i);
+        agreement_add(&sum, &list[i], (int64_t)i + 1, (int64_t)i + 1);
     }
     EXPECT_INT(sum.pairs, 5);
     EXPECT_INT(sum.incomplete, 2);
@@ -119,84 +118,51 @@ static void pairs_are_counted(void)
     EXPECT(sum.progress_difference_abs_sum_m == 8.0);
 }
 
-/* Pairs of one job are one draw: the interval is that of as many jobs, however many pairs they
- * have. Against the mean of shares, summed naively. */
-static void an_interval_counts_jobs_not_pairs(void)
+/* Pairs of one scenario count once, however many jobs and branches they are of. */
+static void a_rate_counts_scenarios_not_pairs(void)
 {
     const struct outcome clean = outcome_of(VERDICT_PASS, 0, 0, 4.0);
     const struct outcome crash = outcome_of(VERDICT_FAIL, 2, 3, 0.0);
-    const struct agreement_pair same = {&clean, &clean};
-    const struct agreement_pair other = {&clean, &crash};
     struct agreement six = {0};
-    EXPECT(isnan(agreement_rate(&six, &six.verdict)));
-    struct agreement_interval in = agreement_interval95(&six, &six.verdict);
-    EXPECT(in.low == 0 && in.high == 1);
     for (int i = 0; i < 6; i++) {
-        agreement_add(&six, &same, 0);
+        agreement_add(&six, &(struct agreement_pair){&clean, &clean}, 1, 1);
     }
-    in = agreement_interval95(&six, &six.verdict);
+    struct rate_estimate at = rate_estimate(&six.verdict.rate);
     EXPECT(six.pairs == 6 && six.jobs == 1 && six.verdict.pairs == 6);
-    EXPECT_NEAR(in.low, agreement_wilson(1, 1, AGREEMENT_Z95).low, 1e-12);
-    EXPECT(in.low < 0.21 && in.high == 1);
+    EXPECT(at.cases == 1 && at.value == 1 && at.low < 0.21 && at.high == 1);
     for (state = 1; state < 40; state++) {
         struct agreement sum = {0};
         double shares = 0;
-        int64_t jobs = 1 + (int64_t)draw(9);
+        int64_t scenarios = 1 + (int64_t)draw(9);
         int64_t all = 0;
-        for (int64_t job = 0; job < jobs; job++) {
+        int64_t jobs = 0;
+        for (int64_t s = 0; s < scenarios; s++) {
             int64_t count = 1 + (int64_t)draw(7);
             int64_t agree = 0;
             for (int64_t k = 0; k < count; k++) {
                 bool agrees = draw(3) > 0;
+                struct outcome student = clean;
+                student.job_id = s * 10 + k / 2;
                 agree += agrees;
-                agreement_add(&sum, agrees ? &same : &other, job);
+                jobs += k % 2 == 0;
+                agreement_add(&sum, &(struct agreement_pair){&student, agrees ? &clean : &crash},
+                              s / 2 + 1, s + 1);
             }
             shares += (double)agree / (double)count;
             all += agree;
         }
+        at = rate_estimate(&sum.verdict.rate);
         EXPECT_INT(sum.jobs, jobs);
         EXPECT_INT(sum.verdict.pairs, all);
-        EXPECT_NEAR(agreement_rate(&sum, &sum.verdict), shares / (double)jobs, 1e-12);
-        EXPECT_NEAR(agreement_rate(&sum, &sum.collision), shares / (double)jobs, 1e-12);
-        EXPECT_NEAR(agreement_rate(&sum, &sum.at_fault), 1.0, 0.0);
-        in = agreement_interval95(&sum, &sum.verdict);
-        struct agreement_interval naive = agreement_wilson(shares, (double)jobs, AGREEMENT_Z95);
-        EXPECT_NEAR(in.low, naive.low, 1e-12);
-        EXPECT_NEAR(in.high, naive.high, 1e-12);
+        EXPECT_INT(at.cases, scenarios);
+        EXPECT_INT(at.logical, (scenarios + 1) / 2);
+        EXPECT_NEAR(at.value, shares / (double)scenarios, 1e-12);
+        EXPECT_NEAR(rate_estimate(&sum.at_fault.rate).value, 1.0, 0.0);
     }
-}
-
-/* The bounds are the values of p at which |hits/n - p| is z standard deviations. */
-static void intervals_solve_their_equation(void)
-{
-    for (int64_t n = 1; n < 200; n += 7) {
-        for (int64_t hits = 0; hits <= n; hits++) {
-            struct agreement_interval in = agreement_wilson((double)hits, (double)n, AGREEMENT_Z95);
-            double p = (double)hits / (double)n;
-            double ends[] = {in.low, in.high};
-            EXPECT(in.low >= 0 && in.low <= p && p <= in.high && in.high <= 1);
-            for (int e = 0; e < 2; e++) {
-                double q = ends[e];
-                double deviation = fabs(p - q);
-                double sigma = sqrt(q * (1 - q) / (double)n);
-                EXPECT(fabs(deviation - AGREEMENT_Z95 * sigma) < 1e-9);
-            }
-            struct agreement_interval other =
-                agreement_wilson((double)(n - hits), (double)n, AGREEMENT_Z95);
-            EXPECT(fabs(in.low - (1 - other.high)) < 1e-12);
-        }
-    }
-    /* Newcombe, Statistics in Medicine 17 (1998), table I, method 3. */
-    struct agreement_interval in = agreement_wilson(81, 263, AGREEMENT_Z95);
-    EXPECT(fabs(in.low - 0.2553) < 5e-5 && fabs(in.high - 0.3662) < 5e-5);
-    in = agreement_wilson(15, 148, AGREEMENT_Z95);
-    EXPECT(fabs(in.low - 0.0624) < 5e-5 && fabs(in.high - 0.1605) < 5e-5);
-    in = agreement_wilson(0, 0, AGREEMENT_Z95);
-    EXPECT(in.low == 0 && in.high == 1);
 }
 
 int main(void)
 {
     return TEST_RUN(TEST(twins_are_joined), TEST(pairs_are_counted),
-                    TEST(an_interval_counts_jobs_not_pairs), TEST(intervals_solve_their_equation));
+                    TEST(a_rate_counts_scenarios_not_pairs));
 }

@@ -350,9 +350,8 @@ static int present(const struct run_options *options, struct store *store,
                      options->report, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
-    double rate = summary.total.main_total > 0
-                      ? (double)summary.total.main_passed / (double)summary.total.main_total
-                      : 0.0;
+    int lowest = summary_row_lowest(&summary.total);
+    double rate = lowest >= 0 ? rate_estimate(&summary.total.rate[lowest]).value : 0.0;
     double wanted = options->gate_rate;
     int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
     int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED];

@@ -15,7 +15,7 @@
 
 enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24, SEEDS_LISTED_MAX = 24 };
 
-/* "seed 4", or every seed that gave the same drive. */
+/* "seed 4", or every seed that ended alike. */
 static void seeds_text(struct report *report, const struct report_job *job)
 {
     struct html *html = &report->html;
@@ -39,7 +39,7 @@ static void seeds_text(struct report *report, const struct report_job *job)
     } else if (repeats > SEEDS_LISTED_MAX) {
         html_format(html, " and %u more", repeats - SEEDS_LISTED_MAX);
     }
-    html_raw(html, repeats > 0 ? ": the same drive" : "");
+    html_raw(html, repeats > 0 ? ": ended alike" : "");
 }
 
 /* ---- the table ---- */
@@ -321,7 +321,7 @@ enum status report_failures(struct report *report, struct error *error)
     struct html *html = &report->html;
     const struct report_plan *plan = &report->plan;
     enum status status = STATUS_OK;
-    uint32_t shown = 0;
+    uint32_t left_out = 0;
     html_raw(html, "<h2 id=\"failures\">Failures</h2>");
     if (plan->failures == 0) {
         html_raw(html, no_failures_text(report));
@@ -335,14 +335,14 @@ enum status report_failures(struct report *report, struct error *error)
                 "overridden.</p>",
                 DECISIVE_TICKS * TICK_S);
     for (uint32_t j = 0; status == STATUS_OK && j < plan->job_count; j++) {
-        if (plan->jobs[j].failure_card) {
-            status = card(report, &plan->jobs[j], error);
-            shown++;
+        const struct report_job *job = &plan->jobs[j];
+        left_out += job->failure && !job->repeat && !job->failure_card;
+        if (job->failure_card) {
+            status = card(report, job, error);
         }
     }
-    if (plan->failures > shown) {
-        html_format(html, "<p class=\"note\">%u more failures have no card.</p>",
-                    plan->failures - shown);
+    if (left_out > 0) {
+        html_format(html, "<p class=\"note\">%u more failures have no card.</p>", left_out);
     }
     return status;
 }

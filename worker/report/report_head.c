@@ -16,6 +16,30 @@ enum { WEAKEST_MAX = 4, PLANNERS_NAMED_MAX = 6, DEAD_PAGE = 20 };
 
 /* ---- the paragraph ---- */
 
+/* The rate of each tier; tiers are not mixed. */
+static void rate_words(struct html *html, const struct summary_row *row)
+{
+    char range[SUMMARY_SEEDS_BYTES];
+    const char *separator = "";
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+        if (at.cases > 0) {
+            html_format(html,
+                        "%s<b>%.1f%%</b> of %lld scenario%s in the %s world (95%% interval "
+                        "%.0f&ndash;%.0f%%, from %lld logical scenario%s)",
+                        separator, 100 * at.value, (long long)at.cases, summary_plural(at.cases),
+                        tier_names[tier], 100 * at.low, 100 * at.high, (long long)at.logical,
+                        summary_plural(at.logical));
+            separator = ", ";
+        }
+    }
+    html_raw(html, ". ");
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        html_text(html, summary_range_text(row, (enum tier)tier, range));
+        html_raw(html, range[0] != '\0' ? " " : "");
+    }
+}
+
 static void planner_sentences(struct report *report)
 {
     struct html *html = &report->html;
@@ -30,17 +54,10 @@ static void planner_sentences(struct report *report)
             html_raw(html, "More planners: see the slices. ");
             break;
         }
-        double low;
-        double high;
-        summary_wilson(row->main_passed, row->main_total, &low, &high);
         html_raw(html, "<b>");
         html_text(html, row->value);
-        html_format(html,
-                    "</b> passed <b>%lld of %lld</b> main lines (%.1f%%, 95%% interval "
-                    "%.0f&ndash;%.0f%%). ",
-                    (long long)row->main_passed, (long long)row->main_total,
-                    100.0 * (double)row->main_passed / (double)row->main_total, 100 * low,
-                    100 * high);
+        html_raw(html, "</b> passes ");
+        rate_words(html, row);
     }
 }
 
@@ -61,7 +78,7 @@ static void reason_sentence(struct report *report)
     uint32_t verdicts[VERDICT_COUNT] = {0};
     uint32_t guarded = 0;
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        if (plan->jobs[j].failure && !plan->jobs[j].repeat) {
+        if (plan->jobs[j].failure) {
             const struct outcome *outcome = &report->summary->outcomes[plan->jobs[j].main];
             verdicts[outcome->verdict]++;
             guarded += outcome->metrics.intervention_count > 0;
@@ -94,7 +111,7 @@ static void rescue_sentence(struct report *report)
         return;
     }
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        for (int k = 0; k < INTERVENE_COUNT && !plan->jobs[j].repeat; k++) {
+        for (int k = 0; k < INTERVENE_COUNT; k++) {
             kinds[k] += (plan->jobs[j].rescue_kinds >> k) & 1u;
         }
     }
@@ -122,11 +139,8 @@ static int compare_weakness(const void *a, const void *b)
 {
     const struct summary_row *x = *(const struct summary_row *const *)a;
     const struct summary_row *y = *(const struct summary_row *const *)b;
-    double low;
-    double high_x;
-    double high_y;
-    summary_wilson(x->main_passed, x->main_total, &low, &high_x);
-    summary_wilson(y->main_passed, y->main_total, &low, &high_y);
+    double high_x = rate_estimate(&x->rate[summary_row_lowest(x)]).high;
+    double high_y = rate_estimate(&y->rate[summary_row_lowest(y)]).high;
     return high_x < high_y ? -1 : high_x > high_y ? 1 : strcmp(x->value, y->value);
 }
 
@@ -144,9 +158,10 @@ static void weakest_sentence(struct report *report)
         const struct summary_row *row = &summary->rows[i];
         bool named = strcmp(row->group, "tier") != 0 && strcmp(row->group, "planner") != 0 &&
                      strcmp(row->group, "model") != 0 && strcmp(row->group, "safety_critical") != 0;
-        /* Below the suite as a whole: passed / total in integers. */
-        bool weak = row->main_passed * summary->total.main_total <
-                    summary->total.main_passed * row->main_total;
+        /* Below the suite as a whole, in the tier where it is lowest. */
+        int tier = summary_row_lowest(row);
+        bool weak = tier >= 0 && rate_estimate(&row->rate[tier]).value <
+                                     rate_estimate(&summary->total.rate[tier]).value;
         if (named && weak) {
             rows[count++] = row;
         }
@@ -209,7 +224,7 @@ static void learned_sentence(struct report *report)
                 summary->total.caught > 0 ? "; the teacher was asked instead" : "");
     if (summary->agreement_count > 0) {
         const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
-        struct agreement_interval at = agreement_interval95(all, &all->verdict);
+        struct rate_estimate at = rate_estimate(&all->verdict.rate);
         if (all->pairs == 0) {
             html_raw(html, "The audit has <b>nothing to compare yet</b>: no rollout was judged "
                            "both by the student's world and by the teacher's. ");
@@ -217,7 +232,7 @@ static void learned_sentence(struct report *report)
         }
         html_format(html,
                     "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts of "
-                    "%lld job%s (95%% interval over jobs %.0f&ndash;%.0f%%). ",
+                    "%lld job%s (95%% interval %.0f&ndash;%.0f%%). ",
                     (long long)all->verdict.pairs, (long long)all->pairs, (long long)all->jobs,
                     summary_plural(all->jobs), 100 * at.low, 100 * at.high);
     }
@@ -236,6 +251,7 @@ static void write_paragraph(struct report *report)
     char seeds[SUMMARY_SEEDS_BYTES];
     html_raw(html, summary_seeds_text(report->summary, seeds));
     html_raw(html, seeds[0] != '\0' ? " " : "");
+    html_raw(html, SUMMARY_PURPOSE_TEXT " ");
     if (plan->failures > 0) {
         reason_sentence(report);
         rescue_sentence(report);
@@ -265,17 +281,18 @@ static void write_tiles(struct report *report)
     char figure[SUMMARY_MONEY_BYTES];
     char money[SUMMARY_MONEY_BYTES];
     char label[256];
-    double low;
-    double high;
     double miles = summary_miles(total);
     html_raw(html, "<div class=\"tiles\">");
-    if (total->main_total > 0) {
-        summary_wilson(total->main_passed, total->main_total, &low, &high);
-        snprintf(figure, sizeof figure, "%.1f%%",
-                 100.0 * (double)total->main_passed / (double)total->main_total);
-        snprintf(label, sizeof label, "of main lines pass, 95%% interval %.0f&ndash;%.0f%%",
-                 100 * low, 100 * high);
-        tile(html, figure, label);
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate at = rate_estimate(&total->rate[tier]);
+        if (at.cases > 0) {
+            snprintf(figure, sizeof figure, "%.1f%%", 100 * at.value);
+            snprintf(label, sizeof label,
+                     "of %lld scenario%s pass in the %s world, 95%% interval %.0f&ndash;%.0f%%",
+                     (long long)at.cases, summary_plural(at.cases), tier_names[tier], 100 * at.low,
+                     100 * at.high);
+            tile(html, figure, label);
+        }
     }
     snprintf(figure, sizeof figure, "%u", report->plan.failures);
     snprintf(label, sizeof label, "of %u main line%s not passed, %u with a branch that passes",

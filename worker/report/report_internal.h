@@ -34,7 +34,7 @@ struct report_job {
     uint32_t rescues; /* branches that pass although the main line does not */
     bool flagged;     /* evidence, not a result: no card here */
     bool failure;     /* a main line that did not pass */
-    bool repeat;      /* the same drive as an earlier job's main line; counts no more */
+    bool repeat;      /* its main line ended as another seed's: told there */
     bool failure_card;
     bool fanout_card;
     uint16_t rescue_kinds; /* bit per enum intervention_kind */
@@ -52,9 +52,9 @@ struct report_plan {
     uint32_t job_count;
     struct report_job *jobs; /* owned */
     struct report_kind kinds[INTERVENE_COUNT];
-    uint32_t mains; /* distinct main lines */
+    uint32_t mains; /* main lines */
     uint32_t branches;
-    uint32_t failures;             /* distinct main lines that did not pass */
+    uint32_t failures;             /* main lines that did not pass */
     uint32_t failures_with_branch; /* of these, with at least one branch that counts */
     uint32_t failures_rescued;     /* of these, with a branch that passes */
     uint32_t fanouts;

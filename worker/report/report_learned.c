@@ -173,17 +173,14 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
 
 static void flag_rate_row(struct html *html, const struct summary_row *row)
 {
-    double low;
-    double high;
-    summary_wilson(row->caught, row->learned, &low, &high);
+    struct rate_estimate at = rate_estimate(&row->flag_rate);
     html_raw(html, "<tr><td class=\"name\">");
     html_text(html, row->value[0] != '\0' ? row->value : "(none)");
     html_format(html,
                 "</td><td class=\"n\">%lld</td><td class=\"n%s\">%lld</td><td class=\"n\">"
                 "%.1f%%</td><td class=\"n soft\">%.1f&ndash;%.1f%%</td></tr>",
                 (long long)row->learned, row->caught > 0 ? " flag" : "", (long long)row->caught,
-                100.0 * (double)row->caught / (double)(row->learned > 0 ? row->learned : 1),
-                100 * low, 100 * high);
+                100 * at.value, 100 * at.low, 100 * at.high);
 }
 
 /* A card per slice: how many of its rollouts in learned worlds were flagged. */
@@ -244,11 +241,11 @@ void report_flags(struct report *report)
 
 /* ---- audit ---- */
 
-/* Pairs that agree, and the interval of the rate over jobs. */
+/* Pairs that agree, and the interval of the rate over scenarios. */
 static void share_cell(struct html *html, const struct agreement *agreement,
                        const struct agreement_count *count)
 {
-    struct agreement_interval at = agreement_interval95(agreement, count);
+    struct rate_estimate at = rate_estimate(&count->rate);
     html_format(html,
                 "<td class=\"n%s\">%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span></td>",
                 count->pairs < agreement->pairs ? " bad" : "", (long long)count->pairs,
@@ -332,17 +329,18 @@ void report_audit(struct report *report)
                     (long long)all->incomplete, summary_plural(all->incomplete));
         return;
     }
-    html_format(html,
-                "<h2 id=\"audit\">Does the teacher agree?</h2><p class=\"soft\">A sample of the "
-                "student's jobs was driven by the teacher as well: same scenario, planner and "
-                "seed; %lld rollouts in all. Each cell counts pairs of rollouts that agree. The "
-                "bracket is the 95%% Wilson interval of the rate over jobs: a main line and its "
-                "branches are one draw, not several. Read it from its lower end: a slice is "
-                "trusted as far as that reaches, and few jobs reach nowhere, however well they "
-                "agree. "
-                "<b>Optimistic</b> counts the dangerous direction: the student passes what the "
-                "teacher fails.</p>",
-                (long long)(all->pairs + all->incomplete));
+    html_format(
+        html,
+        "<h2 id=\"audit\">Does the teacher agree?</h2><p class=\"soft\">A sample of the "
+        "student's jobs was driven by the teacher as well: same scenario, planner and "
+        "seed; %lld rollouts in all. Each cell counts pairs of rollouts that agree. The "
+        "bracket is the 95%% interval of the rate over scenarios: a main line, its branches "
+        "and its seeds count once, and what is drawn is the logical scenario. Read it from "
+        "its lower end: a slice is trusted as far as that reaches, and few scenarios reach "
+        "nowhere, however well they agree. "
+        "<b>Optimistic</b> counts the dangerous direction: the student passes what the "
+        "teacher fails.</p>",
+        (long long)(all->pairs + all->incomplete));
     html_raw(html, "<div class=\"card\"><table><thead><tr><th>slice</th><th>value</th>"
                    "<th class=\"n\">jobs</th><th class=\"n\">pairs</th>"
                    "<th class=\"n\">pass/fail</th>"

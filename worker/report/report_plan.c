@@ -33,7 +33,7 @@ static void count_job(struct report *report, struct report_job *job)
         }
     }
     plan->fanouts += job->count > 1 && !job->flagged;
-    if (!job->repeat && !job->flagged) {
+    if (!job->flagged) {
         plan->mains++;
         plan->failures += job->failure;
         plan->failures_with_branch += job->failure && counted > 0;

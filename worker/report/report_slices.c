@@ -12,9 +12,11 @@
 
 enum { BAR_WIDTH = 120 };
 
+/* The rate in the tier where it is lowest; 1 without any. */
 static double pass_rate(const struct summary_row *row)
 {
-    return row->main_total > 0 ? (double)row->main_passed / (double)row->main_total : 1.0;
+    int tier = summary_row_lowest(row);
+    return tier >= 0 ? rate_estimate(&row->rate[tier]).value : 1.0;
 }
 
 /* Rows of one group; what fails first. */
@@ -26,19 +28,30 @@ static int compare_rows(const void *a, const void *b)
     return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(x->value, y->value);
 }
 
-static void rate_bar(struct html *html, const struct summary_row *row)
+/* A bar for each tier; with several, each is named. */
+static void rate_bars(struct html *html, const struct summary_row *row)
 {
-    double low;
-    double high;
-    double rate = pass_rate(row);
-    summary_wilson(row->main_passed, row->main_total, &low, &high);
-    html_format(html,
-                "<svg class=\"rate\" viewBox=\"0 0 %d 14\"><title>%.1f%% pass, 95%% interval "
-                "%.0f to %.0f%%</title><rect class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" "
-                "rx=\"2\"/><rect class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/>"
-                "<path class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
-                BAR_WIDTH, 100 * rate, 100 * low, 100 * high, BAR_WIDTH, BAR_WIDTH * rate,
-                BAR_WIDTH * low, BAR_WIDTH * high, BAR_WIDTH * low + 0.7, BAR_WIDTH * high - 0.7);
+    bool several = summary_row_tiers(row) > 1;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+        if (at.cases == 0) {
+            continue;
+        }
+        html_format(html,
+                    "<svg class=\"rate\" viewBox=\"0 0 %d 14\"><title>%s: %.1f%% pass, 95%% "
+                    "interval %.0f to %.0f%%, %lld scenarios, %lld logical</title>"
+                    "<rect class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" rx=\"2\"/>"
+                    "<rect class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/>",
+                    BAR_WIDTH, tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high,
+                    (long long)at.cases, (long long)at.logical, BAR_WIDTH, BAR_WIDTH * at.value);
+        html_format(html, "<path class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
+                    BAR_WIDTH * at.low, BAR_WIDTH * at.high, BAR_WIDTH * at.low + 0.7,
+                    BAR_WIDTH * at.high - 0.7);
+        if (several) {
+            html_format(html, " <span class=\"soft\">%s %.0f%%</span><br>", tier_names[tier],
+                        100 * at.value);
+        }
+    }
 }
 
 static void slice_row(struct html *html, const struct summary_row *row, bool errors)
@@ -49,15 +62,15 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
     for (int v = 0; v < VERDICT_COUNT; v++) {
         counted += v == VERDICT_FLAGGED ? 0 : row->verdicts[v];
     }
-    int64_t branches = counted - row->main_total - row->main_repeats;
-    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed - row->main_repeats_passed;
+    int64_t branches = counted - row->main_total;
+    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed;
     html_raw(html, "<tr><td class=\"name\">");
     html_text(html, row->value[0] != '\0' ? row->value : "(none)");
     if (row->main_total > 0) {
         html_format(html, "</td><td class=\"n%s\">%lld/%lld</td><td>",
                     row->main_passed < row->main_total ? " bad" : "", (long long)row->main_passed,
                     (long long)row->main_total);
-        rate_bar(html, row);
+        rate_bars(html, row);
     } else {
         html_raw(html, "</td><td class=\"n\">&ndash;</td><td>");
     }
@@ -119,10 +132,9 @@ void report_slices(struct report *report)
     }
     html_raw(html, "<h2 id=\"slices\">Verdicts by slice</h2><p class=\"soft\">Passed counts main "
                    "lines: the planner drove from start to end. The bracket is the 95% interval; "
-                   "where it is wide, ");
-    char advice[SUMMARY_SEEDS_BYTES];
-    html_raw(html, summary_advice_text(summary, advice));
-    html_raw(html, ". What if: branches that pass.</p><div class=\"columns\">");
+                   "where it is wide, add logical "
+                   "scenarios: seeds and further points of a grid narrow it little. What if: "
+                   "branches that pass.</p><div class=\"columns\">");
     for (uint32_t i = 0; i < summary->row_count;) {
         uint32_t count = 0;
         const char *group = summary->rows[i].group;

@@ -19,9 +19,9 @@ static const struct definition {
     {"main line", "The planner drives from the start to the end, without intervention."},
     {"branch", "A fork from the live state of the main line that goes on under an intervention; "
                "what came before the fork is simulated once."},
-    {"95% interval", "Wilson score interval of the pass rate of main lines; drives of "
-                     "different seeds that agree to 1 mm, 1 mm/s and 0.001 of a score are one "
-                     "sample."},
+    {"95% interval", "Of the pass rate of main lines in one world: each scenario counts once, with "
+                     "the mean of its seeds; Wilson's interval with as many draws as the spread "
+                     "between logical scenarios amounts to."},
     {"score", "nuPlan's closed-loop score, 0 to 1: no at-fault collision x drivable area x making "
               "progress x direction x (5 progress + 5 TTC + 4 speed limit + 2 comfort) / 16."},
     {"closest", "Smallest distance between ego's box and any agent's box, in metres; 0 on "

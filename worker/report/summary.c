@@ -63,16 +63,11 @@ static struct summary_row *find_row(struct summary *summary, uint32_t *capacity,
 
 /* ---- rows ---- */
 
-static void count(struct summary_row *row, const struct outcome *outcome, bool repeat, double usd)
+static void count(struct summary_row *row, const struct outcome *outcome, double usd)
 {
     row->verdicts[outcome->verdict]++;
-    if (summary_is_sample(outcome)) {
-        bool passed = outcome->verdict == VERDICT_PASS;
-        row->main_total += !repeat;
-        row->main_passed += !repeat && passed;
-        row->main_repeats += repeat;
-        row->main_repeats_passed += repeat && passed;
-    }
+    row->main_total += summary_is_sample(outcome);
+    row->main_passed += summary_is_sample(outcome) && outcome->verdict == VERDICT_PASS;
     bool flagged = outcome->verdict == VERDICT_FLAGGED;
     struct summary_work *work = flagged ? &row->flagged : &row->work;
     work->ticks += outcome->ticks - outcome->prefix_ticks;
@@ -91,45 +86,79 @@ static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
            (double)UUSD_PER_USD;
 }
 
-static enum status count_outcome(struct summary *summary, uint32_t *capacity, uint32_t index,
-                                 int64_t price_uusd_per_hour, struct error *error)
+enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 4 };
+
+/* The rows that an outcome is in, by their places. */
+static enum status find_rows(struct summary *summary, uint32_t *capacity,
+                             const struct outcome *outcome, uint32_t rows[OUTCOME_ROWS],
+                             uint32_t *count, struct error *error)
 {
-    const struct outcome *outcome = &summary->outcomes[index];
-    double usd = device_usd(outcome->device_ns, price_uusd_per_hour);
     char model[LIMIT_SPEC_BYTES];
-    summary->outcome_usd[index] = usd;
-    if (outcome->audit_of != 0) {
-        return STATUS_OK;
-    }
-    bool repeat = summary_is_repeat(summary, index);
-    count(&summary->total, outcome, repeat, usd);
-    if (outcome->verdict != VERDICT_FLAGGED) {
-        summary->prefix_ticks_saved += outcome->prefix_ticks;
-        /* A branch's count begins with its main line's, whose miles are not driven again. */
-        summary->interventions +=
-            outcome->branch_id[0] == '\0' ? outcome->metrics.intervention_count : 0;
-    }
     snprintf(model, sizeof model, "%s %.12s %s", tier_names[outcome->tier], outcome->model_hash,
              outcome->sampler);
-    for (int i = 0; i < SLICE_KIND_COUNT + 3 + (outcome->model_hash[0] != '\0'); i++) {
-        const char *group = "tier";
-        const char *value = tier_names[outcome->tier];
-        if (i == SLICE_KIND_COUNT + 3) {
-            group = "model";
-            value = model;
-        } else if (i < SLICE_KIND_COUNT) {
-            group = slice_names[i];
-            value = outcome->slice[i];
-        } else if (i == SLICE_KIND_COUNT) {
-            group = "safety_critical";
-            value = outcome->safety_critical ? "true" : "false";
-        } else if (i == SLICE_KIND_COUNT + 1) {
-            group = "planner";
-            value = outcome->planner;
-        }
-        struct summary_row *row = find_row(summary, capacity, group, value);
+    const char *names[OUTCOME_ROWS][2] = {
+        {"tier", tier_names[outcome->tier]},
+        {"safety_critical", outcome->safety_critical ? "true" : "false"},
+        {"planner", outcome->planner},
+    };
+    *count = 3;
+    for (int i = 0; i < SLICE_KIND_COUNT; i++, (*count)++) {
+        names[*count][0] = slice_names[i];
+        names[*count][1] = outcome->slice[i];
+    }
+    if (outcome->model_hash[0] != '\0') {
+        names[*count][0] = "model";
+        names[(*count)++][1] = model;
+    }
+    for (uint32_t i = 0; i < *count; i++) {
+        struct summary_row *row = find_row(summary, capacity, names[i][0], names[i][1]);
         TRY(memory_check(row, error, "summary: out of memory"));
-        count(row, outcome, repeat, usd);
+        rows[i] = (uint32_t)(row - summary->rows);
+    }
+    return STATUS_OK;
+}
+
+/* Verdicts, work and rates of all results; each outcome's cost is known. */
+static enum status count_outcomes(struct summary *summary, struct error *error)
+{
+    uint32_t rows[OUTCOME_ROWS];
+    uint32_t capacity = 0;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct summary_place *place = &summary->order[i];
+        const struct outcome *outcome = &summary->outcomes[place->index];
+        double usd = summary->outcome_usd[place->index];
+        TRY(find_rows(summary, &capacity, outcome, rows, &found, error));
+        count(&summary->total, outcome, usd);
+        summary_add_rates(&summary->total, place, outcome);
+        for (uint32_t k = 0; k < found; k++) {
+            count(&summary->rows[rows[k]], outcome, usd);
+            summary_add_rates(&summary->rows[rows[k]], place, outcome);
+        }
+        if (outcome->verdict != VERDICT_FLAGGED) {
+            summary->prefix_ticks_saved += outcome->prefix_ticks;
+            /* A branch's count begins with its main line's, whose miles are not driven again. */
+            summary->interventions +=
+                outcome->branch_id[0] == '\0' ? outcome->metrics.intervention_count : 0;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* What each outcome's device time costs today, the twins' too. */
+static enum status price_outcomes(struct store *store, struct summary *summary, struct error *error)
+{
+    int64_t price_uusd = 0;
+    const struct outcome *priced = NULL; /* the last one whose price was looked up */
+    for (uint32_t i = 0; i < summary->outcome_count + summary->twin_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
+            strcmp(priced->backend, outcome->backend) != 0) {
+            const char *device = strncmp(outcome->backend, "cuda", 4) == 0 ? "cuda" : "cpu";
+            TRY(store->ops->price_get(store, outcome->pool, device, &price_uusd, error));
+            priced = outcome;
+        }
+        summary->outcome_usd[i] = device_usd(outcome->device_ns, price_uusd);
     }
     return STATUS_OK;
 }
@@ -208,25 +237,13 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
                          struct error *error)
 {
     struct summary summary = {0};
-    uint32_t capacity = 0;
-    int64_t price_uusd = 0;
-    const struct outcome *priced = NULL; /* the last one whose price was looked up */
     enum status status = load_outcomes(store, suite_id, &summary, error);
     THEN(status, part_twins(&summary, error));
-    THEN(status, summary_find_repeats(&summary, error));
+    THEN(status, summary_order(&summary, error));
     THEN(status, load_ledger(store, suite_id, &summary, error));
     THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));
-    for (uint32_t i = 0; status == STATUS_OK && i < summary.outcome_count + summary.twin_count;
-         i++) {
-        const struct outcome *outcome = &summary.outcomes[i];
-        if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
-            strcmp(priced->backend, outcome->backend) != 0) {
-            const char *device = strncmp(outcome->backend, "cuda", 4) == 0 ? "cuda" : "cpu";
-            status = store->ops->price_get(store, outcome->pool, device, &price_uusd, error);
-            priced = outcome;
-        }
-        THEN(status, count_outcome(&summary, &capacity, i, price_uusd, error));
-    }
+    THEN(status, price_outcomes(store, &summary, error));
+    THEN(status, count_outcomes(&summary, error));
     THEN(status, summary_learned(&summary, error));
     if (status != STATUS_OK) {
         summary_finish(&summary);
@@ -252,6 +269,7 @@ void summary_finish(struct summary *summary)
     free(summary->rows);
     free(summary->outcomes);
     free(summary->outcome_usd);
+    free(summary->order);
     free(summary->same_as);
     free(summary->flags);
     free(summary->agreement);
@@ -259,14 +277,6 @@ void summary_finish(struct summary *summary)
     free(summary->ledger);
     free(summary->ledger_usd);
     *summary = (struct summary){0};
-}
-
-void summary_wilson(int64_t passed, int64_t total, double *low, double *high)
-{
-    struct agreement_interval interval =
-        agreement_wilson((double)passed, (double)total, AGREEMENT_Z95);
-    *low = interval.low;
-    *high = interval.high;
 }
 
 double summary_miles(const struct summary_row *row)
@@ -363,26 +373,52 @@ static int64_t rollouts(const struct summary_row *row)
 
 /* ---- JSON ---- */
 
+static json_t *rate_json(const struct rate *rate)
+{
+    struct rate_estimate at = rate_estimate(rate);
+    json_t *json = json_pack("{s:I, s:I, s:I, s:f, s:f}", "drives", (json_int_t)at.drives,
+                             "scenarios", (json_int_t)at.cases, "logical_scenarios",
+                             (json_int_t)at.logical, "low", at.low, "high", at.high);
+    if (json != NULL && at.cases > 0) {
+        json_object_set_new(json, "rate", json_real(at.value));
+    }
+    if (json != NULL && at.missing > 0) {
+        json_object_set_new(json, "flagged", json_integer((json_int_t)at.missing));
+        json_object_set_new(json, "if_flagged_fail", json_real(at.worst));
+        json_object_set_new(json, "if_flagged_pass", json_real(at.best));
+    }
+    return json;
+}
+
 json_t *summary_row_json(const struct summary_row *row)
 {
-    double low;
-    double high;
     double miles = summary_miles(row);
-    summary_wilson(row->main_passed, row->main_total, &low, &high);
-    json_t *json = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "rollouts",
-        (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS], "failed",
-        (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
-        (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
-        (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
-        (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed,
-        "identical_repeats", (json_int_t)row->main_repeats, "pass_rate_low", low, "pass_rate_high",
-        high, "ticks", (json_int_t)row->work.ticks, "miles", miles, "usd", row->work.usd);
-    if (json != NULL && row->main_total > 0) {
-        json_object_set_new(json, "pass_rate",
-                            json_real((double)row->main_passed / (double)row->main_total));
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "rollouts",
+                  (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS],
+                  "failed", (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
+                  (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
+                  (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
+                  (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed, "ticks",
+                  (json_int_t)row->work.ticks, "miles", miles, "usd", row->work.usd);
+    json_t *rates = json_object();
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        if (row->rate[tier].drives + row->rate[tier].missing > 0) {
+            json_object_set_new(rates, tier_names[tier], rate_json(&row->rate[tier]));
+        }
     }
-    if (json != NULL && miles > 0) {
+    if (json_object_set_new(json, "pass_rates", rates) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    /* Tiers are not mixed: with several, only pass_rates has rates. */
+    if (summary_row_tiers(row) == 1) {
+        struct rate_estimate at = rate_estimate(&row->rate[summary_row_lowest(row)]);
+        json_object_set_new(json, "pass_rate", json_real(at.value));
+        json_object_set_new(json, "pass_rate_low", json_real(at.low));
+        json_object_set_new(json, "pass_rate_high", json_real(at.high));
+    }
+    if (miles > 0) {
         json_object_set_new(json, "usd_per_mile", json_real(row->work.usd / miles));
     }
     return json;

@@ -2,10 +2,10 @@
  * Summary: outcomes counted by slice, tier and planner, with what they cost. What the terminal,
  * --json and the HTML report show all comes from here, so they cannot disagree.
  *
- * Verdict counts cover every rollout. The pass rate with its interval covers main lines only: a
- * branch answers "what if", it is not another sample of how the planner drives. Nor is a seed that
- * changes nothing: main lines of one scenario and planner that are the same drive, to a millimetre
- * (summary_seeds.c), are one sample.
+ * Verdict counts cover every rollout. Pass rates cover main lines only: a branch answers "what if",
+ * it is not another sample of how the planner drives. A rate belongs to one tier, since worlds are
+ * not comparable draws; each scenario counts once in it, with the mean of its seeds, and the
+ * interval takes logical scenarios for what is drawn (scheduler/rate.h).
  *
  * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
  * results drove, its cost too. A twin of the audit is a second opinion: it is in no row, only in
@@ -15,6 +15,7 @@
 #define SWERVE_WORKER_REPORT_SUMMARY_H
 
 #include "scheduler/agreement.h"
+#include "scheduler/rate.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
 #include "store/api/store.h"
@@ -35,21 +36,28 @@ struct summary_row {
     char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "model", "planner", "safety_critical" */
     char value[LIMIT_SPEC_BYTES];
     int64_t verdicts[VERDICT_COUNT];
-    int64_t main_total; /* distinct main lines that ended in pass, fail or planner_error */
+    int64_t main_total; /* main lines that ended in pass, fail or planner_error */
     int64_t main_passed;
-    int64_t main_repeats; /* main lines that are the same drive as one counted in main_total */
-    int64_t main_repeats_passed;
-    int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
-    struct summary_work work;    /* of results */
-    struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
-    int64_t learned;             /* rollouts that learned worlds drove, flagged ones included */
-    int64_t caught;              /* of these, those in which a health check fired */
+    struct rate rate[TIER_COUNT]; /* of main lines that pass; missing: the flagged ones */
+    struct rate flag_rate;        /* of rollouts in learned worlds that were flagged */
+    int64_t prefix_ticks;         /* not simulated again: shared with a branch's main line */
+    struct summary_work work;     /* of results */
+    struct summary_work flagged;  /* of rollouts that were flagged, and of those of the same job */
+    int64_t learned;              /* rollouts that learned worlds drove, flagged ones included */
+    int64_t caught;               /* of these, those in which a health check fired */
 };
 
 /* A job that a health check ended, and who answered instead. */
 struct summary_flag {
     uint32_t outcome; /* the rollout in which the check fired */
     int32_t answer;   /* the same rollout of the job that replaced it, -1: nothing has answered */
+};
+
+/* An outcome among those of its logical scenario and case; keys as rate_add() takes them. */
+struct summary_place {
+    uint32_t index;
+    int64_t logical_key;
+    int64_t case_key;
 };
 
 /* Twins and what they repeat, counted over one slice value or over all. */
@@ -77,13 +85,12 @@ struct summary {
     struct outcome *outcomes; /* owned; ascending id; the twins follow after outcome_count */
     double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
     uint32_t twin_count;
-    uint32_t *same_as; /* owned; index of the first main line that is the same drive, else its
-                        * own; NULL: nothing repeats */
-    /* Of the (scenario, planner) pairs with more than one main line: */
-    int64_t seed_groups;
-    int64_t seed_still;  /* of these, pairs in which the seeds varied nothing: one distinct drive */
-    int64_t seed_drives; /* main lines, repeats included */
-    int64_t seed_distinct; /* of these, distinct */
+    struct summary_place *order; /* owned; results by logical scenario, then case */
+    uint32_t *same_as;     /* owned; the first main line of the same scenario, planner and tier with
+                            * the same verdict and reasons, else its own: lists name it once */
+    int64_t seeded_cases;  /* scenarios, by planner, with more than one main line */
+    int64_t seeded_drives; /* their main lines */
+    int64_t seeded_still;  /* of these scenarios, those in which all or none passed */
     uint32_t flag_count;
     struct summary_flag *flags;          /* owned */
     uint32_t agreement_count;            /* 0: nothing was audited */
@@ -103,32 +110,41 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
                          struct error *error);
 void summary_finish(struct summary *summary);
 
-/* Wilson score interval (Wilson 1927) at 95%; total 0 gives 0..1. */
-void summary_wilson(int64_t passed, int64_t total, double *low, double *high);
+/* ---- summary_rates.c ---- */
 
-/* ---- summary_seeds.c ---- */
-
-/* Up to how far two drives are the same: metres, metres per second, units of a score. */
-#define SUMMARY_SAME_M 1e-3
-#define SUMMARY_SAME_MPS 1e-3
-#define SUMMARY_SAME_SCORE 1e-3
-
-/* A main line that counts as a sample, unless it is the same drive as another. */
+/* A main line that has a result. */
 bool summary_is_sample(const struct outcome *outcome);
 
-/* Fills same_as and the counts of seeds from the outcomes. */
-enum status summary_find_repeats(struct summary *summary, struct error *error);
+/* Fills order, same_as and the counts of seeds from the outcomes. */
+enum status summary_order(struct summary *summary, struct error *error);
 
-/* Whether outcome `index` is the same drive as an earlier main line. */
+/* Adds an outcome to the rates of a row; in the order of summary->order. */
+void summary_add_rates(struct summary_row *row, const struct summary_place *place,
+                       const struct outcome *outcome);
+
+/* Whether outcome `index` ended as an earlier main line of its scenario did. */
 bool summary_is_repeat(const struct summary *summary, uint32_t index);
 
-/* What seeds gave, as a sentence for the terminal and the report: how many drives are how many
- * samples, and where the seeds varied nothing. Returns `out`; "": every drive is a sample. */
-enum { SUMMARY_SEEDS_BYTES = 400 };
+/* In how many tiers the row has a rate, and the tier in which it is lowest, -1: none. */
+int summary_row_tiers(const struct summary_row *row);
+int summary_row_lowest(const struct summary_row *row);
+
+/* For the terminal and the report; all return `out`. */
+enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
+
+/* A rate with its interval; "-" without cases. */
+const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
+
+/* Seeds, as a sentence; "": no scenario was driven more than once. */
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
 
-/* How a wide interval is narrowed: by more seeds, or where these vary nothing by variations. */
-const char *summary_advice_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
+/* The range of a tier's rate over what flagged main lines might have been; "": none was flagged. */
+const char *summary_range_text(const struct summary_row *row, enum tier tier,
+                               char out[SUMMARY_SEEDS_BYTES]);
+
+#define SUMMARY_PURPOSE_TEXT                                                                \
+    "The suite's scenarios were chosen, not drawn from traffic: a rate over them compares " \
+    "planners, it is not a probability of failure on the road."
 
 /* ---- figures ---- */
 
@@ -192,7 +208,6 @@ bool summary_tier_cost(const struct summary *summary, enum tier tier,
  * three significant digits, however small ("-": not finite). An amount of money has cents, or below
  * a cent three significant digits. A rate is always in dollars per mile, so that the figures of a
  * column compare at a glance; "-" without miles. */
-enum { SUMMARY_MONEY_BYTES = 48 };
 const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);

@@ -114,47 +114,31 @@ static struct agreement *agreement_row(struct summary *summary, uint32_t capacit
     return &row->agreement;
 }
 
-/* What a pair is a draw of: its job, or of jobs whose main lines are one sample, the first. */
-struct drawn_pair {
+struct placed_pair {
     struct agreement_pair pair;
-    int64_t job;
+    uint32_t at; /* of the student, in summary->order */
 };
 
-static int64_t drawn_job(const struct summary *summary, const struct outcome *student)
+static int compare_placed(const void *a, const void *b)
 {
-    uint32_t index = (uint32_t)(student - summary->outcomes);
-    while (index > 0 && summary->outcomes[index - 1].job_id == student->job_id) {
-        index--;
-    }
-    for (; index < summary->outcome_count && summary->outcomes[index].job_id == student->job_id;
-         index++) {
-        if (summary->outcomes[index].branch_id[0] == '\0') {
-            return summary->outcomes[summary->same_as[index]].job_id;
-        }
-    }
-    return student->job_id;
+    const struct placed_pair *x = a;
+    const struct placed_pair *y = b;
+    return (x->at > y->at) - (x->at < y->at);
 }
 
-static int compare_drawn(const void *a, const void *b)
+/* Puts the pairs into the order of rates. placed[pair_count] is written, by_index[] overwritten. */
+static void order_pairs(struct summary *summary, uint32_t *by_index, struct placed_pair *placed)
 {
-    const struct drawn_pair *x = a;
-    const struct drawn_pair *y = b;
-    if (x->job != y->job) {
-        return x->job < y->job ? -1 : 1;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        by_index[summary->order[i].index] = i;
     }
-    return x->pair.student->id < y->pair.student->id ? -1 : 1;
-}
-
-/* Puts the pairs of one draw beside each other. drawn[pair_count] is written. */
-static void draw_pairs(struct summary *summary, struct drawn_pair *drawn)
-{
     for (uint32_t p = 0; p < summary->pair_count; p++) {
-        drawn[p] =
-            (struct drawn_pair){summary->pairs[p], drawn_job(summary, summary->pairs[p].student)};
+        const struct outcome *student = summary->pairs[p].student;
+        placed[p] = (struct placed_pair){summary->pairs[p], by_index[student - summary->outcomes]};
     }
-    qsort(drawn, summary->pair_count, sizeof *drawn, compare_drawn);
+    qsort(placed, summary->pair_count, sizeof *placed, compare_placed);
     for (uint32_t p = 0; p < summary->pair_count; p++) {
-        summary->pairs[p] = drawn[p].pair;
+        summary->pairs[p] = placed[p].pair;
     }
 }
 
@@ -166,26 +150,31 @@ static enum status count_agreement(struct summary *summary, struct error *error)
     uint32_t capacity = summary->twin_count * AGREEMENT_GROUPS;
     summary->pairs = calloc(summary->twin_count, sizeof *summary->pairs);
     summary->agreement = calloc(capacity, sizeof *summary->agreement);
-    struct drawn_pair *drawn = calloc(summary->twin_count, sizeof *drawn);
-    if (scratch == NULL || summary->pairs == NULL || summary->agreement == NULL || drawn == NULL) {
+    struct placed_pair *placed = calloc(summary->twin_count, sizeof *placed);
+    uint32_t *by_index = calloc((size_t)summary->outcome_count + 1, sizeof *by_index);
+    if (scratch == NULL || summary->pairs == NULL || summary->agreement == NULL || placed == NULL ||
+        by_index == NULL) {
         free(scratch);
-        free(drawn);
+        free(placed);
+        free(by_index);
         return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
     }
     summary->pair_count = agreement_join(summary->outcomes, outcomes, scratch, summary->pairs);
     free(scratch);
-    draw_pairs(summary, drawn);
+    order_pairs(summary, by_index, placed);
+    free(by_index);
     for (uint32_t p = 0; p < summary->pair_count; p++) {
         for (int g = 0; g < AGREEMENT_GROUPS; g++) {
             const char *group = agreement_groups[g];
             const char *value = slice_value(summary->pairs[p].student, group);
             struct agreement *row = agreement_row(summary, capacity, group, value);
             if (row != NULL) {
-                agreement_add(row, &summary->pairs[p], drawn[p].job);
+                const struct summary_place *place = &summary->order[placed[p].at];
+                agreement_add(row, &summary->pairs[p], place->logical_key, place->case_key);
             }
         }
     }
-    free(drawn);
+    free(placed);
     qsort(summary->agreement, summary->agreement_count, sizeof *summary->agreement,
           compare_agreement);
     return STATUS_OK;
@@ -347,14 +336,14 @@ static json_t *flags_json(const struct summary *summary)
     return list;
 }
 
-/* Pairs that agree; the rate and its interval are over jobs. */
-static json_t *share_json(const struct agreement *agreement, const struct agreement_count *count)
+/* Pairs that agree; the rate and its interval are over scenarios. */
+static json_t *share_json(const struct agreement_count *count)
 {
-    struct agreement_interval at = agreement_interval95(agreement, count);
+    struct rate_estimate at = rate_estimate(&count->rate);
     json_t *json = json_pack("{s:I, s:f, s:f}", "agree", (json_int_t)count->pairs, "low", at.low,
                              "high", at.high);
-    if (json != NULL && agreement->jobs > 0) {
-        json_object_set_new(json, "rate", json_real(agreement_rate(agreement, count)));
+    if (json != NULL && at.cases > 0) {
+        json_object_set_new(json, "rate", json_real(at.value));
     }
     return json;
 }
@@ -366,8 +355,8 @@ static json_t *agreement_json(const struct agreement *a)
     json_t *json = json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f}", "jobs", (json_int_t)a->jobs,
         "pairs", (json_int_t)a->pairs, "incomplete", (json_int_t)a->incomplete, "verdict",
-        share_json(a, &a->verdict), "collision", share_json(a, &a->collision), "at_fault",
-        share_json(a, &a->at_fault), "interventions", share_json(a, &a->interventions),
+        share_json(&a->verdict), "collision", share_json(&a->collision), "at_fault",
+        share_json(&a->at_fault), "interventions", share_json(&a->interventions),
         "student_only_passes", (json_int_t)a->student_only_passes, "teacher_only_passes",
         (json_int_t)a->teacher_only_passes, "distance_difference_m",
         a->distance_difference_abs_sum_m / near, "progress_difference_m",

@@ -42,17 +42,16 @@ static int name_width(const struct summary *summary, uint32_t first)
     return width;
 }
 
+/* With several tiers the rates of each follow in lines of their own. */
 static void print_row(const struct summary_row *row, int width, FILE *stream)
 {
-    double low;
-    double high;
     double miles = summary_miles(row);
-    char rate[32] = "-";
+    bool one = summary_row_tiers(row) == 1;
+    char rate[SUMMARY_MONEY_BYTES] = "-";
     char per_mile[SUMMARY_MONEY_BYTES];
-    if (row->main_total > 0) {
-        summary_wilson(row->main_passed, row->main_total, &low, &high);
-        snprintf(rate, sizeof rate, "%5.1f%% [%3.0f-%3.0f]",
-                 100.0 * (double)row->main_passed / (double)row->main_total, 100 * low, 100 * high);
+    if (one) {
+        struct rate_estimate at = rate_estimate(&row->rate[summary_row_lowest(row)]);
+        summary_interval_text(&at, rate);
     }
     text_print(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
                row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
@@ -60,6 +59,13 @@ static void print_row(const struct summary_row *row, int width, FILE *stream)
                (long long)row->verdicts[VERDICT_PLANNER_ERROR],
                (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
                summary_rate_text(row->work.usd, miles, per_mile));
+    for (int tier = 0; tier < TIER_COUNT && !one; tier++) {
+        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+        if (at.cases > 0) {
+            text_print(stream, "%*s%-10s %s\n", width + 32, "", tier_names[tier],
+                       summary_interval_text(&at, rate));
+        }
+    }
 }
 
 static void print_head(const char *group, int width, FILE *stream)
@@ -154,12 +160,10 @@ static void print_flags(const struct summary *summary, FILE *stream)
     }
 }
 
-static void print_share(const struct agreement *agreement, const struct agreement_count *count,
-                        FILE *stream)
+static void print_share(const struct agreement_count *count, FILE *stream)
 {
-    struct agreement_interval at = agreement_interval95(agreement, count);
-    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100.0 * agreement_rate(agreement, count),
-               100 * at.low, 100 * at.high);
+    struct rate_estimate at = rate_estimate(&count->rate);
+    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100 * at.value, 100 * at.low, 100 * at.high);
 }
 
 /* Figures of a part of a suite look like those of the whole. */
@@ -194,7 +198,7 @@ static void print_audit(const struct summary *summary, FILE *stream)
     }
     text_print_lines(
         stream,
-        "\naudit: the same drive by the teacher; agreement over jobs with 95%% interval\n"
+        "\naudit: the same drive by the teacher; each scenario counts once; 95%% interval\n"
         "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
         "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
     for (uint32_t i = 0; i < summary->agreement_count; i++) {
@@ -209,15 +213,36 @@ static void print_audit(const struct summary *summary, FILE *stream)
         }
         text_print(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs,
                    (long long)a->pairs);
-        print_share(a, &a->verdict, stream);
-        print_share(a, &a->collision, stream);
-        print_share(a, &a->interventions, stream);
+        print_share(&a->verdict, stream);
+        print_share(&a->collision, stream);
+        print_share(&a->interventions, stream);
         if (a->distance_pairs > 0) {
             text_print(stream, " %7.2f m",
                        a->distance_difference_abs_sum_m / (double)a->distance_pairs);
         }
         fputc('\n', stream);
     }
+}
+
+/* Notes on rates: of how many logical scenarios, what is missing, what they are not. */
+static void print_notes(const struct summary *summary, FILE *stream)
+{
+    char text[SUMMARY_SEEDS_BYTES];
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate at = rate_estimate(&summary->total.rate[tier]);
+        if (at.cases > 0) {
+            text_print(stream, "\n%s: main lines of %lld scenario%s, of %lld logical scenario%s\n",
+                       tier_names[tier], (long long)at.cases, summary_plural(at.cases),
+                       (long long)at.logical, summary_plural(at.logical));
+        }
+        if (summary_range_text(&summary->total, (enum tier)tier, text)[0] != '\0') {
+            text_print(stream, "%s\n", text);
+        }
+    }
+    if (summary_seeds_text(summary, text)[0] != '\0') {
+        text_print(stream, "%s\n", text);
+    }
+    text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
 }
 
 void summary_print(const struct summary *summary, FILE *stream)
@@ -240,10 +265,7 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_tiers(summary, stream);
     print_flags(summary, stream);
     print_audit(summary, stream);
-    char seeds[SUMMARY_SEEDS_BYTES];
-    if (summary_seeds_text(summary, seeds)[0] != '\0') {
-        text_print(stream, "\n%s\n", seeds);
-    }
+    print_notes(summary, stream);
     char saved[SUMMARY_MONEY_BYTES];
     char bill[SUMMARY_MONEY_BYTES];
     text_print(stream,

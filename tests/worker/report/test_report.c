@@ -302,8 +302,8 @@ static void a_long_suite_stays_bounded(void)
     free(many.outcomes);
 }
 
-/* Three seeds of one failing drive: one card and one row that list the seeds. */
-static void equal_drives_share_a_card(void)
+/* Three seeds that fail alike: one card and one row that list the seeds. */
+static void seeds_that_fail_alike_share_a_card(void)
 {
     const struct outcome *failing = failing_main_line();
     struct outcome outcomes[3];
@@ -319,18 +319,15 @@ static void equal_drives_share_a_card(void)
     three.outcome_usd = NULL;
     three.outcome_count = COUNT_OF(outcomes);
     three.same_as = same_as;
-    three.seed_groups = 1;
-    three.seed_still = 1;
-    three.seed_drives = 3;
-    three.seed_distinct = 1;
-    three.total.main_repeats = 2;
+    three.seeded_cases = 1;
+    three.seeded_still = 1;
+    three.seeded_drives = 3;
     char *text = report_text(store, &three);
     EXPECT_INT(html_count(text, "<article"), 1);
-    EXPECT_INT(html_count(text, "seeds 7, 8, 9: the same drive"), 2);
-    EXPECT_HAS(text, "3 drives of 1 scenario under several seeds are 1 sample:");
-    EXPECT_HAS(text, "The seeds varied nothing;");
-    EXPECT_HAS(text, "add variations (grids)");
-    EXPECT_HAS(text, "<b>1 did not</b>");
+    EXPECT_INT(html_count(text, "seeds 7, 8, 9: ended alike"), 2);
+    EXPECT_HAS(text, "3 drives of 1 scenario under several seeds: each scenario counts once");
+    EXPECT_HAS(text, "it is not a probability of failure on the road");
+    EXPECT_HAS(text, "<b>3 did not</b>");
     EXPECT_INT(html_count(text, "more failures have no card"), 0);
     free(text);
 }
@@ -540,7 +537,7 @@ int main(void)
                     TEST(texts_from_outside_are_inert), TEST(figures_are_those_of_the_json),
                     TEST(broken_criteria_match_the_reasons), TEST(labels_of_charts_are_not_cut_off),
                     TEST(contacts_are_told_in_words), TEST(a_long_suite_stays_bounded),
-                    TEST(equal_drives_share_a_card), TEST(an_empty_suite_has_a_report),
+                    TEST(seeds_that_fail_alike_share_a_card), TEST(an_empty_suite_has_a_report),
                     TEST(nothing_failed_is_said_of_results_alone), TEST(lost_traces_become_notes),
                     TEST(dead_jobs_are_listed_up_to_a_cap), TEST(a_failure_leaves_no_file),
                     TEST(credentials_do_not_travel), TEST(teardown));

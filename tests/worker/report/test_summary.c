@@ -92,16 +92,10 @@ static void make_outcomes(uint32_t count)
         outcome->job_id = 1 + i / 3;
         outcome->verdict = (enum verdict)(draw % VERDICT_COUNT);
         outcome->seed = i;
-        snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", draw / 256 % 4);
-        /* Four drives, two tolerances apart; each time a little different, in other bits. A fifth
-         * has no trace and is like no other. */
-        uint32_t drive = draw / 1024 % 5;
-        outcome->metrics.distance_m = 100 + 2 * SUMMARY_SAME_M * drive + 1e-5 * (i % 7);
-        outcome->metrics.impact_speed_mps = NAN;
-        outcome->metrics.min_distance_m = INFINITY;
-        if (drive > 0) {
-            snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "t%u", i);
-        }
+        uint32_t scenario = draw / 256 % 6; /* three logical scenarios of two cases */
+        snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "s%u", scenario);
+        snprintf(outcome->scenario_id, sizeof outcome->scenario_id, "road/l%u/at_m=%u",
+                 scenario / 2, scenario % 2);
         outcome->tier = (enum tier)(draw / 8 % TIER_COUNT);
         snprintf(outcome->branch_id, sizeof outcome->branch_id, "%s", i % 3 == 0 ? "" : "b");
         snprintf(outcome->planner, sizeof outcome->planner, "builtin:p%u", draw / 32 % 2);
@@ -128,36 +122,6 @@ static void make_outcomes(uint32_t count)
 }
 
 /* ---- tests ---- */
-
-/* Newcombe, Statistics in Medicine 17, 1998, table I, method 3 (score). */
-static void wilson_gives_the_published_intervals(void)
-{
-    static const struct {
-        int64_t passed, total;
-        double low, high;
-    } known[] = {
-        {81, 263, 0.2553, 0.3662},
-        {15, 148, 0.0624, 0.1605},
-        {0, 20, 0.0, 0.1611},
-        {1, 29, 0.0061, 0.1718},
-    };
-    double low;
-    double high;
-    for (size_t i = 0; i < COUNT_OF(known); i++) {
-        summary_wilson(known[i].passed, known[i].total, &low, &high);
-        EXPECT_NEAR(low, known[i].low, 5.1e-5);
-        EXPECT_NEAR(high, known[i].high, 5.1e-5);
-        /* Failures are passes seen from the other side. */
-        double other_low;
-        double other_high;
-        summary_wilson(known[i].total - known[i].passed, known[i].total, &other_low, &other_high);
-        EXPECT_NEAR(other_low, 1 - high, 1e-12);
-        EXPECT_NEAR(other_high, 1 - low, 1e-12);
-    }
-    summary_wilson(0, 0, &low, &high);
-    EXPECT_NEAR(low, 0.0, 0.0);
-    EXPECT_NEAR(high, 1.0, 0.0);
-}
 
 static double usd_of(const struct outcome *outcome)
 {
@@ -190,25 +154,61 @@ static bool sample(const struct outcome *outcome)
            outcome->audit_of == 0;
 }
 
-/* Which of the four drives it is. */
-static int drive_of(const struct outcome *outcome)
-{
-    return (int)((outcome->metrics.distance_m - 100) / (2 * SUMMARY_SAME_M) + 0.1);
-}
-
-/* The first main line that did the same thing. */
+/* The first main line of its scenario, planner and tier that ended alike. */
 static uint32_t first_like(uint32_t index)
 {
     const struct outcome *y = &made[index];
-    for (uint32_t i = 0; i < index && sample(y) && y->trace_hash[0] != '\0'; i++) {
+    for (uint32_t i = 0; i < index && sample(y); i++) {
         const struct outcome *x = &made[i];
-        if (sample(x) && x->verdict == y->verdict && strcmp(x->planner, y->planner) == 0 &&
-            strcmp(x->scenario_hash, y->scenario_hash) == 0 && x->trace_hash[0] != '\0' &&
-            drive_of(x) == drive_of(y)) {
+        if (sample(x) && x->verdict == y->verdict && x->reasons == y->reasons &&
+            x->tier == y->tier && strcmp(x->planner, y->planner) == 0 &&
+            strcmp(x->scenario_hash, y->scenario_hash) == 0) {
             return i;
         }
     }
     return index;
+}
+
+/* The mean over scenarios and planners of the share of drives that pass, one tier; and what it
+ * would be with flagged ones as failures. */
+static void expect_rate(const struct summary_row *row, enum tier tier)
+{
+    enum { SCENARIOS = 6, PLANNERS = 2 };
+    double passed[SCENARIOS][PLANNERS] = {0};
+    double drives[SCENARIOS][PLANNERS] = {0};
+    double flagged[SCENARIOS][PLANNERS] = {0};
+    double sum = 0;
+    double worst = 0;
+    int cases = 0;
+    int all = 0;
+    for (uint32_t i = 0; i < made_count; i++) {
+        const struct outcome *outcome = &made[i];
+        if (belongs(row, outcome) && outcome->tier == tier && outcome->audit_of == 0 &&
+            outcome->branch_id[0] == '\0') {
+            int s = outcome->scenario_hash[1] - '0';
+            int p = outcome->planner[strlen("builtin:p")] - '0';
+            passed[s][p] += outcome->verdict == VERDICT_PASS;
+            drives[s][p] += outcome->verdict != VERDICT_FLAGGED;
+            flagged[s][p] += outcome->verdict == VERDICT_FLAGGED;
+        }
+    }
+    for (int s = 0; s < SCENARIOS; s++) {
+        for (int p = 0; p < PLANNERS; p++) {
+            double rollouts = drives[s][p] + flagged[s][p];
+            cases += drives[s][p] > 0;
+            all += rollouts > 0;
+            sum += drives[s][p] > 0 ? passed[s][p] / drives[s][p] : 0;
+            worst += rollouts > 0 ? passed[s][p] / rollouts : 0;
+        }
+    }
+    struct rate_estimate at = rate_estimate(&row->rate[tier]);
+    EXPECT_INT(at.cases, cases);
+    EXPECT(at.logical <= 3);
+    if (cases > 0) {
+        EXPECT_NEAR(at.value, sum / cases, 1e-12);
+        EXPECT_NEAR(at.worst, worst / all, 1e-12);
+        EXPECT(at.low <= at.value && at.value <= at.high);
+    }
 }
 
 static bool result(const struct outcome *outcome)
@@ -233,13 +233,9 @@ static void expect_recount(const struct summary_row *row)
         if (belongs(row, outcome) && result(outcome)) {
             struct summary_work *work =
                 outcome->verdict == VERDICT_FLAGGED ? &naive.flagged : &naive.work;
-            bool repeat = first_like(i) != i;
-            bool counts = sample(outcome) && !repeat;
             naive.verdicts[outcome->verdict]++;
-            naive.main_total += counts;
-            naive.main_passed += counts && outcome->verdict == VERDICT_PASS;
-            naive.main_repeats += repeat;
-            naive.main_repeats_passed += repeat && outcome->verdict == VERDICT_PASS;
+            naive.main_total += sample(outcome);
+            naive.main_passed += sample(outcome) && outcome->verdict == VERDICT_PASS;
             work->ticks += outcome->ticks - outcome->prefix_ticks;
             work->metres_mm += outcome->metres_mm;
             work->device_ns += outcome->device_ns;
@@ -256,8 +252,9 @@ static void expect_recount(const struct summary_row *row)
     }
     EXPECT_INT(row->main_total, naive.main_total);
     EXPECT_INT(row->main_passed, naive.main_passed);
-    EXPECT_INT(row->main_repeats, naive.main_repeats);
-    EXPECT_INT(row->main_repeats_passed, naive.main_repeats_passed);
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        expect_rate(row, (enum tier)tier);
+    }
     EXPECT_INT(row->prefix_ticks, naive.prefix_ticks);
     EXPECT_INT(row->learned, naive.learned);
     EXPECT_INT(row->caught, naive.caught);
@@ -275,7 +272,6 @@ static void every_row_is_what_a_recount_gives(void)
     EXPECT_INT(summary.twin_count, OUTCOMES / 17);
     EXPECT_INT(summary.outcome_count + summary.twin_count, OUTCOMES);
     expect_recount(&summary.total);
-    EXPECT(summary.total.main_repeats > 10);
     EXPECT(summary.total.caught > 10 && summary.flag_count == summary.total.caught);
     uint32_t place[OUTCOMES]; /* of a result among the results */
     uint32_t results = 0;
@@ -335,8 +331,10 @@ static void json_repeats_the_rows(void)
         EXPECT_INT(json_integer_value(json_object_get(found, "passed")),
                    row->verdicts[VERDICT_PASS]);
         EXPECT_INT(json_integer_value(json_object_get(found, "main_rollouts")), row->main_total);
-        EXPECT_INT(json_integer_value(json_object_get(found, "identical_repeats")),
-                   row->main_repeats);
+        const json_t *rate = json_object_get(json_object_get(found, "pass_rates"), "student");
+        struct rate_estimate at = rate_estimate(&row->rate[TIER_STUDENT]);
+        EXPECT_INT(json_integer_value(json_object_get(rate, "scenarios")), at.cases);
+        EXPECT_INT(json_object_get(found, "pass_rate") != NULL, summary_row_tiers(row) == 1);
         EXPECT_NEAR(json_real_value(json_object_get(found, "miles")), summary_miles(row), 1e-12);
     }
     json_decref(json);
@@ -374,41 +372,116 @@ static char *printed(const struct summary *summary, bool failures)
     return text;
 }
 
-/* Ten seeds of one failing drive are one sample; an eleventh that differs shows that seeds do. */
-static void seeds_that_change_nothing_are_one_sample(void)
+static struct outcome *plain_outcome(const char *scenario, uint64_t seed, enum verdict verdict)
+{
+    struct outcome *outcome = &made[made_count++];
+    *outcome = (struct outcome){.id = made_count,
+                                .job_id = made_count,
+                                .seed = seed,
+                                .tier = TIER_OBJECT,
+                                .verdict = verdict};
+    snprintf(outcome->scenario_id, sizeof outcome->scenario_id, "%s", scenario);
+    snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "%s", scenario);
+    return outcome;
+}
+
+/* Ten drives of one scenario weigh as much as one of another, whether or not they differ. */
+static void each_scenario_counts_once(void)
 {
     struct summary summary;
     struct error error;
-    char advice[SUMMARY_SEEDS_BYTES];
-    made_count = 11;
-    for (uint32_t round = 0; round < 2; round++) {
-        for (uint32_t i = 0; i < made_count; i++) {
-            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .seed = i + 1};
-            made[i].verdict = VERDICT_PLANNER_ERROR;
-            snprintf(made[i].error, sizeof made[i].error, "died of it\ntraceback");
-            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
-            made[i].metrics.distance_m = 40 + 1e-6 * i + (round == 1 && i == 10 ? 0.01 : 0);
+    made_count = 0;
+    plain_outcome("alone", 1, VERDICT_PASS);
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct outcome *outcome = plain_outcome("often", seed, VERDICT_PLANNER_ERROR);
+        outcome->metrics.distance_m = 40 + (double)seed;
+        snprintf(outcome->error, sizeof outcome->error, "died of it\ntraceback");
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.main_total, 11);
+    struct rate_estimate at = rate_estimate(&summary.total.rate[TIER_OBJECT]);
+    EXPECT_NEAR(at.value, 0.5, 1e-12);
+    EXPECT_INT(at.cases, 2);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "10 drives of 1 scenario under several seeds: each scenario counts once, "
+                          "with its mean; in 1 of them every seed gave the same verdict.");
+    EXPECT_CONTAINS(text, "object: main lines of 2 scenarios, of 2 logical scenarios");
+    EXPECT_CONTAINS(text, "it is not a probability of failure on the road");
+    free(text);
+    text = printed(&summary, true);
+    EXPECT_CONTAINS(text, "seed 1 (and 9 alike): died of it\n");
+    EXPECT(strstr(text, "seed 2") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
+/* Forty points of one grid are one logical scenario: their interval is as wide as that of one. */
+static void points_of_a_grid_are_one_draw(void)
+{
+    struct summary summary;
+    struct error error;
+    char id[LIMIT_ID_BYTES];
+    for (int grid = 0; grid < 2; grid++) {
+        made_count = 0;
+        for (int i = 0; i < 40; i++) {
+            snprintf(id, sizeof id, grid ? "cut_in/gap_m=%d,light=day" : "scene_%d", i);
+            plain_outcome(id, 1, VERDICT_PASS);
         }
         EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-        EXPECT_INT(summary.total.main_total, 1 + round);
-        EXPECT_INT(summary.total.verdicts[VERDICT_PLANNER_ERROR], 11);
-        EXPECT_INT(summary.seed_still, round == 0);
-        char *text = printed(&summary, false);
-        EXPECT_CONTAINS(text, round == 0
-                                  ? "11 drives of 1 scenario under several seeds are 1 sample: "
-                                  : "11 drives of 1 scenario under several seeds are 2 samples: ");
-        EXPECT_INT(strstr(text, "The seeds varied nothing; only variations") != NULL, round == 0);
-        EXPECT_TEXT(summary_advice_text(&summary, advice),
-                    round == 0 ? "add variations (grids)" : "run more seeds");
-        free(text);
-        text = printed(&summary, true);
-        EXPECT_CONTAINS(text, round == 0 ? "seed 1 (and 10 alike): died of it\n"
-                                         : "seed 1 (and 9 alike): died of it\n");
-        EXPECT_INT(strstr(text, "seed 2") != NULL, 0);
-        EXPECT_INT(strstr(text, "seed 11: died of it\n") != NULL, round == 1);
-        free(text);
+        struct rate_estimate at = rate_estimate(&summary.total.rate[TIER_OBJECT]);
+        EXPECT_INT(at.cases, 40);
+        EXPECT_INT(at.logical, grid ? 1 : 40);
+        EXPECT(grid ? at.low < 0.21 : at.low > 0.9);
         summary_finish(&summary);
     }
+}
+
+/* One scenario in two worlds: two rates, no sum of both, and a gate looks at the lower one. */
+static void tiers_are_not_mixed(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int i = 0; i < 4; i++) {
+        char id[LIMIT_ID_BYTES];
+        snprintf(id, sizeof id, "scene%d", i);
+        plain_outcome(id, 1, VERDICT_PASS);
+        plain_outcome(id, 1, i == 0 ? VERDICT_FAIL : VERDICT_PASS)->tier = TIER_STUDENT;
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary_row_tiers(&summary.total), 2);
+    EXPECT_INT(summary_row_lowest(&summary.total), TIER_STUDENT);
+    EXPECT_NEAR(rate_estimate(&summary.total.rate[TIER_STUDENT]).value, 0.75, 1e-12);
+    EXPECT_NEAR(rate_estimate(&summary.total.rate[TIER_OBJECT]).value, 1.0, 0);
+    char *text = printed(&summary, false);
+    EXPECT(strstr(text, "87.5%") == NULL);
+    EXPECT_CONTAINS(text, "object     100.0% [");
+    EXPECT_CONTAINS(text, "student     75.0% [");
+    free(text);
+    json_t *json = summary_json(&summary);
+    EXPECT(json_object_get(json, "pass_rate") == NULL);
+    EXPECT_INT(json_object_size(json_object_get(json, "pass_rates")), 2);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+/* What a health check took away is no sample, and the rate says what it might have been. */
+static void flagged_main_lines_give_a_range(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    plain_outcome("a", 1, VERDICT_PASS);
+    plain_outcome("b", 1, VERDICT_FAIL);
+    plain_outcome("b", 2, VERDICT_FLAGGED);
+    plain_outcome("c", 1, VERDICT_FLAGGED);
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    char text[SUMMARY_SEEDS_BYTES];
+    EXPECT_TEXT(summary_range_text(&summary.total, TIER_OBJECT, text),
+                "object: 2 of 4 main lines have no result, because they were flagged: the rate "
+                "would be 33.3% had they all failed, 83.3% had they all passed.");
+    EXPECT_NEAR(rate_estimate(&summary.total.rate[TIER_OBJECT]).value, 0.5, 1e-12);
+    summary_finish(&summary);
 }
 
 /* The tick alone does not say what a planner raised there. */
@@ -436,119 +509,6 @@ static void a_planner_that_raised_is_quoted(void)
         free(text);
         summary_finish(&summary);
     }
-}
-
-/* Two failing drives of one scenario that differ in one figure are two samples exactly where that
- * figure counts and differs by more than its tolerance. */
-static void a_drive_is_compared_figure_by_figure(void)
-{
-    static const struct {
-        const char *name;
-        size_t offset; /* in struct outcome, of a double */
-        double tolerance;
-    } figures[] = {
-        {"distance_m", offsetof(struct outcome, metrics.distance_m), SUMMARY_SAME_M},
-        {"progress_m", offsetof(struct outcome, metrics.progress_m), SUMMARY_SAME_M},
-        {"min_distance_m", offsetof(struct outcome, metrics.min_distance_m), SUMMARY_SAME_M},
-        {"impact", offsetof(struct outcome, metrics.impact_speed_mps), SUMMARY_SAME_MPS},
-        {"speed_max", offsetof(struct outcome, metrics.speed_max_mps), SUMMARY_SAME_MPS},
-        {"score", offsetof(struct outcome, metrics.score), SUMMARY_SAME_SCORE},
-        {"progress", offsetof(struct outcome, metrics.progress), SUMMARY_SAME_SCORE},
-        {"speed_limit", offsetof(struct outcome, metrics.speed_limit), SUMMARY_SAME_SCORE},
-        {"drivable", offsetof(struct outcome, metrics.drivable_area), SUMMARY_SAME_SCORE},
-        {"direction", offsetof(struct outcome, metrics.driving_direction), SUMMARY_SAME_SCORE},
-        {"comfort", offsetof(struct outcome, metrics.comfort), SUMMARY_SAME_SCORE},
-        {"jerk", offsetof(struct outcome, metrics.jerk_max_mps3), INFINITY},
-        {"min_ttc_s", offsetof(struct outcome, metrics.min_ttc_s), INFINITY},
-    };
-    static const double differences[] = {0, 0.9, -0.9, 1.1, -1.1};
-    struct summary summary;
-    struct error error;
-    made_count = 2;
-    for (size_t f = 0; f < COUNT_OF(figures); f++) {
-        for (size_t d = 0; d < COUNT_OF(differences); d++) {
-            for (uint32_t i = 0; i < 2; i++) {
-                made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
-                snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
-                double step = isinf(figures[f].tolerance) ? 1.0 : figures[f].tolerance;
-                double value = 3.0 + i * differences[d] * step;
-                memcpy((char *)&made[i] + figures[f].offset, &value, sizeof value);
-            }
-            EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-            bool apart = fabs(differences[d]) > 1 && !isinf(figures[f].tolerance);
-            if (summary.total.main_total != 1 + apart || summary.seed_still != !apart) {
-                TEST_FAIL("%s apart by %.1f tolerances: %lld samples", figures[f].name,
-                          differences[d], (long long)summary.total.main_total);
-            }
-            EXPECT_INT(summary.same_as[1], apart);
-            summary_finish(&summary);
-        }
-    }
-}
-
-/* What no tolerance excuses: the verdict, its reasons, when and with whom it came to a contact. */
-static void drives_that_end_otherwise_are_two_samples(void)
-{
-    struct summary summary;
-    struct error error;
-    char advice[SUMMARY_SEEDS_BYTES];
-    made_count = 2;
-    for (int k = 0; k < 9; k++) {
-        for (uint32_t i = 0; i < 2; i++) {
-            made[i] = (struct outcome){.id = i + 1, .job_id = i + 1, .verdict = VERDICT_FAIL};
-            snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "same");
-        }
-        struct metrics *m = &made[1].metrics;
-        made[1].verdict = k == 1 ? VERDICT_PASS : VERDICT_FAIL;
-        made[1].reasons = k == 2 ? REASON_COLLISION : 0;
-        made[1].ticks = k == 3;
-        m->collision_tick = k == 4;
-        m->collision_agent = k == 5;
-        m->collision_kind = k == 6 ? COLLISION_REAR : COLLISION_NONE;
-        m->at_fault = k == 7;
-        if (k == 8) {
-            made[1].trace_hash[0] = '\0';
-        }
-        EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-        EXPECT_INT(summary.total.main_total, k == 0 ? 1 : 2);
-        EXPECT_TEXT(summary_advice_text(&summary, advice),
-                    k == 0 ? "add variations (grids)" : "run more seeds");
-        summary_finish(&summary);
-    }
-}
-
-/* Drives in steps below the tolerance: a sample ends where its first drive is too far off, however
- * the seeds are numbered; the advice tells scenarios that vary from those that do not. */
-static void a_sample_spans_no_more_than_a_tolerance(void)
-{
-    struct summary summary;
-    struct error error;
-    char text[SUMMARY_SEEDS_BYTES];
-    made_count = 12;
-    for (uint32_t i = 0; i < made_count; i++) {
-        uint32_t step = i * 5 % 12; /* every step once */
-        made[i] = (struct outcome){.id = i + 1, .job_id = i + 1};
-        snprintf(made[i].trace_hash, sizeof made[i].trace_hash, "t%u", i);
-        made[i].metrics.distance_m = 7 + 0.3 * SUMMARY_SAME_M * step;
-    }
-    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-    EXPECT_INT(summary.seed_distinct, 3); /* four steps each */
-    for (uint32_t i = 0; i < made_count; i++) {
-        uint32_t like = summary.same_as[i];
-        EXPECT(like <= i && summary.same_as[like] == like);
-        EXPECT_INT(like * 5 % 12 / 4, i * 5 % 12 / 4);
-    }
-    summary_finish(&summary);
-    for (uint32_t i = 0; i < 4; i++) {
-        made[i].scenario_hash[0] = 'x';
-        made[i].metrics.distance_m = 7;
-    }
-    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-    EXPECT_CONTAINS(summary_seeds_text(&summary, text), "12 drives of 2 scenarios");
-    EXPECT_CONTAINS(text, "In 1 of these scenarios the seeds varied nothing");
-    EXPECT_TEXT(summary_advice_text(&summary, text),
-                "add variations (grids); more seeds help in 1 of 2 scenarios");
-    summary_finish(&summary);
 }
 
 static enum status fake_dead(struct store *store, const char *suite_id, int64_t after_id,
@@ -680,6 +640,13 @@ static void a_bill_below_a_micro_dollar_is_not_nothing(void)
     EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000003");
 }
 
+/* Lines below a row that has rates in several tiers. */
+static uint32_t rate_lines(const struct summary_row *row)
+{
+    int tiers = summary_row_tiers(row);
+    return tiers > 1 ? (uint32_t)tiers : 0;
+}
+
 /* The terminal's tables: a line per row, and the total. */
 static void the_terminal_shows_every_row(void)
 {
@@ -700,9 +667,14 @@ static void the_terminal_shows_every_row(void)
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
         lines += strncmp(at + 1, "  ", 2) == 0;
     }
-    /* Rows and the total; tiers once more; twenty flags and a line about the others. */
+    /* Rows and the total, with their tiers' rates; tiers once more; twenty flags and a line about
+     * the others. */
     EXPECT_INT(summary.agreement_count, 0);
-    EXPECT_INT(lines, summary.row_count + 1 + TIER_COUNT + 21);
+    uint32_t tiers = rate_lines(&summary.total);
+    for (uint32_t i = 0; i < summary.row_count; i++) {
+        tiers += rate_lines(&summary.rows[i]);
+    }
+    EXPECT_INT(lines, summary.row_count + 1 + tiers + TIER_COUNT + 21);
     EXPECT(summary.flag_count > 20);
     EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
     EXPECT_CONTAINS(text, "world $/mile");
@@ -913,7 +885,7 @@ static void twins_give_agreement_by_slice(void)
                            "student 50123456789a agents/euler2/bf16") != NULL);
     json_decref(json);
     char *text = printed(&summary, false);
-    EXPECT_CONTAINS(text, "audit: the same drive by the teacher; agreement over jobs");
+    EXPECT_CONTAINS(text, "audit: the same drive by the teacher; each scenario counts once");
     EXPECT_CONTAINS(text, "  50% [  9- 91]");
     free(text);
     summary_finish(&summary);
@@ -952,8 +924,8 @@ static void branches_of_an_audit_are_one_draw(void)
     summary_finish(&summary);
 }
 
-/* Audited seeds that gave the same drive are one draw, though another job lies between them. */
-static void audited_seeds_of_one_drive_are_one_draw(void)
+/* Audited seeds of one scenario count once, though another job lies between them. */
+static void audited_seeds_count_once(void)
 {
     static const char *const scenarios[] = {"dog", "fox", "dog"};
     struct summary summary;
@@ -962,15 +934,17 @@ static void audited_seeds_of_one_drive_are_one_draw(void)
     for (uint32_t i = 0; i < 6; i++) {
         bool twin = i >= 3;
         struct outcome *outcome =
-            learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3], VERDICT_PASS);
+            learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3],
+                            i == 4 ? VERDICT_FAIL : VERDICT_PASS);
         outcome->audit_of = twin ? i - 2 : 0;
-        outcome->metrics.min_distance_m = 2 + 1e-6 * i;
     }
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
     EXPECT_INT(all->pairs, 3);
-    EXPECT_INT(all->jobs, 2);
-    EXPECT_INT(summary.total.main_total, 2);
+    EXPECT_INT(all->jobs, 3);
+    struct rate_estimate at = rate_estimate(&all->verdict.rate);
+    EXPECT_INT(at.cases, 2);
+    EXPECT_NEAR(at.value, 0.5, 1e-12);
     summary_finish(&summary);
 }
 
@@ -1011,16 +985,15 @@ static void a_rollout_without_a_tick_was_not_driven(void)
 int main(void)
 {
     return TEST_RUN(
-        TEST(wilson_gives_the_published_intervals), TEST(every_row_is_what_a_recount_gives),
-        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
-        TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
-        TEST(the_terminal_shows_every_row), TEST(seeds_that_change_nothing_are_one_sample),
-        TEST(a_drive_is_compared_figure_by_figure), TEST(drives_that_end_otherwise_are_two_samples),
-        TEST(a_sample_spans_no_more_than_a_tolerance), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
-        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
-        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
-        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
-        TEST(audited_seeds_of_one_drive_are_one_draw), TEST(an_audit_without_a_pair_says_so),
-        TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(every_row_is_what_a_recount_gives), TEST(json_repeats_the_rows),
+        TEST(a_suite_without_outcomes_has_empty_tables), TEST(money_is_spelled_for_people),
+        TEST(a_bill_below_a_micro_dollar_is_not_nothing), TEST(the_terminal_shows_every_row),
+        TEST(each_scenario_counts_once), TEST(points_of_a_grid_are_one_draw),
+        TEST(tiers_are_not_mixed), TEST(flagged_main_lines_give_a_range),
+        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
+        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
+        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(twins_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
