@@ -4,16 +4,19 @@
 Usage: scripts/verdicts.py [--binary SWERVE] [--slice NAME] A.db B.db
 
 Joins outcomes on scenario, branch, planner and seed and prints, as a Markdown
-table by slice, how often pass/fail and collision yes/no agree, with 95% Wilson
-intervals. Flagged rollouts are nobody's verdict: they are counted, not compared.
+table by slice, how often pass/fail and collision yes/no agree. Each scenario
+counts once, with the mean of its rollouts; the 95% interval takes logical
+scenarios for what is drawn (worker/METRICS.md, Rates and their intervals). Flagged rollouts are nobody's verdict: they are counted, not compared.
 """
 import argparse
 import json
 import math
+import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 
+LOGICAL = re.compile(r"/[^/=,]+=[^/=,]+(,[^/=,]+=[^/=,]+)*$")  # what a grid adds to an id
 SLICES = ["weather", "light", "road", "geography", "actor", "scenario_type"]
 
 
@@ -27,18 +30,44 @@ def outcomes(binary: str, store: str) -> Iterable[dict]:
         raise SystemExit(f"{store}: swerve show ended with {process.returncode}")
 
 
-def wilson(hits: int, count: int) -> tuple[float, float]:
+T95 = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622}
+Z95 = 1.959964
+
+
+def wilson(share: float, draws: float) -> tuple[float, float]:
     """95% interval of a share."""
-    z, share = 1.959964, hits / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count +
-                                               z * z / (4 * count * count))
+    scale = 1 + Z95 * Z95 / draws
+    middle = (share + Z95 * Z95 / (2 * draws)) / scale
+    half = Z95 / scale * math.sqrt(share * (1 - share) / draws + Z95 * Z95 / (4 * draws * draws))
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def cell(hits: int, count: int) -> str:
-    low, high = wilson(hits, count)
-    return f"{100 * hits / count:.1f}% ({hits}/{count}, {100 * low:.0f} to {100 * high:.0f})"
+def estimate(rollouts: list[tuple[str, bool]]) -> tuple[float, float, float]:
+    """Rate and interval of what holds in rollouts of scenarios, as scheduler/rate.c has it."""
+    scenarios: dict[str, list[bool]] = defaultdict(list)
+    for scenario, holds in rollouts:
+        scenarios[scenario].append(holds)
+    logical: dict[str, list[float]] = defaultdict(list)
+    for scenario, values in scenarios.items():
+        logical[LOGICAL.sub("", scenario)].append(sum(values) / len(values))
+    count, parts = len(scenarios), list(logical.values())
+    rate = sum(map(sum, parts)) / count
+    failing = sum(sum(part) < len(part) - 1e-9 for part in parts)
+    passing = sum(sum(part) > 1e-9 for part in parts)
+    if len(parts) < 2 or not failing or not passing:
+        return (rate, *wilson(rate, len(parts)))
+    variance = (sum((sum(part) - rate * len(part)) ** 2 for part in parts)
+                * len(parts) / (len(parts) - 1) / count**2)
+    most = min(len(rollouts), count * (1 + min(failing, passing) / 10))
+    draws = min(rate * (1 - rate) / variance, most) if variance > 0 else most
+    draws *= (Z95 / T95.get(len(parts) - 1, Z95 + 2.4 / (len(parts) - 1))) ** 2
+    return (rate, *wilson(rate, max(draws, count**2 / sum(len(part) ** 2 for part in parts))))
+
+
+def cell(rollouts: list[tuple[str, bool]]) -> str:
+    rate, low, high = estimate(rollouts)
+    hits = sum(holds for _, holds in rollouts)
+    return f"{100 * rate:.1f}% ({hits}/{len(rollouts)}, {100 * low:.0f} to {100 * high:.0f})"
 
 
 def verdicts(binary: str, store: str) -> tuple[dict[tuple, dict], int]:
@@ -63,21 +92,19 @@ def main() -> None:
     options = parser.parse_args()
     a, a_flagged = verdicts(options.binary, options.a)
     b, b_flagged = verdicts(options.binary, options.b)
-    rows: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    rows: dict[str, list[list[tuple[str, bool]]]] = defaultdict(lambda: [[], []])
     differences = []
     for key in sorted(a.keys() & b.keys()):
         same = a[key]["verdict"] == b[key]["verdict"]
         hit = [x["metrics"]["collision_count"] > 0 for x in (a[key], b[key])]
         for name in (a[key]["slices"][options.slice], "all"):
-            rows[name][0] += 1
-            rows[name][1] += same
-            rows[name][2] += hit[0] == hit[1]
+            rows[name][0].append((key[0], same))
+            rows[name][1].append((key[0], hit[0] == hit[1]))
         if not same:
             differences.append((key, a[key]["verdict"], b[key]["verdict"]))
     print(f"| {options.slice} | pass or fail | collision |\n|---|---|---|")
     for name in sorted(rows, key=lambda n: (n == "all", n)):
-        count, same, hits = rows[name]
-        print(f"| {name} | {cell(same, count)} | {cell(hits, count)} |")
+        print(f"| {name} | {cell(rows[name][0])} | {cell(rows[name][1])} |")
     print(f"\nflagged: {a_flagged} in {options.a}, {b_flagged} in {options.b}; "
           f"in one store alone: {len(a.keys() ^ b.keys())}")
     if options.differences:

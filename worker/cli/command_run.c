@@ -466,7 +466,7 @@ int command_run(int argc, char **argv)
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
-        {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes",
+        {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes in each world",
          .text = &options.gate_rate_text},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
