@@ -25,6 +25,7 @@ stdout carries the protocol: print() is sent to stderr, which Swerve keeps the e
 import copy
 import mmap
 import os
+import pdb
 import struct
 import sys
 import traceback
@@ -161,6 +162,9 @@ class _Sessions(BatchPlanner):
             except Exception as problem:
                 # Many sessions often fail alike; what is kept of stderr has room for few tracebacks.
                 trace = traceback.format_exc()
+                if _terminal():
+                    print(trace)
+                    pdb.post_mortem(problem.__traceback__)
                 again = f"act() raised the same: {type(problem).__name__}: {problem}"
                 _tell(observation, again if trace == self.told else "act() raised\n" + trace)
                 self.told = trace
@@ -184,6 +188,13 @@ class _Connection:
         self.output = os.dup(1)
         # From here on whatever prints to stdout, C libraries included, goes to stderr.
         os.dup2(2, 1)
+        # Nor may anybody read our frames: not breakpoint() either, which ends the planner. Under
+        # `swerve debug` the terminal is ours.
+        terminal = os.open("/dev/tty" if _terminal() else os.devnull, os.O_RDWR)
+        os.dup2(terminal, 0)
+        if _terminal():
+            os.dup2(terminal, 1)
+        os.close(terminal)
         # Not a terminal, so Python would keep lines back; a planner that is killed never flushes.
         sys.stdout.reconfigure(line_buffering=True)
 
@@ -204,6 +215,17 @@ class _Connection:
         data = memoryview(_HEADER.pack(MAGIC, kind, len(payload), sequence) + payload)
         while data:
             data = data[os.write(self.output, data) :]
+
+
+def _terminal():
+    """Whether somebody debugs this planner at a terminal."""
+    if os.environ.get("SWERVE_DEBUG") != "1":
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
 
 
 class _Client:

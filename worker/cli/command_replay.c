@@ -3,9 +3,13 @@
  * replay makes anew (replay_compare.h). Equal hashes mean the same drive to the last bit, however
  * the first one was batched, forked or retried. With --all, finished jobs whose outcomes are not
  * all there are named as well.
+ *
+ * swerve debug: one outcome again with its planner at the terminal and no deadline, and if wanted
+ * with what it saw and did at each tick in files; then the same comparison.
  */
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
+#include "worker/cli/debug_dump.h"
 #include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"
 #include "worker/run/revision.h"
@@ -33,6 +37,8 @@ struct replay {
     int64_t deadline_ms;
     bool json;
     const struct planner_confinement *confinement;
+    bool debug;
+    struct debug_dump dump; /* folder NULL: none */
     int64_t same;
     int64_t different;
     int64_t missing;
@@ -62,7 +68,11 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     const struct runner_source source = {
         .models = replay->models,
         .planner_config = {.tick_deadline_ms = replay->deadline_ms,
-                           .confinement = replay->confinement},
+                           .open_deadline_ms = replay->debug ? replay->deadline_ms : 0,
+                           .confinement = replay->confinement,
+                           .debug = replay->debug,
+                           .observed = replay->dump.folder != NULL ? debug_dump_observed : NULL,
+                           .observed_context = &replay->dump},
         .slot_count = replay->slot_count,
         .spill_bytes_max = UINT64_C(8) << 30,
         .clock = clock_system(),
@@ -399,6 +409,27 @@ static int finish(struct replay *replay, enum status status, const struct error 
     return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
+/* Replays from a store that is open, closes it and says how it went. */
+static int replay_store(struct replay *replay, const char *models, const char *suite, int64_t id)
+{
+    struct error error;
+    replay->results = json_array();
+    replay->missing_results = json_array();
+    replay->prepared_scenarios = prepared_cache_create();
+    enum status status = models_open(models, NULL, &replay->models, &error);
+    if (status == STATUS_OK && (replay->prepared_scenarios == NULL || replay->results == NULL ||
+                                replay->missing_results == NULL)) {
+        status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
+    }
+    THEN(status, replay_all(replay, suite, id, &error));
+    if (status == STATUS_OK && replay->dump.folder != NULL) {
+        status = replay->dump.status;
+        error = replay->dump.error;
+        text_print(stdout, "%s: %u ticks\n", replay->dump.folder, replay->dump.ticks);
+    }
+    return finish(replay, status, &error);
+}
+
 int command_replay(int argc, char **argv)
 {
     const char *url = NULL;
@@ -453,18 +484,51 @@ int command_replay(int argc, char **argv)
         return cli_fail(&error);
     }
     replay.slot_count = (uint32_t)slots;
-    replay.results = json_array();
-    replay.missing_results = json_array();
-    replay.prepared_scenarios = prepared_cache_create();
-    enum status status = models_open(models, NULL, &replay.models, &error);
+    return replay_store(&replay, models, suite, id);
+}
+
+enum { DEBUG_DEADLINE_MS = 24 * 60 * 60 * 1000 };
+
+int command_debug(int argc, char **argv)
+{
+    const char *url = NULL;
+    const char *models = NULL;
+    const char *folder = NULL;
+    const char *argument = NULL;
+    uint32_t count = 0;
+    bool help;
+    int64_t id = 0;
+    struct error error;
+    struct replay replay = {.deadline_ms = DEBUG_DEADLINE_MS, .slot_count = 1, .debug = true};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--dump", "DIR", "what the planner saw and did at each tick, as npz and PNG",
+         .text = &folder},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &models},
+    };
+    const struct cli_command command = {
+        "debug",
+        "OUTCOME [--dump DIR]",
+        "Runs one outcome again with its planner at this terminal: no deadline, no sandbox,\n"
+        "breakpoint() and pdb work. Says at which tick it first differs from what is stored.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        1,
+    };
+    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    enum status status = cli_parse_id(argument, &id, &error);
+    if (folder != NULL) {
+        THEN(status, debug_dump_open(&replay.dump, folder, &error));
+    }
+    THEN(status, cli_store_open(url, &replay.store, &error));
     if (status != STATUS_OK) {
-        return finish(&replay, status, &error);
+        return cli_fail(&error);
     }
-    if (replay.prepared_scenarios == NULL || replay.results == NULL ||
-        replay.missing_results == NULL) {
-        status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
-    } else {
-        status = replay_all(&replay, suite, id, &error);
-    }
-    return finish(&replay, status, &error);
+    setenv("SWERVE_DEBUG", "1", 1);
+    return replay_store(&replay, models, NULL, id);
 }

@@ -29,6 +29,7 @@ static const struct {
     {"cancel", command_cancel, "cancel what a suite has not finished"},
     {"check", command_check, "whether everything in a store fits together"},
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
+    {"debug", command_debug, "one outcome again, its planner under a debugger"},
     {"price", command_price, "what a device-hour costs: list, show, set"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},

@@ -6,6 +6,7 @@
 #include "worker/export/mcap.h"
 
 #include "base/check.h"
+#include "base/crc32.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -146,24 +147,6 @@ static void write_record(struct mcap *file, enum opcode opcode, struct buffer *c
     free(record.data);
 }
 
-/* CRC-32 as in zlib and PNG (ISO 3309). */
-static uint32_t crc32(const uint8_t *data, size_t bytes)
-{
-    uint32_t table[256];
-    uint32_t crc = 0xFFFFFFFF;
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++) {
-            value = value >> 1 ^ ((value & 1) != 0 ? 0xEDB88320 : 0);
-        }
-        table[i] = value;
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        crc = crc >> 8 ^ table[(crc ^ data[i]) & 0xFF];
-    }
-    return ~crc;
-}
-
 enum status mcap_create(FILE *out, const char *place, struct mcap **result, struct error *error)
 {
     struct mcap *file = calloc(1, sizeof *file);
@@ -252,7 +235,7 @@ static void write_chunk(struct mcap *file)
         put_number(file, &content, file->chunk_first_ns, 8);
         put_number(file, &content, file->chunk_last_ns, 8);
         put_number(file, &content, file->chunk.bytes, 8);
-        put_number(file, &content, crc32(file->chunk.data, file->chunk.bytes), 4);
+        put_number(file, &content, crc32_of(file->chunk.data, file->chunk.bytes), 4);
         put_text(file, &content, "zstd");
         put_number(file, &content, packed_bytes, 8);
         put(file, &content, packed, packed_bytes);

@@ -39,6 +39,9 @@ struct planner {
     uint8_t *busy;                               /* [session_count] scratch: seen in this batch */
     void (*watch)(void *context, const char *planner); /* a plugin's; else NULL */
     void *watch_context;
+    void (*observed)(void *context, uint32_t count, const struct swerve_observation *observations,
+                     const struct swerve_action *actions); /* NULL: nobody looks on */
+    void *observed_context;
 };
 
 /* Around each call of a planner's function. */
@@ -182,6 +185,10 @@ enum status planner_open(const char *text, const struct planner_config *config,
     if (status != STATUS_OK) {
         goto fail;
     }
+    if ((planner->wants & SWERVE_WANTS_DEVICE) == 0) {
+        planner->observed = config->observed;
+        planner->observed_context = config->observed_context;
+    }
     *out = planner;
     return STATUS_OK;
 fail:
@@ -303,6 +310,9 @@ enum status planner_act(struct planner *planner, uint32_t count,
     }
     for (uint32_t i = 0; i < count; i++) {
         check_answer(planner, &observations[i], &actions[i], &failed[i]);
+    }
+    if (planner->observed != NULL) {
+        planner->observed(planner->observed_context, count, observations, actions);
     }
     return STATUS_OK;
 }

@@ -55,6 +55,15 @@ struct planner_config {
      * returned. From code that hangs nothing else gets a sign. NULL: nobody is. */
     void (*watch)(void *context, const char *planner);
     void *watch_context;
+    /* Given what was asked and answered in each act(), after it; pictures in host memory only.
+     * NULL: nobody is. */
+    void (*observed)(void *context, uint32_t count, const struct swerve_observation *observations,
+                     const struct swerve_action *actions);
+    void *observed_context;
+    /* An exec planner is being debugged: what it writes to stderr is written to ours at once, and
+     * the terminal's input is its own (SWERVE_DEBUG=1 tells its client). Deadlines are the
+     * caller's to lift. */
+    bool debug;
 };
 
 /* Checks that a spec is well-formed and names something that exists, without running it. */

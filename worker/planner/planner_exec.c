@@ -441,7 +441,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     }
     if (status == STATUS_OK) {
         const struct process_limits limits = {config->memory_limit_bytes, EXEC_FILES_MAX,
-                                              config->confinement};
+                                              config->confinement, config->debug};
         status = process_start(&exec->process, words, shm_fd, exec->shm_bytes, &limits, error);
         exec->alive = status == STATUS_OK;
     }
@@ -466,7 +466,7 @@ enum status planner_confinement_check(const struct planner_confinement *confinem
 {
     struct planner_argv words;
     struct planner_process process;
-    const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement};
+    const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement, false};
     TRY(planner_argv_parse("/bin/true", &words, error));
     int fd = memfd_create("swerve-check", MFD_CLOEXEC);
     if (fd < 0) {

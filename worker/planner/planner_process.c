@@ -135,6 +135,19 @@ static bool parent_lives(const struct child_plan *plan, int start_fd)
     return poll(&watched, 1, 0) == 0;
 }
 
+/* Makes the caller's process group the one that reads from the terminal, if there is one. Whoever
+ * is in the background is stopped for that, unless the signal is ignored. Async-signal-safe. */
+static void take_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    if (terminal >= 0) {
+        void (*before)(int) = signal(SIGTTOU, SIG_IGN);
+        tcsetpgrp(terminal, getpgrp());
+        signal(SIGTTOU, before);
+        close(terminal);
+    }
+}
+
 /* Everything between fork and exec but the descriptors. */
 static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fault *fault)
 {
@@ -143,6 +156,9 @@ static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fa
     if (setpgid(0, 0) != 0) {
         *fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
         return -1;
+    }
+    if (plan->limits->debug) {
+        take_terminal();
     }
     if (plan->sandbox != NULL && sandbox_enter(plan->sandbox, fault) != 0) {
         return -1;
@@ -292,6 +308,7 @@ enum status process_start(struct planner_process *process, const struct planner_
     }
     process->pid = pid;
     process->memory_bytes = limits->memory_bytes;
+    process->debug = limits->debug;
     process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
     process->in_fd = plumbing.in[0];
     process->out_fd = plumbing.out[0];
@@ -325,6 +342,9 @@ void process_drain(struct planner_process *process)
         }
         if (got <= 0) {
             return;
+        }
+        if (process->debug && write(STDERR_FILENO, block, (size_t)got) < 0) {
+            process->debug = false; /* nobody reads it any more */
         }
         for (ssize_t i = 0; i < got; i++) {
             process->tail[process->tail_total_bytes++ % PROCESS_TAIL_BYTES] = block[i];
@@ -453,6 +473,9 @@ void process_end(struct planner_process *process, int64_t wait_ns)
     }
     process->pid = 0;
     process_drain(process);
+    if (process->debug) {
+        take_terminal();
+    }
 }
 
 void process_finish(struct planner_process *process)

@@ -27,6 +27,7 @@ struct planner_process {
     int in_fd;  /* our end of the child's stdin; -1: closed */
     int out_fd;
     int err_fd;
+    bool debug;                 /* as in its limits */
     int exit_code;              /* of waitid: CLD_EXITED, CLD_KILLED ..; 0: it had to be killed */
     int exit_value;             /* status or signal */
     struct memory_watch *watch; /* of a sandbox; NULL: none */
@@ -42,6 +43,7 @@ struct process_limits {
                              also of all together (worker/planner/planner_memory.h) */
     uint32_t files;
     const struct planner_confinement *confinement; /* NULL: none */
+    bool debug; /* stderr is echoed, the terminal's input is the child's */
 };
 
 /* Monotonic time for deadlines. */
