@@ -50,8 +50,8 @@ struct store_check_options {
 };
 
 /* OK also when there are findings. BUSY: a program had the store to itself for all of wait_ms (an
- * owner that opens it after a crash has it so for a moment). Another error: the check itself could not go on (no such file, no
- * permission, a schema that this program does not check, no memory). */
+ * owner that opens it after a crash has it so for a moment). Another error: the check itself could
+ * not go on (no such file, no permission, a schema that this program does not check, no memory). */
 enum status store_check(const char *path, const struct store_check_options *options,
                         struct store_check_summary *out, struct error *error);
 

@@ -140,6 +140,32 @@ static enum status lock_file(const char *path, int fd, struct error *error)
     return STATUS_OK;
 }
 
+/* A lock that is granted a second time keeps nobody out: some file systems only pretend. The file
+ * must not be open here otherwise: closing a descriptor drops SQLite's locks. */
+static enum status check_lock(const char *path, int fd, struct error *error)
+{
+    struct flock range = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
+    char same_file[32];
+    snprintf(same_file, sizeof same_file, "/proc/self/fd/%d", fd);
+    int second = open(same_file, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (second < 0) {
+        return cannot(path, "open", errno, error);
+    }
+    int answer = fcntl(second, F_OFD_SETLK, &range);
+    int reason = errno;
+    close(second);
+    if (answer == 0) {
+        return error_set(error, STATUS_STORE,
+                         "%.600s: the file system grants the same lock twice, so it would not keep "
+                         "a second process from writing to the store; put it on a file system that "
+                         "keeps locks on byte ranges, such as a local disk",
+                         path);
+    }
+    return reason == EAGAIN || reason == EACCES ? STATUS_OK : cannot(path, "lock", reason, error);
+}
+
 /* The locked file is still what the path leads to, and has no second name, under which another log
  * would lie beside it. */
 static enum status check_names(const char *path, const struct stat *mine, struct error *error)
@@ -198,6 +224,7 @@ static enum status take(struct ownership *ownership, struct error *error)
     }
     enum status status = check_names(path, &info, error);
     THEN(status, lock_file(path, fd, error));
+    THEN(status, check_lock(path, fd, error));
     if (status == STATUS_OK && fstat(fd, &info) == 0) {
         status = check_names(path, &info, error);
     }

@@ -67,6 +67,8 @@ int main(int argc, char **argv)
     }
     /* A reader that goes away is an error of write(), not a reason to die. */
     signal(SIGPIPE, SIG_IGN);
+    /* Nor is a file that may not grow any more (RLIMIT_FSIZE). */
+    signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
             return commands[i].run(argc - 1, argv + 1);

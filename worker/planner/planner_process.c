@@ -169,6 +169,7 @@ static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fa
         return -1;
     }
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);

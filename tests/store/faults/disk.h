@@ -91,6 +91,10 @@ void disk_kill(bool killed);
  * nothing: a bug to be found. NULL: none. */
 void disk_lie(const char *pattern);
 
+/* The owner's locks are granted to whoever asks, as by a file system that only pretends to have
+ * them. */
+void disk_pretend_locks(bool pretends);
+
 /* Syncs of anything since the program started. */
 int64_t disk_sync_count(void);
 

@@ -15,6 +15,8 @@
 #include "base/rng.h"
 #include "store/api/store.h"
 #include "store/sqlite/log_scan.h"
+#include "store/sqlite/migrate.h"
+#include "store/sqlite/sqlite_db.h"
 #include "tests/harness.h"
 #include "tests/store/faults/disk.h"
 #include "tests/store/faults/invariants.h"
@@ -30,7 +32,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { OPERATIONS = 70, CHECKPOINT_PAGES = 40, ELECTED_EVERY = 32, WHY_BYTES = 1400 };
+enum {
+    OPERATIONS = 70,
+    CHECKPOINT_PAGES = 40,
+    ELECTED_EVERY = 32,
+    WHY_BYTES = 1400,
+    OLD_JOBS = 40
+};
 
 enum shape { SHAPE_ALONE, SHAPE_TOGETHER, SHAPE_FAULTS, SHAPE_COUNT, SHAPE_SYNC };
 
@@ -508,6 +516,97 @@ static void syncs_that_lie_are_seen(void)
     }
 }
 
+/* A store of an earlier schema version with OLD_JOBS queued jobs, on the live disk. */
+static void make_old(size_t version)
+{
+    struct sqlite_db *db = NULL;
+    char sql[512];
+
+    EXPECT_OK(sqlite_db_open(live_path, SQLITE_DB_WRITER, &db, &error), error);
+    EXPECT_OK(sqlite_db_use_wal(db, &error), error);
+    for (size_t i = 0; i < version; i++) {
+        EXPECT_OK(sqlite_db_script(db, store_migrations[i].text, &error), error);
+        if (i > 0) {
+            continue;
+        }
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO suites (id, name, weight, jobs_queued, rollouts_total)"
+                 " VALUES (1, 'old', 1, %d, %d); INSERT INTO pools VALUES (1, 'bulk');"
+                 "INSERT INTO contexts VALUES (1, 'p', 'h', 'bulk', 1, '', '', 'cpu', 'r');",
+                 OLD_JOBS, OLD_JOBS);
+        EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+        for (int job = 1; job <= OLD_JOBS; job++) {
+            snprintf(
+                sql, sizeof sql,
+                "INSERT INTO jobs (id, suite, pool, state, priority, rollouts)"
+                " VALUES (%d, 1, 1, 0, 0, 1); INSERT INTO job_specs (job, suite, key,"
+                " scenario_id, context, seed, attempts_max) VALUES (%d, 1, 'key-%d', 's', 1, 0, 3)",
+                job, job, job);
+            EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+        }
+    }
+    snprintf(sql, sizeof sql, "PRAGMA application_id = 1398231638; PRAGMA user_version = %zu",
+             version);
+    EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+    sqlite_db_close(db);
+}
+
+/* The old store's jobs are all there, and it is brought forward. */
+static bool old_survives(const struct power *power, uint64_t key)
+{
+    struct store *store = NULL;
+    struct store_suite_status status;
+
+    empty_directory(cut);
+    power_image(power, key, cut);
+    if (store_sqlite_open(cut_path, NULL, &store, &error) != STATUS_OK) {
+        return fail("open after the loss");
+    }
+    bool there = store->ops->suite_status(store, "old", &status, &error) == STATUS_OK &&
+                 status.jobs[JOB_QUEUED] == OLD_JOBS;
+    store->ops->close(store);
+    if (!there) {
+        return fail("jobs of the old store are gone");
+    }
+    return invariants_hold(cut_path, why, sizeof why);
+}
+
+/* Goal: a store of any earlier version survives a loss of power (and so a kill) at any moment at
+ * which it is brought forward. Method: each step of the disk in the long mode, else a few. */
+static void stores_survive_being_brought_forward(void)
+{
+    uint64_t losses = 0;
+    const uint64_t few = points < 10000 ? 1 + points / 60 : UINT64_MAX;
+
+    for (size_t version = 1; version < store_migrations_count; version++) {
+        struct store *store = NULL;
+        size_t first = 0;
+        start_afresh();
+        make_old(version);
+        disk_record(&first);
+        EXPECT_OK(open_live(&store), error);
+        store->ops->close(store);
+        const struct disk_log *log = disk_record_end();
+        struct power *power = power_create(log);
+        uint64_t steps = log->count - first + 1;
+        uint64_t count = few < steps ? few : steps;
+        for (uint64_t i = 0; i < count; i++) {
+            size_t position =
+                first + (size_t)((i * steps + rng_mix(seed + version) % steps) / count);
+            position = position < log->count ? position : log->count;
+            power_advance(power, position);
+            if (!old_survives(power, rng_mix(seed * 100 + i))) {
+                TEST_FAIL("version %d, power lost at %d of %d: %s", (int)version,
+                          (int)(position - first), (int)steps, why);
+            }
+            losses++;
+        }
+        power_destroy(power);
+    }
+    printf("# %d losses of power while %d earlier versions were brought forward\n", (int)losses,
+           (int)store_migrations_count - 1);
+}
+
 int main(int argc, char **argv)
 {
     char directory[64];
@@ -529,8 +628,9 @@ int main(int argc, char **argv)
         perror("mkdir");
         return 1;
     }
-    int failed = TEST_RUN(TEST(nothing_acknowledged_is_lost), TEST(failed_syncs_are_not_forgotten),
-                          TEST(syncs_that_lie_are_seen));
+    int failed =
+        TEST_RUN(TEST(nothing_acknowledged_is_lost), TEST(failed_syncs_are_not_forgotten),
+                 TEST(syncs_that_lie_are_seen), TEST(stores_survive_being_brought_forward));
     disk_mount(NULL);
     model_finish(&model);
     char command[128];

@@ -318,6 +318,19 @@ static void owners_on_failing_machines(void)
                              .elected = true});
 }
 
+/* Goal: a file system whose locks keep nobody out is refused, and nothing is left open. */
+static void locks_that_only_pretend_are_refused(void)
+{
+    new_path();
+    disk_pretend_locks(true);
+    EXPECT_INT(store_sqlite_open(path, NULL, &store, &error), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "grants the same lock twice");
+    disk_pretend_locks(false);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    remove_path();
+}
+
 /* Goal: a full disk is a clear answer, and the store goes on once there is space. */
 static void space_comes_back(void)
 {
@@ -475,11 +488,12 @@ int main(void)
     }
     disk_mount(directory);
     outcome.verdict = VERDICT_PASS;
-    int failed = TEST_RUN(TEST(operations_share_commits), TEST(space_comes_back),
-                          TEST(a_failed_disk_stops_writing), TEST(disks_that_are_full),
-                          TEST(disks_that_are_broken), TEST(writes_that_are_short),
-                          TEST(syncs_that_fail), TEST(reads_that_fail),
-                          TEST(descriptors_that_run_out), TEST(owners_on_failing_machines));
+    int failed =
+        TEST_RUN(TEST(operations_share_commits), TEST(space_comes_back),
+                 TEST(locks_that_only_pretend_are_refused), TEST(a_failed_disk_stops_writing),
+                 TEST(disks_that_are_full), TEST(disks_that_are_broken),
+                 TEST(writes_that_are_short), TEST(syncs_that_fail), TEST(reads_that_fail),
+                 TEST(descriptors_that_run_out), TEST(owners_on_failing_machines));
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;

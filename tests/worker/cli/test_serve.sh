@@ -106,6 +106,24 @@ a_killed_server_loses_nothing() {
     stop TERM 0
 }
 
+# A limit on the size of files is an answer to who submits, not a signal that ends the server.
+a_limit_on_files_does_not_kill_the_server() {
+    ulimit -S -f 1000
+    start --store limit.db --listen 127.0.0.1:0 || return
+    ulimit -S -f "$(ulimit -H -f)"
+    echo '{"id": "wide", "seeds": 3000, "scenarios": [{"file": "drive.json"}]}' >wide.json
+    local tries=0
+    while "$swerve" submit wide.json --store "$url" >out 2>err; do
+        tries=$((tries + 1))
+        [ $tries -lt 20 ] || { fail "20 suites fit into a file of 1 MB"; break; }
+        sed -i "s/\"wide[0-9]*\"/\"wide$tries\"/" wide.json
+    done
+    says err "disk"
+    code 0 "$swerve" status --store "$url"
+    stop TERM 0
+    code 0 "$swerve" check --store limit.db
+}
+
 refuses_the_clear_beyond_loopback() {
     code 2 "$swerve" serve --store r.db --listen 0.0.0.0:0
     says err "to everybody on 0.0.0.0:"
@@ -228,10 +246,11 @@ prices_are_set_by_administrators() {
     code 4 "$swerve" price ls --store nowhere.db
 }
 
-echo "1..8" >&3
+echo "1..9" >&3
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing
+t a_limit_on_files_does_not_kill_the_server
 t refuses_the_clear_beyond_loopback
 t a_signal_drains_and_a_second_one_does_not
 t tokens_and_tls_from_end_to_end
