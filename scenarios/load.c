@@ -54,6 +54,27 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
     return STATUS_OK;
 }
 
+/* The values with which the document was resolved: what a suite covers of its parameters. */
+static enum status keep_parameters(const char *name, const struct symbol_table *symbols,
+                                   struct scenario_document *document, struct error *error)
+{
+    json_t *values = json_object();
+    for (uint32_t i = 0; i < symbols->count; i++) {
+        const struct symbol *symbol = &symbols->items[i];
+        json_object_set_new(values, symbol->name,
+                            symbol->state == SYMBOL_WORD ? json_string(symbol->word)
+                                                         : json_real(symbol->number));
+    }
+    char *text = values != NULL ? json_canonical_text(values) : NULL;
+    json_decref(values);
+    TRY(memory_check(text, error, "%s: out of memory", name));
+    document->parameters = arena_copy_text(&document->arena, text, strlen(text));
+    free(text);
+    return document->parameters != NULL
+               ? STATUS_OK
+               : error_set(error, STATUS_LIMIT, "%s: expected a smaller scenario", name);
+}
+
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
                            const char *id, const struct scenario_changes *changes,
                            struct map_cache *cache, struct scenario_document **out,
@@ -71,6 +92,7 @@ enum status scenario_build(const struct json_cursor *written, struct symbol_tabl
         /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
         status = parameters_check_used(written, symbols, error);
     }
+    THEN(status, keep_parameters(written->file, symbols, document, error));
     if (status != STATUS_OK) {
         scenario_destroy(document);
         return status;

@@ -23,6 +23,7 @@ struct scenario_document {
     char *canonical; /* canonical JSON, resolved: what the store keeps; in the arena */
     size_t canonical_bytes;
     char hash[SHA256_HEX_BYTES]; /* SHA-256 of canonical */
+    const char *parameters;      /* their values as a JSON object; NULL when read from a store */
 };
 
 /* Loads one file with its parameters at their defaults, or `overrides` (JSON object text, NULL:

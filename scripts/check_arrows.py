@@ -30,6 +30,7 @@ ROOMS = {
     "scenarios": ["schemas"],
     "scenarios/import": ["scenarios"],
     "scenarios/protocol": ["scenarios"],
+    "scenarios/coverage": ["scenarios"],
     # The job store.
     "store/api": ["schemas"],
     "store/artifacts": ["store/api"],
@@ -52,7 +53,7 @@ ROOMS = {
     "worker/datagen": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
     "worker/cli": ["worker/datagen", "worker/bench", "worker/compare", "worker/export", "scenarios/import",
-                   "scenarios/protocol", "store/server"],
+                   "scenarios/protocol", "scenarios/coverage", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.
 FORBIDDEN = [("worker/", "kernels")]

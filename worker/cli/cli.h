@@ -83,6 +83,7 @@ int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_compare(int argc, char **argv);
+int command_coverage(int argc, char **argv);
 int command_datagen(int argc, char **argv);
 int command_debug(int argc, char **argv);
 int command_doctor(int argc, char **argv);

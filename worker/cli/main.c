@@ -31,6 +31,7 @@ static const struct {
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
     {"debug", command_debug, "one outcome again, its planner under a debugger"},
     {"price", command_price, "what a device-hour costs: list, show, set"},
+    {"coverage", command_coverage, "what of an operational design domain a suite covers"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},

@@ -68,6 +68,8 @@ PY
 
 scenarios_and_suites() {
     plain "$swerve" validate suite.json
+    plain "$swerve" coverage suite.json
+    plain "$swerve" coverage suite.json --json
     shows "$swerve" validate bad.json
     shows "$swerve" validate "$raw.json"
     shows "$swerve" run bad.json --store a.db
