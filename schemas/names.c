@@ -6,7 +6,8 @@
 
 const char *const tier_names[TIER_COUNT] = {"replay", "object", "student", "teacher"};
 
-const char *const verdict_names[VERDICT_COUNT] = {"pass", "fail", "planner_error", "flagged"};
+const char *const verdict_names[VERDICT_COUNT] = {"pass", "fail", "planner_error", "flagged",
+                                                  "invalid"};
 
 const char *const reason_names[REASON_BIT_COUNT] = {
     "at_fault_collision", "collision",     "off_drivable", "wrong_direction",

@@ -18,8 +18,15 @@ enum verdict {
     VERDICT_FAIL,          /* a criterion was not met; `reasons` says which */
     VERDICT_PLANNER_ERROR, /* the planner crashed, hung or answered nonsense */
     VERDICT_FLAGGED,       /* a health check fired: evidence only, never counted as a result */
+    VERDICT_INVALID,       /* beyond what the models hold for: neither pass nor fail */
     VERDICT_COUNT
 };
+
+/* Whether a verdict says how the planner did: the others are in no rate. */
+static inline bool verdict_is_result(enum verdict verdict)
+{
+    return verdict != VERDICT_FLAGGED && verdict != VERDICT_INVALID;
+}
 
 /* Why a rollout failed: a bit each, in this order, named in reason_names. */
 enum reason {
@@ -108,8 +115,8 @@ struct outcome {
     char slice[6][LIMIT_ID_BYTES];        /* values by enum slice_kind, copied from the scenario */
     bool safety_critical;
     char error[OUTCOME_ERROR_BYTES]; /* planner error and the tail of its stderr; else "" */
-    /* The evidence of a flagged rollout. */
-    char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless flagged */
+    /* The evidence of a flagged rollout, or why one is invalid. */
+    char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless one did */
     uint32_t health_tick;
     double health_value;     /* what was measured; NAN: not a number */
     double health_threshold; /* what it might have been; 0 without a check */

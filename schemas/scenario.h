@@ -308,6 +308,8 @@ struct scenario {
     char title[LIMIT_TEXT_BYTES];
     char source[LIMIT_TEXT_BYTES]; /* protocol or file it was written from */
     char prompt[LIMIT_PROMPT_BYTES];
+    char invalid[LIMIT_TEXT_BYTES]; /* why its rollouts mean nothing (importers say so); "": they
+                                       do. JSON only where there is something to say */
     struct map map;
     struct ego ego;
     uint32_t agent_count;

@@ -180,6 +180,9 @@ json_t *scenario_encode(const struct scenario *scenario)
     build_member(&builder, root, "title", json_string(scenario->title));
     build_member(&builder, root, "source", json_string(scenario->source));
     build_member(&builder, root, "prompt", json_string(scenario->prompt));
+    if (scenario->invalid[0] != '\0') {
+        build_member(&builder, root, "invalid", json_string(scenario->invalid));
+    }
     build_member(&builder, root, "map", encode_map(&builder, &scenario->map));
     build_member(&builder, root, "ego", encode_ego(&builder, &scenario->map, &scenario->ego));
     build_member(&builder, root, "agents", encode_agents(&builder, scenario));

@@ -29,15 +29,16 @@ static enum status decode_texts(const struct json_cursor *root, struct scenario 
     TRY(decode_id(root, "id", true, out->id, error));
     TRY(json_member_text(root, "title", false, out->title, sizeof out->title, error));
     TRY(json_member_text(root, "source", false, out->source, sizeof out->source, error));
-    return json_member_text(root, "prompt", false, out->prompt, sizeof out->prompt, error);
+    TRY(json_member_text(root, "prompt", false, out->prompt, sizeof out->prompt, error));
+    return json_member_text(root, "invalid", false, out->invalid, sizeof out->invalid, error);
 }
 
 enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
                             struct scenario *out, struct error *error)
 {
-    static const char *const keys[] = {"id",       "title",    "source",     "prompt", "map",
-                                       "ego",      "agents",   "conditions", "slices", "horizon_s",
-                                       "question", "criteria", "branches",   NULL};
+    static const char *const keys[] = {"id",        "title",    "source",   "prompt",     "invalid",
+                                       "map",       "ego",      "agents",   "conditions", "slices",
+                                       "horizon_s", "question", "criteria", "branches",   NULL};
     struct scenario_decoder decoder = {.arena = arena, .error = error};
     struct scenario scenario = {.question = QUESTION_PLANNING};
     struct json_cursor top = json_cursor_root(file, root);

@@ -38,7 +38,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCENARIOS = 20
 STATES = ("queued", "leased", "done", "flagged", "dead", "cancelled")
-VERDICTS = ("pass", "fail", "planner_error", "flagged")
+VERDICTS = ("pass", "fail", "planner_error", "flagged", "invalid")
 ENDINGS = ("done", "flagged", "failed", "released", "lost", "stale")
 LOST_MAX = 5  # workers that vanish under a job before it is taken to be what kills them
 NS_PER_HOUR = 3600 * 10**9
@@ -358,7 +358,7 @@ class Soak:
                   " GROUP BY s.scenario_id, s.seed, o.branch_id"
                   " HAVING COUNT(DISTINCT o.trace_hash) <> 1")
         counted = self.rows("SELECT rollouts_pass, rollouts_fail, rollouts_planner_error,"
-                            " rollouts_flagged FROM suites WHERE name LIKE 'soak-%'")[0]
+                            " rollouts_flagged, rollouts_invalid FROM suites WHERE name LIKE 'soak-%'")[0]
         verdicts = dict(self.rows("SELECT verdict, COUNT(*) FROM outcomes GROUP BY verdict"))
         self.check(counted == tuple(verdicts.get(v, 0) for v in range(len(VERDICTS))),
                    "the suite's verdicts: %s, the outcomes': %s" % (counted, verdicts))

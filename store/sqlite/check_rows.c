@@ -14,10 +14,11 @@
 
 /* What a suite says of its outcomes, and what they are found to be. */
 enum {
-    COUNT_PASS = 0,
+    COUNT_PASS = 0, /* verdicts in the order of enum verdict */
     COUNT_FAIL,
     COUNT_PLANNER_ERROR,
     COUNT_FLAGGED,
+    COUNT_INVALID,
     COUNT_AUDIT,
     COUNT_TICKS,
     COUNT_PREFIX_TICKS,
@@ -27,9 +28,16 @@ enum {
 };
 
 static const char *const count_names[COUNTS] = {
-    "rollouts_pass",      "rollouts_fail",  "rollouts_planner_error",
-    "rollouts_flagged",   "rollouts_audit", "ticks",
-    "prefix_ticks_saved", "metres_mm",      "outcomes_digested",
+    "rollouts_pass",
+    "rollouts_fail",
+    "rollouts_planner_error",
+    "rollouts_flagged",
+    "rollouts_invalid",
+    "rollouts_audit",
+    "ticks",
+    "prefix_ticks_saved",
+    "metres_mm",
+    "outcomes_digested",
 };
 
 struct suite_sum {
@@ -134,7 +142,9 @@ static void count_outcome(struct suite_sum *sum, const struct outcome *outcome, 
         sum->found[COUNT_AUDIT]++;
         return;
     }
-    sum->found[COUNT_PASS + (outcome->verdict & 3)]++;
+    if ((unsigned)outcome->verdict < VERDICT_COUNT) { /* what else there is, is told elsewhere */
+        sum->found[COUNT_PASS + outcome->verdict]++;
+    }
     if (outcome->verdict != VERDICT_FLAGGED) {
         sum->found[COUNT_TICKS] += (int64_t)outcome->ticks - outcome->prefix_ticks;
         sum->found[COUNT_PREFIX_TICKS] += outcome->prefix_ticks;
@@ -229,8 +239,8 @@ static enum status read_memos(struct check *check, const struct suite_sums *sums
 
     while (query_row(&query)) {
         struct suite_sum *sum = sum_of(sums, query_column_int(&query, 0));
-        int64_t verdict = query_column_int(&query, 2) & 3;
-        if (sum != NULL) {
+        int64_t verdict = query_column_int(&query, 2);
+        if (sum != NULL && verdict >= 0 && verdict < VERDICT_COUNT) {
             bool audit = query_column_int(&query, 1) != 0;
             sum->found[audit ? COUNT_AUDIT : COUNT_PASS + verdict] += query_column_int(&query, 3);
         }

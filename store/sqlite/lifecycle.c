@@ -556,6 +556,12 @@ static enum status check_outcome(const struct sqlite_store *store,
                          ": a flagged rollout cannot be part of a finished job",
                          completion->job_id, index);
     }
+    if (outcome->verdict == VERDICT_INVALID && outcome->health_check[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRId64 ", outcome %" PRIu32
+                         ": an invalid rollout needs the check that did not hold",
+                         completion->job_id, index);
+    }
     if (outcome->artifact_hash[0] != '\0' &&
         strcmp(outcome->artifact_hash, completion->artifact_hash) != 0) {
         TRY(check_artifact(store, completion->job_id, outcome->artifact_hash, error));

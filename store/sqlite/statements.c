@@ -89,10 +89,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " jobs_memoised = jobs_memoised + ?8, rollouts_total = rollouts_total + ?9,"
         " rollouts_pass = rollouts_pass + ?10, rollouts_fail = rollouts_fail + ?11,"
         " rollouts_planner_error = rollouts_planner_error + ?12,"
-        " rollouts_flagged = rollouts_flagged + ?13, ticks = ticks + ?14,"
-        " prefix_ticks_saved = prefix_ticks_saved + ?15, metres_mm = metres_mm + ?16,"
-        " rollouts_audit = rollouts_audit + ?17, outcomes_digested = outcomes_digested + ?18,"
-        " outcomes_digest = COALESCE(?19, outcomes_digest) WHERE id = ?1",
+        " rollouts_flagged = rollouts_flagged + ?13, rollouts_invalid = rollouts_invalid + ?14,"
+        " ticks = ticks + ?15,"
+        " prefix_ticks_saved = prefix_ticks_saved + ?16, metres_mm = metres_mm + ?17,"
+        " rollouts_audit = rollouts_audit + ?18, outcomes_digested = outcomes_digested + ?19,"
+        " outcomes_digest = COALESCE(?20, outcomes_digest) WHERE id = ?1",
     [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
     [STATEMENT_POOL_COUNT] =
         "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
@@ -100,8 +101,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
-        " rollouts_planner_error, rollouts_flagged, ticks, prefix_ticks_saved, metres_mm,"
-        " rollouts_audit FROM suites WHERE name = ?1",
+        " rollouts_planner_error, rollouts_flagged, rollouts_invalid, ticks, prefix_ticks_saved,"
+        " metres_mm, rollouts_audit FROM suites WHERE name = ?1",
     [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
     [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
@@ -388,7 +389,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " ORDER BY p.id, n.state",
     [STATEMENT_CHECK_SUITES] =
         "SELECT id, name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
-        " rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
+        " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
         " FROM suites ORDER BY id",
     [STATEMENT_CHECK_OUTCOMES] =
         "SELECT " OUTCOME_COLUMNS ", o.suite, j.audit, o.digest FROM outcomes o"

@@ -226,7 +226,7 @@ static const struct bug bugs[] = {
      .swaps = {{STATEMENT_OPEN_OF_SUITE, "state <= 1", "state = 0"}}},
     {.name = "counted-twins",
      .what = "an audit's outcomes are counted as the suite's",
-     .swaps = {{STATEMENT_SUITE_COUNT, "rollouts_pass + ?10", "rollouts_pass + ?10 + ?17"}}},
+     .swaps = {{STATEMENT_SUITE_COUNT, "rollouts_pass + ?10", "rollouts_pass + ?10 + ?18"}}},
     {.name = "no-backoff",
      .what = "a failed job is claimable at once",
      .swaps = {{STATEMENT_JOB_END, "due_ns = ?5", "due_ns = 0 * ?5"}}},

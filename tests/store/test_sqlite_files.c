@@ -177,7 +177,14 @@ static void older_schemas_are_brought_forward(void)
     EXPECT_INT(outcomes[0].seed, 7);
     EXPECT_TEXT(outcomes[0].health_check, "");
     EXPECT_INT(outcomes[0].audit_of, 0);
+    EXPECT_INT(outcomes[0].id, 1);
+    EXPECT_INT(outcomes[0].ticks, 9);
+    EXPECT(outcomes[0].metrics.goal_reached);
+    EXPECT_INT(status.rollouts[VERDICT_INVALID], 0);
     store->ops->close(store);
+    /* The table that was written again takes the verdict that there was not. */
+    script("UPDATE outcomes SET verdict = 4; SELECT invalid_total FROM (SELECT rollouts_invalid AS"
+           " invalid_total FROM suites)");
 }
 
 /* Goal: files that are no stores are not turned into one. */

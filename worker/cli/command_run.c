@@ -121,7 +121,8 @@ static void show_progress(const struct store_suite_status *status, int64_t elaps
     int64_t total = jobs + status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED];
     double elapsed_s = (double)elapsed_ns / (double)NS_PER_S;
     double rate = (double)(jobs - finished_at_start) / elapsed_s;
-    double judged = (double)(done - status->rollouts[VERDICT_FLAGGED]);
+    double judged =
+        (double)(done - status->rollouts[VERDICT_FLAGGED] - status->rollouts[VERDICT_INVALID]);
     char eta[32] = "?";
     if (rate > 0) {
         snprintf(eta, sizeof eta, "%.0f s", ceil((double)(total - jobs) / rate));
@@ -354,7 +355,9 @@ static int present(const struct run_options *options, struct store *store,
     double rate = lowest >= 0 ? rate_estimate(&summary.total.rate[lowest]).value : 0.0;
     double wanted = options->gate_rate;
     int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
-    int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED];
+    int64_t invalid = summary_invalid_mains(&summary);
+    bool all_invalid = invalid > 0 && summary.total.main_total == 0;
+    int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED] + invalid;
     bool gate_met = rate >= wanted && unanswered == 0;
     if (options->json) {
         json_t *json = summary_json(&summary);
@@ -382,9 +385,15 @@ static int present(const struct run_options *options, struct store *store,
     if (code == 0 && options->gate && !gate_met) {
         text_print(stderr,
                    "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted; %lld jobs "
-                   "without an answer\n",
+                   "without a valid answer\n",
                    100 * rate, 100 * wanted, (long long)unanswered);
         code = status_exit_code(STATUS_MISMATCH);
+    }
+    if (all_invalid) {
+        text_print(stderr, "swerve: not one of %lld main lines is valid\n", (long long)invalid);
+        code = code == 0 || code == status_exit_code(STATUS_MISMATCH)
+                   ? status_exit_code(STATUS_BAD_INPUT)
+                   : code;
     }
     if (failed_everywhere) {
         text_print(stderr, "swerve: the planner failed in every one of %lld rollouts\n",

@@ -79,6 +79,9 @@ static void status_line(const char *id, const struct store_suite_status *status)
             text_print(stdout, "  %lld %s", (long long)status->jobs[i], job_state_names[i]);
         }
     }
+    if (status->rollouts[VERDICT_INVALID] > 0) {
+        text_print(stdout, "  %lld rollouts invalid", (long long)status->rollouts[VERDICT_INVALID]);
+    }
     if (status->rollouts_audit > 0) {
         text_print(stdout, "  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
     }

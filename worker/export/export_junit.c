@@ -93,6 +93,11 @@ static void put_body(const struct junit *junit, const struct outcome *outcome)
         put_xml(outcome->health_check, out);
         fprintf(out, " at tick %u: no result\"/>\n", outcome->health_tick);
         return;
+    case VERDICT_INVALID:
+        fputs("   <skipped message=\"", out);
+        put_xml(outcome->error, out);
+        fputs("\"/>\n", out);
+        return;
     case VERDICT_PLANNER_ERROR:
         fputs("   <error type=\"planner_error\" message=\"the planner failed\">", out);
         put_xml(outcome->error, out);
@@ -149,7 +154,7 @@ enum status export_junit(const struct export_request *request, struct error *err
         all += junit.cases[i];
     }
     uint64_t errors = junit.cases[VERDICT_PLANNER_ERROR];
-    uint64_t skipped = junit.cases[VERDICT_FLAGGED];
+    uint64_t skipped = junit.cases[VERDICT_FLAGGED] + junit.cases[VERDICT_INVALID];
     uint64_t failures = all - errors - skipped - junit.cases[VERDICT_PASS];
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
     for (int i = 0; i < 2; i++) {

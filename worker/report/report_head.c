@@ -238,6 +238,23 @@ static void learned_sentence(struct report *report)
     }
 }
 
+static void invalid_sentence(struct report *report)
+{
+    struct html *html = &report->html;
+    struct summary_invalid checks[SUMMARY_INVALID_MAX];
+    uint32_t count = summary_invalid_checks(report->summary, checks);
+    const char *separator = ": ";
+    if (count == 0) {
+        return;
+    }
+    html_format(html, "<b>%lld rollouts are invalid</b>, neither passed nor failed and in no rate",
+                (long long)report->summary->total.verdicts[VERDICT_INVALID]);
+    for (uint32_t i = 0; i < count; i++) {
+        counted_name(html, &separator, checks[i].check, checks[i].rollouts);
+    }
+    html_raw(html, ". ");
+}
+
 static void write_paragraph(struct report *report)
 {
     struct html *html = &report->html;
@@ -256,6 +273,7 @@ static void write_paragraph(struct report *report)
         reason_sentence(report);
         rescue_sentence(report);
     }
+    invalid_sentence(report);
     learned_sentence(report);
     weakest_sentence(report);
     fragile_sentence(report);

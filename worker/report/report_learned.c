@@ -281,7 +281,7 @@ static void agreement_row(struct html *html, const struct summary_agreement *row
 static bool disagrees(const struct agreement_pair *pair)
 {
     return pair->student->verdict != pair->teacher->verdict &&
-           pair->student->verdict != VERDICT_FLAGGED && pair->teacher->verdict != VERDICT_FLAGGED;
+           verdict_is_result(pair->student->verdict) && verdict_is_result(pair->teacher->verdict);
 }
 
 static void disagreements(struct report *report)

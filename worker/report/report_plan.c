@@ -22,11 +22,11 @@ static void count_job(struct report *report, struct report_job *job)
         return;
     }
     enum verdict verdict = outcomes[job->main].verdict;
-    job->flagged = verdict == VERDICT_FLAGGED;
+    job->flagged = !verdict_is_result(verdict);
     job->failure = verdict != VERDICT_PASS && !job->flagged;
     job->repeat = summary_is_repeat(report->summary, (uint32_t)job->main);
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
-        if ((int32_t)i != job->main && outcomes[i].verdict != VERDICT_FLAGGED) {
+        if ((int32_t)i != job->main && verdict_is_result(outcomes[i].verdict)) {
             counted++;
             job->changed += outcomes[i].verdict != verdict;
             job->rescues += job->failure && outcomes[i].verdict == VERDICT_PASS;
@@ -102,7 +102,7 @@ static void count_kinds(struct report *report, struct report_job *job,
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         const struct branch *branch = report_branch(scenario, outcomes[i].branch_id);
         if (branch == NULL || branch->intervention_count == 0 ||
-            outcomes[i].verdict == VERDICT_FLAGGED) {
+            !verdict_is_result(outcomes[i].verdict)) {
             continue;
         }
         enum intervention_kind kind = branch->interventions[0].kind;

@@ -60,7 +60,7 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
     double miles = summary_miles(row);
     int64_t counted = 0;
     for (int v = 0; v < VERDICT_COUNT; v++) {
-        counted += v == VERDICT_FLAGGED ? 0 : row->verdicts[v];
+        counted += verdict_is_result((enum verdict)v) ? row->verdicts[v] : 0;
     }
     int64_t branches = counted - row->main_total;
     int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed;
@@ -81,9 +81,9 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
         html_raw(html, "</td><td class=\"n soft\">&ndash;</td>");
     }
     if (errors) {
-        html_format(
-            html, "<td class=\"n\">%lld</td>",
-            (long long)(row->verdicts[VERDICT_PLANNER_ERROR] + row->verdicts[VERDICT_FLAGGED]));
+        html_format(html, "<td class=\"n\">%lld</td>",
+                    (long long)(row->verdicts[VERDICT_PLANNER_ERROR] +
+                                row->verdicts[VERDICT_FLAGGED] + row->verdicts[VERDICT_INVALID]));
     }
     html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\">%s</td></tr>", miles,
                 summary_rate_text(row->work.usd, miles, rate));
@@ -94,7 +94,9 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
 {
     struct html *html = &report->html;
     const struct summary_row *total = &report->summary->total;
-    bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] > 0;
+    bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] +
+                      total->verdicts[VERDICT_INVALID] >
+                  0;
     qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
     html_raw(html, "<section class=\"card slice\"><table><thead><tr><th>");
     html_text(html, rows[0]->group);

@@ -139,7 +139,9 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
             summary->prefix_ticks_saved += outcome->prefix_ticks;
             /* A branch's count begins with its main line's, whose miles are not driven again. */
             summary->interventions +=
-                outcome->branch_id[0] == '\0' ? outcome->metrics.intervention_count : 0;
+                outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_INVALID
+                    ? outcome->metrics.intervention_count
+                    : 0;
         }
     }
     return STATUS_OK;
@@ -394,10 +396,11 @@ json_t *summary_row_json(const struct summary_row *row)
 {
     double miles = summary_miles(row);
     json_t *json =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "rollouts",
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "rollouts",
                   (json_int_t)rollouts(row), "passed", (json_int_t)row->verdicts[VERDICT_PASS],
                   "failed", (json_int_t)row->verdicts[VERDICT_FAIL], "flagged",
-                  (json_int_t)row->verdicts[VERDICT_FLAGGED], "errors",
+                  (json_int_t)row->verdicts[VERDICT_FLAGGED], "invalid",
+                  (json_int_t)row->verdicts[VERDICT_INVALID], "errors",
                   (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
                   (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed, "ticks",
                   (json_int_t)row->work.ticks, "miles", miles, "usd", row->work.usd);
@@ -484,6 +487,7 @@ json_t *summary_json(const struct summary *summary)
     json_object_set_new(json, "prefix_usd_saved", json_real(summary->prefix_usd_saved));
     json_object_set_new(json, "guardian_interventions",
                         json_integer((json_int_t)summary->interventions));
+    json_object_set_new(json, "invalid_checks", summary_invalid_json(summary));
     json_object_set_new(json, "dead_jobs",
                         json_integer((json_int_t)summary->status.jobs[JOB_DEAD]));
     json_object_set_new(json, "unfinished_jobs",

@@ -110,6 +110,25 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
                          struct error *error);
 void summary_finish(struct summary *summary);
 
+/* ---- summary_invalid.c ---- */
+
+enum { SUMMARY_INVALID_MAX = 12 };
+
+struct summary_invalid {
+    char check[LIMIT_ID_BYTES]; /* that did not hold */
+    int64_t rollouts;
+    int64_t mains;    /* of these, main lines */
+    uint32_t example; /* the first such outcome */
+};
+
+/* Invalid rollouts by check, most frequent first. Returns how many rows were filled. */
+uint32_t summary_invalid_checks(const struct summary *summary,
+                                struct summary_invalid out[SUMMARY_INVALID_MAX]);
+int64_t summary_invalid_mains(const struct summary *summary);
+/* Prints nothing where all is valid. */
+void summary_print_invalid(const struct summary *summary, FILE *stream);
+json_t *summary_invalid_json(const struct summary *summary);
+
 /* ---- summary_rates.c ---- */
 
 /* A main line that has a result. */

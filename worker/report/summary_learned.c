@@ -18,7 +18,7 @@
 
 bool summary_is_caught(const struct outcome *outcome)
 {
-    return outcome->health_check[0] != '\0' &&
+    return outcome->health_check[0] != '\0' && outcome->verdict != VERDICT_INVALID &&
            (outcome->branch_id[0] == '\0' || outcome->ticks > outcome->prefix_ticks);
 }
 

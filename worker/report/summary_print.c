@@ -264,6 +264,7 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_row(&total, NAME_WIDTH_MIN, stream);
     print_tiers(summary, stream);
     print_flags(summary, stream);
+    summary_print_invalid(summary, stream);
     print_audit(summary, stream);
     print_notes(summary, stream);
     char saved[SUMMARY_MONEY_BYTES];
@@ -351,7 +352,7 @@ void summary_print_failures(const struct summary *summary, FILE *stream)
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct outcome *outcome = &summary->outcomes[i];
-        if (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FLAGGED ||
+        if (outcome->verdict == VERDICT_PASS || !verdict_is_result(outcome->verdict) ||
             outcome->branch_id[0] != '\0' || summary_is_repeat(summary, i)) {
             continue;
         }

@@ -14,7 +14,7 @@
 
 bool summary_is_sample(const struct outcome *outcome)
 {
-    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED;
+    return outcome->branch_id[0] == '\0' && verdict_is_result(outcome->verdict);
 }
 
 /* ---- logical scenarios ---- */
@@ -118,7 +118,7 @@ enum status summary_order(struct summary *summary, struct error *error)
 void summary_add_rates(struct summary_row *row, const struct summary_place *place,
                        const struct outcome *outcome)
 {
-    if (outcome->branch_id[0] == '\0') {
+    if (outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_INVALID) {
         double value = outcome->verdict == VERDICT_PASS      ? 1.0
                        : outcome->verdict == VERDICT_FLAGGED ? NAN
                                                              : 0.0;

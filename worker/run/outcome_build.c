@@ -56,6 +56,11 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
         out->health_tick = result->health.tick;
         out->health_value = result->health.value;
         out->health_threshold = result->health.threshold;
+    } else if (result->invalid != NULL) {
+        snprintf(out->health_check, sizeof out->health_check, "%s", result->invalid);
+        out->health_tick = result->invalid_tick;
+        out->health_value = result->invalid_value;
+        out->health_threshold = result->invalid_threshold;
     }
 }
 

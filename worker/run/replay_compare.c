@@ -107,8 +107,8 @@ static void compare_sets(const struct outcome *stored, const struct outcome *rep
             snprintf(row->replayed, sizeof row->replayed, "\"%s\"", replayed->slice[i]);
         }
     }
-    /* What a planner wrote is its own; a health check's sentence is made of figures. */
-    if (replayed->verdict == VERDICT_FLAGGED && strcmp(stored->error, replayed->error) != 0) {
+    /* What a planner wrote is its own; a check's sentence is made of figures. */
+    if (!verdict_is_result(replayed->verdict) && strcmp(stored->error, replayed->error) != 0) {
         struct replay_difference *row = add(out, "error");
         snprintf(row->stored, sizeof row->stored, "\"%.180s\"", stored->error);
         snprintf(row->replayed, sizeof row->replayed, "\"%.180s\"", replayed->error);

@@ -116,6 +116,7 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
     rollout->route_s_m = parent->route_s_m;
     rollout->actuation = parent->actuation;
     rollout->health = parent->health;
+    rollout->validity = parent->validity;
     rollout->score = score_init(rollout->score, parent->job->prepared);
     score_copy(rollout->score, parent->score);
     trace_fork(&rollout->trace, &parent->trace, tick);
@@ -345,6 +346,15 @@ void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
         result->verdict = VERDICT_PLANNER_ERROR;
         result->reasons = 0;
         snprintf(result->error, sizeof result->error, "%s", error);
+    } else if (rollout->validity.check != VALIDITY_OK) {
+        const struct validity *validity = &rollout->validity;
+        result->verdict = VERDICT_INVALID;
+        result->reasons = 0;
+        result->invalid = validity_check_names[validity->check];
+        result->invalid_tick = validity->tick;
+        result->invalid_value = validity->value;
+        result->invalid_threshold = validity->threshold;
+        validity_sentence(validity, rollout->job->scenario, result->error, sizeof result->error);
     }
 }
 

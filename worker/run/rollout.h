@@ -15,6 +15,7 @@
 #include "worker/models/health.h"
 #include "worker/run/actuation.h"
 #include "worker/score/score.h"
+#include "worker/score/validity.h"
 #include "worker/trace/trace.h"
 
 #include <stdbool.h>
@@ -38,6 +39,10 @@ struct rollout_result {
     char trace_hash[SHA256_HEX_BYTES];
     struct trace trace;
     struct health_verdict health; /* check != OK: flagged */
+    const char *invalid;          /* name of the validity check that did not hold; NULL: none */
+    uint32_t invalid_tick;
+    double invalid_value;
+    double invalid_threshold;
     uint8_t *snapshot; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
                           cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
     char error[OUTCOME_ERROR_BYTES];
@@ -74,6 +79,7 @@ struct rollout {
     double route_s_m; /* last projection of ego on its route */
     struct actuation actuation;
     struct health health;
+    struct validity validity;
     struct trace trace;
     struct score *score; /* own memory */
     int64_t device_ns;

@@ -370,6 +370,18 @@ static bool healthy(struct runner *runner, struct rollout *rollout, const struct
                               runner->config.conditioning, out);
 }
 
+/* Whether what happens is still within what the models hold for; the first fault stays. */
+static void check_validity(const struct runner *runner, struct rollout *rollout,
+                           const struct scene *scene)
+{
+    bool learned = runner_ops(runner)->slot_frame_stats != NULL;
+    bool true_agents = !learned || runner->config.conditioning == CONDITIONING_AGENTS;
+    if (rollout->validity.check == VALIDITY_OK && !score_touched_any(rollout->score)) {
+        validity_update(&rollout->validity, rollout->job->prepared, scene,
+                        runner_ops(runner)->tier == TIER_REPLAY, true_agents);
+    }
+}
+
 /* Scores the scene, checks its health and ends the rollout when it is over. True: it goes on. */
 static bool look(struct runner *runner, struct rollout *rollout)
 {
@@ -387,6 +399,7 @@ static bool look(struct runner *runner, struct rollout *rollout)
         return false;
     }
     score_update(rollout->score, scene);
+    check_validity(runner, rollout, scene);
     if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score)) {
         record(runner, rollout, scene, (struct action){0}, true);
         end_rollout(runner, rollout, scene->tick, "");

@@ -322,6 +322,11 @@ bool score_ended(const struct score *score)
     return score->ended;
 }
 
+bool score_touched_any(const struct score *score)
+{
+    return score->collision_count > 0;
+}
+
 /* ---- closing ---- */
 
 /* nuPlan's ratio, floored so that standing still where the expert stood still is full progress. */

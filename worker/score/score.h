@@ -37,6 +37,9 @@ bool score_guardian_active(const struct score *score);
  * true once ego has collided with a vehicle or vulnerable road user (the rollout may end there). */
 bool score_ended(const struct score *score);
 
+/* Whether ego has touched anything so far. */
+bool score_touched_any(const struct score *score);
+
 /* Closes the books after the last tick: metrics, verdict and reasons by the scenario's criteria. */
 void score_finish(const struct score *score, struct metrics *metrics, enum verdict *verdict,
                   uint32_t *reasons);

@@ -75,6 +75,46 @@ static void outcomes_come_back(void)
     close_store();
 }
 
+/* Goal: an invalid rollout is counted apart, found by its verdict, comes back with its reason, and
+ * is refused without one. */
+static void invalid_rollouts_are_counted_apart(void)
+{
+    struct store_outcome_filter filter = {
+        .limit = 10, .by_verdict = true, .verdict = VERDICT_INVALID};
+    uint32_t count = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 2);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_INVALID], 0);
+    EXPECT_INT(claim("w", 2), 2);
+    make_completion(0, "w", COMPLETION_DONE);
+    outcomes[0].verdict = VERDICT_INVALID;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "the check that did not hold");
+    snprintf(outcomes[0].health_check, sizeof outcomes[0].health_check, "friction_use");
+    snprintf(outcomes[0].error, sizeof outcomes[0].error, "ego turned too hard");
+    outcomes[0].health_tick = 7;
+    outcomes[0].health_value = 5.5;
+    outcomes[0].health_threshold = (double)NAN;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].verdict, VERDICT_INVALID);
+    EXPECT_TEXT(outcomes[0].health_check, "friction_use");
+    EXPECT_TEXT(outcomes[0].error, "ego turned too hard");
+    EXPECT_INT(outcomes[0].health_tick, 7);
+    EXPECT_NEAR(outcomes[0].health_value, 5.5, 0);
+    EXPECT(isnan(outcomes[0].health_threshold));
+    struct store_suite_status status = status_of("a");
+    EXPECT_INT(status.rollouts[VERDICT_INVALID], 1);
+    EXPECT_INT(status.rollouts[VERDICT_PASS], 0);
+    EXPECT_INT(status.rollouts[VERDICT_FAIL], 0);
+    EXPECT_INT(status.rollouts[VERDICT_FLAGGED], 0);
+    EXPECT_INT(status.jobs[JOB_DONE], 1);
+    close_store();
+}
+
 /* Goal: metrics that do not apply (NAN) come back as such. */
 static void missing_metrics_come_back(void)
 {
@@ -918,7 +958,8 @@ int conformance_results(const struct conformance_face *tested)
     face = tested;
     return finish_half(
         TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-                 TEST(replays_change_nothing), TEST(finished_rollouts_outlive_their_attempt),
+                 TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
+                 TEST(finished_rollouts_outlive_their_attempt),
                  TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
                  TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
                  TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),

@@ -25,7 +25,8 @@ static const struct {
      " OR jobs_cancelled <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 5)"},
     {"suites count their rollouts",
      "SELECT COUNT(*) FROM suites u WHERE rollouts_pass + rollouts_fail + rollouts_planner_error"
-     " + rollouts_flagged + rollouts_audit <> (SELECT COUNT(*) FROM outcomes o WHERE o.suite = "
+     " + rollouts_flagged + rollouts_invalid + rollouts_audit <> (SELECT COUNT(*) FROM outcomes o "
+     "WHERE o.suite = "
      "u.id)"
      " + (SELECT COUNT(*) FROM memo_outcomes m WHERE m.suite = u.id)"},
     {"every job has its spec",

@@ -114,7 +114,7 @@ static void make_outcomes(uint32_t count)
         if (outcome->tier >= TIER_STUDENT) {
             outcome->mflop = draw % 1000;
             snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
-                     outcome->verdict == VERDICT_FLAGGED && draw / 4 % 2 == 0 ? "frozen" : "");
+                     outcome->verdict == VERDICT_FLAGGED && draw / 4 % 3 > 0 ? "frozen" : "");
         }
         outcome->audit_of = i % 17 == 16 ? 100000 : 0; /* a twin: counts nowhere */
         outcome->metrics.intervention_count = draw % 3;
@@ -150,7 +150,7 @@ static bool belongs(const struct summary_row *row, const struct outcome *outcome
 
 static bool sample(const struct outcome *outcome)
 {
-    return outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED &&
+    return outcome->branch_id[0] == '\0' && verdict_is_result(outcome->verdict) &&
            outcome->audit_of == 0;
 }
 
@@ -188,7 +188,7 @@ static void expect_rate(const struct summary_row *row, enum tier tier)
             int s = outcome->scenario_hash[1] - '0';
             int p = outcome->planner[strlen("builtin:p")] - '0';
             passed[s][p] += outcome->verdict == VERDICT_PASS;
-            drives[s][p] += outcome->verdict != VERDICT_FLAGGED;
+            drives[s][p] += verdict_is_result(outcome->verdict);
             flagged[s][p] += outcome->verdict == VERDICT_FLAGGED;
         }
     }
@@ -299,7 +299,7 @@ static void every_row_is_what_a_recount_gives(void)
     int64_t interventions = 0; /* of main lines: branches repeat theirs */
     for (uint32_t i = 0; i < OUTCOMES; i++) {
         const struct outcome *outcome = &made[i];
-        bool counts = outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_FLAGGED &&
+        bool counts = outcome->branch_id[0] == '\0' && verdict_is_result(outcome->verdict) &&
                       outcome->audit_of == 0;
         interventions += counts ? outcome->metrics.intervention_count : 0;
     }
@@ -668,13 +668,13 @@ static void the_terminal_shows_every_row(void)
         lines += strncmp(at + 1, "  ", 2) == 0;
     }
     /* Rows and the total, with their tiers' rates; tiers once more; twenty flags and a line about
-     * the others. */
+     * the others; what is invalid, here of one check. */
     EXPECT_INT(summary.agreement_count, 0);
     uint32_t tiers = rate_lines(&summary.total);
     for (uint32_t i = 0; i < summary.row_count; i++) {
         tiers += rate_lines(&summary.rows[i]);
     }
-    EXPECT_INT(lines, summary.row_count + 1 + tiers + TIER_COUNT + 21);
+    EXPECT_INT(lines, summary.row_count + 1 + tiers + TIER_COUNT + 21 + 1);
     EXPECT(summary.flag_count > 20);
     EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
     EXPECT_CONTAINS(text, "world $/mile");
