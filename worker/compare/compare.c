@@ -22,12 +22,6 @@ bool compare_passed(const struct compare_rollout *rollout)
     return rollout->verdict == VERDICT_PASS;
 }
 
-static bool is_result(const struct compare_rollout *rollout)
-{
-    return rollout->verdict == VERDICT_PASS || rollout->verdict == VERDICT_FAIL ||
-           rollout->verdict == VERDICT_PLANNER_ERROR;
-}
-
 static const struct compare_rollout *side_a(const struct compare *compare, uint32_t pair)
 {
     return &compare->a->rollouts[compare->pairs[pair].a];
@@ -68,7 +62,8 @@ static void join(struct compare *out)
         } else {
             if (strcmp(a->rollouts[i].scenario_hash, b->rollouts[k].scenario_hash) != 0) {
                 out->changed++;
-            } else if (!is_result(&a->rollouts[i]) || !is_result(&b->rollouts[k])) {
+            } else if (!verdict_is_result(a->rollouts[i].verdict) ||
+                       !verdict_is_result(b->rollouts[k].verdict)) {
                 out->no_result++;
             } else {
                 out->pairs[out->pair_count++] = (struct compare_pair){i, k};

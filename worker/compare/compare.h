@@ -3,7 +3,7 @@
  * scenario, branch, seed and world; what changed is listed with the commands that drive both again,
  * and judged by scheduler/paired.h and scheduler/rate.h.
  *
- * A rollout without a result on either side (flagged), or whose scenario's text differs between the
+ * A rollout without a result on either side (flagged, invalid), or whose scenario's text differs between the
  * sides, is counted and not compared. Tests and intervals are over main lines: a branch asks "what
  * if", it is no further drive of the planner. A planner that fails counts as not passing.
  */
@@ -102,7 +102,7 @@ struct compare {
     int64_t only_a;
     int64_t only_b;
     int64_t changed;   /* the scenario's text is another */
-    int64_t no_result; /* flagged on one side */
+    int64_t no_result; /* on a side: flagged or invalid */
     int64_t branch_pairs;
     int64_t branch_fixed;
     int64_t branch_broken;

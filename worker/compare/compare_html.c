@@ -257,7 +257,7 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     html_format(
         &html,
         "<p class=\"soft\">Not compared: %lld rollouts only in A, %lld only in B, %lld of a "
-        "changed scenario, %lld flagged on a side.</p></header><main>",
+        "changed scenario, %lld without a result on a side.</p></header><main>",
         (long long)compare->only_a, (long long)compare->only_b, (long long)compare->changed,
         (long long)compare->no_result);
     if (all->mains > 0) {

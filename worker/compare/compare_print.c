@@ -147,7 +147,7 @@ void compare_print(const struct compare *compare, FILE *out)
     if (compare->only_a + compare->only_b + compare->changed + compare->no_result > 0) {
         text_print(out,
                    "not compared: %lld only in A, %lld only in B, %lld of a changed scenario, %lld "
-                   "flagged on a side\n",
+                   "without a result on a side\n",
                    (long long)compare->only_a, (long long)compare->only_b,
                    (long long)compare->changed, (long long)compare->no_result);
     }
@@ -232,7 +232,7 @@ json_t *compare_json(const struct compare *compare)
         "{s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "a",
         side_json(compare->a), "b", side_json(compare->b), "compared", (int)compare->pair_count,
         "only_a", (json_int_t)compare->only_a, "only_b", (json_int_t)compare->only_b, "changed",
-        (json_int_t)compare->changed, "flagged", (json_int_t)compare->no_result, "cluster",
+        (json_int_t)compare->changed, "no_result", (json_int_t)compare->no_result, "cluster",
         compare->by_case ? "scenario" : "logical_scenario", "all", row_json(&compare->all),
         "slices", slices, "measures", measures, "flips", flips, "branches", "compared",
         (json_int_t)compare->branch_pairs, "fixed", (json_int_t)compare->branch_fixed, "broken",
