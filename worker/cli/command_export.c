@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum source { SOURCE_TABLE, SOURCE_SUITE, SOURCE_OUTCOME };
 
@@ -101,7 +100,7 @@ static enum status find_outcome(struct store *store, int64_t id, struct outcome 
 }
 
 static enum status write_format(const struct export_options *options, const struct format *format,
-                                struct export_request *request, const char *path,
+                                const struct export_request *request, const char *path,
                                 struct error *error)
 {
     static struct outcome outcome;
@@ -115,32 +114,16 @@ static enum status write_format(const struct export_options *options, const stru
     return status == STATUS_OK ? export_mcap(request, &outcome, error) : status;
 }
 
-/* Into a file beside OUT that takes its name when it is whole. */
-static enum status write_file(const struct export_options *options, const struct format *format,
-                              struct export_request *request, struct error *error)
+struct chosen {
+    const struct export_options *options;
+    const struct format *format;
+};
+
+static enum status write_chosen(const void *context, const struct export_request *request,
+                                const char *path, struct error *error)
 {
-    char part[LIMIT_PATH_BYTES];
-    int bytes = snprintf(part, sizeof part, "%s.%d.part", options->output, (int)getpid());
-    if (bytes < 0 || (size_t)bytes >= sizeof part) {
-        return error_set(error, STATUS_USAGE, "%s: the path is too long", options->output);
-    }
-    request->place = options->output;
-    request->out = fopen(part, "wb");
-    if (request->out == NULL) {
-        return error_set(error, STATUS_IO, "%s: cannot create: %s", part, strerror(errno));
-    }
-    enum status status = write_format(options, format, request, part, error);
-    if (fclose(request->out) != 0 && status == STATUS_OK) {
-        status = error_set(error, STATUS_IO, "%s: cannot write: %s", part, strerror(errno));
-    }
-    if (status == STATUS_OK && rename(part, options->output) != 0) {
-        status =
-            error_set(error, STATUS_IO, "%s: cannot write: %s", options->output, strerror(errno));
-    }
-    if (status != STATUS_OK) {
-        unlink(part);
-    }
-    return status;
+    const struct chosen *chosen = context;
+    return write_format(chosen->options, chosen->format, request, path, error);
 }
 
 static enum status run_export(const struct export_options *options, const struct format *format,
@@ -167,7 +150,8 @@ static enum status run_export(const struct export_options *options, const struct
             status = STATUS_OK; /* who took what they wanted and left, as head does */
         }
     } else if (status == STATUS_OK) {
-        status = write_file(options, format, &request, error);
+        const struct chosen chosen = {options, format};
+        status = export_to_file(&request, options->output, write_chosen, &chosen, error);
     }
     store->ops->close(store);
     return status;

@@ -7,6 +7,7 @@
 #include "worker/cli/confinement_options.h"
 #include "worker/cli/pool.h"
 #include "worker/cli/suite_options.h"
+#include "worker/export/export.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/report/report.h"
 #include "worker/report/summary.h"
@@ -37,6 +38,8 @@ struct run_options {
     const struct planner_confinement *confinement;
     const char *store_url;
     const char *report;
+    const char *summary; /* Markdown */
+    const char *junit;
     const char *gate_rate_text;
     double gate_rate;
     int64_t workers;
@@ -334,6 +337,36 @@ static bool planner_failed_everywhere(const struct summary *summary)
            verdicts[VERDICT_FAIL] == 0;
 }
 
+static enum status write_markdown(const void *context, const struct export_request *request,
+                                  const char *path, struct error *error)
+{
+    (void)context;
+    (void)path;
+    return export_markdown(request, error);
+}
+
+static enum status write_junit(const void *context, const struct export_request *request,
+                               const char *path, struct error *error)
+{
+    (void)context;
+    (void)path;
+    return export_junit(request, error);
+}
+
+/* The files for a CI system. */
+static enum status write_exports(const struct run_options *options, struct store *store,
+                                 const char *suite_id, struct error *error)
+{
+    struct export_request request = {
+        .store = store, .store_url = cli_store_url(options->store_url), .suite_id = suite_id};
+    if (options->summary != NULL) {
+        TRY(export_to_file(&request, options->summary, write_markdown, NULL, error));
+    }
+    return options->junit != NULL
+               ? export_to_file(&request, options->junit, write_junit, NULL, error)
+               : STATUS_OK;
+}
+
 /* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
  * before. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
@@ -349,6 +382,9 @@ static int present(const struct run_options *options, struct store *store,
     if (options->report != NULL &&
         report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
                      options->report, &error) != STATUS_OK) {
+        code = cli_fail(&error);
+    }
+    if (write_exports(options, store, submission->suite_id, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
     int lowest = summary_row_lowest(&summary.total);
@@ -424,8 +460,9 @@ static int run(const struct run_options *options, const char *path)
     struct store *store = NULL;
     int code;
     /* Before hours of driving, not after. */
-    if (options->report != NULL) {
-        status = report_check(options->report, &error);
+    const char *const files[] = {options->report, options->summary, options->junit};
+    for (size_t i = 0; i < COUNT_OF(files) && status == STATUS_OK; i++) {
+        status = files[i] != NULL ? report_check(files[i], &error) : STATUS_OK;
     }
     THEN(status, try_planners(&submission, options->confinement, &error));
     THEN(status, store_open(cli_store_url(options->store_url), &store_config, &store, &error));
@@ -453,6 +490,21 @@ static int run(const struct run_options *options, const char *path)
     return code;
 }
 
+static enum status read_gate_rate(struct run_options *options, struct error *error)
+{
+    char *end;
+    if (options->gate_rate_text == NULL) {
+        return STATUS_OK;
+    }
+    options->gate = true;
+    options->gate_rate = strtod(options->gate_rate_text, &end);
+    return end != options->gate_rate_text && *end == '\0' && options->gate_rate >= 0.0 &&
+                   options->gate_rate <= 1.0
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "--gate-rate: expected 0 to 1, found \"%s\"",
+                           options->gate_rate_text);
+}
+
 int command_run(int argc, char **argv)
 {
     struct run_options options = {
@@ -473,6 +525,8 @@ int command_run(int argc, char **argv)
          .number = &options.planner_deadline_ms},
         CONFINEMENT_OPTION_ROWS(options.confinement_options),
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
+        {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},
+        {"--junit", "FILE.xml", "write JUnit for a CI system", .text = &options.junit},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
         {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes in each world",
@@ -505,16 +559,8 @@ int command_run(int argc, char **argv)
                   POOL_WORKERS_MAX, LIMIT_SLOTS);
         return cli_fail(&error);
     }
-    if (options.gate_rate_text != NULL) {
-        char *end;
-        options.gate_rate = strtod(options.gate_rate_text, &end);
-        if (end == options.gate_rate_text || *end != '\0' ||
-            !(options.gate_rate >= 0.0 && options.gate_rate <= 1.0)) {
-            error_set(&error, STATUS_USAGE, "--gate-rate: expected 0 to 1, found \"%s\"",
-                      options.gate_rate_text);
-            return cli_fail(&error);
-        }
-        options.gate = true;
+    if (read_gate_rate(&options, &error) != STATUS_OK) {
+        return cli_fail(&error);
     }
     if (confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
                                    &options.confinement, &error) != STATUS_OK) {

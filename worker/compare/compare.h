@@ -3,9 +3,10 @@
  * scenario, branch, seed and world; what changed is listed with the commands that drive both again,
  * and judged by scheduler/paired.h and scheduler/rate.h.
  *
- * A rollout without a result on either side (flagged, invalid), or whose scenario's text differs between the
- * sides, is counted and not compared. Tests and intervals are over main lines: a branch asks "what
- * if", it is no further drive of the planner. A planner that fails counts as not passing.
+ * A rollout without a result on either side (flagged, invalid), or whose scenario's text differs
+ * between the sides, is counted and not compared. Tests and intervals are over main lines: a branch
+ * asks "what if", it is no further drive of the planner. A planner that fails counts as not
+ * passing.
  */
 #ifndef SWERVE_WORKER_COMPARE_COMPARE_H
 #define SWERVE_WORKER_COMPARE_COMPARE_H

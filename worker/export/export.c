@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EXPORT_PAGE = 200 };
 
@@ -29,6 +30,32 @@ enum status export_each(const struct export_request *request, export_visit *visi
         }
     }
     free(page);
+    return status;
+}
+
+enum status export_to_file(struct export_request *request, const char *path, export_writer *write,
+                           const void *context, struct error *error)
+{
+    char part[LIMIT_PATH_BYTES];
+    int bytes = snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid());
+    if (bytes < 0 || (size_t)bytes >= sizeof part) {
+        return error_set(error, STATUS_USAGE, "%s: the path is too long", path);
+    }
+    request->place = path;
+    request->out = fopen(part, "wb");
+    if (request->out == NULL) {
+        return error_set(error, STATUS_IO, "%s: cannot create: %s", part, strerror(errno));
+    }
+    enum status status = write(context, request, part, error);
+    if (fclose(request->out) != 0 && status == STATUS_OK) {
+        status = error_set(error, STATUS_IO, "%s: cannot write: %s", part, strerror(errno));
+    }
+    if (status == STATUS_OK && rename(part, path) != 0) {
+        status = error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
+    }
+    if (status != STATUS_OK) {
+        unlink(part);
+    }
     return status;
 }
 

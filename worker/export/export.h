@@ -24,6 +24,15 @@ struct export_request {
     const char *place;     /* name of `out` in errors */
 };
 
+/* A writer of a whole export; path: the file behind `out`. */
+typedef enum status export_writer(const void *context, const struct export_request *request,
+                                  const char *path, struct error *error);
+
+/* Writes into a file beside `path` that takes its name when it is whole; request->out and place are
+ * set here. IO. */
+enum status export_to_file(struct export_request *request, const char *path, export_writer *write,
+                           const void *context, struct error *error);
+
 /* RFC 4180 with "\n" between rows. Numbers have the fewest digits that read back exactly; "inf" and
  * "-inf" are infinite, an empty cell is no value, text is quoted where it must be. */
 enum status export_csv(const struct export_request *request, struct error *error);

@@ -80,6 +80,13 @@ assert at == len(d) - 8, "records do not add up"
 assert ops[0] == 1 and ops[-1] == 2 and 15 in ops and 6 in ops and 11 in ops, ops
 '
 }
+run_writes_for_ci() {
+    code 0 "$swerve" run suite.json --world object --store a.db --summary run.md --junit run.xml
+    cmp run.xml t.xml || fail "another JUnit file than export's"
+    says run.md "Did not pass"
+    code 3 "$swerve" run suite.json --world object --store a.db --summary /nope/run.md
+    says err "/nope/run.md"
+}
 wrong_uses_are_named() {
     code 2 "$swerve" export --format xls
     says err 'found "xls"'
@@ -114,6 +121,7 @@ t csv_is_the_store
 t junit_has_a_case_per_main_line
 t markdown_lists_what_failed
 t mcap_has_its_magic_at_both_ends
+t run_writes_for_ci
 t wrong_uses_are_named
 t without_pyarrow_it_says_what_to_install
 t a_full_disk_is_an_error
