@@ -31,6 +31,7 @@ static const struct {
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
     {"debug", command_debug, "one outcome again, its planner under a debugger"},
     {"price", command_price, "what a device-hour costs: list, show, set"},
+    {"dossier", command_dossier, "a credibility dossier of a suite and its results"},
     {"coverage", command_coverage, "what of an operational design domain a suite covers"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},

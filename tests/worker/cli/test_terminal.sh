@@ -70,6 +70,7 @@ scenarios_and_suites() {
     plain "$swerve" validate suite.json
     plain "$swerve" coverage suite.json
     plain "$swerve" coverage suite.json --json
+    plain "$swerve" dossier suite.json
     shows "$swerve" validate bad.json
     shows "$swerve" validate "$raw.json"
     shows "$swerve" run bad.json --store a.db

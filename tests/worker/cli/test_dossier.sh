@@ -1,0 +1,100 @@
+#!/bin/bash
+# Goal: swerve dossier says what the suite and the store say, names what is missing, and keeps the
+# argument of docs/credibility.md as it stands.
+# Method: a small suite with drives that pass and fail; its figures are compared with `show --all`.
+#
+# Usage: test_dossier.sh SWERVE SOURCE_ROOT
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+root=$(realpath "$2")
+work=$(mktemp -d /tmp/swerve-dossier-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset SWERVE_STORE
+. "$here/tap.sh"
+
+cat >drive.json <<'JSON'
+{"id": "drive", "parameters": {"gap_m": 40},
+ "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 4,
+ "criteria": {"no_collision": true},
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": "=20 + gap_m"}}]}
+JSON
+suite() { # suite FILE GAPS
+    echo "{\"id\": \"x\", \"title\": \"A | suite\", \"planners\": [\"builtin:maintain\"],
+        \"scenarios\": [{\"file\": \"drive.json\", \"grid\": {\"gap_m\": [$2]}}]}" >"$1"
+}
+suite some.json "20, 30, 150"
+suite more.json "20, 30, 150, 200"
+cat >register.json <<'JSON'
+{"protocols": {"p": {"title": "A protocol", "version": "1"}},
+ "files": [{"file": "drive.json", "protocol": "p", "clause": "1",
+            "values": [{"quantity": "ego_speed_kph", "allowed": [50], "source": "table 1"},
+                       {"quantity": "speed_kph", "agent": "lead", "allowed": [0], "source": "s", "verified": false}],
+            "deviations": [{"quantity": "ego_speed_kph", "allowed": [43.2], "reason": "Slower on purpose."}]}]}
+JSON
+
+results_are_those_of_the_store() {
+    code 0 "$swerve" run some.json --world object --store a.db
+    code 0 "$swerve" dossier some.json --store a.db -o a.md
+    says a.md '# Credibility dossier: A \| suite'
+    says a.md '| scenarios of the suite with a result | 3 of 3 |'
+    says a.md 'Rollouts, branches included: 1 pass, 2 fail,'
+    says a.md '| all  | object | 33.3% |'
+    [ "$(grep -c '| `swerve replay [0-9]*` |' a.md)" = 2 ] || fail "two failures are not listed"
+    local id
+    id=$(sed -n 's/.*`swerve replay \([0-9]*\)`.*/\1/p' a.md | head -1)
+    code 0 "$swerve" replay "$id" --store a.db
+    grep -q 'Only the nominal seed' a.md && fail "seed 1 is not nominal"
+    says a.md 'Each scenario was driven with one seed'
+}
+nominal_results_say_so() {
+    code 0 "$swerve" run some.json --world object --store n.db --nominal
+    code 0 "$swerve" dossier some.json --store n.db
+    says out 'Only the nominal seed was driven'
+}
+the_same_store_gives_the_same_bytes() {
+    code 0 "$swerve" dossier some.json --store a.db
+    cmp -s out a.md || fail "stdout and file differ"
+}
+what_is_missing_is_named() {
+    code 0 "$swerve" dossier more.json --store a.db
+    says out '| scenarios of the suite with a result | 3 of 4 |'
+    says out '1 of 4 scenarios of the suite have no result (0 of them were flagged): drive/gap_m=200.'
+    suite fewer.json "20"
+    code 0 "$swerve" dossier fewer.json --store a.db
+    says out '2 main lines in the store are of scenarios that this suite file does not have'
+    code 0 "$swerve" dossier some.json
+    says out '* Results: no store was named.'
+    says out '* Protocols: no register was named'
+}
+protocols_have_a_chapter() {
+    code 0 "$swerve" dossier some.json --protocols register.json
+    says out '1 files of the suite carry a protocol'"'"'s name: 3 scenarios, 6 values compared with the register, 0 problems; 1 of'
+    says out 'ego_speed_kph 43.2: Slower on purpose.'
+    sed -i 's/43.2/44/' register.json
+    code 0 "$swerve" dossier some.json --protocols register.json
+    says out '* drive.json, drive/gap_m=20: undeclared ego_speed_kph'
+}
+the_argument_is_the_page() {
+    tail -n "$(wc -l <"$root/docs/credibility.md")" a.md | cmp -s - "$root/docs/credibility.md" ||
+        fail "the argument differs from docs/credibility.md"
+}
+mistakes_leave_what_was_there() {
+    cp a.md before.md
+    code 3 "$swerve" dossier some.json --store a.db --protocols drive.json -o a.md
+    code 3 "$swerve" dossier nowhere.json -o a.md
+    code 4 "$swerve" dossier some.json --store nowhere.db -o a.md
+    cmp -s a.md before.md || fail "a dossier was written over"
+}
+
+t results_are_those_of_the_store
+t nominal_results_say_so
+t the_same_store_gives_the_same_bytes
+t what_is_missing_is_named
+t protocols_have_a_chapter
+t the_argument_is_the_page
+t mistakes_leave_what_was_there
+echo "1..$count" >&3
+[ "$failed" = 0 ]

@@ -1,0 +1,142 @@
+/*
+ * swerve dossier: what a suite and a store can say for a safety argument, as Markdown.
+ */
+#include "worker/cli/cli.h"
+#include "worker/dossier/dossier.h"
+#include "worker/run/revision.h"
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DOSSIER_MODE = 0644 };
+
+struct dossier_options {
+    const char *path;
+    const char *store_url;
+    const char *suite; /* in the store; NULL: the newest */
+    const char *protocols;
+    const char *output; /* NULL: stdout */
+};
+
+/* The suite in the store that was asked for, or the newest. */
+static enum status read_results(const struct dossier_options *options, char id[LIMIT_ID_BYTES],
+                                struct summary *summary, struct error *error)
+{
+    struct store *store = NULL;
+    char ids[1][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    enum status status = cli_store_open(options->store_url, &store, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (options->suite != NULL) {
+        snprintf(id, LIMIT_ID_BYTES, "%s", options->suite);
+    } else {
+        status = store->ops->suites(store, ids, 1, &count, error);
+        if (status == STATUS_OK && count == 0) {
+            status = error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite",
+                               options->store_url);
+        } else if (status == STATUS_OK) {
+            memcpy(id, ids[0], LIMIT_ID_BYTES);
+        }
+    }
+    THEN(status, summary_load(store, id, summary, error));
+    store->ops->close(store);
+    return status;
+}
+
+/* Whole in memory, so that a file is replaced by all of it or by nothing. */
+static enum status write_text(const struct dossier_options *options,
+                              struct dossier_request *request, struct error *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    request->out = open_memstream(&text, &bytes);
+    TRY(memory_check(request->out, error, "dossier: out of memory"));
+    enum status status = dossier_write(request, error);
+    if (fclose(request->out) != 0 && status == STATUS_OK) {
+        status = error_set(error, STATUS_NO_MEMORY, "dossier: out of memory");
+    }
+    if (status == STATUS_OK && options->output != NULL) {
+        status = file_replace(options->output, text, bytes, DOSSIER_MODE, error);
+    } else if (status == STATUS_OK && (text_put(stdout, text) < 0 || fflush(stdout) != 0)) {
+        status = error_set(error, STATUS_IO, "stdout: cannot write: %s", strerror(errno));
+    }
+    free(text);
+    return status;
+}
+
+static enum status write_dossier(const struct dossier_options *options, struct error *error)
+{
+    static struct summary summary;
+    char store_suite[LIMIT_ID_BYTES] = "";
+    struct suite *suite = NULL;
+    struct coverage *coverage = NULL;
+    struct protocol_register *protocols = NULL;
+    enum status status = suite_load(options->path, &suite, error);
+    THEN(status, coverage_load(suite, &coverage, error));
+    if (options->protocols != NULL) {
+        THEN(status, protocol_register_load(options->protocols, &protocols, error));
+    }
+    bool read = status == STATUS_OK && options->store_url != NULL;
+    if (read) {
+        status = read_results(options, store_suite, &summary, error);
+    }
+    if (status == STATUS_OK) {
+        struct dossier_request request = {
+            .suite_path = options->path,
+            .suite = suite,
+            .coverage = coverage,
+            .protocols = protocols,
+            .store_url = options->store_url,
+            .store_suite = store_suite,
+            .summary = read ? &summary : NULL,
+            .version = SWERVE_VERSION,
+            .revision = revision_hash,
+        };
+        status = write_text(options, &request, error);
+    }
+    if (read) {
+        summary_finish(&summary);
+    }
+    protocol_register_destroy(protocols);
+    coverage_destroy(coverage);
+    suite_destroy(suite);
+    return status;
+}
+
+int command_dossier(int argc, char **argv)
+{
+    struct dossier_options options = {0};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "results of this job store; without it the dossier has none",
+         .text = &options.store_url},
+        {"--suite", "ID", "of the store's suites (the newest)", .text = &options.suite},
+        {"--protocols", "REGISTER", "a chapter on scenarios named after test protocols",
+         .text = &options.protocols},
+        {"--output", "FILE", "write there instead of to stdout", .text = &options.output},
+    };
+    const struct cli_command command = {
+        "dossier",
+        "SUITE [options]",
+        "Writes a credibility dossier of a suite, and of its results in a store, as Markdown.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        1,
+    };
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &options.path, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    return write_dossier(&options, &error) == STATUS_OK ? 0 : cli_fail(&error);
+}
