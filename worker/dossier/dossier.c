@@ -149,9 +149,10 @@ static void write_not_driven(const struct dossier_request *request,
     if (missing == 0) {
         return;
     }
-    fprintf(out,
-            "* %u of %u scenarios of the suite have no result (%u of them were flagged):", missing,
-            suite->entry_count, match->flagged);
+    fprintf(
+        out,
+        "* %u of %u scenarios of the suite have no result (%u of them were flagged or invalid):",
+        missing, suite->entry_count, match->flagged);
     for (uint32_t i = 0; i < suite->entry_count && named < NAMED_MAX; i++) {
         if (match->state[i] != 2) {
             fputs(named++ > 0 ? ", " : " ", out);

@@ -36,7 +36,7 @@ enum status dossier_write(const struct dossier_request *request, struct error *e
 /* What of the suite the store has. */
 struct dossier_match {
     uint32_t driven;     /* concrete scenarios with a main line that has a result */
-    uint32_t flagged;    /* of the others, with a main line that was flagged */
+    uint32_t flagged;    /* of the others, with a main line that was flagged or is invalid */
     uint32_t foreign;    /* main lines of scenarios that this suite file does not have */
     uint32_t revisions;  /* distinct ones among the results */
     bool other_revision; /* a result of other simulation sources than this binary's */

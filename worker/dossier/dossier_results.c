@@ -301,6 +301,18 @@ static void reach(struct envelope *envelope, const struct outcome *outcome)
     envelope->jerk_max_mps3 = fmax(envelope->jerk_max_mps3, metrics->jerk_max_mps3);
 }
 
+static void write_invalid(const struct dossier_request *request)
+{
+    struct summary_invalid rows[SUMMARY_INVALID_MAX];
+    uint32_t count = summary_invalid_checks(request->summary, rows);
+    fputs(count == 0 ? "No rollout was invalid.\n" : "Invalid rollouts, by check:", request->out);
+    for (uint32_t i = 0; i < count; i++) {
+        fprintf(request->out, "%s %s %lld (%lld main lines)", i > 0 ? "," : "", rows[i].check,
+                (long long)rows[i].rollouts, (long long)rows[i].mains);
+    }
+    fputs(count > 0 ? ".\n" : "", request->out);
+}
+
 void dossier_write_envelope(const struct dossier_request *request)
 {
     const struct suite *suite = request->suite;
@@ -339,5 +351,8 @@ void dossier_write_envelope(const struct dossier_request *request)
                 "%.1f m/s2, jerk (smoothed) up to %.1f m/s3.\n",
                 reached.rollouts, (unsigned long long)reached.ticks, 3.6 * reached.speed_max_mps,
                 -reached.accel_min_mps2, reached.jerk_max_mps3);
+    }
+    if (request->summary != NULL) {
+        write_invalid(request);
     }
 }

@@ -61,7 +61,7 @@ the_same_store_gives_the_same_bytes() {
 what_is_missing_is_named() {
     code 0 "$swerve" dossier more.json --store a.db
     says out '| scenarios of the suite with a result | 3 of 4 |'
-    says out '1 of 4 scenarios of the suite have no result (0 of them were flagged): drive/gap_m=200.'
+    says out '1 of 4 scenarios of the suite have no result (0 of them were flagged or invalid): drive/gap_m=200.'
     suite fewer.json "20"
     code 0 "$swerve" dossier fewer.json --store a.db
     says out '2 main lines in the store are of scenarios that this suite file does not have'
