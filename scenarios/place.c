@@ -2,6 +2,7 @@
  * Placement: {"lane", "s_m", "offset_m"} in poses, goals and paths becomes coordinates. See
  * resolve.h. What is not such a place is left for the decoder to accept or refuse.
  */
+#include "base/check.h"
 #include "base/dmath.h"
 #include "scenarios/resolve.h"
 
@@ -73,15 +74,31 @@ static enum status place_goal(const struct json_cursor *cursor, const struct lan
     if (!is_place(cursor->value)) {
         return STATUS_OK;
     }
-    TRY(read_place(cursor, lanes, "radius_m", &pose, error));
-    TRY(json_member_number(cursor, "radius_m", false, 0.1, 1000.0, &radius_m, error));
+    /* What else must hold there is the decoder's. */
+    static const char *const kept[] = {"area",           "time_min_s",    "time_max_s",
+                                       "speed_min_mps",  "speed_max_mps", "heading_min_rad",
+                                       "heading_max_rad"};
     json_t *object = (json_t *)(uintptr_t)cursor->value;
-    json_object_clear(object);
-    if (!set_number(object, "x_m", pose.x_m) || !set_number(object, "y_m", pose.y_m) ||
-        !set_number(object, "radius_m", radius_m)) {
-        return no_memory(cursor, error);
+    json_t *others = json_object();
+    for (size_t i = 0; i < COUNT_OF(kept); i++) {
+        json_t *member = json_object_get(object, kept[i]);
+        if (member != NULL && json_object_set(others, kept[i], member) == 0) {
+            json_object_del(object, kept[i]);
+        }
     }
-    return STATUS_OK;
+    enum status status = read_place(cursor, lanes, "radius_m", &pose, error);
+    if (status == STATUS_OK) {
+        status = json_member_number(cursor, "radius_m", false, 0.1, 1000.0, &radius_m, error);
+    }
+    if (status == STATUS_OK) {
+        json_object_clear(object);
+        if (!set_number(object, "x_m", pose.x_m) || !set_number(object, "y_m", pose.y_m) ||
+            !set_number(object, "radius_m", radius_m) || json_object_update(object, others) != 0) {
+            status = no_memory(cursor, error);
+        }
+    }
+    json_decref(others);
+    return status;
 }
 
 static enum status place_path(const struct json_cursor *path, const struct lane_table *lanes,

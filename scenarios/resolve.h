@@ -144,6 +144,9 @@ enum status map_validate(const char *name, const char *path, const struct map *m
 
 /* The meaning checks of both loaders: references, self-intersection, overlaps at the start, ..
  * `lanes_checked`: the map's lanes are taken as checked. */
+/* Whether ego is at its goal, all that the goal asks for included, before it has done anything. */
+bool goal_holds_at_start(const struct ego *ego);
+
 enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
                                     bool lanes_checked, struct error *error);
 

@@ -95,6 +95,24 @@ static bool on_drivable(const struct map *map, struct pose pose)
     return map_locate(map, pose, START_MARGIN_M) >= 0;
 }
 
+bool goal_holds_at_start(const struct ego *ego)
+{
+    const struct goal_bounds *bounds = &ego->goal_bounds;
+    const struct polygon *area = &ego->goal_area;
+    struct vec2 at = {ego->pose.x_m, ego->pose.y_m};
+    double x_m = at.x_m - ego->goal.x_m;
+    double y_m = at.y_m - ego->goal.y_m;
+    bool there = area->point_count > 0
+                     ? polygon_contains(area->points, area->point_count, at)
+                     : x_m * x_m + y_m * y_m <= ego->goal_radius_m * ego->goal_radius_m;
+    double width_rad = bounds->heading_max_rad - bounds->heading_min_rad;
+    double turned_rad = dmath_wrap_angle(ego->pose.heading_rad - bounds->heading_min_rad);
+    turned_rad = turned_rad < 0.0 ? turned_rad + 2.0 * PI_RAD : turned_rad;
+    return ego->has_goal && there && !(bounds->time_min_s > 0.0) &&
+           !(ego->speed_mps < bounds->speed_min_mps) && !(ego->speed_mps > bounds->speed_max_mps) &&
+           !(width_rad < 2.0 * PI_RAD && turned_rad > width_rad);
+}
+
 static enum status check_ego(const struct validation *v)
 {
     const struct scenario *scenario = v->scenario;
@@ -113,6 +131,11 @@ static enum status check_ego(const struct validation *v)
     }
     if (scenario->criteria.reach_goal && !ego->has_goal) {
         return fail(v, "$.criteria.reach_goal", "expected a goal ($.ego.goal), found none");
+    }
+    if (scenario->criteria.reach_goal && scenario->invalid[0] == '\0' && goal_holds_at_start(ego)) {
+        return fail(v, "$.ego.goal",
+                    "expected a goal that ego has to reach, found one where it "
+                    "is at the start");
     }
     return check_route(v, "$.ego", ego->route, ego->route_count, ego->pose);
 }

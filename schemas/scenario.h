@@ -174,6 +174,21 @@ struct agent {
 
 /* ---- ego ---- */
 
+/* What else must hold at the tick at which ego is at its goal. NAN: not asked for. */
+struct goal_bounds {
+    double time_min_s; /* since the start */
+    double time_max_s;
+    double speed_min_mps;
+    double speed_max_mps;
+    double heading_min_rad; /* from the one to the other, counter-clockwise */
+    double heading_max_rad;
+};
+
+#define EGO_DELAY_MAX_S 1.0
+
+/* How ego's body moves; engine/traffic/ego_model.h and single_track.h. */
+enum dynamics { DYNAMICS_KINEMATIC = 0, DYNAMICS_SINGLE_TRACK, DYNAMICS_COUNT };
+
 struct ego {
     struct pose pose;
     double speed_mps;
@@ -184,8 +199,13 @@ struct ego {
     uint32_t route_count; /* >= 1 after loading: from JSON "route" or searched to "goal" */
     uint32_t *route;      /* lane indices; consecutive: successor or same-direction neighbour */
     bool has_goal;
-    struct vec2 goal; /* JSON "goal": {"x_m","y_m","radius_m"} */
+    struct vec2 goal; /* JSON "goal": {"x_m","y_m","radius_m","area", and the bounds} */
     double goal_radius_m;
+    struct polygon goal_area; /* in place of the circle; point_count 0: none */
+    struct goal_bounds goal_bounds;
+    enum dynamics dynamics; /* "kinematic" (default), "single_track" */
+    double brake_delay_s;   /* dead times before a command begins to act, whole ticks */
+    double steer_delay_s;
     struct trajectory log; /* the recorded or expert drive, optional; builtin:log follows it */
 };
 

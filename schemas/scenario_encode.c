@@ -2,6 +2,7 @@
  * Scenario encoding: the record to its resolved document, every default written out, so that the
  * canonical text of two equal records is the same text. scenario_decode() is its inverse.
  */
+#include "base/check.h"
 #include "schemas/scenario_json.h"
 
 #include "schemas/scenario_parts.h"
@@ -87,6 +88,24 @@ json_t *encode_conditions(struct json_builder *builder, const struct conditions 
     return object;
 }
 
+static void encode_goal_bounds(struct json_builder *builder, const struct goal_bounds *bounds,
+                               json_t *goal)
+{
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {
+        {"time_min_s", bounds->time_min_s},           {"time_max_s", bounds->time_max_s},
+        {"speed_min_mps", bounds->speed_min_mps},     {"speed_max_mps", bounds->speed_max_mps},
+        {"heading_min_rad", bounds->heading_min_rad}, {"heading_max_rad", bounds->heading_max_rad},
+    };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        if (!isnan(numbers[i].value)) {
+            build_member(builder, goal, numbers[i].key, json_real(numbers[i].value));
+        }
+    }
+}
+
 static json_t *encode_ego(struct json_builder *builder, const struct map *map,
                           const struct ego *ego)
 {
@@ -106,7 +125,23 @@ static json_t *encode_ego(struct json_builder *builder, const struct map *map,
         build_member(builder, goal, "x_m", json_real(ego->goal.x_m));
         build_member(builder, goal, "y_m", json_real(ego->goal.y_m));
         build_member(builder, goal, "radius_m", json_real(ego->goal_radius_m));
+        if (ego->goal_area.point_count > 0) {
+            build_member(builder, goal, "area",
+                         encode_points(builder, ego->goal_area.point_count, ego->goal_area.points));
+        }
+        encode_goal_bounds(builder, &ego->goal_bounds, goal);
         build_member(builder, object, "goal", goal);
+    }
+    /* Written where they say something, so that scenarios from before there were such members keep
+     * their identity. */
+    if (ego->dynamics != DYNAMICS_KINEMATIC) {
+        build_member(builder, object, "dynamics", json_string(dynamics_names[ego->dynamics]));
+    }
+    if (ego->brake_delay_s > 0.0) {
+        build_member(builder, object, "brake_delay_s", json_real(ego->brake_delay_s));
+    }
+    if (ego->steer_delay_s > 0.0) {
+        build_member(builder, object, "steer_delay_s", json_real(ego->steer_delay_s));
     }
     if (ego->log.point_count > 0) {
         build_member(builder, object, "log", encode_trajectory(builder, &ego->log));

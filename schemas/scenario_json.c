@@ -89,10 +89,58 @@ static enum status decode_horizon(const struct json_cursor *root, uint32_t *tick
     return STATUS_OK;
 }
 
-static enum status decode_goal(const struct json_cursor *cursor, struct ego *out,
-                               struct error *error)
+static enum status decode_goal_bounds(const struct json_cursor *cursor, struct goal_bounds *out,
+                                      struct error *error)
 {
-    static const char *const keys[] = {"x_m", "y_m", "radius_m", NULL};
+    const struct {
+        const char *key;
+        double min, max;
+        double *value;
+    } numbers[] = {
+        {"time_min_s", 0.0, 600.0, &out->time_min_s},
+        {"time_max_s", 0.0, 600.0, &out->time_max_s},
+        {"speed_min_mps", -100.0, 100.0, &out->speed_min_mps},
+        {"speed_max_mps", -100.0, 100.0, &out->speed_max_mps},
+        {"heading_min_rad", -2.0 * PI_RAD, 2.0 * PI_RAD, &out->heading_min_rad},
+        {"heading_max_rad", -2.0 * PI_RAD, 2.0 * PI_RAD, &out->heading_max_rad},
+    };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        *numbers[i].value = NAN;
+        TRY(json_member_number(cursor, numbers[i].key, false, numbers[i].min, numbers[i].max,
+                               numbers[i].value, error));
+    }
+    for (size_t i = 0; i < COUNT_OF(numbers); i += 2) {
+        struct json_cursor member = json_cursor_member(cursor, numbers[i + 1].key);
+        bool turns = i == 4;
+        if (isnan(*numbers[i].value) != isnan(*numbers[i + 1].value) && turns) {
+            return json_fail(
+                cursor, error,
+                "expected both \"heading_min_rad\" and \"heading_max_rad\", found one");
+        }
+        if (*numbers[i].value > *numbers[i + 1].value) {
+            return json_fail(&member, error, "expected at least %s, %g, found %g", numbers[i].key,
+                             *numbers[i].value, *numbers[i + 1].value);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status decode_goal(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                               struct ego *out)
+{
+    static const char *const keys[] = {"x_m",
+                                       "y_m",
+                                       "radius_m",
+                                       "area",
+                                       "time_min_s",
+                                       "time_max_s",
+                                       "speed_min_mps",
+                                       "speed_max_mps",
+                                       "heading_min_rad",
+                                       "heading_max_rad",
+                                       NULL};
+    struct error *error = decoder->error;
+    out->goal_bounds = (struct goal_bounds){NAN, NAN, NAN, NAN, NAN, NAN};
     if (!json_cursor_present(cursor)) {
         return STATUS_OK;
     }
@@ -101,16 +149,46 @@ static enum status decode_goal(const struct json_cursor *cursor, struct ego *out
     TRY(json_member_number(cursor, "y_m", true, -1e5, 1e5, &out->goal.y_m, error));
     out->goal_radius_m = 5.0;
     TRY(json_member_number(cursor, "radius_m", false, 0.1, 1000.0, &out->goal_radius_m, error));
+    struct json_cursor area = json_cursor_member(cursor, "area");
+    if (json_cursor_present(&area)) {
+        TRY(decode_points(&area, 3, LIMIT_LANE_POINTS, decoder, &out->goal_area.point_count,
+                          &out->goal_area.points));
+    }
+    TRY(decode_goal_bounds(cursor, &out->goal_bounds, error));
     out->has_goal = true;
     return STATUS_OK;
+}
+
+/* A dead time is a whole number of ticks, because commands are. */
+static enum status decode_delay(const struct json_cursor *ego, const char *key, double *out,
+                                struct error *error)
+{
+    TRY(json_member_number(ego, key, false, 0.0, EGO_DELAY_MAX_S, out, error));
+    double ticks = floor(*out / TICK_S + 0.5);
+    if (fabs(*out - ticks * TICK_S) > 1e-9) {
+        struct json_cursor member = json_cursor_member(ego, key);
+        return json_fail(&member, error, "expected a multiple of 0.1 s, found %g", *out);
+    }
+    return STATUS_OK;
+}
+
+static enum status decode_dynamics(const struct json_cursor *ego, struct ego *out,
+                                   struct error *error)
+{
+    int dynamics = DYNAMICS_KINEMATIC;
+    TRY(json_member_choice(ego, "dynamics", false, dynamics_names, DYNAMICS_COUNT, &dynamics,
+                           error));
+    out->dynamics = (enum dynamics)dynamics;
+    TRY(decode_delay(ego, "brake_delay_s", &out->brake_delay_s, error));
+    return decode_delay(ego, "steer_delay_s", &out->steer_delay_s, error);
 }
 
 static enum status decode_ego(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct ego *out)
 {
-    static const char *const keys[] = {"pose",     "speed_mps",   "length_m", "width_m",
-                                       "height_m", "wheelbase_m", "route",    "goal",
-                                       "log",      NULL};
+    static const char *const keys[] = {
+        "pose", "speed_mps", "length_m", "width_m",       "height_m",      "wheelbase_m", "route",
+        "goal", "log",       "dynamics", "brake_delay_s", "steer_delay_s", NULL};
     struct error *error = decoder->error;
     TRY(json_object_begin(cursor, keys, error));
     *out = (struct ego){.length_m = 4.8, .width_m = 1.9, .height_m = 1.5, .wheelbase_m = 2.8};
@@ -124,7 +202,8 @@ static enum status decode_ego(const struct json_cursor *cursor, struct scenario_
     part = json_cursor_member(cursor, "route");
     TRY(decode_route(&part, 1, decoder, &out->route_count, &out->route));
     part = json_cursor_member(cursor, "goal");
-    TRY(decode_goal(&part, out, error));
+    TRY(decode_goal(&part, decoder, out));
+    TRY(decode_dynamics(cursor, out, error));
     part = json_cursor_member(cursor, "log");
     return decode_trajectory(&part, decoder, &out->log);
 }

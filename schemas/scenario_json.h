@@ -37,6 +37,7 @@ extern const char *const manoeuvre_names[MANOEUVRE_COUNT];
 extern const char *const agent_kind_names[AGENT_KIND_COUNT];
 extern const char *const behaviour_names[BEHAVIOUR_COUNT];
 extern const char *const weather_names[WEATHER_COUNT];
+extern const char *const dynamics_names[DYNAMICS_COUNT];
 extern const char *const light_names[LIGHT_COUNT];
 extern const char *const slice_names[SLICE_KIND_COUNT];
 extern const char *const intervention_names[INTERVENE_COUNT];

@@ -19,6 +19,7 @@ const char *const agent_kind_names[AGENT_KIND_COUNT] = {
 
 const char *const behaviour_names[BEHAVIOUR_COUNT] = {"static", "idm", "replay", "script"};
 
+const char *const dynamics_names[DYNAMICS_COUNT] = {"kinematic", "single_track"};
 const char *const weather_names[WEATHER_COUNT] = {"clear", "rain", "heavy_rain", "fog", "snow"};
 
 const char *const light_names[LIGHT_COUNT] = {"day", "dusk", "night"};

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
+#include "engine/traffic/single_track.h"
 
 #include <math.h>
 
@@ -80,4 +81,34 @@ void ego_model_step(struct ego_state *ego, double *actuator_mps2, const struct a
         substep(ego, actuator_mps2, command_mps2, steer_rad, wheelbase_m / 2, grip_mps2);
     }
     ego->accel_mps2 = (ego->speed_mps - before_mps) / TICK_S;
+}
+
+/* The command of `delay_s` ago; nothing was commanded before the start. */
+static double delayed(double line[EGO_DELAY_TICKS_MAX], double delay_s, double command)
+{
+    uint32_t ticks = (uint32_t)(delay_s / TICK_S + 0.5);
+    CHECK(ticks <= EGO_DELAY_TICKS_MAX);
+    if (ticks == 0) {
+        return command;
+    }
+    double due = line[0];
+    for (uint32_t i = 0; i + 1 < ticks; i++) {
+        line[i] = line[i + 1];
+    }
+    line[ticks - 1] = command;
+    return due;
+}
+
+void ego_motion_step(struct ego_state *ego, struct ego_motion *motion, const struct ego *record,
+                     const struct action *action, double friction)
+{
+    const struct action due = {
+        .accel_mps2 = delayed(motion->accel_line_mps2, record->brake_delay_s, action->accel_mps2),
+        .steer_rad = delayed(motion->steer_line_rad, record->steer_delay_s, action->steer_rad),
+    };
+    if (record->dynamics == DYNAMICS_SINGLE_TRACK) {
+        single_track_step(ego, motion, &due, record->wheelbase_m, friction, SINGLE_TRACK_SUBSTEPS);
+    } else {
+        ego_model_step(ego, &motion->actuator_mps2, &due, record->wheelbase_m, friction);
+    }
 }

@@ -21,13 +21,28 @@
 #define EGO_STEER_MAX_RAD 0.6
 #define EGO_STEER_RATE_MAX_RPS 0.8
 #define EGO_SPEED_MAX_MPS 70.0
+enum { EGO_DELAY_TICKS_MAX = 10 }; /* EGO_DELAY_MAX_S */
 
 /* Share of a command that the lag lets through in one sub-step:
  * 1 - exp(-(TICK_S / EGO_SUBSTEPS) / EGO_ACCEL_TIME_CONSTANT_S) = 1 - exp(-0.25). */
 #define EGO_ACCEL_SHARE 0.22119921692859513
 
-/* One tick. *actuator_mps2 is the acceleration that drivetrain and brakes give at present, 0 or the
- * caller's choice at the start. The action is finite; it is clamped to the vehicle's limits. */
+/* What a body and its actuators remember beyond what everybody sees of them. A plain value; zero is
+ * rolling straight on. */
+struct ego_motion {
+    double actuator_mps2;                        /* what drivetrain and brakes give */
+    double side_mps;                             /* speed to the left; of the single-track model */
+    double accel_line_mps2[EGO_DELAY_TICKS_MAX]; /* commands under way, the oldest first */
+    double steer_line_rad[EGO_DELAY_TICKS_MAX];
+};
+
+/* One tick of the scenario's ego: its dead times, then its dynamics. */
+void ego_motion_step(struct ego_state *ego, struct ego_motion *motion, const struct ego *record,
+                     const struct action *action, double friction);
+
+/* One tick of the kinematic bicycle. *actuator_mps2 is the acceleration that drivetrain and brakes
+ * give at present, 0 or the caller's choice at the start. The action is finite; it is clamped to
+ * the vehicle's limits. */
 void ego_model_step(struct ego_state *ego, double *actuator_mps2, const struct action *action,
                     double wheelbase_m, double friction);
 

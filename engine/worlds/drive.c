@@ -30,8 +30,7 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic)
     if (traffic) {
         traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
     }
-    ego_model_step(ego, &drive->actuator_mps2, action, prepared->scenario->ego.wheelbase_m,
-                   friction);
+    ego_motion_step(ego, &drive->ego, &prepared->scenario->ego, action, friction);
     drive->scene.tick++;
 }
 

@@ -8,6 +8,7 @@
 #define SWERVE_ENGINE_WORLDS_DRIVE_H
 
 #include "engine/sensors/prepared_internal.h"
+#include "engine/traffic/ego_model.h"
 #include "engine/traffic/traffic.h"
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 struct drive {
     struct prepared *prepared; /* a reference of its own; NULL: the slot is free */
     uint64_t seed;
-    double actuator_mps2; /* what ego's drivetrain and brakes give */
+    struct ego_motion ego;
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS]; /* [scene.agent_count] in use */
 };

@@ -206,9 +206,14 @@ static enum status make_scenario(struct import *import, const struct xml_element
     TRY(copy_lanes(import, &scenario->map));
     TRY(read_ego(import, problem, &scenario->ego, &start_s));
     TRY(read_horizon(import, problem, start_s, &scenario->horizon_ticks));
-    TRY(cr_route_find(context, problem, &import->map, scenario));
+    TRY(cr_route_find(context, problem, &import->map, start_s, scenario));
     TRY(cr_agents_make(context, &import->obstacles, start_s, scenario));
     TRY(cr_start_resolve(context, scenario));
+    if (scenario->criteria.reach_goal && scenario->invalid[0] == '\0' &&
+        goal_holds_at_start(&scenario->ego)) {
+        snprintf(scenario->invalid, sizeof scenario->invalid,
+                 "ego starts in its goal, which asks nothing of a planner");
+    }
     cr_tags_read(import->root, &import->map, scenario);
     cr_source_write(context, scenario->source);
     return STATUS_OK;

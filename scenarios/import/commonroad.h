@@ -129,6 +129,7 @@ enum cr_note {
     CR_NOTE_SAMPLES_THINNED,
     CR_NOTE_HORIZON_CUT,
     CR_NOTE_EGO_MOVED,
+    CR_NOTE_LANE_EXTENDED,
     CR_NOTE_EGO_LOG,
     CR_NOTE_EGO_SHRUNK,
     CR_NOTE_SHRUNK,
@@ -190,6 +191,9 @@ enum status cr_child_value(const struct cr_context *context, const struct xml_el
 /* <orientation>, wrapped to (-pi, pi]; *out is left alone when there is none. */
 enum status cr_child_heading(const struct cr_context *context, const struct xml_element *element,
                              double *out);
+/* Both ends of an interval, or the value twice; left alone where `element` is NULL. */
+enum status cr_interval(const struct cr_context *context, const struct xml_element *element,
+                        double min, double max, double *low, double *high);
 /* The end of an interval, or the value. */
 enum status cr_value_end(const struct cr_context *context, const struct xml_element *element,
                          double min, double max, double *out);
@@ -312,7 +316,7 @@ enum status cr_start_resolve(struct cr_context *context, struct scenario *scenar
 
 /* Puts ego into a lane if it is in none, reads the goal and finds the route. */
 enum status cr_route_find(struct cr_context *context, const struct xml_element *problem,
-                          const struct cr_map *map, struct scenario *scenario);
+                          const struct cr_map *map, double start_s, struct scenario *scenario);
 
 /* ---- commonroad_tags.c ---- */
 

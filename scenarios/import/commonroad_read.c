@@ -237,6 +237,24 @@ enum status cr_child_heading(const struct cr_context *context, const struct xml_
     return STATUS_OK;
 }
 
+enum status cr_interval(const struct cr_context *context, const struct xml_element *element,
+                        double min, double max, double *low, double *high)
+{
+    const struct xml_element *start =
+        element != NULL ? xml_child(element, CR_INTERVAL_START) : NULL;
+    double first = 0;
+    double last = 0;
+    if (element == NULL) {
+        return STATUS_OK;
+    }
+    TRY(start != NULL ? cr_number(context, start, min, max, &first)
+                      : cr_value(context, element, min, max, &first));
+    TRY(cr_value_end(context, element, min, max, &last));
+    *low = dmath_min(first, last);
+    *high = dmath_max(first, last);
+    return STATUS_OK;
+}
+
 enum status cr_value_end(const struct cr_context *context, const struct xml_element *element,
                          double min, double max, double *out)
 {

@@ -11,6 +11,7 @@
 #include "scenarios/resolve.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { TARGETS_MAX = 256 };
@@ -19,6 +20,9 @@ static const double START_MARGIN_M = 0.5; /* of the loader */
 static const double START_MAX_M = 14.99;  /* from a route's first lane; the loader takes 15 */
 static const double GOAL_RADIUS_MIN_M = 2.0;
 static const double GOAL_RADIUS_MAX_M = 1000.0;
+static const double GOAL_TIME_MAX_S = 600.0; /* of a scenario document */
+static const double MOVED_MAX_M = 1.0; /* farther, and it is another problem than the file's */
+static const double EXTENSION_M = 30.0;
 static const double CHANGE_COST_M = 30.0;      /* of a lane change */
 static const double OTHER_KIND_COST_M = 500.0; /* of entering a shoulder or cycle lane */
 static const double TURN_COST_M = 10.0;        /* per radian between ego and its lane */
@@ -30,13 +34,18 @@ struct target {
     int32_t lane; /* a lanelet's lane, or -1: a region */
     struct vec2 centre;
     double radius_m;
+    struct polygon area; /* point_count 0: the circle */
+    struct goal_bounds bounds;
 };
 
 struct finder {
     struct cr_context *context;
     const struct cr_map *source;
+    struct scenario *scenario;
     struct map *map;
     struct ego *ego;
+    double start_s;            /* ego's time in the file */
+    struct goal_bounds bounds; /* of the goal state that is read */
     uint32_t target_count;
     struct target targets[TARGETS_MAX];
     double *cost_m;   /* [lane_count] to the beginning of the lane, INFINITY: not reached */
@@ -50,8 +59,33 @@ struct finder {
 static void add_target(struct finder *finder, const struct target *target)
 {
     if (finder->target_count < TARGETS_MAX) {
-        finder->targets[finder->target_count++] = *target;
+        finder->targets[finder->target_count] = *target;
+        finder->targets[finder->target_count++].bounds = finder->bounds;
     }
+}
+
+/* The lane as an area: its left edge, and back along its right one. */
+static void lane_area(const struct finder *finder, const struct lane *lane, struct polygon *out)
+{
+    uint32_t count = 2 * lane->point_count;
+    struct vec2 *points =
+        count <= LIMIT_LANE_POINTS ? cr_alloc(finder->context, count, sizeof *points) : NULL;
+    double s_m = 0;
+    for (uint32_t i = 0; points != NULL && i < lane->point_count; i++) {
+        struct vec2 at = lane->centre_line[i];
+        if (i > 0) {
+            struct vec2 before = lane->centre_line[i - 1];
+            s_m += sqrt((at.x_m - before.x_m) * (at.x_m - before.x_m) +
+                        (at.y_m - before.y_m) * (at.y_m - before.y_m));
+        }
+        struct pose left =
+            polyline_pose_at(lane->centre_line, lane->point_count, s_m, lane->width_m[i] / 2);
+        struct pose right =
+            polyline_pose_at(lane->centre_line, lane->point_count, s_m, -lane->width_m[i] / 2);
+        points[i] = (struct vec2){left.x_m, left.y_m};
+        points[count - 1 - i] = (struct vec2){right.x_m, right.y_m};
+    }
+    *out = (struct polygon){points != NULL ? count : 0, points};
 }
 
 /* The middle of a lane and all of its length. */
@@ -62,6 +96,7 @@ static void add_lane_target(struct finder *finder, uint32_t index)
     struct pose middle = polyline_pose_at(lane->centre_line, lane->point_count, length_m / 2, 0);
     struct target target = {.lane = (int32_t)index, .centre = {middle.x_m, middle.y_m}};
     target.radius_m = dmath_clamp(length_m / 2, GOAL_RADIUS_MIN_M, GOAL_RADIUS_MAX_M);
+    lane_area(finder, lane, &target.area);
     add_target(finder, &target);
 }
 
@@ -113,8 +148,39 @@ static enum status read_goal_position(struct finder *finder, const struct xml_el
             .centre = {parts[i].pose.x_m, parts[i].pose.y_m},
             .radius_m = dmath_clamp(longer / 2, GOAL_RADIUS_MIN_M, GOAL_RADIUS_MAX_M),
         };
+        if (xml_child(position, CR_CIRCLE) == NULL) {
+            struct box box = box_make(parts[i].pose, parts[i].length_m, parts[i].width_m);
+            target.area.points = cr_alloc(finder->context, 4, sizeof *target.area.points);
+            if (target.area.points == NULL) {
+                return STATUS_LIMIT;
+            }
+            target.area.point_count = 4;
+            box_corners(&box, target.area.points);
+        }
         add_target(finder, &target);
     }
+    return STATUS_OK;
+}
+
+/* What a goal state asks for besides its place. Times count from ego's start; an orientation that
+ * leaves everything open asks nothing. */
+static enum status read_goal_bounds(struct finder *finder, const struct xml_element *goal)
+{
+    const struct cr_context *context = finder->context;
+    struct goal_bounds bounds = {NAN, NAN, NAN, NAN, NAN, NAN};
+    TRY(cr_interval(context, xml_child(goal, CR_TIME), 0, 1e7, &bounds.time_min_s,
+                    &bounds.time_max_s));
+    bounds.time_min_s = dmath_max(bounds.time_min_s * context->dt_s - finder->start_s, 0);
+    bounds.time_max_s = bounds.time_max_s * context->dt_s - finder->start_s;
+    if (!(bounds.time_max_s >= bounds.time_min_s) || bounds.time_max_s > GOAL_TIME_MAX_S) {
+        bounds.time_min_s = NAN;
+        bounds.time_max_s = NAN;
+    }
+    TRY(cr_interval(context, xml_child(goal, CR_VELOCITY), -CR_SPEED_MAX_MPS, CR_SPEED_MAX_MPS,
+                    &bounds.speed_min_mps, &bounds.speed_max_mps));
+    TRY(cr_interval(context, xml_child(goal, CR_ORIENTATION), -2 * PI_RAD, 2 * PI_RAD,
+                    &bounds.heading_min_rad, &bounds.heading_max_rad));
+    finder->bounds = bounds;
     return STATUS_OK;
 }
 
@@ -123,6 +189,7 @@ static enum status read_goals(struct finder *finder, const struct xml_element *p
     const struct xml_element *goal = xml_child(problem, CR_GOAL_STATE);
     for (; goal != NULL; goal = xml_next(goal)) {
         const struct xml_element *position = xml_child(goal, CR_POSITION);
+        TRY(read_goal_bounds(finder, goal));
         if (position != NULL) {
             TRY(read_goal_position(finder, position));
         }
@@ -155,8 +222,15 @@ static void move_into_lane(struct finder *finder)
     if (!vehicles) {
         lane->kind = LANE_DRIVING;
     }
+    struct pose before = *pose;
     *pose = polyline_pose_at(lane->centre_line, lane->point_count, best.s_m, 0);
     cr_note(finder->context, CR_NOTE_EGO_MOVED);
+    double moved_m = sqrt((pose->x_m - before.x_m) * (pose->x_m - before.x_m) +
+                          (pose->y_m - before.y_m) * (pose->y_m - before.y_m));
+    if (moved_m > MOVED_MAX_M) {
+        snprintf(finder->scenario->invalid, sizeof finder->scenario->invalid,
+                 "ego starts outside every lane of the file and was moved by %.1f m", moved_m);
+    }
 }
 
 /* ---- search ---- */
@@ -377,6 +451,89 @@ static void route_ahead(struct finder *finder, double horizon_s)
     }
 }
 
+/* ---- where the map ends ---- */
+
+/* A lane with one more point, EXTENSION_M before its first or after its last, straight on. */
+static enum status extend_lane(struct finder *finder, struct lane *lane, bool before)
+{
+    uint32_t count = lane->point_count + 1;
+    struct vec2 *line = cr_alloc(finder->context, count, sizeof *line);
+    double *width_m = cr_alloc(finder->context, count, sizeof *width_m);
+    if (line == NULL || width_m == NULL) {
+        return STATUS_LIMIT;
+    }
+    double end_m = polyline_length_m(lane->centre_line, lane->point_count);
+    struct pose beyond = polyline_pose_at(lane->centre_line, lane->point_count,
+                                          before ? -EXTENSION_M : end_m + EXTENSION_M, 0);
+    for (uint32_t i = 0; i < lane->point_count; i++) {
+        line[i + before] = lane->centre_line[i];
+        width_m[i + before] = lane->width_m[i];
+    }
+    uint32_t added = before ? 0 : count - 1;
+    line[added] = (struct vec2){beyond.x_m, beyond.y_m};
+    width_m[added] = lane->width_m[before ? 0 : lane->point_count - 1];
+    lane->centre_line = line;
+    lane->width_m = width_m;
+    lane->point_count = count;
+    cr_note(finder->context, CR_NOTE_LANE_EXTENDED);
+    return STATUS_OK;
+}
+
+static bool has_predecessor(const struct map *map, uint32_t lane)
+{
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        for (uint32_t k = 0; k < map->lanes[i].successor_count; k++) {
+            if (map->lanes[i].successors[k] == lane) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether ego could come to the end of its route before the horizon. */
+static bool reaches_end(const struct finder *finder)
+{
+    const struct ego *ego = finder->ego;
+    struct vec2 start = {ego->pose.x_m, ego->pose.y_m};
+    double left_m = -on_lane(finder, ego->route[0], start).s_m;
+    for (uint32_t i = 0; i < ego->route_count; i++) {
+        left_m += finder->length_m[ego->route[i]];
+    }
+    double horizon_s = finder->scenario->horizon_ticks * TICK_S;
+    return dmath_max(ego->speed_mps, AHEAD_MPS) * horizon_s + ego->length_m > left_m;
+}
+
+/* Recorded maps are cut off where nobody drove any more, which may be under ego's rear: the lanes
+ * in which ego starts and, of its route, ends go on where nothing leads into or out of them, and
+ * their neighbours beside them. */
+static enum status extend_map(struct finder *finder)
+{
+    struct map *map = finder->map;
+    const struct ego *ego = finder->ego;
+    for (int end = 0; end < 2; end++) {
+        uint32_t at = ego->route[end == 0 ? 0 : ego->route_count - 1];
+        int32_t lanes[3] = {(int32_t)at, map->lanes[at].left_opposite ? -1 : map->lanes[at].left,
+                            map->lanes[at].right_opposite ? -1 : map->lanes[at].right};
+        for (int i = 0; i < 3; i++) {
+            struct lane *lane = lanes[i] >= 0 ? &map->lanes[lanes[i]] : NULL;
+            if (lane == NULL || lane->point_count >= LIMIT_LANE_POINTS) {
+                continue;
+            }
+            double start_m =
+                on_lane(finder, (uint32_t)lanes[i], (struct vec2){ego->pose.x_m, ego->pose.y_m})
+                    .s_m;
+            if (end == 0 && start_m < ego->length_m && !has_predecessor(map, (uint32_t)lanes[i])) {
+                TRY(extend_lane(finder, lane, true));
+            }
+            if (end == 1 && lane->successor_count == 0 && reaches_end(finder)) {
+                TRY(extend_lane(finder, lane, false));
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status finder_alloc(struct finder *finder)
 {
     uint32_t count = finder->map->lane_count;
@@ -392,10 +549,15 @@ static enum status finder_alloc(struct finder *finder)
 }
 
 enum status cr_route_find(struct cr_context *context, const struct xml_element *problem,
-                          const struct cr_map *map, struct scenario *scenario)
+                          const struct cr_map *map, double start_s, struct scenario *scenario)
 {
-    struct finder finder = {
-        .context = context, .source = map, .map = &scenario->map, .ego = &scenario->ego};
+    struct finder finder = {.context = context,
+                            .source = map,
+                            .scenario = scenario,
+                            .map = &scenario->map,
+                            .ego = &scenario->ego,
+                            .start_s = start_s};
+    scenario->ego.goal_bounds = (struct goal_bounds){NAN, NAN, NAN, NAN, NAN, NAN};
     uint32_t target = 0;
     uint32_t lane = 0;
     TRY(finder_alloc(&finder));
@@ -406,7 +568,7 @@ enum status cr_route_find(struct cr_context *context, const struct xml_element *
     search_all(&finder);
     if (finder.target_count == 0) {
         route_ahead(&finder, scenario->horizon_ticks * TICK_S);
-        return STATUS_OK;
+        return extend_map(&finder);
     }
     bool reached = choose_target(&finder, &target, &lane);
     if (!reached) {
@@ -417,6 +579,8 @@ enum status cr_route_find(struct cr_context *context, const struct xml_element *
     finder.ego->has_goal = true;
     finder.ego->goal = finder.targets[target].centre;
     finder.ego->goal_radius_m = finder.targets[target].radius_m;
+    finder.ego->goal_area = finder.targets[target].area;
+    finder.ego->goal_bounds = finder.targets[target].bounds;
     scenario->criteria.reach_goal = reached;
-    return STATUS_OK;
+    return extend_map(&finder);
 }

@@ -256,6 +256,7 @@ void cr_source_write(const struct cr_context *context, char out[LIMIT_TEXT_BYTES
         [CR_NOTE_SAMPLES_THINNED] = "trajectories thinned",
         [CR_NOTE_HORIZON_CUT] = "horizon cut",
         [CR_NOTE_EGO_MOVED] = "ego moved into the nearest lane",
+        [CR_NOTE_LANE_EXTENDED] = "lanes extended where the map ends at ego's start or route",
         [CR_NOTE_EGO_LOG] = "ego's own recording became its log",
         [CR_NOTE_EGO_SHRUNK] = "ego and agents shrunk to be apart at the start",
         [CR_NOTE_SHRUNK] = "agents shrunk to be apart at the start",

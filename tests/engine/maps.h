@@ -94,6 +94,8 @@ static inline void maps_scenario(struct arena *arena, struct scenario *scenario,
         .width_m = 1.9,
         .height_m = 1.5,
         .wheelbase_m = 2.8,
+        .goal_bounds = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN,
+                        (double)NAN},
         .route_count = 1,
         .route = arena_alloc(arena, 1, sizeof(uint32_t)),
     };

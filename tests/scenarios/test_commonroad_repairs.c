@@ -732,6 +732,81 @@ static void edited_files_load_or_are_refused(void)
     EXPECT(loaded > EDITS / 10 && loaded < EDITS);
 }
 
+/* The map begins under ego's rear and ends before ego could stop driving: both ends go on. */
+static void map_ends_are_extended(void)
+{
+    struct text text = text_begin();
+    add_straight(&text, 1, 0, 60, 0, "<adjacentLeft ref=\"2\" drivingDir=\"same\"/>");
+    add_straight(&text, 2, 0, 60, 3.5, "<adjacentRight ref=\"1\" drivingDir=\"same\"/>");
+    add_problem(&text, 1, 0, 10, 60, "");
+    struct imported imported = text_import(&text);
+    const struct scenario *s = first(&imported);
+    for (int i = 0; i < 2; i++) {
+        const struct lane *lane = imported_lane(s, i == 0 ? "1" : "2");
+        EXPECT_NEAR(lane->centre_line[0].x_m, -30, 1e-9);
+        EXPECT_NEAR(lane->centre_line[lane->point_count - 1].x_m, 90, 1e-9);
+        EXPECT_NEAR(lane->width_m[0], 3.5, 1e-9);
+    }
+    EXPECT_CONTAINS(s->source, "lanes extended");
+    EXPECT_TEXT(s->invalid, "");
+    imported_free(&imported);
+    text = text_begin(); /* a lane leads into ego's: nothing is missing */
+    add_straight(&text, 1, 0, 300, 0, "<predecessor ref=\"2\"/>");
+    add_straight(&text, 2, -50, 0, 0, "<successor ref=\"1\"/>");
+    add_problem(&text, 1, 0, 10, 60, "");
+    imported = text_import(&text);
+    EXPECT_INT(imported_lane(first(&imported), "1")->point_count, 2);
+    imported_free(&imported);
+}
+
+static void a_goal_comes_in_whole(void)
+{
+    struct text text = text_begin();
+    add_straight(&text, 1, 0, 300, 0, "");
+    add(&text, "<planningProblem id=\"1000\">");
+    add_state(&text, "initialState", 20, 0, 0, 10, 5);
+    add(&text,
+        "<goalState><position><rectangle><length>40</length><width>2</width>"
+        "<orientation>0</orientation><center><x>120</x><y>0</y></center></rectangle></position>"
+        "<orientation><intervalStart>-0.2</intervalStart><intervalEnd>0.3</intervalEnd>"
+        "</orientation><velocity><intervalStart>4</intervalStart><intervalEnd>9</intervalEnd>"
+        "</velocity><time><intervalStart>65</intervalStart><intervalEnd>85</intervalEnd></time>"
+        "</goalState></planningProblem>\n");
+    struct imported imported = text_import(&text);
+    const struct scenario *s = first(&imported);
+    const struct goal_bounds *bounds = &s->ego.goal_bounds;
+    EXPECT_INT(s->horizon_ticks, 80);
+    EXPECT_NEAR(bounds->time_min_s, 6.0, 1e-9); /* since ego's start at step 5 */
+    EXPECT_NEAR(bounds->time_max_s, 8.0, 1e-9);
+    EXPECT_NEAR(bounds->speed_min_mps, 4, 1e-9);
+    EXPECT_NEAR(bounds->speed_max_mps, 9, 1e-9);
+    EXPECT_NEAR(bounds->heading_min_rad, -0.2, 1e-9);
+    EXPECT_NEAR(bounds->heading_max_rad, 0.3, 1e-9);
+    EXPECT_INT(s->ego.goal_area.point_count, 4);
+    const struct vec2 *corner = s->ego.goal_area.points;
+    for (int i = 0; i < 4; i++) {
+        EXPECT_NEAR(fabs(corner[i].x_m - 120), 20, 1e-9);
+        EXPECT_NEAR(fabs(corner[i].y_m), 1, 1e-9);
+    }
+    imported_free(&imported);
+}
+
+static void what_asks_nothing_is_invalid(void)
+{
+    struct text text = text_begin();
+    add_straight(&text, 1, 0, 300, 0, "");
+    add_problem(&text, 20, 0, 10, 40, "<position><lanelet ref=\"1\"/></position>");
+    struct imported imported = text_import(&text);
+    EXPECT_CONTAINS(first(&imported)->invalid, "ego starts in its goal");
+    imported_free(&imported);
+    text = text_begin();
+    add_straight(&text, 1, 0, 300, 0, "");
+    add_problem(&text, 20, 60, 10, 40, "");
+    imported = text_import(&text);
+    EXPECT_CONTAINS(first(&imported)->invalid, "was moved by 60.0 m");
+    imported_free(&imported);
+}
+
 int main(void)
 {
     return TEST_RUN(
@@ -739,10 +814,11 @@ int main(void)
         TEST(lanelet_that_is_a_spike_becomes_a_stub), TEST(closed_track_is_split),
         TEST(gaps_are_bridged_or_dropped), TEST(contradicting_neighbours_are_dropped),
         TEST(grid_coordinates_are_moved), TEST(ego_outside_lanes_is_moved),
-        TEST(ego_at_the_edge_of_a_square_is_moved), TEST(recording_of_ego_becomes_its_log),
-        TEST(overlaps_with_ego_are_resolved), TEST(overlapping_static_agents_are_kept),
-        TEST(too_many_obstacles_keep_the_nearest), TEST(state_alone_goes_on_as_it_began),
-        TEST(unreachable_goal_leads_near_it), TEST(noisy_road_is_never_lost),
-        TEST(ids_tell_files_apart), TEST(broken_files_say_where), TEST(limits_are_named),
-        TEST(edited_files_load_or_are_refused));
+        TEST(ego_at_the_edge_of_a_square_is_moved), TEST(map_ends_are_extended),
+        TEST(a_goal_comes_in_whole), TEST(what_asks_nothing_is_invalid),
+        TEST(recording_of_ego_becomes_its_log), TEST(overlaps_with_ego_are_resolved),
+        TEST(overlapping_static_agents_are_kept), TEST(too_many_obstacles_keep_the_nearest),
+        TEST(state_alone_goes_on_as_it_began), TEST(unreachable_goal_leads_near_it),
+        TEST(noisy_road_is_never_lost), TEST(ids_tell_files_apart), TEST(broken_files_say_where),
+        TEST(limits_are_named), TEST(edited_files_load_or_are_refused));
 }

@@ -3,6 +3,7 @@
  * compared member by member; their canonical texts are compared too.
  */
 #include "base/rng.h"
+#include "base/units.h"
 #include "schemas/scenario_json.h"
 #include "tests/harness.h"
 
@@ -151,11 +152,41 @@ static void grow_ego(struct arena *arena, const struct map *map, struct ego *ego
     ego->wheelbase_m = uniform(0.3, 40);
     ego->route_count = below(4);
     ego->route = grow_indices(arena, ego->route_count, map->lane_count);
+    ego->goal_bounds = (struct goal_bounds){(double)NAN, (double)NAN, (double)NAN,
+                                            (double)NAN, (double)NAN, (double)NAN};
     if (coin()) {
         ego->has_goal = true;
         ego->goal = grow_point();
         ego->goal_radius_m = uniform(0.1, 1000);
+        double low = uniform(0, 300);
+        double speed = uniform(-100, 50);
+        double heading = uniform(-6, 0);
+        if (coin()) {
+            ego->goal_bounds.time_min_s = low;
+        }
+        if (coin()) {
+            ego->goal_bounds.time_max_s = low + uniform(0, 300);
+        }
+        if (coin()) {
+            ego->goal_bounds.speed_min_mps = speed;
+            ego->goal_bounds.speed_max_mps = speed + uniform(0, 50);
+        }
+        if (coin()) {
+            ego->goal_bounds.heading_min_rad = heading;
+            ego->goal_bounds.heading_max_rad = heading + uniform(0, 6);
+        }
+        if (coin()) {
+            ego->goal_area.point_count = 3 + below(3);
+            ego->goal_area.points =
+                arena_alloc(arena, ego->goal_area.point_count, sizeof *ego->goal_area.points);
+            for (uint32_t i = 0; i < ego->goal_area.point_count; i++) {
+                ego->goal_area.points[i] = grow_point();
+            }
+        }
     }
+    ego->dynamics = (enum dynamics)below(DYNAMICS_COUNT);
+    ego->brake_delay_s = below(11) * TICK_S;
+    ego->steer_delay_s = below(11) * TICK_S;
     if (coin()) {
         ego->log = grow_trajectory(arena);
     }
@@ -390,6 +421,11 @@ static void expect_same_ego(const struct ego *a, const struct ego *b)
     SAME(has_goal);
     SAME_BYTES(goal);
     SAME(goal_radius_m);
+    SAME_ARRAY(goal_area.point_count, goal_area.points);
+    EXPECT(memcmp(&a->goal_bounds, &b->goal_bounds, sizeof a->goal_bounds) == 0);
+    SAME(dynamics);
+    SAME(brake_delay_s);
+    SAME(steer_delay_s);
     SAME_ARRAY(log.point_count, log.points);
 }
 

@@ -346,7 +346,14 @@ void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
         result->verdict = VERDICT_PLANNER_ERROR;
         result->reasons = 0;
         snprintf(result->error, sizeof result->error, "%s", error);
-    } else if (rollout->validity.check != VALIDITY_OK) {
+        return;
+    }
+    if (rollout->validity.check == VALIDITY_OK &&
+        score_cut_short(rollout->score, result->reasons)) {
+        validity_cut_short(&rollout->validity, result->metrics.collision_tick,
+                           result->metrics.collision_agent, result->metrics.impact_speed_mps);
+    }
+    if (rollout->validity.check != VALIDITY_OK) {
         const struct validity *validity = &rollout->validity;
         result->verdict = VERDICT_INVALID;
         result->reasons = 0;

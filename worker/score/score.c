@@ -23,6 +23,7 @@
 #define WRONG_WAY_VIOLATION_M 6.0
 #define OVERSPEED_SCALE_MPS 2.23
 #define PROGRESS_FLOOR_M 0.1
+#define TIME_SLACK_S 1e-6
 #define MAKING_PROGRESS_MIN 0.2
 #define TTC_BOUND_S 0.95
 #define WEIGHT_PROGRESS 5.0
@@ -233,6 +234,35 @@ static void update_direction(struct score *score, const struct scene *scene, str
     score->wrong_way_max_m = dmath_max(score->wrong_way_max_m, -sum_m);
 }
 
+/* Whether ego is where the goal is, and all else that the goal asks for holds now. Comparisons with
+ * NAN are false, so what is absent never fails. */
+static bool at_goal(const struct score *score, const struct scene *scene)
+{
+    const struct ego *record = &score->scenario->ego;
+    const struct goal_bounds *bounds = &record->goal_bounds;
+    const struct polygon *area = &record->goal_area;
+    double time_s = scene->tick * TICK_S;
+    double speed_mps = scene->ego.speed_mps;
+    if (time_s < bounds->time_min_s - TIME_SLACK_S || time_s > bounds->time_max_s + TIME_SLACK_S ||
+        speed_mps < bounds->speed_min_mps || speed_mps > bounds->speed_max_mps) {
+        return false;
+    }
+    double width_rad = bounds->heading_max_rad - bounds->heading_min_rad;
+    if (width_rad < 2.0 * PI_RAD) {
+        double turned_rad = dmath_wrap_angle(scene->ego.pose.heading_rad - bounds->heading_min_rad);
+        if ((turned_rad < 0.0 ? turned_rad + 2.0 * PI_RAD : turned_rad) > width_rad) {
+            return false;
+        }
+    }
+    struct vec2 center = score->ego.box.center;
+    if (area->point_count > 0) {
+        return polygon_contains(area->points, area->point_count, center);
+    }
+    double x_m = center.x_m - record->goal.x_m;
+    double y_m = center.y_m - record->goal.y_m;
+    return x_m * x_m + y_m * y_m <= record->goal_radius_m * record->goal_radius_m;
+}
+
 static void update_ego_metrics(struct score *score, const struct scene *scene)
 {
     const struct ego_view *ego = &score->ego;
@@ -254,10 +284,7 @@ static void update_ego_metrics(struct score *score, const struct scene *scene)
         score->overspeed_sum_mps += ego->speed_mps - limit_mps;
     }
     if (record->has_goal) {
-        double x_m = ego->box.center.x_m - record->goal.x_m;
-        double y_m = ego->box.center.y_m - record->goal.y_m;
-        double radius_m = record->goal_radius_m;
-        score->goal_reached = score->goal_reached || x_m * x_m + y_m * y_m <= radius_m * radius_m;
+        score->goal_reached = score->goal_reached || at_goal(score, scene);
     } else {
         score->goal_reached = score->goal_reached || ego->route_s_m >= score->route_end_s_m;
     }
@@ -325,6 +352,12 @@ bool score_ended(const struct score *score)
 bool score_touched_any(const struct score *score)
 {
     return score->collision_count > 0;
+}
+
+bool score_cut_short(const struct score *score, uint32_t reasons)
+{
+    const uint32_t later = REASON_GOAL_NOT_REACHED | REASON_PROGRESS | REASON_SCORE;
+    return score->ended && !score->at_fault && reasons != 0 && (reasons & ~later) == 0;
 }
 
 /* ---- closing ---- */

@@ -40,6 +40,10 @@ bool score_ended(const struct score *score);
 /* Whether ego has touched anything so far. */
 bool score_touched_any(const struct score *score);
 
+/* Whether a contact that was not ego's fault ended the rollout, and all that is held against ego is
+ * what it might have done afterwards: the goal, progress, the score. */
+bool score_cut_short(const struct score *score, uint32_t reasons);
+
 /* Closes the books after the last tick: metrics, verdict and reasons by the scenario's criteria. */
 void score_finish(const struct score *score, struct metrics *metrics, enum verdict *verdict,
                   uint32_t *reasons);

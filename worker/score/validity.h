@@ -22,6 +22,8 @@ enum validity_check {
     VALIDITY_TELEPORT,     /* a body moved farther than its speed takes it */
     VALIDITY_OVERLAP,      /* two agents were in one place */
     VALIDITY_AGENT,        /* an agent took more than the surface gives */
+    VALIDITY_SIDESLIP,     /* ego slid sideways farther than the single-track model holds for */
+    VALIDITY_CUT_SHORT,    /* somebody ran into ego before it could do what it is blamed for */
     VALIDITY_CHECK_COUNT
 };
 
@@ -48,6 +50,9 @@ struct validity {
  * at. */
 void validity_update(struct validity *validity, const struct prepared *prepared,
                      const struct scene *scene, bool follows_logs, bool true_agents);
+
+/* A contact that was not ego's fault ended the rollout at `tick`; nothing was amiss before. */
+void validity_cut_short(struct validity *validity, uint32_t tick, int32_t agent, double impact_mps);
 
 /* A sentence about what did not hold; check != OK. */
 void validity_sentence(const struct validity *validity, const struct scenario *scenario, char *out,

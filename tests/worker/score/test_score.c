@@ -280,6 +280,69 @@ static void progress_ratio_has_a_floor_and_a_ceiling(void)
     EXPECT_NEAR(progress_case(&rig, 20.1, 100)->making_progress, 1, 0);
 }
 
+/* All that a goal asks for must hold at one tick: ego passes an area at 10 m/s between 2.5 and
+ * 3.5 s. */
+static void a_goal_is_a_whole_state(void)
+{
+    static struct vec2 area[4] = {{125, -1}, {135, -1}, {135, 1}, {125, 1}};
+    const struct {
+        struct goal_bounds bounds;
+        bool reached;
+    } cases[] = {
+        {{NAN, NAN, NAN, NAN, NAN, NAN}, true},
+        {{3.0, 3.2, NAN, NAN, NAN, NAN}, true},
+        {{3.6, NAN, NAN, NAN, NAN, NAN}, false}, /* gone by then */
+        {{NAN, 2.4, NAN, NAN, NAN, NAN}, false}, /* not yet there */
+        {{NAN, NAN, 9.0, 11.0, NAN, NAN}, true},
+        {{NAN, NAN, NAN, 9.9, NAN, NAN}, false},
+        {{NAN, NAN, 10.1, NAN, NAN, NAN}, false},
+        {{NAN, NAN, NAN, NAN, -0.1, 0.1}, true},
+        {{NAN, NAN, NAN, NAN, 2 * PI_RAD - 0.1, 2 * PI_RAD}, true},
+        {{NAN, NAN, NAN, NAN, 0.1, 1.0}, false},
+        {{NAN, NAN, NAN, NAN, -4.0, 2.4}, true},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct rig rig;
+        rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 100);
+        rig.scenario.ego.has_goal = true;
+        rig.scenario.ego.goal = (struct vec2){130, 0};
+        rig.scenario.ego.goal_radius_m = 20;
+        rig.scenario.ego.goal_area = (struct polygon){4, area};
+        rig.scenario.ego.goal_bounds = cases[i].bounds;
+        rig.scenario.criteria.reach_goal = true;
+        rig_start(&rig);
+        rig_drive(&rig, 24); /* in the circle, which the area replaces */
+        EXPECT(!rig_metrics(&rig)->goal_reached);
+        rig_drive(&rig, 40);
+        EXPECT_INT(rig_metrics(&rig)->goal_reached, cases[i].reached);
+        rig_finish(&rig);
+    }
+}
+
+/* Who is run into from behind did not fail to reach what lay ahead; who has driven badly before
+ * that did. */
+static void a_contact_without_fault_is_no_failure_to_arrive(void)
+{
+    for (int k = 0; k < 2; k++) {
+        struct rig rig;
+        rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 5, 1, 100);
+        rig.scenario.ego.has_goal = true;
+        rig.scenario.ego.goal = (struct vec2){200, 0};
+        rig.scenario.ego.goal_radius_m = 5;
+        rig.scenario.criteria.reach_goal = true;
+        rig.scenario.criteria.progress_min = 0.9;
+        rig.scenario.criteria.speed_max_mps = k == 0 ? 30 : 4;
+        rig_start(&rig);
+        rig_agent(&rig, 0, (struct pose){80, 0, 0}, 20);
+        rig_drive(&rig, 12);
+        rig_metrics(&rig);
+        EXPECT(score_ended(rig.score) && !rig.metrics.at_fault);
+        EXPECT((rig.reasons & REASON_GOAL_NOT_REACHED) != 0);
+        EXPECT_INT(score_cut_short(rig.score, rig.reasons), k == 0);
+        rig_finish(&rig);
+    }
+}
+
 static void goal_is_reached_once_inside_its_radius(void)
 {
     struct rig rig;
@@ -654,19 +717,21 @@ static void moving_the_world_rigidly_changes_nothing(void)
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(corners_may_be_up_to_0_3_m_outside), TEST(each_corner_counts),
-        TEST(wrong_way_is_metres_within_one_second), TEST(right_way_and_no_lane_are_compliant),
-        TEST(direction_holds_on_shoulders_but_not_on_cycle_lanes),
-        TEST(overspeed_is_averaged_over_the_rollout),
-        TEST(junction_lane_without_limit_borrows_its_successors),
-        TEST(expected_progress_comes_from_figure_log_or_free_flow),
-        TEST(progress_ratio_has_a_floor_and_a_ceiling),
-        TEST(goal_is_reached_once_inside_its_radius), TEST(score_is_gates_times_weighted_mean),
-        TEST(each_gate_zeroes_the_score), TEST(absent_criteria_are_not_applied),
-        TEST(numeric_criteria_hold_just_inside_and_fail_just_outside),
-        TEST(contact_criteria_are_told_apart), TEST(comfort_counts_only_when_asked),
-        TEST(a_score_without_ticks_or_with_one_is_defined),
-        TEST(a_fork_equals_a_score_that_saw_everything),
-        TEST(moving_the_world_rigidly_changes_nothing));
+    return TEST_RUN(TEST(corners_may_be_up_to_0_3_m_outside), TEST(each_corner_counts),
+                    TEST(wrong_way_is_metres_within_one_second),
+                    TEST(right_way_and_no_lane_are_compliant),
+                    TEST(direction_holds_on_shoulders_but_not_on_cycle_lanes),
+                    TEST(overspeed_is_averaged_over_the_rollout),
+                    TEST(junction_lane_without_limit_borrows_its_successors),
+                    TEST(expected_progress_comes_from_figure_log_or_free_flow),
+                    TEST(progress_ratio_has_a_floor_and_a_ceiling),
+                    TEST(goal_is_reached_once_inside_its_radius), TEST(a_goal_is_a_whole_state),
+                    TEST(a_contact_without_fault_is_no_failure_to_arrive),
+                    TEST(score_is_gates_times_weighted_mean), TEST(each_gate_zeroes_the_score),
+                    TEST(absent_criteria_are_not_applied),
+                    TEST(numeric_criteria_hold_just_inside_and_fail_just_outside),
+                    TEST(contact_criteria_are_told_apart), TEST(comfort_counts_only_when_asked),
+                    TEST(a_score_without_ticks_or_with_one_is_defined),
+                    TEST(a_fork_equals_a_score_that_saw_everything),
+                    TEST(moving_the_world_rigidly_changes_nothing));
 }
