@@ -17,11 +17,10 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "engine/sensors/raster_view.h"
+#include "engine/sensors/visible.h"
 #include "kernels/lidar.h"
 
 #include <string.h>
-
-#define LOW_HEIGHT_M 0.6
 
 _Static_assert((int)LIDAR_ROWS == (int)BEV_ROWS && (int)LIDAR_COLS == (int)BEV_COLS,
                "kernels/lidar.h repeats the grid");
@@ -56,7 +55,7 @@ static bool find_box(const struct raster_view *view, double visibility_m, const 
         .y_m = -dx * view->sin_heading + dy * view->cos_heading,
         .half_length_m = agent->length_m / 2,
         .half_width_m = agent->width_m / 2,
-        .low = agent->low || agent->height_m < LOW_HEIGHT_M,
+        .low = visible_is_low(agent),
         .vru = is_vulnerable(agent->kind),
     };
     if (!state->present || out->x_m < view->x_low_m - reach || out->x_m > view->x_high_m + reach ||

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
+#include "engine/sensors/visible.h"
 #include "worker/score/score_internal.h"
 
 #include <math.h>
@@ -320,7 +321,8 @@ static void update_agents(struct score *score, const struct scene *scene)
             continue;
         }
         ttc_s = dmath_min(ttc_s, ttc_agent_s(score, &agent));
-        unsafe = unsafe || guardian_agent_unsafe(score, &agent);
+        unsafe = unsafe ||
+                 (guardian_agent_unsafe(score, &agent) && visible_agent(score->scenario, scene, i));
     }
     score->min_ttc_s = dmath_min(score->min_ttc_s, hit_at_fault ? 0.0 : ttc_s);
     guardian_update(score, unsafe, guardian_leaves_road(score));

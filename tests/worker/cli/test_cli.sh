@@ -138,6 +138,10 @@ exit_1_gate_and_mismatch() {
     says err "gate not met"
     code 0 "$swerve" run hard.json --store gate.db
     code 0 "$swerve" run hard.json --store gate.db --gate-rate 0
+    code 0 "$swerve" avoid --store gate.db --harm --json
+    holds 'd["unsafe"] + d["safe"] == len(d["drives"]) > 0 and "rate" in d["harm"]["brake"]' out
+    code 0 "$swerve" avoid --store gate.db
+    says out "avoidable once the hazard is in sight"
     code 2 "$swerve" run hard.json --store gate.db --gate --gate-rate most
     # A planner whose answers differ from process to process cannot be replayed.
     cat >drift.py <<'PY'

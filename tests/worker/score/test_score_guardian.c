@@ -43,6 +43,21 @@ static void lead_distance_is_that_of_rss(void)
     EXPECT(!active(10, 0, (struct pose){BOTH_HALVES_M + 1, 0, 0}, 30, 1)); /* it pulls away */
 }
 
+/* What ego's sensors cannot see is nothing that it could override for. */
+static void what_is_out_of_sight_is_unknown(void)
+{
+    for (int fog = 0; fog < 2; fog++) {
+        struct rig rig;
+        rig_motorway(&rig, 2, (struct pose){300, 0, 0}, 20, 1, 10);
+        rig_start(&rig);
+        rig.scene.conditions.visibility_m = fog ? 15 : 100;
+        rig_agent(&rig, 0, (struct pose){330, 0, 0}, 0);
+        rig_tick(&rig);
+        EXPECT_INT(score_guardian_active(rig.score), !fog);
+        rig_finish(&rig);
+    }
+}
+
 static void ice_asks_for_more_distance(void)
 {
     double ice_mps2 = 0.2 * 9.80665;
@@ -200,10 +215,10 @@ static void the_route_excuses_only_what_it_avoids(void)
 int main(void)
 {
     return TEST_RUN(
-        TEST(lead_distance_is_that_of_rss), TEST(ice_asks_for_more_distance),
-        TEST(oncoming_in_ego_lane_needs_both_to_stop), TEST(only_what_is_in_the_way_counts),
-        TEST(crossing_agent_that_cannot_stop_counts), TEST(braking_is_the_proper_response),
-        TEST(onsets_are_counted_not_ticks), TEST(leaving_the_road_is_foreseen_for_a_second),
-        TEST(bends_are_followed), TEST(the_route_excuses_only_what_it_avoids),
-        TEST(the_route_is_taken_at_egos_offset));
+        TEST(lead_distance_is_that_of_rss), TEST(what_is_out_of_sight_is_unknown),
+        TEST(ice_asks_for_more_distance), TEST(oncoming_in_ego_lane_needs_both_to_stop),
+        TEST(only_what_is_in_the_way_counts), TEST(crossing_agent_that_cannot_stop_counts),
+        TEST(braking_is_the_proper_response), TEST(onsets_are_counted_not_ticks),
+        TEST(leaving_the_road_is_foreseen_for_a_second), TEST(bends_are_followed),
+        TEST(the_route_excuses_only_what_it_avoids), TEST(the_route_is_taken_at_egos_offset));
 }

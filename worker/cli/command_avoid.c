@@ -1,0 +1,369 @@
+/*
+ * swerve avoid: until when ego could still have avoided what went wrong in a suite's drives, by
+ * forks of each failed main line in which it brakes or swerves (worker/run/avoidance.h), and what
+ * the same manoeuvres break in drives that are safe.
+ */
+#include "scheduler/rate.h"
+#include "schemas/scenario_id.h"
+#include "worker/cli/cli.h"
+#include "worker/cli/confinement_options.h"
+#include "worker/run/avoidance.h"
+#include "worker/run/runner_open.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AVOID_PAGE = 200, AVOID_SLOTS = 16 };
+
+struct avoid_drive {
+    struct outcome outcome;
+    struct avoidance found;
+};
+
+struct avoid {
+    struct store *store;
+    const char *suite;
+    bool harm;
+    bool json;
+    const struct planner_confinement *confinement;
+    struct models *models;
+    struct open_runner open;
+    struct outcome opened_for;
+    uint32_t count;
+    struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
+};
+
+/* ---- what is asked ---- */
+
+static int compare_drives(const void *a, const void *b)
+{
+    const struct outcome *x = &((const struct avoid_drive *)a)->outcome;
+    const struct outcome *y = &((const struct avoid_drive *)b)->outcome;
+    size_t x_bytes = scenario_id_logical_bytes(x->scenario_id);
+    size_t y_bytes = scenario_id_logical_bytes(y->scenario_id);
+    int order = memcmp(x->scenario_id, y->scenario_id, x_bytes < y_bytes ? x_bytes : y_bytes);
+    order = order != 0 ? order : (x_bytes > y_bytes) - (x_bytes < y_bytes);
+    order = order != 0 ? order : strcmp(x->scenario_id, y->scenario_id);
+    order = order != 0 ? order : strcmp(x->planner, y->planner);
+    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static enum status load_drives(struct avoid *avoid, struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = AVOID_PAGE};
+    struct outcome *page = calloc(AVOID_PAGE, sizeof *page);
+    uint32_t found = 1;
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", avoid->suite);
+    enum status status = memory_check(page, error, "avoid: out of memory");
+    while (status == STATUS_OK && found > 0) {
+        found = 0;
+        status = avoid->store->ops->outcomes(avoid->store, &filter, page, &found, error);
+        struct avoid_drive *grown =
+            realloc(avoid->drives, ((size_t)avoid->count + AVOID_PAGE) * sizeof *grown);
+        avoid->drives = grown != NULL ? grown : avoid->drives;
+        THEN(status, memory_check(grown, error, "avoid: out of memory"));
+        for (uint32_t i = 0; status == STATUS_OK && i < found; i++) {
+            const struct outcome *outcome = &page[i];
+            filter.after_id = outcome->id;
+            bool unsafe = !avoidance_is_safe(outcome->verdict, outcome->reasons, &outcome->metrics);
+            if (outcome->branch_id[0] == '\0' && outcome->audit_of == 0 &&
+                outcome->verdict <= VERDICT_FAIL && (unsafe || avoid->harm)) {
+                avoid->drives[avoid->count++] = (struct avoid_drive){.outcome = *outcome};
+            }
+        }
+    }
+    free(page);
+    if (status == STATUS_OK && avoid->count > 0) {
+        qsort(avoid->drives, avoid->count, sizeof *avoid->drives, compare_drives);
+    }
+    return status;
+}
+
+/* ---- sweeps ---- */
+
+static enum status use_runner(struct avoid *avoid, const struct outcome *outcome,
+                              struct error *error)
+{
+    const struct outcome *last = &avoid->opened_for;
+    if (avoid->open.runner != NULL && last->tier == outcome->tier &&
+        strcmp(last->planner, outcome->planner) == 0 &&
+        strcmp(last->model_hash, outcome->model_hash) == 0 &&
+        strcmp(last->sampler, outcome->sampler) == 0 &&
+        strcmp(last->backend, outcome->backend) == 0) {
+        return STATUS_OK;
+    }
+    runner_close(&avoid->open);
+    const struct runner_source source = {
+        .models = avoid->models,
+        .planner_config = {.tick_deadline_ms = 1000, .confinement = avoid->confinement},
+        .slot_count = AVOID_SLOTS,
+        .spill_bytes_max = UINT64_C(8) << 30,
+        .clock = clock_system(),
+    };
+    struct job_spec spec = {.tier = outcome->tier};
+    memcpy(spec.planner, outcome->planner, sizeof spec.planner);
+    memcpy(spec.model_hash, outcome->model_hash, sizeof spec.model_hash);
+    memcpy(spec.sampler, outcome->sampler, sizeof spec.sampler);
+    memcpy(spec.backend, outcome->backend, sizeof spec.backend);
+    avoid->opened_for = *outcome;
+    return runner_open(&source, &spec, &avoid->open, error);
+}
+
+static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct error *error)
+{
+    struct scenario_document *document = NULL;
+    const char *hash = drive->outcome.scenario_hash;
+    char *body = NULL;
+    size_t bytes = 0;
+    TRY(use_runner(avoid, &drive->outcome, error));
+    TRY(avoid->store->ops->scenario_get(avoid->store, hash, &body, &bytes, error));
+    enum status status = scenario_load_text(hash, body, bytes, &document, error);
+    free(body);
+    THEN(status, avoidance_sweep(avoid->open.runner, &document->scenario, &drive->outcome,
+                                 &drive->found, error));
+    scenario_destroy(document);
+    return status == STATUS_OK ? status
+                               : error_prefix(error, "outcome %lld", (long long)drive->outcome.id);
+}
+
+/* ---- what is shown ---- */
+
+/* Rates over drives: of unsafe ones those that a manoeuvre saves in time (all three together last),
+ * or before ego could see it; of safe ones the share of forks that a manoeuvre breaks. */
+struct avoid_rates {
+    struct rate in_time[AVOIDANCE_MANOEUVRES + 1];
+    struct rate unseen;
+    struct rate harm[AVOIDANCE_MANOEUVRES];
+    int64_t unsafe;
+    int64_t safe;
+};
+
+static void count_drive(struct avoid_rates *rates, const struct avoidance *found,
+                        int64_t logical_key, int64_t case_key)
+{
+    bool any = false;
+    bool ever = false;
+    rates->unsafe += !found->safe;
+    rates->safe += found->safe;
+    for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+        bool in_time = avoidance_in_time(found, (enum avoidance_manoeuvre)m);
+        any = any || in_time;
+        ever = ever || found->last_tick[m] != UINT32_MAX;
+        if (!found->safe) {
+            rate_add(&rates->in_time[m], logical_key, case_key, in_time);
+        } else if (found->forks[m] > 0) {
+            rate_add(&rates->harm[m], logical_key, case_key,
+                     1.0 - (double)found->safe_forks[m] / found->forks[m]);
+        }
+    }
+    if (!found->safe) {
+        rate_add(&rates->in_time[AVOIDANCE_MANOEUVRES], logical_key, case_key, any);
+        rate_add(&rates->unseen, logical_key, case_key, ever && !any);
+    }
+}
+
+static void count_rates(const struct avoid *avoid, struct avoid_rates *rates)
+{
+    int64_t logical_key = 0;
+    int64_t case_key = 0;
+    *rates = (struct avoid_rates){0};
+    for (uint32_t i = 0; i < avoid->count; i++) {
+        const struct outcome *outcome = &avoid->drives[i].outcome;
+        const struct outcome *last = i > 0 ? &avoid->drives[i - 1].outcome : NULL;
+        size_t bytes = scenario_id_logical_bytes(outcome->scenario_id);
+        logical_key += last == NULL || bytes != scenario_id_logical_bytes(last->scenario_id) ||
+                       memcmp(outcome->scenario_id, last->scenario_id, bytes) != 0;
+        case_key += last == NULL || strcmp(outcome->scenario_id, last->scenario_id) != 0 ||
+                    strcmp(outcome->planner, last->planner) != 0;
+        count_drive(rates, &avoid->drives[i].found, logical_key, case_key);
+    }
+}
+
+/* A tick as seconds before the contact or the end; "-": there is none. */
+static const char *before_text(const struct avoidance *found, uint32_t tick, char out[16])
+{
+    snprintf(out, 16, "-");
+    if (tick != UINT32_MAX) {
+        snprintf(out, 16, "%.1f", ((double)found->end_tick - (double)tick) * TICK_S);
+    }
+    return out;
+}
+
+static void print_rate(const char *name, const struct rate *rate)
+{
+    struct rate_estimate at = rate_estimate(rate);
+    if (at.cases > 0) {
+        text_print(stdout, "  %-44s %5.1f%% [%.1f-%.1f]\n", name, 100 * at.value, 100 * at.low,
+                   100 * at.high);
+    }
+}
+
+static void print_drives(const struct avoid *avoid, const struct avoid_rates *rates)
+{
+    text_print(stdout, "seconds before the contact or the end%25s %9s %9s %12s %12s\n", "",
+               "in sight", "brake", "swerve left", "swerve right");
+    for (uint32_t i = 0; i < avoid->count; i++) {
+        const struct avoid_drive *drive = &avoid->drives[i];
+        const struct avoidance *found = &drive->found;
+        char text[AVOIDANCE_MANOEUVRES + 1][16];
+        if (found->safe) {
+            continue;
+        }
+        text_print(stdout, "%7lld %-48s %4llu %9s %9s %12s %12s%s\n", (long long)drive->outcome.id,
+                   drive->outcome.scenario_id, (unsigned long long)drive->outcome.seed,
+                   found->agent >= 0 ? before_text(found, found->visible_tick, text[0]) : "map",
+                   before_text(found, found->last_tick[0], text[1]),
+                   before_text(found, found->last_tick[1], text[2]),
+                   before_text(found, found->last_tick[2], text[3]),
+                   avoidance_in_time(found, AVOIDANCE_BRAKE) ||
+                           avoidance_in_time(found, AVOIDANCE_SWERVE_LEFT) ||
+                           avoidance_in_time(found, AVOIDANCE_SWERVE_RIGHT)
+                       ? ""
+                       : "  not in time");
+    }
+    text_print(stdout, "\nof %lld unsafe drives, avoidable once the hazard is in sight\n",
+               (long long)rates->unsafe);
+    for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+        print_rate(avoidance_names[m], &rates->in_time[m]);
+    }
+    print_rate("any of them", &rates->in_time[AVOIDANCE_MANOEUVRES]);
+    print_rate("only before it is in sight", &rates->unseen);
+    if (rates->safe > 0) {
+        text_print(stdout, "harm: in %lld safe drives, share of forks that end unsafe\n",
+                   (long long)rates->safe);
+        for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+            print_rate(avoidance_names[m], &rates->harm[m]);
+        }
+    }
+}
+
+static json_t *tick_json(uint32_t tick)
+{
+    return tick == UINT32_MAX ? json_null() : json_integer(tick);
+}
+
+static json_t *rate_json(const struct rate *rate)
+{
+    struct rate_estimate at = rate_estimate(rate);
+    json_t *json =
+        json_pack("{s:I, s:I, s:f, s:f}", "scenarios", (json_int_t)at.cases, "logical_scenarios",
+                  (json_int_t)at.logical, "low", at.low, "high", at.high);
+    if (at.cases > 0) {
+        json_object_set_new(json, "rate", json_real(at.value));
+    }
+    return json;
+}
+
+static int print_json(const struct avoid *avoid, const struct avoid_rates *rates)
+{
+    json_t *drives = json_array();
+    json_t *in_time = json_object();
+    json_t *harm = json_object();
+    for (uint32_t i = 0; i < avoid->count; i++) {
+        const struct avoid_drive *drive = &avoid->drives[i];
+        const struct avoidance *found = &drive->found;
+        json_t *json =
+            json_pack("{s:I, s:s, s:I, s:s, s:b, s:i, s:i, s:o}", "outcome",
+                      (json_int_t)drive->outcome.id, "scenario", drive->outcome.scenario_id, "seed",
+                      (json_int_t)drive->outcome.seed, "planner", drive->outcome.planner, "safe",
+                      found->safe, "end_tick", (int)found->end_tick, "agent", (int)found->agent,
+                      "visible_tick", tick_json(found->visible_tick));
+        for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+            json_object_set_new(json, avoidance_names[m],
+                                json_pack("{s:i, s:i, s:o, s:b}", "forks", (int)found->forks[m],
+                                          "safe_forks", (int)found->safe_forks[m], "last_tick",
+                                          tick_json(found->last_tick[m]), "in_time",
+                                          avoidance_in_time(found, (enum avoidance_manoeuvre)m)));
+        }
+        json_array_append_new(drives, json);
+    }
+    for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+        json_object_set_new(in_time, avoidance_names[m], rate_json(&rates->in_time[m]));
+        json_object_set_new(harm, avoidance_names[m], rate_json(&rates->harm[m]));
+    }
+    json_object_set_new(in_time, "any", rate_json(&rates->in_time[AVOIDANCE_MANOEUVRES]));
+    return cli_print_json(json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "unsafe",
+                                    (json_int_t)rates->unsafe, "safe", (json_int_t)rates->safe,
+                                    "avoidable", in_time, "avoidable_unseen",
+                                    rate_json(&rates->unseen), "harm", harm, "drives", drives));
+}
+
+static int finish(struct avoid *avoid, enum status status, const struct error *error)
+{
+    int code = 0;
+    if (status == STATUS_OK) {
+        struct avoid_rates rates;
+        count_rates(avoid, &rates);
+        if (avoid->json) {
+            code = print_json(avoid, &rates);
+        } else {
+            print_drives(avoid, &rates);
+        }
+    } else {
+        code = cli_fail(error);
+    }
+    runner_close(&avoid->open);
+    models_close(avoid->models);
+    free(avoid->drives);
+    avoid->store->ops->close(avoid->store);
+    return code;
+}
+
+int command_avoid(int argc, char **argv)
+{
+    const char *url = NULL;
+    const char *models = NULL;
+    struct avoid avoid = {0};
+    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--harm", NULL, "also what the manoeuvres break in drives that are safe",
+         .flag = &avoid.harm},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &models},
+        CONFINEMENT_OPTION_ROWS(confinement),
+        {"--json", NULL, "print one JSON object", .flag = &avoid.json},
+    };
+    const struct cli_command command = {
+        "avoid",
+        "[SUITE] --store URL",
+        "Until when unsafe drives of a suite (the newest) could have been avoided.",
+        rows,
+        COUNT_OF(rows),
+        0,
+        1,
+    };
+    char newest[1][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &avoid.suite, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.confinement, &error) !=
+            STATUS_OK ||
+        cli_store_open(url, &avoid.store, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    enum status status = STATUS_OK;
+    if (count == 0) {
+        status = avoid.store->ops->suites(avoid.store, newest, 1, &count, &error);
+        avoid.suite = newest[0];
+        if (status == STATUS_OK && count == 0) {
+            status = error_set(&error, STATUS_NOT_FOUND, "%s: the store has no suite",
+                               cli_store_url(url));
+        }
+    }
+    THEN(status, models_open(models, NULL, &avoid.models, &error));
+    THEN(status, load_drives(&avoid, &error));
+    for (uint32_t i = 0; status == STATUS_OK && i < avoid.count; i++) {
+        status = sweep(&avoid, &avoid.drives[i], &error);
+    }
+    return finish(&avoid, status, &error);
+}
