@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void print_usage(const struct cli_command *command, FILE *stream)
@@ -214,4 +215,48 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
                          text);
     }
     return STATUS_OK;
+}
+
+/* ---- the library ---- */
+
+/* Folders above the executable: a build folder's room, the build folder, the sources. */
+enum { FOLDERS_ABOVE = 3 };
+
+static bool find_in(const char *folder, const char *given, char out[LIMIT_PATH_BYTES])
+{
+    static const char *const endings[] = {"", ".json"};
+    for (size_t i = 0; i < COUNT_OF(endings); i++) {
+        int bytes = snprintf(out, LIMIT_PATH_BYTES, "%s/%s%s", folder, given, endings[i]);
+        if (bytes > 0 && bytes < LIMIT_PATH_BYTES && access(out, R_OK) == 0) {
+            struct stat about;
+            if (stat(out, &about) == 0 && S_ISREG(about.st_mode)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES])
+{
+    char folder[LIMIT_PATH_BYTES];
+    char library[LIMIT_PATH_BYTES + 32];
+    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    if (bytes <= 0 || given[0] == '/' || access(given, F_OK) == 0) {
+        return given;
+    }
+    folder[bytes] = '\0';
+    for (int level = 0; level < FOLDERS_ABOVE; level++) {
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL) {
+            return given;
+        }
+        *slash = '\0';
+        snprintf(library, sizeof library, level == 1 ? "%s/share/swerve/scenarios" : "%s/scenarios",
+                 folder);
+        if (find_in(library, given, out)) {
+            return out;
+        }
+    }
+    return given;
 }

@@ -73,6 +73,11 @@ enum status cli_store_exists(const char *url, struct error *error);
  * so that a mistyped one does not become an empty store. */
 enum status cli_store_open(const char *given, struct store **store, struct error *error);
 
+/* The file of a suite or scenario that was named: itself, or where there is none one of the library
+ * of that name, with or without ".json", which lies with the sources or beside an installed binary
+ * (../share/swerve/scenarios). Returns `given` or `out`. */
+const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
+
 /* Name of --world to a choice. */
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error);
 

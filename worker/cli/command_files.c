@@ -38,7 +38,8 @@ static json_t *validate_one(const char *path, bool json, struct protocol_session
 {
     struct error error;
     struct suite *suite = NULL;
-    enum status status = suite_load(path, &suite, &error);
+    char found[LIMIT_PATH_BYTES];
+    enum status status = suite_load(cli_suite_path(path, found), &suite, &error);
     THEN(status, check_planners(suite, &error));
     if (status != STATUS_OK) {
         suite_destroy(suite);

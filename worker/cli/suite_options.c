@@ -108,6 +108,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
         .attempts_max = (uint32_t)options->attempts,
     };
     struct device device;
+    char found[LIMIT_PATH_BYTES];
     enum status status = check_numbers(options, error);
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
     struct suite *loaded = NULL;
@@ -118,7 +119,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;
     }
-    THEN(status, suite_load(path, &loaded, error));
+    THEN(status, suite_load(cli_suite_path(path, found), &loaded, error));
     THEN(status, submission_build(loaded, &build, submission, error));
     if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
         status = error->status;
