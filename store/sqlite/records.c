@@ -6,6 +6,8 @@
  */
 #include "store/sqlite/records.h"
 
+#include "base/check.h"
+#include "schemas/job_json.h"
 #include "schemas/json_read.h"
 #include "schemas/outcome_json.h"
 #include "schemas/scenario.h"
@@ -141,29 +143,50 @@ enum status record_context_id(struct sqlite_db *db, const struct record_context 
 
 #define READ_TEXT(query, column, field) query_column_text((query), (column), (field), sizeof(field))
 
+/* One column per member of the table, in its order, from `column` on; the column after them. */
+static int read_fields(struct query *query, int column, const struct json_field_list *list,
+                       void *record)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        void *place = (char *)record + field->offset;
+        switch (field->kind) {
+        case JSON_FIELD_RECORD:
+            column = read_fields(query, column, field->list, place);
+            continue;
+        case JSON_FIELD_TEXT:
+            query_column_text(query, column, place, field->bytes);
+            break;
+        case JSON_FIELD_F64:
+            *(double *)place = query_column_real(query, column);
+            break;
+        case JSON_FIELD_BOOL:
+            *(bool *)place = query_column_int(query, column) != 0;
+            break;
+        case JSON_FIELD_I64:
+        case JSON_FIELD_U64:
+            *(int64_t *)place = query_column_int(query, column);
+            break;
+        case JSON_FIELD_I32:
+        case JSON_FIELD_U32:
+        case JSON_FIELD_NAME:
+        case JSON_FIELD_BITS:
+            *(uint32_t *)place = (uint32_t)query_column_int(query, column);
+            break;
+        case JSON_FIELD_U32_OR_NULL:
+            *(uint32_t *)place = query_column_is_null(query, column)
+                                     ? UINT32_MAX
+                                     : (uint32_t)query_column_int(query, column);
+            break;
+        }
+        column++;
+    }
+    return column;
+}
+
 void record_spec_read(struct query *query, int first, struct job_spec *spec)
 {
-    int column = first;
-
-    READ_TEXT(query, column++, spec->key);
-    READ_TEXT(query, column++, spec->suite_id);
-    READ_TEXT(query, column++, spec->scenario_id);
-    READ_TEXT(query, column++, spec->scenario_hash);
-    READ_TEXT(query, column++, spec->planner);
-    READ_TEXT(query, column++, spec->planner_hash);
-    READ_TEXT(query, column++, spec->pool);
-    spec->tier = (enum tier)query_column_int(query, column++);
-    READ_TEXT(query, column++, spec->model_hash);
-    READ_TEXT(query, column++, spec->sampler);
-    READ_TEXT(query, column++, spec->backend);
-    READ_TEXT(query, column++, spec->revision);
-    spec->seed = (uint64_t)query_column_int(query, column++);
-    spec->priority = (int32_t)query_column_int(query, column++);
-    spec->rollout_count = (uint32_t)query_column_int(query, column++);
-    spec->attempts_max = (uint32_t)query_column_int(query, column++);
-    spec->parent_job_id = query_column_int(query, column++);
-    READ_TEXT(query, column++, spec->prefix_key);
-    READ_TEXT(query, column, spec->audit_key);
+    read_fields(query, first, &job_spec_field_list, spec);
 }
 
 void record_job_read(struct query *query, struct store_job *job)
@@ -177,86 +200,16 @@ void record_job_read(struct query *query, struct store_job *job)
     record_spec_read(query, 6, &job->spec);
 }
 
-/* The column after them. */
-static int read_metrics(struct query *query, int first, struct metrics *metrics)
-{
-    int column = first;
-
-    metrics->no_at_fault_collision = query_column_real(query, column++);
-    metrics->drivable_area = query_column_real(query, column++);
-    metrics->driving_direction = query_column_real(query, column++);
-    metrics->making_progress = query_column_real(query, column++);
-    metrics->progress = query_column_real(query, column++);
-    metrics->ttc = query_column_real(query, column++);
-    metrics->speed_limit = query_column_real(query, column++);
-    metrics->comfort = query_column_real(query, column++);
-    metrics->score = query_column_real(query, column++);
-    metrics->min_ttc_s = query_column_real(query, column++);
-    metrics->min_distance_m = query_column_real(query, column++);
-    metrics->impact_speed_mps = query_column_real(query, column++);
-    metrics->progress_m = query_column_real(query, column++);
-    metrics->distance_m = query_column_real(query, column++);
-    metrics->speed_max_mps = query_column_real(query, column++);
-    metrics->accel_min_mps2 = query_column_real(query, column++);
-    metrics->jerk_max_mps3 = query_column_real(query, column++);
-    metrics->intervention_count = (uint32_t)query_column_int(query, column++);
-    metrics->collision_count = (uint32_t)query_column_int(query, column++);
-    metrics->collision_tick = query_column_is_null(query, column)
-                                  ? UINT32_MAX
-                                  : (uint32_t)query_column_int(query, column);
-    column++;
-    metrics->collision_agent = (int32_t)query_column_int(query, column++);
-    metrics->collision_kind = (enum collision_kind)query_column_int(query, column++);
-    metrics->at_fault = query_column_int(query, column++) != 0;
-    metrics->goal_reached = query_column_int(query, column++) != 0;
-    return column;
-}
-
 void record_outcome_read(struct query *query, struct outcome *outcome)
 {
-    int column = 0;
-
-    outcome->id = query_column_int(query, column++);
-    outcome->job_id = query_column_int(query, column++);
-    outcome->epoch = query_column_int(query, column++);
-    READ_TEXT(query, column++, outcome->suite_id);
-    READ_TEXT(query, column++, outcome->scenario_id);
-    READ_TEXT(query, column++, outcome->scenario_hash);
-    READ_TEXT(query, column++, outcome->branch_id);
-    READ_TEXT(query, column++, outcome->planner);
-    READ_TEXT(query, column++, outcome->planner_hash);
-    outcome->tier = (enum tier)query_column_int(query, column++);
-    READ_TEXT(query, column++, outcome->pool);
-    READ_TEXT(query, column++, outcome->model_hash);
-    READ_TEXT(query, column++, outcome->sampler);
-    READ_TEXT(query, column++, outcome->backend);
-    READ_TEXT(query, column++, outcome->revision);
-    outcome->seed = (uint64_t)query_column_int(query, column++);
-    outcome->verdict = (enum verdict)query_column_int(query, column++);
-    outcome->reasons = (uint32_t)query_column_int(query, column++);
-    outcome->ticks = (uint32_t)query_column_int(query, column++);
-    outcome->prefix_ticks = (uint32_t)query_column_int(query, column++);
-    outcome->metres_mm = query_column_int(query, column++);
-    outcome->device_ns = query_column_int(query, column++);
-    READ_TEXT(query, column++, outcome->trace_hash);
-    READ_TEXT(query, column++, outcome->artifact_hash);
-    for (int i = 0; i < SLICE_KIND_COUNT; i++) {
-        READ_TEXT(query, column++, outcome->slice[i]);
+    enum { HEALTH_CHECK_COLUMN = 26 };
+    CHECK(outcome_record.fields[HEALTH_CHECK_COLUMN].offset ==
+          offsetof(struct outcome, health_check));
+    CHECK(read_fields(query, 0, &outcome_record, outcome) == RECORD_OUTCOME_COLUMNS);
+    if (query_column_is_null(query, HEALTH_CHECK_COLUMN)) {
+        outcome->health_value = 0.0; /* what NULL reads as is NAN */
+        outcome->health_threshold = 0.0;
     }
-    outcome->safety_critical = query_column_int(query, column++) != 0;
-    READ_TEXT(query, column++, outcome->error);
-    column = read_metrics(query, column, &outcome->metrics);
-    outcome->mflop = query_column_int(query, column++);
-    bool flagged = !query_column_is_null(query, column);
-    READ_TEXT(query, column++, outcome->health_check);
-    outcome->health_tick = (uint32_t)query_column_int(query, column++);
-    outcome->health_value = flagged ? query_column_real(query, column) : 0.0;
-    column++;
-    outcome->health_threshold = flagged ? query_column_real(query, column) : 0.0;
-    column++;
-    READ_TEXT(query, column++, outcome->evidence_hash);
-    outcome->parent_job_id = query_column_int(query, column++);
-    outcome->audit_of = query_column_int(query, column);
 }
 
 /* ---- writing ---- */

@@ -6,7 +6,7 @@
  */
 #include "store/sqlite/statements.h"
 
-/* Read by record_spec_read, in this order. */
+/* Read by record_spec_read: the order of job_spec_field_list. */
 #define SPEC_COLUMNS                                                                   \
     "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
     " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
@@ -30,21 +30,21 @@
     "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS
 #define JOB_JOINS SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 
-/* Read by record_outcome_read, in this order. */
-#define OUTCOME_COLUMNS                                                                        \
-    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                     \
-    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"      \
-    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"       \
-    " o.verdict, o.reasons, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.trace_hash,"  \
-    " o.artifact_hash, o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type,"     \
-    " o.safety_critical, o.error, o.no_at_fault_collision, o.drivable_area,"                   \
-    " o.driving_direction, o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort,"    \
-    " o.score, o.min_ttc_s, o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m," \
-    " o.speed_max_mps, o.accel_min_mps2, o.jerk_max_mps3, o.intervention_count,"               \
-    " o.collision_count, o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault,"   \
-    " o.goal_reached, o.mflop, o.health_check, o.health_tick, o.health_value,"                 \
-    " o.health_threshold, o.evidence_hash, r.parent_job,"                                      \
-    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite)"
+/* Read by record_outcome_read: the order of outcome_record. */
+#define OUTCOME_COLUMNS                                                                      \
+    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                   \
+    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"    \
+    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"     \
+    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"  \
+    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"           \
+    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                    \
+    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"      \
+    " o.reasons, o.no_at_fault_collision, o.drivable_area, o.driving_direction,"             \
+    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s," \
+    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"    \
+    " o.accel_min_mps2, o.jerk_max_mps3, o.intervention_count, o.collision_count,"           \
+    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"    \
+    " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
 /* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
  * spec `s`. */
 #define OUTCOME_JOINS                            \
