@@ -92,8 +92,9 @@ static enum status decode_trigger(const struct json_cursor *cursor, struct trigg
 }
 
 static enum status decode_manoeuvre(const struct json_cursor *cursor,
-                                    struct scenario_decoder *decoder, struct manoeuvre *out)
+                                    struct scenario_decoder *decoder, void *element)
 {
+    struct manoeuvre *out = element;
     static const char *const any[] = {"when",     "value",      "do",   "speed_mps", "rate_mps2",
                                       "offset_m", "duration_s", "path", NULL};
     static const char *const keys[MANOEUVRE_COUNT][KEYS_MAX] = {
@@ -131,26 +132,17 @@ static enum status decode_manoeuvre(const struct json_cursor *cursor,
 static enum status decode_manoeuvres(const struct json_cursor *cursor,
                                      struct scenario_decoder *decoder, struct agent *out)
 {
-    size_t count;
-    if (!json_cursor_present(cursor)) {
-        return STATUS_OK;
+    size_t count = 0;
+    if (json_cursor_present(cursor)) {
+        TRY(json_array_begin(cursor, 0, LIMIT_MANOEUVRES, &count, decoder->error));
     }
-    TRY(json_array_begin(cursor, 0, LIMIT_MANOEUVRES, &count, decoder->error));
     if (count > 0 && out->behaviour != BEHAVIOUR_SCRIPT) {
         return json_fail(cursor, decoder->error,
                          "expected manoeuvres only where the behaviour is \"script\", found \"%s\"",
                          behaviour_names[out->behaviour]);
     }
-    out->manoeuvres = decoder_alloc(decoder, cursor, count, sizeof *out->manoeuvres);
-    if (out->manoeuvres == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode_manoeuvre(&element, decoder, &out->manoeuvres[i]));
-    }
-    out->manoeuvre_count = (uint32_t)count;
-    return STATUS_OK;
+    return decode_list(cursor, 0, LIMIT_MANOEUVRES, decoder, decode_manoeuvre,
+                       sizeof *out->manoeuvres, &out->manoeuvres, &out->manoeuvre_count);
 }
 
 /* The logged trajectory and what follows from it: pose and speed at its first point. A moving agent
@@ -196,11 +188,12 @@ static enum status decode_size(const struct json_cursor *cursor, struct agent *o
 }
 
 static enum status decode_agent(const struct json_cursor *cursor, struct scenario_decoder *decoder,
-                                struct agent *out)
+                                void *element)
 {
     static const char *const keys[] = {"id",   "kind",       "length_m",   "width_m", "height_m",
                                        "pose", "speed_mps",  "hidden",     "low",     "behaviour",
                                        "idm",  "trajectory", "manoeuvres", "route",   NULL};
+    struct agent *out = element;
     struct error *error = decoder->error;
     int kind;
     int behaviour = BEHAVIOUR_STATIC;
@@ -232,24 +225,10 @@ static enum status decode_agent(const struct json_cursor *cursor, struct scenari
 enum status decode_agents(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                           struct scenario *out)
 {
-    size_t count;
-    if (!json_cursor_present(cursor)) {
-        return STATUS_OK;
-    }
-    TRY(json_array_begin(cursor, 0, LIMIT_AGENTS, &count, decoder->error));
-    out->agents = decoder_alloc(decoder, cursor, count, sizeof *out->agents);
-    decoder->agents.entries = decoder_alloc(decoder, cursor, count, sizeof(struct id_entry));
-    if (out->agents == NULL || decoder->agents.entries == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode_agent(&element, decoder, &out->agents[i]));
-        decoder->agents.entries[i] = (struct id_entry){out->agents[i].id, (uint32_t)i};
-    }
-    out->agent_count = (uint32_t)count;
-    decoder->agents.count = (uint32_t)count;
-    return id_index_build(&decoder->agents, cursor, decoder);
+    TRY(decode_list(cursor, 0, LIMIT_AGENTS, decoder, decode_agent, sizeof *out->agents,
+                    &out->agents, &out->agent_count));
+    return id_index_build(&decoder->agents, cursor, decoder, out->agents, out->agent_count,
+                          sizeof *out->agents, offsetof(struct agent, id));
 }
 
 /* ---- branches ---- */
@@ -268,26 +247,16 @@ static const char *const intervention_keys[INTERVENE_COUNT][KEYS_MAX] = {
     [INTERVENE_STACK_DROPOUT] = {"kind", "tick", "sensors", "duration_s"},
 };
 
-static enum status decode_actions(const struct json_cursor *cursor,
-                                  struct scenario_decoder *decoder, struct intervention *out)
+static enum status decode_action(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                                 void *element)
 {
-    size_t count;
-    TRY(json_array_begin(cursor, 1, LIMIT_ACTIONS, &count, decoder->error));
-    out->actions = decoder_alloc(decoder, cursor, count, sizeof *out->actions);
-    if (out->actions == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        size_t columns;
-        TRY(json_array_begin(&element, 2, 2, &columns, decoder->error));
-        struct json_cursor accel = json_cursor_element(&element, 0);
-        struct json_cursor steer = json_cursor_element(&element, 1);
-        TRY(json_value_number(&accel, -20.0, 20.0, &out->actions[i].accel_mps2, decoder->error));
-        TRY(json_value_number(&steer, -1.5, 1.5, &out->actions[i].steer_rad, decoder->error));
-    }
-    out->action_count = (uint32_t)count;
-    return STATUS_OK;
+    struct action *out = element;
+    size_t columns;
+    TRY(json_array_begin(cursor, 2, 2, &columns, decoder->error));
+    struct json_cursor accel = json_cursor_element(cursor, 0);
+    struct json_cursor steer = json_cursor_element(cursor, 1);
+    TRY(json_value_number(&accel, -20.0, 20.0, &out->accel_mps2, decoder->error));
+    return json_value_number(&steer, -1.5, 1.5, &out->steer_rad, decoder->error);
 }
 
 static enum status decode_sensors(const struct json_cursor *cursor, uint32_t *out,
@@ -344,7 +313,8 @@ static enum status decode_intervention_members(const struct json_cursor *cursor,
         return json_member_number(cursor, "duration_s", false, 0.1, 60.0, &out->duration_s, error);
     case INTERVENE_EGO_ACTIONS:
         part = json_cursor_member(cursor, "actions");
-        return decode_actions(&part, decoder, out);
+        return decode_list(&part, 1, LIMIT_ACTIONS, decoder, decode_action, sizeof *out->actions,
+                           &out->actions, &out->action_count);
     case INTERVENE_AGENT_BRAKE:
         TRY(decode_agent_reference(cursor, decoder, scenario, out));
         return json_member_number(cursor, "decel_mps2", true, 0.1, 12.0, &out->decel_mps2, error);
@@ -401,9 +371,11 @@ static enum status decode_intervention(const struct json_cursor *cursor,
 }
 
 static enum status decode_branch(const struct json_cursor *cursor, struct scenario_decoder *decoder,
-                                 const struct scenario *scenario, struct branch *out)
+                                 void *record)
 {
     static const char *const keys[] = {"id", "at_tick", "interventions", NULL};
+    const struct scenario *scenario = decoder->scenario;
+    struct branch *out = record;
     int64_t at_tick;
     size_t count;
     TRY(json_object_begin(cursor, keys, decoder->error));
@@ -432,22 +404,8 @@ enum status decode_branches(const struct json_cursor *cursor, struct scenario_de
                             struct scenario *out)
 {
     struct id_index ids = {0};
-    size_t count;
-    if (!json_cursor_present(cursor)) {
-        return STATUS_OK;
-    }
-    TRY(json_array_begin(cursor, 0, LIMIT_BRANCHES, &count, decoder->error));
-    out->branches = decoder_alloc(decoder, cursor, count, sizeof *out->branches);
-    ids.entries = decoder_alloc(decoder, cursor, count, sizeof *ids.entries);
-    if (out->branches == NULL || ids.entries == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode_branch(&element, decoder, out, &out->branches[i]));
-        ids.entries[i] = (struct id_entry){out->branches[i].id, (uint32_t)i};
-    }
-    out->branch_count = (uint32_t)count;
-    ids.count = (uint32_t)count;
-    return id_index_build(&ids, cursor, decoder);
+    TRY(decode_list(cursor, 0, LIMIT_BRANCHES, decoder, decode_branch, sizeof *out->branches,
+                    &out->branches, &out->branch_count));
+    return id_index_build(&ids, cursor, decoder, out->branches, out->branch_count,
+                          sizeof *out->branches, offsetof(struct branch, id));
 }

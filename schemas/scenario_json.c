@@ -39,8 +39,8 @@ enum status scenario_decode(const char *file, const json_t *root, struct arena *
     static const char *const keys[] = {"id",        "title",    "source",   "prompt",     "invalid",
                                        "map",       "ego",      "agents",   "conditions", "slices",
                                        "horizon_s", "question", "criteria", "branches",   NULL};
-    struct scenario_decoder decoder = {.arena = arena, .error = error};
     struct scenario scenario = {.question = QUESTION_PLANNING};
+    struct scenario_decoder decoder = {.arena = arena, .error = error, .scenario = &scenario};
     struct json_cursor top = json_cursor_root(file, root);
     int question = QUESTION_PLANNING;
 
@@ -390,8 +390,17 @@ static int compare_entries(const void *a, const void *b)
 }
 
 enum status id_index_build(struct id_index *index, const struct json_cursor *list,
-                           struct scenario_decoder *decoder)
+                           struct scenario_decoder *decoder, const void *records, uint32_t count,
+                           size_t bytes, size_t id_offset)
 {
+    index->entries = decoder_alloc(decoder, list, count, sizeof *index->entries);
+    if (index->entries == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        index->entries[i] = (struct id_entry){(const char *)records + i * bytes + id_offset, i};
+    }
+    index->count = count;
     qsort(index->entries, index->count, sizeof *index->entries, compare_entries);
     for (uint32_t i = 0; i + 1 < index->count; i++) {
         const struct id_entry *a = &index->entries[i];
@@ -439,22 +448,38 @@ enum status decode_point(const struct json_cursor *cursor, struct vec2 *out, str
     return json_value_number(&y, -1e5, 1e5, &out->y_m, error);
 }
 
+enum status decode_list(const struct json_cursor *cursor, uint32_t min, uint32_t max,
+                        struct scenario_decoder *decoder, element_decoder decode, size_t bytes,
+                        void *list, uint32_t *count)
+{
+    size_t found;
+    if (min == 0 && !json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(cursor, min, max, &found, decoder->error));
+    char *elements = decoder_alloc(decoder, cursor, found, bytes);
+    if (elements == NULL) {
+        return STATUS_LIMIT;
+    }
+    memcpy(list, &elements, sizeof elements);
+    for (size_t i = 0; i < found; i++) {
+        struct json_cursor element = json_cursor_element(cursor, i);
+        TRY(decode(&element, decoder, elements + i * bytes));
+    }
+    *count = (uint32_t)found;
+    return STATUS_OK;
+}
+
+static enum status decode_point_of(const struct json_cursor *cursor,
+                                   struct scenario_decoder *decoder, void *out)
+{
+    return decode_point(cursor, out, decoder->error);
+}
+
 enum status decode_points(const struct json_cursor *cursor, uint32_t min, uint32_t max,
                           struct scenario_decoder *decoder, uint32_t *count, struct vec2 **points)
 {
-    size_t found;
-    TRY(json_array_begin(cursor, min, max, &found, decoder->error));
-    struct vec2 *list = decoder_alloc(decoder, cursor, found, sizeof *list);
-    if (list == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < found; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode_point(&element, &list[i], decoder->error));
-    }
-    *count = (uint32_t)found;
-    *points = list;
-    return STATUS_OK;
+    return decode_list(cursor, min, max, decoder, decode_point_of, sizeof **points, points, count);
 }
 
 enum status decode_pose(const struct json_cursor *cursor, struct pose *out, struct error *error)
@@ -515,23 +540,16 @@ enum status decode_trajectory(const struct json_cursor *cursor, struct scenario_
     return STATUS_OK;
 }
 
+enum status decode_lane_id(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                           void *out)
+{
+    return id_index_find(&decoder->lanes, cursor, "a lane", out, decoder->error);
+}
+
 enum status decode_route(const struct json_cursor *cursor, uint32_t min,
                          struct scenario_decoder *decoder, uint32_t *count, uint32_t **route)
 {
-    size_t found;
-    if (!json_cursor_present(cursor)) {
-        return STATUS_OK;
-    }
-    TRY(json_array_begin(cursor, min, LIMIT_ROUTE_LANES, &found, decoder->error));
-    uint32_t *lanes = decoder_alloc(decoder, cursor, found, sizeof *lanes);
-    if (lanes == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < found; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(id_index_find(&decoder->lanes, &element, "a lane", &lanes[i], decoder->error));
-    }
-    *count = (uint32_t)found;
-    *route = lanes;
-    return STATUS_OK;
+    return !json_cursor_present(cursor) ? STATUS_OK
+                                        : decode_list(cursor, min, LIMIT_ROUTE_LANES, decoder,
+                                                      decode_lane_id, sizeof **route, route, count);
 }

@@ -58,7 +58,7 @@ static enum status decode_width(const struct json_cursor *cursor, struct scenari
 
 /* Everything of a lane but its links, which need all ids. */
 static enum status decode_lane(const struct json_cursor *cursor, struct scenario_decoder *decoder,
-                               struct lane *out)
+                               void *element)
 {
     static const char *const keys[] = {"id",
                                        "kind",
@@ -74,6 +74,7 @@ static enum status decode_lane(const struct json_cursor *cursor, struct scenario
                                        "right_marking",
                                        "intersection",
                                        NULL};
+    struct lane *out = element;
     struct error *error = decoder->error;
     int kind = LANE_DRIVING;
     int left = MARKING_SOLID;
@@ -118,55 +119,31 @@ static enum status decode_neighbour(const struct json_cursor *cursor, const char
 static enum status decode_links(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                 struct lane *out)
 {
-    size_t count;
     TRY(decode_neighbour(cursor, "left", decoder, &out->left));
     TRY(decode_neighbour(cursor, "right", decoder, &out->right));
     struct json_cursor list = json_cursor_member(cursor, "successors");
-    if (!json_cursor_present(&list)) {
-        return STATUS_OK;
-    }
-    TRY(json_array_begin(&list, 0, LIMIT_LANE_LINKS, &count, decoder->error));
-    out->successors = decoder_alloc(decoder, &list, count, sizeof *out->successors);
-    if (out->successors == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(&list, i);
-        TRY(id_index_find(&decoder->lanes, &element, "a lane", &out->successors[i],
-                          decoder->error));
-    }
-    out->successor_count = (uint32_t)count;
-    return STATUS_OK;
+    return decode_list(&list, 0, LIMIT_LANE_LINKS, decoder, decode_lane_id, sizeof *out->successors,
+                       &out->successors, &out->successor_count);
 }
 
 static enum status decode_lanes(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                 struct map *out)
 {
-    size_t count;
-    TRY(json_array_begin(cursor, 1, LIMIT_LANES, &count, decoder->error));
-    out->lanes = decoder_alloc(decoder, cursor, count, sizeof *out->lanes);
-    decoder->lanes.entries = decoder_alloc(decoder, cursor, count, sizeof(struct id_entry));
-    if (out->lanes == NULL || decoder->lanes.entries == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode_lane(&element, decoder, &out->lanes[i]));
-        decoder->lanes.entries[i] = (struct id_entry){out->lanes[i].id, (uint32_t)i};
-    }
-    decoder->lanes.count = (uint32_t)count;
-    TRY(id_index_build(&decoder->lanes, cursor, decoder));
-    for (size_t i = 0; i < count; i++) {
+    TRY(decode_list(cursor, 1, LIMIT_LANES, decoder, decode_lane, sizeof *out->lanes, &out->lanes,
+                    &out->lane_count));
+    TRY(id_index_build(&decoder->lanes, cursor, decoder, out->lanes, out->lane_count,
+                       sizeof *out->lanes, offsetof(struct lane, id)));
+    for (uint32_t i = 0; i < out->lane_count; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
         TRY(decode_links(&element, decoder, &out->lanes[i]));
     }
-    out->lane_count = (uint32_t)count;
     return STATUS_OK;
 }
 
 static enum status decode_polygon(const struct json_cursor *cursor,
-                                  struct scenario_decoder *decoder, struct polygon *out)
+                                  struct scenario_decoder *decoder, void *element)
 {
+    struct polygon *out = element;
     TRY(decode_points(cursor, 3, LIMIT_LANE_POINTS, decoder, &out->point_count, &out->points));
     return count_map_points(cursor, out->point_count, decoder);
 }
@@ -176,29 +153,17 @@ static enum status decode_polygons(const struct json_cursor *map, const char *ke
                                    struct polygon **polygons)
 {
     struct json_cursor list = json_cursor_member(map, key);
-    size_t found;
-    if (!json_cursor_present(&list)) {
-        return STATUS_OK;
-    }
-    TRY(json_array_begin(&list, 0, LIMIT_POLYGONS, &found, decoder->error));
-    *polygons = decoder_alloc(decoder, &list, found, sizeof **polygons);
-    if (*polygons == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < found; i++) {
-        struct json_cursor element = json_cursor_element(&list, i);
-        TRY(decode_polygon(&element, decoder, &(*polygons)[i]));
-    }
-    *count = (uint32_t)found;
-    return STATUS_OK;
+    return decode_list(&list, 0, LIMIT_POLYGONS, decoder, decode_polygon, sizeof **polygons,
+                       polygons, count);
 }
 
 static enum status decode_surface(const struct json_cursor *cursor,
-                                  struct scenario_decoder *decoder, struct surface *out)
+                                  struct scenario_decoder *decoder, void *element)
 {
     static const char *const keys[] = {"kind", "friction", "area", NULL};
     static const char *const kinds[] = {"water", "ice", "oil", "gravel", "snow"};
     static const double friction[] = {0.5, 0.15, 0.25, 0.55, 0.3};
+    struct surface *out = element;
     int kind;
     TRY(json_object_begin(cursor, keys, decoder->error));
     TRY(json_member_choice(cursor, "kind", true, kinds, 5, &kind, decoder->error));
@@ -207,27 +172,6 @@ static enum status decode_surface(const struct json_cursor *cursor,
     TRY(json_member_number(cursor, "friction", false, 1e-3, 1.2, &out->friction, decoder->error));
     struct json_cursor area = json_cursor_member(cursor, "area");
     return decode_polygon(&area, decoder, &out->area);
-}
-
-static enum status decode_surfaces(const struct json_cursor *map, struct scenario_decoder *decoder,
-                                   struct map *out)
-{
-    struct json_cursor list = json_cursor_member(map, "surfaces");
-    size_t count;
-    if (!json_cursor_present(&list)) {
-        return STATUS_OK;
-    }
-    TRY(json_array_begin(&list, 0, LIMIT_POLYGONS, &count, decoder->error));
-    out->surfaces = decoder_alloc(decoder, &list, count, sizeof *out->surfaces);
-    if (out->surfaces == NULL) {
-        return STATUS_LIMIT;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct json_cursor element = json_cursor_element(&list, i);
-        TRY(decode_surface(&element, decoder, &out->surfaces[i]));
-    }
-    out->surface_count = (uint32_t)count;
-    return STATUS_OK;
 }
 
 enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
@@ -241,7 +185,9 @@ enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder
     TRY(decode_lanes(&lanes, decoder, &map));
     TRY(decode_polygons(cursor, "drivable", decoder, &map.drivable_count, &map.drivable));
     TRY(decode_polygons(cursor, "crosswalks", decoder, &map.crosswalk_count, &map.crosswalks));
-    TRY(decode_surfaces(cursor, decoder, &map));
+    struct json_cursor surfaces = json_cursor_member(cursor, "surfaces");
+    TRY(decode_list(&surfaces, 0, LIMIT_POLYGONS, decoder, decode_surface, sizeof *map.surfaces,
+                    &map.surfaces, &map.surface_count));
     *out = map;
     return STATUS_OK;
 }

@@ -28,21 +28,34 @@ struct scenario_decoder {
     uint32_t map_points; /* so far, bounded by LIMIT_MAP_POINTS */
     struct id_index lanes;
     struct id_index agents;
+    struct scenario *scenario; /* what is decoded so far, for branches */
 };
 
 /* count elements, or NULL with *error set at the cursor. */
 void *decoder_alloc(struct scenario_decoder *decoder, const struct json_cursor *cursor,
                     size_t count, size_t size);
 
+/* Decodes one element of a list into *out. */
+typedef enum status (*element_decoder)(const struct json_cursor *cursor,
+                                       struct scenario_decoder *decoder, void *out);
+
+/* An array of min..max elements of `bytes` each: *list points to [*count] of them in the arena,
+ * from the first element on. Absent and min 0: both are left alone. */
+enum status decode_list(const struct json_cursor *cursor, uint32_t min, uint32_t max,
+                        struct scenario_decoder *decoder, element_decoder decode, size_t bytes,
+                        void *list, uint32_t *count);
+
 /* A member with scenario_decode_id: 1 to LIMIT_ID_BYTES - 1 of A-Z a-z 0-9 _ . / = , + : - , the
  * first one a letter, digit, _ or -. */
 enum status decode_id(const struct json_cursor *object, const char *key, bool required,
                       char out[LIMIT_ID_BYTES], struct error *error);
 
-/* Fails at the second of two equal ids: `list` is the cursor of the array whose elements have the
- * member "id". */
+/* Sorts the ids of `count` records of `bytes` each, which stand id_offset bytes in. Fails at the
+ * second of two equal ones: `list` is the cursor of the array whose elements have the member "id".
+ */
 enum status id_index_build(struct id_index *index, const struct json_cursor *list,
-                           struct scenario_decoder *decoder);
+                           struct scenario_decoder *decoder, const void *records, uint32_t count,
+                           size_t bytes, size_t id_offset);
 
 /* The position of the id that the cursor's text names; `what` ("a lane") is for the message. */
 enum status id_index_find(const struct id_index *index, const struct json_cursor *cursor,
@@ -58,7 +71,11 @@ enum status decode_pose(const struct json_cursor *cursor, struct pose *out, stru
 enum status decode_trajectory(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct trajectory *out);
 
-/* An array of lane ids; absent and min 0: none. */
+/* The position of a lane that the cursor's text names, a uint32_t. */
+enum status decode_lane_id(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                           void *out);
+
+/* An array of at least min lane ids; absent: none. */
 enum status decode_route(const struct json_cursor *cursor, uint32_t min,
                          struct scenario_decoder *decoder, uint32_t *count, uint32_t **route);
 
