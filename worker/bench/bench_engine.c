@@ -2,7 +2,7 @@
  * `swerve bench engine`: results from engine/bench/bench_model.h, engine/bench/bench_fanout.h and
  * worker/bench/bench_resume.h as rows of the report.
  */
-#include "worker/bench/bench_engine.h"
+#include "worker/bench/bench.h"
 
 #include "base/check.h"
 #include "base/units.h"
@@ -32,97 +32,51 @@ static enum status take_slots(const char **text, uint32_t *out, struct error *er
     return STATUS_OK;
 }
 
-static struct bench_result *next_row(struct bench_result *results, uint32_t *count,
-                                     const char *unit)
-{
-    CHECK(*count < BENCH_RESULTS_MAX);
-    struct bench_result *row = &results[(*count)++];
-    *row = (struct bench_result){0};
-    snprintf(row->unit, sizeof row->unit, "%s", unit);
-    return row;
-}
-
-static void finish_row(struct bench_result *row)
-{
-    row->ratio = row->baseline > 0.0 ? row->value / row->baseline : 0.0;
-}
-
 static void add_rows(const char *prefix, const struct bench_model_result *measured, bool phases,
-                     struct bench_result *results, uint32_t *count)
+                     struct bench_report *report)
 {
     double seconds = measured->tick_ns / NS_PER_S;
-    struct bench_result *row = next_row(results, count, "ticks/s");
-    snprintf(row->name, sizeof row->name, "%s", prefix);
-    snprintf(row->baseline_name, sizeof row->baseline_name, "products at their best alone");
-    row->value = 1.0 / seconds;
-    row->baseline = measured->peak_flops / measured->flop;
-    finish_row(row);
-    row = next_row(results, count, "GFLOP/s");
-    snprintf(row->name, sizeof row->name, "%s.rate", prefix);
-    snprintf(row->baseline_name, sizeof row->baseline_name, "a 512 x 512 x 512 product in cache");
-    row->value = measured->flop / seconds * 1e-9;
-    row->baseline = measured->peak_flops * 1e-9;
-    finish_row(row);
+    bench_add(report, 1.0 / seconds, "ticks/s", measured->peak_flops / measured->flop,
+              "products at their best alone", "%s", prefix);
+    bench_add(report, measured->flop / seconds * 1e-9, "GFLOP/s", measured->peak_flops * 1e-9,
+              "a 512 x 512 x 512 product in cache", "%s.rate", prefix);
     for (uint32_t i = 0; phases && i < measured->phase_count; i++) {
-        row = next_row(results, count, "us");
-        snprintf(row->name, sizeof row->name, "%s.%s", prefix, measured->phases[i].name);
-        snprintf(row->baseline_name, sizeof row->baseline_name, "the whole tick");
-        row->value = measured->phases[i].ns * 1e-3;
-        row->baseline = measured->tick_ns * 1e-3;
-        finish_row(row);
+        bench_add(report, measured->phases[i].ns * 1e-3, "us", measured->tick_ns * 1e-3,
+                  "the whole tick", "%s.%s", prefix, measured->phases[i].name);
     }
-}
-
-static void add_fanout_row(const char *name, const char *unit, double value,
-                           const char *baseline_name, double baseline, struct bench_result *results,
-                           uint32_t *count)
-{
-    struct bench_result *row = next_row(results, count, unit);
-    snprintf(row->name, sizeof row->name, "engine.fanout.%s", name);
-    snprintf(row->baseline_name, sizeof row->baseline_name, "%s", baseline_name);
-    row->value = value;
-    row->baseline = baseline;
-    finish_row(row);
 }
 
 enum { FANOUT_ROWS = 5, RESUME_ROWS = 2 };
 
-static enum status add_fanout(const struct model *model, struct bench_result *results,
-                              uint32_t *count, struct error *error)
+static enum status add_fanout(const struct model *model, struct bench_report *report,
+                              struct error *error)
 {
     struct bench_fanout_result m;
     const double mib = 1024.0 * 1024.0;
     TRY(bench_fanout_run(model, clock_system(), &m, error));
-    add_fanout_row("fork", "ns", m.fork_ns, "the limit, 50 us", 50e3, results, count);
-    add_fanout_row("fork_p99", "ns", m.fork_p99_ns, "the limit, 50 us", 50e3, results, count);
-    add_fanout_row("cost", "ms processor time", m.fanout_ns * 1e-6,
-                   "16 rollouts apart; forks at half are 0.531", m.apart_ns * 1e-6, results, count);
-    add_fanout_row("pages_shared", "pages", (double)m.pages_shared, "as computed",
-                   (double)m.pages_expected, results, count);
-    add_fanout_row("memory_forked", "MiB", (double)(m.fanout_pages * m.page_bytes) / mib,
-                   "16 rollouts apart", (double)(m.apart_pages * m.page_bytes) / mib, results,
-                   count);
+    bench_add(report, m.fork_ns, "ns", 50e3, "the limit, 50 us", "engine.fanout.fork");
+    bench_add(report, m.fork_p99_ns, "ns", 50e3, "the limit, 50 us", "engine.fanout.fork_p99");
+    bench_add(report, m.fanout_ns * 1e-6, "ms processor time", m.apart_ns * 1e-6,
+              "16 rollouts apart; forks at half are 0.531", "engine.fanout.cost");
+    bench_add(report, (double)m.pages_shared, "pages", (double)m.pages_expected, "as computed",
+              "engine.fanout.pages_shared");
+    bench_add(report, (double)(m.fanout_pages * m.page_bytes) / mib, "MiB",
+              (double)(m.apart_pages * m.page_bytes) / mib, "16 rollouts apart",
+              "engine.fanout.memory_forked");
     return STATUS_OK;
 }
 
-static enum status add_resume(const struct model *model, struct bench_result *results,
-                              uint32_t *count, struct error *error)
+static enum status add_resume(const struct model *model, struct bench_report *report,
+                              struct error *error)
 {
     struct bench_resume_result m;
+    char wanted[96];
     TRY(bench_resume_run(model, clock_system(), &m, error));
-    struct bench_result *row = next_row(results, count, "us");
-    snprintf(row->name, sizeof row->name, "engine.resume.read_ahead");
-    snprintf(row->baseline_name, sizeof row->baseline_name, "%u pages read when they are wanted",
-             m.pages);
-    row->value = m.ahead_ns * 1e-3;
-    row->baseline = m.wanted_ns * 1e-3;
-    finish_row(row);
-    row = next_row(results, count, "% of pages");
-    snprintf(row->name, sizeof row->name, "engine.resume.in_time");
-    snprintf(row->baseline_name, sizeof row->baseline_name, "all that were announced");
-    row->value = m.ready * 100.0;
-    row->baseline = 100.0;
-    finish_row(row);
+    snprintf(wanted, sizeof wanted, "%u pages read when they are wanted", m.pages);
+    bench_add(report, m.ahead_ns * 1e-3, "us", m.wanted_ns * 1e-3, wanted,
+              "engine.resume.read_ahead");
+    bench_add(report, m.ready * 100.0, "% of pages", 100.0, "all that were announced",
+              "engine.resume.in_time");
     return STATUS_OK;
 }
 
@@ -155,35 +109,22 @@ static enum status run_scale(const struct bench_engine_options *options, struct 
     return device_scale_run(&device, options->config, NULL, out, error);
 }
 
-static void add_scale_row(const struct bench_engine_options *options, const char *name,
-                          const char *unit, double value, const char *baseline_name,
-                          double baseline, struct bench_result *results, uint32_t *count)
-{
-    struct bench_result *row = next_row(results, count, unit);
-    snprintf(row->name, sizeof row->name, "engine.%.24s.%s", options->config, name);
-    snprintf(row->baseline_name, sizeof row->baseline_name, "%s", baseline_name);
-    row->value = value;
-    row->baseline = baseline;
-    finish_row(row);
-}
-
 /* What ranks exchange, and that they compute what one does. */
-static void add_all_to_all(const struct bench_engine_options *options,
-                           const struct device_scale *scale, struct bench_result *results,
-                           uint32_t *count)
+static void add_all_to_all(const char *config, const struct device_scale *scale,
+                           struct bench_report *report)
 {
     char over[96];
     double all_ms;
     double all_to_all_ms = scale_ranks_all_to_all_ms(scale, &all_ms);
     snprintf(over, sizeof over, "all launches, one by one; over %.60s", scale->all_to_all);
-    add_scale_row(options, "exchange", "ms", all_to_all_ms, over, all_ms, results, count);
-    add_scale_row(options, "exchanged", "MB between ranks", scale->all_to_all_bytes * 1e-6,
-                  "operands of all launches", scale->moved_bytes * 1e-6, results, count);
+    bench_add(report, all_to_all_ms, "ms", all_ms, over, "engine.%.24s.exchange", config);
+    bench_add(report, scale->all_to_all_bytes * 1e-6, "MB between ranks", scale->moved_bytes * 1e-6,
+              "operands of all launches", "engine.%.24s.exchanged", config);
 }
 
 /* A world step at full scale on devices, beside what one large product reaches there. */
 static enum status bench_scale(const struct bench_engine_options *options,
-                               struct bench_result *results, uint32_t *count, struct error *error)
+                               struct bench_report *report, struct error *error)
 {
     struct device_scale scale;
     TRY(run_scale(options, &scale, error));
@@ -200,38 +141,43 @@ static enum status bench_scale(const struct bench_engine_options *options,
     double devices = options->ranks > 0 ? (double)options->ranks : 1.0;
     bool timed = scale.step_ms > 0.0 && scale.peak_bf16_flops > 0.0; /* an emulator has no clock */
     const char *eager = scale.captured ? "launch by launch" : "launch by launch, as it ran itself";
-    add_scale_row(options, "world_step", "ms", scale.step_ms, eager, scale.eager_ms, results,
-                  count);
-    add_scale_row(options, "rate", "TFLOP/s", timed ? flop / scale.step_ms * 1e-9 : 0.0,
-                  "its products at their best alone",
-                  timed ? flop / least_s * devices * 1e-12 : 0.0, results, count);
-    add_scale_row(options, "host_time", "us", scale.host_us, eager, scale.eager_host_us, results,
-                  count);
     double matmuls =
         (double)(scale.gemm_tuner_matmuls + scale.own_matmuls + scale.expanded_matmuls);
-    add_scale_row(options, "products_library", "products", (double)scale.gemm_tuner_matmuls,
-                  "all that ran", matmuls, results, count);
-    add_scale_row(options, "products_own", "products", (double)scale.own_matmuls, "all that ran",
-                  matmuls, results, count);
-    add_scale_row(options, "products_bf16", "products", (double)scale.expanded_matmuls,
-                  "all that ran", matmuls, results, count);
-    /* 48 bits fit a number of a report. */
-    add_scale_row(options, "latents", "sum of bits", (double)(scale.latents_sum & 0xFFFFFFFFFFFF),
-                  "none: equal for equal latents", 0.0, results, count);
+    const struct {
+        const char *name;
+        double value;
+        const char *unit;
+        double baseline;
+        const char *baseline_name;
+    } rows[] = {
+        {"world_step", scale.step_ms, "ms", scale.eager_ms, eager},
+        {"rate", timed ? flop / scale.step_ms * 1e-9 : 0.0, "TFLOP/s",
+         timed ? flop / least_s * devices * 1e-12 : 0.0, "its products at their best alone"},
+        {"host_time", scale.host_us, "us", scale.eager_host_us, eager},
+        {"products_library", (double)scale.gemm_tuner_matmuls, "products", matmuls, "all that ran"},
+        {"products_own", (double)scale.own_matmuls, "products", matmuls, "all that ran"},
+        {"products_bf16", (double)scale.expanded_matmuls, "products", matmuls, "all that ran"},
+        /* 48 bits fit a number of a report. */
+        {"latents", (double)(scale.latents_sum & 0xFFFFFFFFFFFF), "sum of bits", 0.0,
+         "none: equal for equal latents"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        bench_add(report, rows[i].value, rows[i].unit, rows[i].baseline, rows[i].baseline_name,
+                  "engine.%.24s.%s", options->config, rows[i].name);
+    }
     if (options->ranks > 0) {
-        add_all_to_all(options, &scale, results, count);
+        add_all_to_all(options->config, &scale, report);
     }
     return STATUS_OK;
 }
 
-enum status bench_engine(const struct bench_engine_options *options, struct bench_result *results,
-                         uint32_t *count, struct error *error)
+enum status bench_engine(const struct bench_engine_options *options, struct bench_report *report,
+                         struct error *error)
 {
     enum nn_precision precision = NN_BF16;
     struct model *model = NULL;
-    *count = 0;
     if (options->config != NULL) {
-        return bench_scale(options, results, count, error);
+        return bench_scale(options, report, error);
     }
     if (options->ranks != 0) {
         return error_set(error, STATUS_USAGE, "bench engine: --ranks share a --config, found none");
@@ -245,18 +191,18 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
         char prefix[48];
         status = take_slots(&text, &slots, error);
         if (status == STATUS_OK &&
-            *count + 2 + BENCH_PHASES_MAX + FANOUT_ROWS + RESUME_ROWS > BENCH_RESULTS_MAX) {
+            report->count + 2 + BENCH_PHASES_MAX + FANOUT_ROWS + RESUME_ROWS > BENCH_RESULTS_MAX) {
             status = error_set(error, STATUS_USAGE, "--slots: expected fewer numbers");
         }
         THEN(status, bench_model_run(model, slots, options->threads, options->ticks, clock_system(),
                                      &measured, error));
         if (status == STATUS_OK) {
             snprintf(prefix, sizeof prefix, "engine.%s.slots_%u", options->precision, slots);
-            add_rows(prefix, &measured, *text == 0, results, count);
+            add_rows(prefix, &measured, *text == 0, report);
         }
     }
-    THEN(status, add_fanout(model, results, count, error));
-    THEN(status, add_resume(model, results, count, error));
+    THEN(status, add_fanout(model, report, error));
+    THEN(status, add_resume(model, report, error));
     model_close(model);
     return status;
 }

@@ -1,13 +1,12 @@
 /*
  * SHA-256 of blocks by turns, best of each in processor time, so that a busy machine measures the
- * same. See bench_hash.h.
+ * same. See bench.h.
  */
-#include "worker/bench/bench_hash.h"
+#include "worker/bench/bench.h"
 
 #include "base/clock.h"
 #include "base/sha256.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,28 +27,21 @@ static double hash_once(uint32_t flags, const uint8_t *block, size_t block_bytes
     return REPEAT_BYTES * 1e9 / (double)(clock_thread_cpu_ns(clock) - start_ns);
 }
 
-enum status bench_hash(struct bench_result *results, uint32_t *count, struct error *error)
+enum status bench_hash(struct bench_report *report, struct error *error)
 {
     static const size_t sizes[] = {64, 1024, 16384, 1 << 20};
     const uint32_t flags[MODES] = {0, sha256_flags_detect()};
     uint8_t *block = malloc(sizes[3]);
     TRY(memory_check(block, error, "bench: out of memory"));
     memset(block, 7, sizes[3]);
-    *count = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         double best[MODES] = {0};
         for (int repeat = 0; repeat < REPEATS * MODES; repeat++) {
             double found = hash_once(flags[repeat % MODES], block, sizes[i]);
             best[repeat % MODES] = found > best[repeat % MODES] ? found : best[repeat % MODES];
         }
-        struct bench_result *result = &results[(*count)++];
-        *result = (struct bench_result){.value = best[1] / 1e6,
-                                        .baseline = best[0] / 1e6,
-                                        .ratio = best[1] / best[0],
-                                        .unit = "MB/s"};
-        snprintf(result->name, sizeof result->name, "sha256 of %zu bytes, %s", sizes[i],
-                 flags[1] != 0 ? "SHA extensions" : "c");
-        snprintf(result->baseline_name, sizeof result->baseline_name, "plain C");
+        bench_add(report, best[1] / 1e6, "MB/s", best[0] / 1e6, "plain C",
+                  "sha256 of %zu bytes, %s", sizes[i], flags[1] != 0 ? "SHA extensions" : "c");
     }
     free(block);
     return STATUS_OK;

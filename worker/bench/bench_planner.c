@@ -1,8 +1,8 @@
 /*
  * The same planner confined and not, by turns: a start, then ticks with one full observation. See
- * bench_planner.h.
+ * bench.h.
  */
-#include "worker/bench/bench_planner.h"
+#include "worker/bench/bench.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -10,9 +10,7 @@
 #include "schemas/observation.h"
 #include "worker/planner/planner.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { REPEATS = 7, WARM_TICKS = 20, TICKS = 400, MODES = 2 };
 
@@ -93,36 +91,34 @@ static enum status measure(const char *spec, const uint8_t *pixels, struct sampl
     return STATUS_OK;
 }
 
-static void add(struct bench_result *results, uint32_t *count, const char *name, double value,
-                double baseline)
-{
-    struct bench_result *result = &results[(*count)++];
-    *result = (struct bench_result){
-        .value = value, .baseline = baseline, .ratio = value / baseline, .unit = "us"};
-    snprintf(result->name, sizeof result->name, "%s", name);
-    snprintf(result->baseline_name, sizeof result->baseline_name, "the same planner unconfined");
-}
-
-enum status bench_planner(const char *spec, struct bench_result *results, uint32_t *count,
-                          struct error *error)
+enum status bench_planner(const char *spec, struct bench_report *report, struct error *error)
 {
     _Static_assert((int)BEV_BYTES >= (int)CAMERA_BYTES, "one buffer serves grid and images");
     uint8_t *pixels = calloc(1, BEV_BYTES);
+    TRY(memory_check(pixels, error, "bench: out of memory"));
     struct samples *samples = calloc(1, sizeof *samples);
-    enum status status = pixels != NULL && samples != NULL
-                             ? measure(spec, pixels, samples, error)
-                             : error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
-    if (status == STATUS_OK) {
-        double base[3] = {quantile_us(samples->start_ns[0], REPEATS, 0.5),
-                          quantile_us(samples->tick_ns[0], REPEATS * TICKS, 0.5),
-                          quantile_us(samples->tick_ns[0], REPEATS * TICKS, 0.99)};
-        *count = 0;
-        add(results, count, "sandboxed planner: start, median",
-            quantile_us(samples->start_ns[1], REPEATS, 0.5), base[0]);
-        add(results, count, "sandboxed planner: tick, median",
-            quantile_us(samples->tick_ns[1], REPEATS * TICKS, 0.5), base[1]);
-        add(results, count, "sandboxed planner: tick, 99th percentile",
-            quantile_us(samples->tick_ns[1], REPEATS * TICKS, 0.99), base[2]);
+    if (samples == NULL) {
+        free(pixels);
+        return error_set(error, STATUS_NO_MEMORY, "bench: out of memory");
+    }
+    enum status status = measure(spec, pixels, samples, error);
+    const struct {
+        const char *name;
+        int64_t *samples[MODES];
+        size_t count;
+        double fraction;
+    } rows[] = {
+        {"start, median", {samples->start_ns[0], samples->start_ns[1]}, REPEATS, 0.5},
+        {"tick, median", {samples->tick_ns[0], samples->tick_ns[1]}, REPEATS * TICKS, 0.5},
+        {"tick, 99th percentile",
+         {samples->tick_ns[0], samples->tick_ns[1]},
+         REPEATS * TICKS,
+         0.99},
+    };
+    for (size_t i = 0; status == STATUS_OK && i < COUNT_OF(rows); i++) {
+        bench_add(report, quantile_us(rows[i].samples[1], rows[i].count, rows[i].fraction), "us",
+                  quantile_us(rows[i].samples[0], rows[i].count, rows[i].fraction),
+                  "the same planner unconfined", "sandboxed planner: %s", rows[i].name);
     }
     free(pixels);
     free(samples);

@@ -3,7 +3,7 @@
  * slots. Baselines are what the machine could do at best: a bare loop of the same IDM arithmetic, a
  * memset of the same frame.
  */
-#include "worker/bench/bench_world.h"
+#include "worker/bench/bench.h"
 
 #include "base/arena.h"
 #include "base/check.h"
@@ -15,7 +15,6 @@
 #include "worker/run/runner.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,28 +170,26 @@ static enum status loop_rate(struct bench *bench, double *rate, struct error *er
     return status;
 }
 
-static void add(struct bench_result *results, uint32_t *count, const char *name, const char *unit,
-                double *samples, const char *baseline_name, double *baseline)
-{
-    CHECK(*count < BENCH_RESULTS_MAX);
-    struct bench_result *result = &results[(*count)++];
-    snprintf(result->name, sizeof result->name, "%s", name);
-    snprintf(result->unit, sizeof result->unit, "%s", unit);
-    snprintf(result->baseline_name, sizeof result->baseline_name, "%s", baseline_name);
-    result->value = engine_bench_median(samples, BENCH_REPEATS);
-    result->baseline = engine_bench_median(baseline, BENCH_REPEATS);
-    result->ratio = result->value / result->baseline;
-}
-
-enum status bench_world(struct bench_result *results, uint32_t *count, struct error *error)
+enum status bench_world(struct bench_report *report, struct error *error)
 {
     struct bench bench;
     enum { PHYSICS, IDM, BEV, FRAME, CAMERA, IMAGE, LOOP, KINDS };
     double samples[KINDS][BENCH_REPEATS];
-    enum status status = bench_open(&bench, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    static const struct {
+        const char *name;
+        const char *unit;
+        int value;
+        int baseline;
+        const char *baseline_name;
+    } rows[] = {
+        {"object.physics", "agent-steps/s/core", PHYSICS, IDM, "bare IDM formula over arrays"},
+        {"object.bev", "frames/s/core", BEV, FRAME, "memset of the same frame"},
+        {"object.camera", "images/s/core", CAMERA, IMAGE, "memset of the same image"},
+        {"object.closed_loop", "rollout-ticks/s/core", LOOP, FRAME,
+         "memset of one BEV frame per tick"},
+    };
+    TRY(bench_open(&bench, error));
+    enum status status = STATUS_OK;
     for (int i = 0; status == STATUS_OK && i < BENCH_REPEATS; i++) {
         status = physics_rate(&bench, &samples[PHYSICS][i], error);
         samples[IDM][i] = bare_idm_rate();
@@ -202,16 +199,10 @@ enum status bench_world(struct bench_result *results, uint32_t *count, struct er
         samples[IMAGE][i] = memset_rate(&bench, CAMERA_BYTES);
         THEN(status, loop_rate(&bench, &samples[LOOP][i], error));
     }
-    if (status == STATUS_OK) {
-        *count = 0;
-        add(results, count, "object.physics", "agent-steps/s/core", samples[PHYSICS],
-            "bare IDM formula over arrays", samples[IDM]);
-        add(results, count, "object.bev", "frames/s/core", samples[BEV], "memset of the same frame",
-            samples[FRAME]);
-        add(results, count, "object.camera", "images/s/core", samples[CAMERA],
-            "memset of the same image", samples[IMAGE]);
-        add(results, count, "object.closed_loop", "rollout-ticks/s/core", samples[LOOP],
-            "memset of one BEV frame per tick", samples[FRAME]);
+    for (size_t i = 0; status == STATUS_OK && i < COUNT_OF(rows); i++) {
+        bench_add(report, engine_bench_median(samples[rows[i].value], BENCH_REPEATS), rows[i].unit,
+                  engine_bench_median(samples[rows[i].baseline], BENCH_REPEATS),
+                  rows[i].baseline_name, "%s", rows[i].name);
     }
     bench_close(&bench);
     return status;

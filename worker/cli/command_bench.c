@@ -1,46 +1,20 @@
 /*
  * swerve bench: figures with their baselines, for SPEED.md. Never a test.
  */
-#include "worker/bench/bench_engine.h"
-#include "worker/bench/bench_hash.h"
-#include "worker/bench/bench_planner.h"
-#include "worker/bench/bench_store.h"
-#include "worker/bench/bench_world.h"
+#include "worker/bench/bench.h"
 #include "worker/cli/cli.h"
 
 #include "base/check.h"
 #include "base/text.h"
-#include "engine/bench/bench_nn.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The network kernels, every instruction set of this machine. */
-static enum status bench_kernels(struct bench_result *results, uint32_t *count, struct error *error)
-{
-    struct engine_bench_nn_row rows[ENGINE_BENCH_NN_MAX];
-    _Static_assert((int)ENGINE_BENCH_NN_MAX <= (int)BENCH_RESULTS_MAX, "all rows fit");
-    enum status status = engine_bench_nn(clock_system(), rows, count, error);
-    for (uint32_t i = 0; status == STATUS_OK && i < *count; i++) {
-        results[i] = (struct bench_result){
-            .value = rows[i].value,
-            .baseline = rows[i].baseline,
-            .ratio = rows[i].value / rows[i].baseline,
-        };
-        _Static_assert(sizeof results[i].name == sizeof rows[i].name, "names fit");
-        memcpy(results[i].name, rows[i].name, sizeof results[i].name);
-        snprintf(results[i].unit, sizeof results[i].unit, "%s", rows[i].unit);
-        snprintf(results[i].baseline_name, sizeof results[i].baseline_name, "%s",
-                 rows[i].baseline_name);
-    }
-    return status;
-}
-
-static json_t *results_json(const struct bench_result *results, uint32_t count)
+static json_t *results_json(const struct bench_report *report)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < count; i++) {
-        const struct bench_result *r = &results[i];
+    for (uint32_t i = 0; i < report->count; i++) {
+        const struct bench_result *r = &report->results[i];
         json_array_append_new(list,
                               json_pack("{s:s, s:f, s:s, s:f, s:s, s:f}", "name", r->name, "value",
                                         r->value, "unit", r->unit, "baseline", r->baseline,
@@ -55,12 +29,12 @@ static int decimals(double value)
     return value >= 100.0 || value == 0.0 ? 0 : value >= 10.0 ? 1 : 2;
 }
 
-static void print_results(const struct bench_result *results, uint32_t count)
+static void print_results(const struct bench_report *report)
 {
     text_print(stdout, "%-44s %14s %-22s %14s %8s  %s\n", "name", "value", "unit", "baseline",
                "ratio", "baseline is");
-    for (uint32_t i = 0; i < count; i++) {
-        const struct bench_result *r = &results[i];
+    for (uint32_t i = 0; i < report->count; i++) {
+        const struct bench_result *r = &report->results[i];
         text_print(stdout, "%-44s %14.*f %-22s %14.*f %8.3f  %s\n", r->name, decimals(r->value),
                    r->value, r->unit, decimals(r->baseline), r->baseline, r->ratio,
                    r->baseline_name);
@@ -79,26 +53,26 @@ struct bench_request {
     bool random_weights;
 };
 
-static enum status measure(const struct bench_request *request, struct bench_result *results,
-                           uint32_t *count, struct error *error)
+static enum status measure(const struct bench_request *request, struct bench_report *report,
+                           struct error *error)
 {
-    if (strcmp(request->what, "world") == 0) {
-        return bench_world(results, count, error);
-    }
-    if (strcmp(request->what, "kernels") == 0) {
-        return bench_kernels(results, count, error);
-    }
-    if (strcmp(request->what, "hash") == 0) {
-        return bench_hash(results, count, error);
+    static const struct {
+        const char *what;
+        enum status (*run)(struct bench_report *report, struct error *error);
+    } plain[] = {{"world", bench_world}, {"kernels", bench_kernels}, {"hash", bench_hash}};
+    for (size_t i = 0; i < COUNT_OF(plain); i++) {
+        if (strcmp(request->what, plain[i].what) == 0) {
+            return plain[i].run(report, error);
+        }
     }
     if (strcmp(request->what, "store") == 0) {
-        return bench_store(&request->store, results, count, error);
+        return bench_store(&request->store, report, error);
     }
     if (strcmp(request->what, "planner") == 0) {
-        return bench_planner(request->planner, results, count, error);
+        return bench_planner(request->planner, report, error);
     }
     if (strcmp(request->what, "engine") == 0) {
-        return bench_engine(&request->engine, results, count, error);
+        return bench_engine(&request->engine, report, error);
     }
     return error_set(error, STATUS_USAGE,
                      "bench: expected kernels, engine, hash, planner, world or store, found "
@@ -172,21 +146,20 @@ int command_bench(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    struct bench_result results[BENCH_RESULTS_MAX];
-    uint32_t count = 0;
+    struct bench_report report = {0};
     request.engine.threads = (uint32_t)request.threads;
     request.engine.ticks = (uint32_t)request.ticks;
     if (request.random_weights && request.engine.model != NULL) {
         error_set(&error, STATUS_USAGE, "bench: expected --model or --random-weights, found both");
         return cli_fail(&error);
     }
-    enum status status = measure(&request, results, &count, &error);
+    enum status status = measure(&request, &report, &error);
     if (status != STATUS_OK) {
         return cli_fail(&error);
     }
     if (request.json) {
-        return cli_print_json(results_json(results, count));
+        return cli_print_json(results_json(&report));
     }
-    print_results(results, count);
+    print_results(&report);
     return 0;
 }
