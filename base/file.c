@@ -71,10 +71,8 @@ enum status file_read(const char *path, size_t limit_bytes, char **data, size_t 
     int fd = -1;
     size_t size = 0;
     size_t used = 0;
-    enum status status = file_open(path, &fd, &size, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(file_open(path, &fd, &size, error));
+    enum status status = STATUS_OK;
     char *text = NULL;
     if (size > limit_bytes) {
         status = error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes, found %zu", path,

@@ -8,7 +8,6 @@
 #include "base/dmath.h"
 
 #include <math.h>
-#include <stddef.h>
 
 static struct vec2 sub(struct vec2 a, struct vec2 b)
 {

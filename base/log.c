@@ -7,7 +7,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 void log_event(const struct logger *logger, enum log_level level, const char *format, ...)

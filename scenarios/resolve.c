@@ -3,10 +3,8 @@
  */
 #include "scenarios/resolve.h"
 
-#include "scenarios/scenarios.h"
 #include "schemas/scenario_json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

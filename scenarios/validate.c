@@ -8,10 +8,8 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "scenarios/resolve.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double TOUCH_M = 0.01;           /* boxes may touch */
 static const double START_MARGIN_M = 0.5;     /* a start this far outside a lane counts as in it */

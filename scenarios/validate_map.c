@@ -6,7 +6,6 @@
  */
 #include "base/dmath.h"
 #include "scenarios/resolve.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
 

@@ -7,7 +7,6 @@
 #include "schemas/json_read.h"
 #include "schemas/scenario_json.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { POLICY_BYTES_MAX = 1 << 16 };

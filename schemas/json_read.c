@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "schemas/limits.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

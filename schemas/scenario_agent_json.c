@@ -6,8 +6,6 @@
  */
 #include "schemas/scenario_parts.h"
 
-#include <string.h>
-
 enum { KEYS_MAX = 8 };
 
 struct agent_size {

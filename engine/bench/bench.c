@@ -5,7 +5,6 @@
 #include "engine/bench/bench.h"
 
 #include "base/dmath.h"
-#include "base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,10 +126,8 @@ enum status engine_bench_physics(struct prepared *prepared, uint32_t slots, uint
 {
     const struct world_ops *ops = &world_object_ops;
     struct world *world = NULL;
-    enum status status = ops->open(&(struct world_config){.slot_count = slots}, &world, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(ops->open(&(struct world_config){.slot_count = slots}, &world, error));
+    enum status status = STATUS_OK;
     struct action *actions = calloc(slots, sizeof *actions);
     uint8_t *active = malloc(slots);
     if (actions == NULL || active == NULL) {

@@ -103,10 +103,8 @@ static enum status measure_peak(const struct model *model, uint32_t threads,
     packed = (packed + 63) / 64 * 64;
     size_t each = packed + 2 * sizeof(float) * SQUARE * SQUARE;
     struct threads *pool = NULL;
-    enum status status = threads_create(threads, &pool, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(threads_create(threads, &pool, error));
+    enum status status = STATUS_OK;
     threads = threads_count(pool);
     struct peak *peak = calloc(1, sizeof *peak);
     float *w = calloc((size_t)SQUARE * SQUARE, sizeof *w);

@@ -4,7 +4,6 @@
  */
 #include "engine/learned/model_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static bool take_uint(struct scan *scan, const char *key, uint64_t least, uint64_t most,

@@ -13,8 +13,6 @@
  */
 #include "engine/learned/pages_internal.h"
 
-#include "base/check.h"
-
 enum { WORD_BITS = 64 };
 
 void page_list_append(struct page_pool *pool, struct page_list *list, uint32_t index)

@@ -14,7 +14,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define EXTENT_MAX_M 1e6
 #define WORK_MAX UINT64_C(2000000000) /* point visits; a few seconds */
@@ -350,10 +349,8 @@ static enum status reduce(struct builder *builder)
 static enum status build(struct builder *builder, const struct map *map, struct error *error)
 {
     struct raster_layers *layers = builder->layers;
-    enum status status = raster_shapes_walk(map, visit_bounds, builder, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(raster_shapes_walk(map, visit_bounds, builder, error));
+    enum status status = STATUS_OK;
     if (!(builder->low.x_m <= builder->high.x_m)) {
         builder->low = builder->high = (struct vec2){0.0, 0.0}; /* nothing to draw */
     }

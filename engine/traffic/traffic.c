@@ -6,14 +6,11 @@
  */
 #include "engine/traffic/traffic.h"
 
-#include "base/check.h"
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "engine/traffic/ego_model.h"
 
 #include <math.h>
-#include <string.h>
 
 #define SPEED_VARIATION 0.05
 #define HEADWAY_VARIATION 0.10

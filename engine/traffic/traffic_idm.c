@@ -18,7 +18,6 @@
  * an obstacle if it gets there first (or is a person).
  */
 #include "base/dmath.h"
-#include "base/units.h"
 #include "engine/traffic/traffic.h"
 
 #include <math.h>

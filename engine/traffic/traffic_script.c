@@ -7,7 +7,6 @@
  */
 #include "base/dmath.h"
 #include "base/rng.h"
-#include "base/units.h"
 #include "engine/traffic/traffic.h"
 
 #include <math.h>

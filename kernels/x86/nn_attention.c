@@ -7,8 +7,6 @@
 #include "kernels/x86/nn_rotary.h"
 #include "kernels/x86/nn_x86.h"
 
-#include <string.h>
-
 enum { HEAD_FLOATS = NN_TOKENS_MAX * NN_HEAD };
 
 /* One head: operands rounded to the activation type, keys and values packed as panels. */

@@ -5,9 +5,7 @@
  * gaps between a lane and its successor are bridged where that is plausible. Invariant: what is
  * left passes map_validate().
  */
-#include "base/dmath.h"
 #include "scenarios/import/commonroad.h"
-#include "scenarios/resolve.h"
 
 #include <math.h>
 #include <string.h>

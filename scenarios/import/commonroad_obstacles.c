@@ -6,7 +6,6 @@
  * speed) follows from its neighbours. A static shape of several parts becomes several agents.
  */
 #include "base/dmath.h"
-#include "base/units.h"
 #include "scenarios/import/commonroad.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
  * CommonRoad import: values, points and shapes. Every reader says where it stood when it fails.
  */
 #include "base/dmath.h"
-#include "base/units.h"
 #include "scenarios/import/commonroad.h"
 
 #include <math.h>

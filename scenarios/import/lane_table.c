@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "scenarios/resolve.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -242,11 +242,9 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
                          LIMIT_ARTIFACT_BYTES, bytes);
     }
     sha256_hex(data, bytes, name);
-    enum status status = artifacts_exists(artifacts, name, &exists, error);
-    THEN(status, keep_directory(artifacts, name, directory, error));
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(artifacts_exists(artifacts, name, &exists, error));
+    TRY(keep_directory(artifacts, name, directory, error));
+    enum status status = STATUS_OK;
     if (exists) {
         /* Another thread may have named it a moment ago and not yet synced the directory. */
         status = sync_directory(directory, error);

@@ -397,10 +397,8 @@ static enum status give_packed(struct artifact_reader *reader, struct error *err
 enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash, bool *packed,
                                  struct artifact_reader **out, size_t *bytes, struct error *error)
 {
-    enum status status = artifacts_check_hash(hash, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(artifacts_check_hash(hash, error));
+    enum status status = STATUS_OK;
     struct artifact_reader *reader = malloc(sizeof *reader);
     ZSTD_DCtx *expander = ZSTD_createDCtx();
     if (reader == NULL || expander == NULL) {

@@ -85,12 +85,10 @@ enum status zstd_frame_unpack(const char *what, const void *frame, size_t frame_
                               void **data, size_t *bytes, struct error *error)
 {
     size_t size = 0;
-    enum status status = zstd_frame_size(
-        what, frame, frame_bytes < ZSTD_FRAME_HEAD_BYTES ? frame_bytes : ZSTD_FRAME_HEAD_BYTES,
-        frame_bytes, max, &size, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(zstd_frame_size(what, frame,
+                        frame_bytes < ZSTD_FRAME_HEAD_BYTES ? frame_bytes : ZSTD_FRAME_HEAD_BYTES,
+                        frame_bytes, max, &size, error));
+    enum status status = STATUS_OK;
     char *buffer = malloc(size + 1);
     ZSTD_DCtx *expander = zstd_frame_expander();
     if (buffer == NULL || expander == NULL) {

@@ -72,11 +72,9 @@ static enum status call_batch(struct caller *caller, const struct store_worker *
     struct store_completion_result results[LIMIT_CLAIM_JOBS];
     int64_t ttl_ms = 0;
     int64_t start_ns = bench_now_ns();
-    enum status status = bench->store->ops->claim(bench->store, worker, bench->batch, 0, leases,
-                                                  count, &ttl_ms, &caller->error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(bench->store->ops->claim(bench->store, worker, bench->batch, 0, leases, count, &ttl_ms,
+                                 &caller->error));
+    enum status status = STATUS_OK;
     int64_t claimed_ns = bench_now_ns();
     bench_samples_add(&caller->samples.claims, claimed_ns - start_ns);
     if (*count == 0) {

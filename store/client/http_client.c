@@ -65,10 +65,8 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
                                  struct store_submit_result *results, struct error *error)
 {
     struct http_path path;
-    enum status status = http_id_check("suite", suite_id, LIMIT_ID_BYTES, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
+    enum status status = STATUS_OK;
     http_path_begin(&path, "/v1/suites/");
     http_path_add_id(&path, suite_id);
     http_path_add(&path, "/jobs");

@@ -114,22 +114,15 @@ enum status http_handle_partials(struct http_exchange *exchange, struct error *e
     int64_t job_id = 0;
     int64_t max = 1 + LIMIT_BRANCHES;
     uint32_t count = 0;
-    enum status status =
-        http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error);
-    if (status == STATUS_OK) {
-        status = http_query_integer(exchange, "max", 0, 1 + LIMIT_BRANCHES, &max, error);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
+    TRY(http_query_integer(exchange, "max", 0, 1 + LIMIT_BRANCHES, &max, error));
     struct outcome *outcomes = malloc(((size_t)max + 1) * sizeof *outcomes);
     if (outcomes == NULL) {
         return http_no_memory(error);
     }
-    status = store->ops->partials(store, job_id, outcomes, (uint32_t)max, &count, error);
-    if (status == STATUS_OK) {
-        status = http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
-    }
+    enum status status =
+        store->ops->partials(store, job_id, outcomes, (uint32_t)max, &count, error);
+    THEN(status, http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error));
     free(outcomes);
     return status;
 }
@@ -140,12 +133,10 @@ enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *
     int64_t after = 0;
     int64_t max = HTTP_PAGE_MAX;
     uint32_t count = 0;
-    enum status status = http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error);
-    THEN(status, http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    THEN(status, http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error));
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    enum status status = STATUS_OK;
     struct store_job *jobs = malloc(((size_t)max + 1) * sizeof *jobs);
     if (jobs == NULL) {
         return http_no_memory(error);

@@ -21,7 +21,6 @@
 #include "store/wire/http_wire.h"
 
 #include "base/check.h"
-#include "base/units.h"
 
 #include <errno.h>
 #include <microhttpd.h>

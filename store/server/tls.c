@@ -10,7 +10,6 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

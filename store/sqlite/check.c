@@ -207,9 +207,7 @@ enum status store_check(const char *path, const struct store_check_options *opti
     memset(out, 0, sizeof *out);
     chosen.findings_max = options->findings_max > 0 ? options->findings_max : FINDINGS_MAX;
     enum status status = begin_in_time(&check, error);
-    if (status == STATUS_OK) {
-        status = check_database(&check, &references, error);
-    }
+    THEN(status, check_database(&check, &references, error));
     sqlite_db_close(check.db); /* and with it the transaction, which changed nothing */
     if (status == STATUS_OK && !chosen.skip_artifacts) {
         status = check_artifacts(&check, &references, begun_s, error);

@@ -7,8 +7,6 @@
  */
 #include "store/sqlite/check_internal.h"
 
-#include <stdio.h>
-
 /* clang-format off */
 #define JOB "'job ' || j.id"
 #define SUITE "'suite ' || u.name"

@@ -277,9 +277,7 @@ enum status check_outcomes(struct check *check, struct error *error)
 
     THEN(status, read_outcomes(check, &sums, &why));
     THEN(status, read_memos(check, &sums, &why));
-    if (status == STATUS_OK) {
-        status = read_partials(check, &why);
-    }
+    THEN(status, read_partials(check, &why));
     if (status == STATUS_OK) {
         compare_suites(check, &sums);
     }

@@ -123,12 +123,10 @@ enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
 {
     const char *worker_id = worker->worker_id;
     struct lease *lease = leases_find(&store->leases, worker_id);
-    enum status status =
-        lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error) : STATUS_OK;
-    THEN(status, leases_renew(&store->leases, worker_id, until_ns, out, error));
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error)
+                                     : STATUS_OK);
+    TRY(leases_renew(&store->leases, worker_id, until_ns, out, error));
+    enum status status = STATUS_OK;
     lease = *out;
     if (!lease->held) {
         lease->held = true;

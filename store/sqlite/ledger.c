@@ -569,11 +569,8 @@ enum status ledger_rows(struct store *base, const char *suite_id, struct store_l
     struct sqlite_db *db;
     int64_t suite = 0;
     struct sqlite_store *store = sqlite_store_of(base);
-    enum status status = sqlite_store_read_begin(base, &db, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(sqlite_store_read_begin(base, &db, error));
+    enum status status = STATUS_OK;
     if (suite_id != NULL) {
         status = record_find(db, STATEMENT_SUITE_FIND, suite_id, &suite, error);
         if (status == STATUS_OK && suite == 0) {

@@ -13,7 +13,6 @@
 #include "schemas/scenario.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -408,10 +407,7 @@ enum status record_partial_read(struct query *query, const struct job_spec *spec
     query_column_text(query, 1, branch_id, sizeof branch_id);
     snprintf(place, sizeof place, "job %" PRId64 ", branch \"%s\": partial outcome", job_id,
              branch_id);
-    enum status status = read_text(place, text, bytes, outcome, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(read_text(place, text, bytes, outcome, error));
     digest_outcome(outcome, spec, &digest);
     if (outcome->job_id != job_id || outcome->epoch != epoch ||
         strcmp(outcome->branch_id, branch_id) != 0 || digest_bytes != sizeof digest.bytes ||

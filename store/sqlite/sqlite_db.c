@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "schemas/limits.h"
 
-#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdatomic.h>

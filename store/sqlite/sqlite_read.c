@@ -281,11 +281,8 @@ static enum status read_outcomes(struct sqlite_db *db, struct search *search, st
     const struct store_outcome_filter *filter = search->filter;
     uint32_t found = 0;
     int64_t stopped_at = 0;
-    enum status status = search_begin(db, search, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(search_begin(db, search, error));
+    enum status status = STATUS_OK;
     struct query ids = outcome_ids(db, search);
     while (status == STATUS_OK && found < filter->limit && stopped_at == 0 && query_row(&ids)) {
         int64_t id = query_column_int(&ids, 0);
@@ -396,11 +393,8 @@ static enum status read_partials(struct sqlite_db *db, int64_t job_id, struct ou
 {
     struct job_spec spec;
     uint32_t found = 0;
-    enum status status = read_spec(db, job_id, &spec, error);
-
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(read_spec(db, job_id, &spec, error));
+    enum status status = STATUS_OK;
     struct query query = query_begin(db, STATEMENT_PARTIALS_OF_JOB);
     query_int(&query, job_id);
     query_int(&query, max);

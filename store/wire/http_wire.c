@@ -7,7 +7,6 @@
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- statuses ---- */

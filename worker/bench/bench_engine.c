@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The next number of "1,8,32"; *text moves behind it. */
 static enum status take_slots(const char **text, uint32_t *out, struct error *error)

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/units.h"
 #include "schemas/observation.h"
 #include "worker/planner/planner.h"
 

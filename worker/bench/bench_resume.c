@@ -6,7 +6,6 @@
  */
 #include "worker/bench/bench_resume.h"
 
-#include "base/check.h"
 #include "engine/bench/bench.h"
 #include "engine/worlds/world.h"
 #include "worker/run/spill.h"

@@ -132,12 +132,9 @@ static enum status run_export(const struct export_options *options, const struct
     char suite[LIMIT_ID_BYTES];
     struct store *store = NULL;
     struct export_request request = {.store_url = cli_store_url(options->store_url)};
-    enum status status = cli_store_open(options->store_url, &store, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(cli_store_open(options->store_url, &store, error));
     request.store = store;
-    status = choose_suite(options, format, store, suite, &request, error);
+    enum status status = choose_suite(options, format, store, suite, &request, error);
     if (status == STATUS_OK && request.suite_id != NULL) { /* a name that nobody gave is an error */
         struct store_suite_status ignored;
         status = store->ops->suite_status(store, request.suite_id, &ignored, error);
@@ -191,11 +188,7 @@ int command_export(int argc, char **argv)
     if (count == 1) {
         status = cli_parse_id(argument, &options.outcome, &error);
     }
-    if (status == STATUS_OK) {
-        status = check_options(&options, format, &error);
-    }
-    if (status == STATUS_OK) {
-        status = run_export(&options, format, &error);
-    }
+    THEN(status, check_options(&options, format, &error));
+    THEN(status, run_export(&options, format, &error));
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -10,7 +10,6 @@
 #include "base/units.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SUITES_MAX = 256 };

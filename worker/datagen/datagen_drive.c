@@ -10,8 +10,6 @@
 #include "base/units.h"
 #include "worker/run/rollout.h"
 
-#include <string.h>
-
 /* Separates these numbers from those that planners draw under the same seed. */
 #define SPELL_KEY UINT64_C(0x5370656C6C730001)
 #define SPELL_CHANCE 0.04 /* per tick without one */

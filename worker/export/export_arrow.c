@@ -71,14 +71,11 @@ enum status export_arrow(const struct export_request *request, const char *forma
     pid_t pid;
     FILE *rows;
     int exit_status = 0;
-    enum status status = start_python(format, path, &pid, &rows, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(start_python(format, path, &pid, &rows, error));
     struct export_request piped = *request;
     piped.out = rows;
     piped.place = "rows for python3";
-    status = export_rows(&piped, error);
+    enum status status = export_rows(&piped, error);
     fclose(rows);
     while (waitpid(pid, &exit_status, 0) < 0 && errno == EINTR) {
     }

@@ -109,10 +109,7 @@ static enum status write_json_row(void *context, const struct outcome *outcome, 
 enum status export_csv(const struct export_request *request, struct error *error)
 {
     struct writer writer = {.request = request};
-    enum status status = export_table_make(request, &writer.table, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(export_table_make(request, &writer.table, error));
     for (uint32_t i = 0; i < writer.table.count; i++) {
         if (i > 0) {
             fputc(',', request->out);
@@ -120,7 +117,7 @@ enum status export_csv(const struct export_request *request, struct error *error
         put_csv_text(writer.table.columns[i].name, request->out);
     }
     fputc('\n', request->out);
-    status = export_each(request, write_csv_row, &writer, error);
+    enum status status = export_each(request, write_csv_row, &writer, error);
     export_table_finish(&writer.table);
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }
@@ -138,9 +135,7 @@ enum status export_rows(const struct export_request *request, struct error *erro
     if (status == STATUS_OK) {
         status = write_json(&writer, json_pack("{s:O}", "columns", columns), error);
     }
-    if (status == STATUS_OK) {
-        status = export_each(request, write_json_row, &writer, error);
-    }
+    THEN(status, export_each(request, write_json_row, &writer, error));
     json_decref(columns);
     export_table_finish(&writer.table);
     return status == STATUS_OK ? export_stream_check(request, error) : status;

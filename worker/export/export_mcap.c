@@ -385,10 +385,7 @@ static void write_metadata(const struct drive *drive)
 static enum status write_file(struct drive *drive, const struct export_request *request,
                               struct error *error)
 {
-    enum status status = mcap_create(request->out, request->place, &drive->file, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(mcap_create(request->out, request->place, &drive->file, error));
     for (int i = 0; i < TOPIC_COUNT; i++) {
         drive->channels[i] = mcap_channel(drive->file, topics[i].topic, topics[i].schema,
                                           schema_text(topics[i].schema));
@@ -396,11 +393,11 @@ static enum status write_file(struct drive *drive, const struct export_request *
     write_metadata(drive);
     send_ticks(drive);
     free(drive->text);
-    status = mcap_finish(drive->file, error);
-    if (status == STATUS_OK && drive->memory) {
-        status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory", request->place);
+    TRY(mcap_finish(drive->file, error));
+    if (drive->memory) {
+        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", request->place);
     }
-    return status == STATUS_OK ? export_stream_check(request, error) : status;
+    return export_stream_check(request, error);
 }
 
 enum status export_mcap(const struct export_request *request, const struct outcome *outcome,
@@ -417,9 +414,7 @@ enum status export_mcap(const struct export_request *request, const struct outco
                                (long long)outcome->id);
         }
     }
-    if (status == STATUS_OK) {
-        status = write_file(drive, request, error);
-    }
+    THEN(status, write_file(drive, request, error));
     report_drive_close(&drive->from);
     free(drive);
     return status;

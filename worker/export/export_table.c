@@ -72,15 +72,14 @@ static enum status append(struct export_table *table, const struct export_column
 static enum status append_fields(struct export_table *table, const struct json_field_list *list,
                                  bool of_metrics, struct error *error)
 {
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < list->count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         struct export_column column = {
             .field = &list->fields[i], .of_metrics = of_metrics, .slice = -1};
         column.type = field_type(column.field);
         snprintf(column.name, sizeof column.name, "%s", column.field->name);
-        status = append(table, &column, error);
+        TRY(append(table, &column, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status append_rest(struct export_table *table, struct error *error)
@@ -90,9 +89,7 @@ static enum status append_rest(struct export_table *table, struct error *error)
     struct export_column logical = {.type = EXPORT_STRING, .slice = -1};
     snprintf(logical.name, sizeof logical.name, "%s", logical_name);
     enum status status = append(table, &logical, error);
-    if (status == STATUS_OK) {
-        status = append(table, &reasons, error);
-    }
+    THEN(status, append(table, &reasons, error));
     for (int i = 0; status == STATUS_OK && i < SLICE_KIND_COUNT; i++) {
         struct export_column slice = {.type = EXPORT_STRING, .slice = i};
         snprintf(slice.name, sizeof slice.name, "slice_%s", slice_names[i]);
@@ -123,10 +120,7 @@ static enum status note_parameters(void *context, const struct outcome *outcome,
                              PARAMETERS_MAX);
         }
         if (i == parameters->count) {
-            enum status status = append(parameters, &column, error);
-            if (status != STATUS_OK) {
-                return status;
-            }
+            TRY(append(parameters, &column, error));
         }
         copy_value(&parameter, value);
         if (!parse_number(value, &number)) {
@@ -147,15 +141,9 @@ enum status export_table_make(const struct export_request *request, struct expor
     struct export_table table = {0};
     struct export_table parameters = {0};
     enum status status = export_each(request, note_parameters, &parameters, error);
-    if (status == STATUS_OK) {
-        status = append_fields(&table, &outcome_field_list, false, error);
-    }
-    if (status == STATUS_OK) {
-        status = append_rest(&table, error);
-    }
-    if (status == STATUS_OK) {
-        status = append_fields(&table, &metric_field_list, true, error);
-    }
+    THEN(status, append_fields(&table, &outcome_field_list, false, error));
+    THEN(status, append_rest(&table, error));
+    THEN(status, append_fields(&table, &metric_field_list, true, error));
     if (parameters.count > 0) {
         qsort(parameters.columns, parameters.count, sizeof *parameters.columns, compare_names);
     }

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "schemas/json_read.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

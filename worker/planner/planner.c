@@ -166,11 +166,9 @@ enum status planner_open(const char *text, const struct planner_config *config,
         filled.memory_limit_bytes > 0 ? filled.memory_limit_bytes : INT64_C(4) << 30;
 
     struct planner_spec spec;
-    enum status status = planner_spec_check(text, error);
-    THEN(status, planner_spec_parse(text, &spec, error));
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(planner_spec_check(text, error));
+    TRY(planner_spec_parse(text, &spec, error));
+    enum status status = STATUS_OK;
     struct planner *planner = calloc(1, sizeof *planner);
     TRY(memory_check(planner, error, "planner %s: out of memory", text));
     planner->session_count = config->session_count;

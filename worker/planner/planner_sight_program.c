@@ -11,7 +11,6 @@
 
 #include "base/check.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -255,11 +255,9 @@ static enum status hash_command(struct sha256 *hash, const char *command, struct
 enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struct error *error)
 {
     struct planner_spec spec;
-    enum status status = planner_spec_check(text, error);
-    THEN(status, planner_spec_parse(text, &spec, error));
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(planner_spec_check(text, error));
+    TRY(planner_spec_parse(text, &spec, error));
+    enum status status = STATUS_OK;
     struct sha256 hash;
     sha256_init(&hash);
     switch (spec.kind) {

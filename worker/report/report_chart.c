@@ -9,8 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define VIEW_MARGIN_M 9.0
 #define VIEW_MIN_M 56.0

@@ -10,9 +10,6 @@
 #include "base/units.h"
 #include "schemas/scenario_json.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { STRIP_FRAMES = 6, DECISIVE_TICKS = 50, BRANCH_LINKS_MAX = 24, SEEDS_LISTED_MAX = 24 };
 
 /* "seed 4", or every seed that ended alike. */

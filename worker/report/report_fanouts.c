@@ -8,9 +8,6 @@
 #include "base/units.h"
 #include "schemas/scenario_json.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { COLUMNS = 5, COMPARED_TICKS = 60 };
 
 /* A fanout while its card is written. */

@@ -4,7 +4,6 @@
  */
 #include "worker/report/report_internal.h"
 
-#include "base/units.h"
 #include "schemas/scenario_json.h"
 
 #include <stdio.h>

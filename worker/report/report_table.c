@@ -7,8 +7,6 @@
 #include "base/units.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static void number(struct html *html, double value)
 {

@@ -5,7 +5,6 @@
 #include "worker/report/summary.h"
 
 #include "base/text.h"
-#include "base/units.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -189,11 +189,8 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
     job->keyframes_period_ticks =
         runner_ops(runner)->tier >= TIER_STUDENT ? keyframes_period_ticks(job->scenario) : 0;
     int32_t branch = only == ROLLOUT_ALL ? ROLLOUT_MAIN : only;
-    enum status status =
-        rollout_create(job, branch, branch != ROLLOUT_MAIN, runner->wants, &first, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    TRY(rollout_create(job, branch, branch != ROLLOUT_MAIN, runner->wants, &first, error));
+    enum status status = STATUS_OK;
     if (only != ROLLOUT_ALL) {
         /* The others count as finished so that the job ends; their results stay unfinished. */
         job->finished_count = job->rollout_count - 1;

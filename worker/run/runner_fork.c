@@ -7,7 +7,6 @@
  */
 #include "worker/run/runner_internal.h"
 
-#include "base/check.h"
 #include "base/log.h"
 
 #include <stdlib.h>

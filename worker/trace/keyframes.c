@@ -8,7 +8,6 @@
 #include "worker/trace/trace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { KEYFRAMES_FRAMES_MAX = 48 };
 
