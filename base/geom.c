@@ -214,27 +214,3 @@ struct pose polyline_pose_at(const struct vec2 *points, uint32_t count, double s
         .heading_rad = dmath_atan2(uy, ux),
     };
 }
-
-bool polyline_self_intersects(const struct vec2 *points, uint32_t count, uint32_t *first,
-                              uint32_t *second)
-{
-    for (uint32_t i = 0; i + 1 < count; i++) {
-        for (uint32_t j = i + 1; j + 1 < count; j++) {
-            bool hit;
-            if (j == i + 1) {
-                /* Neighbours share a point; they conflict only when they fold straight back. */
-                struct vec2 a = sub(points[i + 1], points[i]);
-                struct vec2 b = sub(points[j + 1], points[j]);
-                hit = cross(a, b) == 0 && dot(a, b) < 0;
-            } else {
-                hit = segments_intersect(points[i], points[i + 1], points[j], points[j + 1]);
-            }
-            if (hit) {
-                *first = i;
-                *second = j;
-                return true;
-            }
-        }
-    }
-    return false;
-}

@@ -69,9 +69,4 @@ double polyline_length_m(const struct vec2 *points, uint32_t count);
 struct pose polyline_pose_at(const struct vec2 *points, uint32_t count, double s_m,
                              double offset_m);
 
-/* First pair of segments of an open polyline that touch although they are not neighbours (or fold
- * back onto each other); O(n^2) worst case, n <= LIMIT_LANE_POINTS. False when there is none. */
-bool polyline_self_intersects(const struct vec2 *points, uint32_t count, uint32_t *first,
-                              uint32_t *second);
-
 #endif

@@ -66,20 +66,3 @@ uint32_t cpu_flags_detect(void)
 #endif
     return flags;
 }
-
-const char *cpu_flags_name(uint32_t flags)
-{
-    if (flags & CPU_FLAG_AMX) {
-        return "amx";
-    }
-    if (flags & CPU_FLAG_AVX512_BF16) {
-        return "avx512bf16";
-    }
-    if (flags & CPU_FLAG_AVX512_VNNI) {
-        return "avx512vnni";
-    }
-    if (flags & CPU_FLAG_AVX512) {
-        return "avx512";
-    }
-    return flags & CPU_FLAG_AVX2 ? "avx2" : "c";
-}

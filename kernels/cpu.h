@@ -22,8 +22,4 @@ enum cpu_flag {
  * let this process use tiles; where it refuses, there are none. */
 uint32_t cpu_flags_detect(void);
 
-/* "amx", "avx512bf16", "avx512vnni", "avx512", "avx2" or "c": the widest set in `flags`, for
- * benchmark and doctor output. */
-const char *cpu_flags_name(uint32_t flags);
-
 #endif

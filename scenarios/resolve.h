@@ -134,7 +134,8 @@ enum status scenario_route_complete(const char *name, struct scenario *scenario,
 
 /* ---- validate.c, validate_map.c ---- */
 
-/* polyline_self_intersects() for a polyline or, closed, a polygon of count <= LIMIT_LANE_POINTS. */
+/* First pair of segments that touch although they are not neighbours, or fold back onto each other,
+ * of a polyline or, closed, a polygon of count <= LIMIT_LANE_POINTS. False when there is none. */
 bool points_self_intersect(const struct vec2 *points, uint32_t count, bool closed, uint32_t *first,
                            uint32_t *second);
 

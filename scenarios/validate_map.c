@@ -1,8 +1,8 @@
 /*
  * Map validation: geometry and links of lanes, shape of polygons.
  *
- * The self-intersection test gives what polyline_self_intersects() gives, but compares blocks of
- * segments by their bounds first, so that the largest legal map is checked in about a second.
+ * The self-intersection test gives what comparing every two segments gives, but compares blocks of
+ * them by their bounds first, so that the largest legal map is checked in about a second.
  */
 #include "base/dmath.h"
 #include "scenarios/resolve.h"

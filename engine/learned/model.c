@@ -44,19 +44,14 @@ static enum status open_config(struct model *model, const char *path,
     const char *format;
     const char *config;
     const char *note;
-    enum status status;
-    if ((status = require(path, file, "format", &format, error)) != STATUS_OK ||
-        (status = require(path, file, "config", &config, error)) != STATUS_OK ||
-        (status = require(path, file, "note", &note, error)) != STATUS_OK) {
-        return status;
-    }
+    TRY(require(path, file, "format", &format, error));
+    TRY(require(path, file, "config", &config, error));
+    TRY(require(path, file, "note", &note, error));
     if (strcmp(format, FORMAT) != 0) {
         return error_set(error, STATUS_BAD_INPUT,
                          "%s: __metadata__: format: expected \"%s\", found \"%.64s\"", path, FORMAT,
                          format);
     }
-    model->note = strdup(note);
-    TRY(memory_check(model->note, error, "%s: no memory for its note", path));
     return model_config_parse(path, config, strlen(config), &model->config, error);
 }
 
@@ -121,10 +116,7 @@ enum status model_random(const struct model_config *config,
     TRY(model_config_check("random weights", config, error));
     TRY(model_new(options, &model, error));
     model->config = *config;
-    model->note = strdup("random weights");
-    enum status status = model->note != NULL
-                             ? model_load_weights(model, "random weights", NULL, seed, error)
-                             : error_set(error, STATUS_NO_MEMORY, "no memory for a model");
+    enum status status = model_load_weights(model, "random weights", NULL, seed, error);
     if (status != STATUS_OK) {
         model_close(model);
         return status;
@@ -138,7 +130,6 @@ enum status model_random(const struct model_config *config,
 void model_close(struct model *model)
 {
     if (model != NULL) {
-        free(model->note);
         free(model->weights);
         free(model);
     }
@@ -152,16 +143,6 @@ const struct model_config *model_config(const struct model *model)
 const char *model_hash(const struct model *model)
 {
     return model->hash;
-}
-
-const char *model_note(const struct model *model)
-{
-    return model->note;
-}
-
-const char *model_kernels_name(const struct model *model)
-{
-    return model->kernels.name;
 }
 
 void model_sampler(const struct model *model, enum conditioning conditioning,

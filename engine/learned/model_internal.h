@@ -58,7 +58,6 @@ struct model {
     struct nn_kernels kernels;
     bool device; /* plain weights are there */
     char hash[SHA256_HEX_BYTES];
-    char *note;
     struct model_matmul time1, time2, ada, final;
     const float *pos; /* [216][d] */
     struct model_part part[PART_COUNT];

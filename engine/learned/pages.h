@@ -155,8 +155,4 @@ void page_table_drop(struct page_pool *pool, struct page_table *parked);
  * be read ahead here; calling again in the same round is of no use. */
 bool page_table_prefetch(struct page_pool *pool, const struct page_table *parked);
 
-/* For tests: references, and whether the pool's own account of itself is consistent. */
-void page_references(const struct page_pool *pool, uint32_t page, uint32_t *hot, uint32_t *cold);
-bool page_pool_consistent(const struct page_pool *pool);
-
 #endif

@@ -171,11 +171,6 @@ void route_destroy(struct route *route)
     }
 }
 
-const struct track *route_track(const struct route *route)
-{
-    return route->track;
-}
-
 struct track *route_track_mutable(struct route *route)
 {
     return route->track;

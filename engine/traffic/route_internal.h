@@ -7,7 +7,6 @@
 #include "engine/traffic/roadmap.h"
 #include "engine/traffic/track.h"
 
-const struct track *route_track(const struct route *route);
 /* While a prepared scenario is being made. */
 struct track *route_track_mutable(struct route *route);
 

@@ -247,25 +247,6 @@ static void ends_are_clamped_when_projecting_and_straight_when_posing(void)
     EXPECT_NEAR(beyond.y_m, 15, 1e-12);
 }
 
-static void self_intersections_are_found(void)
-{
-    uint32_t first = 99;
-    uint32_t second = 99;
-    const struct vec2 loop[] = {{0, 0}, {4, 0}, {4, 4}, {2, 4}, {2, -1}};
-    const struct vec2 fold[] = {{0, 0}, {4, 0}, {1, 0}};
-    const struct vec2 zigzag[] = {{0, 0}, {4, 0}, {0.5, 1}, {4, 2}};
-    struct vec2 wave[WAVE_POINTS];
-    make_wave(wave);
-    EXPECT(polyline_self_intersects(loop, 5, &first, &second));
-    EXPECT_INT(first, 0);
-    EXPECT_INT(second, 3);
-    EXPECT(polyline_self_intersects(fold, 3, &first, &second));
-    EXPECT_INT(first, 0);
-    EXPECT_INT(second, 1);
-    EXPECT(!polyline_self_intersects(zigzag, 4, &first, &second));
-    EXPECT(!polyline_self_intersects(wave, WAVE_POINTS, &first, &second));
-}
-
 int main(void)
 {
     return TEST_RUN(
@@ -274,6 +255,5 @@ int main(void)
         TEST(containment_agrees_between_box_and_polygon), TEST(concave_polygons_are_understood),
         TEST(segments_meet_as_they_should), TEST(segment_distance_is_the_smallest_over_the_segment),
         TEST(projection_inverts_pose_at), TEST(projection_finds_the_nearest_point),
-        TEST(ends_are_clamped_when_projecting_and_straight_when_posing),
-        TEST(self_intersections_are_found));
+        TEST(ends_are_clamped_when_projecting_and_straight_when_posing));
 }

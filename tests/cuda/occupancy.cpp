@@ -2,11 +2,11 @@
  * Asks cuda_occupancy.h, on the host, how many blocks of each launch fit a multiprocessor of each
  * supported capability; none anywhere is a failure. Standard input has what was compiled, a line
  * each: machine code ("90a"), registers, bytes of static shared memory, kernel. The launches are
- * kernels/cuda/common/launches.h, which the emulator's tests hold complete; a kernel of several
+ * tests/cuda/launches.h, which the emulator's tests hold complete; a kernel of several
  * forms counts with the most registers of any. scripts/check_cuda compiles and feeds it.
  */
 #include "kernels/capability.h"
-#include "kernels/cuda/common/launches.h"
+#include "tests/cuda/launches.h"
 
 #include <cuda_occupancy.h>
 
@@ -130,8 +130,8 @@ int main()
                 listed = listed || kernel.first == l.kernel;
             }
             if (!listed) {
-                printf("%s of sm_%s has no launch in kernels/cuda/common/launches.h\n",
-                       kernel.first.c_str(), code.first.c_str());
+                printf("%s of sm_%s has no launch in tests/cuda/launches.h\n", kernel.first.c_str(),
+                       code.first.c_str());
                 bad++;
             }
         }

@@ -186,37 +186,6 @@ static void fill_table(float table[256], uint16_t halves[256])
     kernels.to_act(table, halves, 256);
 }
 
-static void bytes_through_a_table(void)
-{
-    float table[256];
-    uint16_t halves[256];
-    static float out[257];
-    fill_table(table, halves);
-    uint32_t element = 1;
-    fill_arena(&element);
-    for (uint32_t count = 1; count < 258; count += 64) {
-        rig_begin(count / 64);
-        struct gpu_bytes b = {.type = GPU_F32,
-                              .count = count,
-                              .bytes = rig_upload(arena, count),
-                              .table = rig_upload(table, sizeof table),
-                              .out = rig_alloc(count * sizeof *out)};
-        gpu_bytes_launch(&b, rig_stream());
-        RIG_CHECK(rig_download(out, b.out, count * sizeof *out));
-        for (uint32_t i = 0; i < count; i++) {
-            EXPECT(out[i] == table[arena[i]]);
-        }
-        b.type = GPU_BF16;
-        b.table = rig_upload(halves, sizeof halves);
-        gpu_bytes_launch(&b, rig_stream());
-        RIG_CHECK(rig_download(out, b.out, count * sizeof(uint16_t)));
-        RIG_CHECK(rig_end());
-        for (uint32_t i = 0; i < count; i++) {
-            EXPECT(((const uint16_t *)out)[i] == halves[arena[i]]);
-        }
-    }
-}
-
 /* ---- patches ---- */
 
 /* Position in its image of position `i` of the patches of an image. */
@@ -358,6 +327,6 @@ static void pages_to_staging_and_back(void)
 int main(void)
 {
     return TEST_RUN(TEST(quantise_and_its_counts), TEST(odd_counts), TEST(latents),
-                    TEST(bytes_through_a_table), TEST(patches_there_and_back),
-                    TEST(patches_of_frames), TEST(pages_to_staging_and_back));
+                    TEST(patches_there_and_back), TEST(patches_of_frames),
+                    TEST(pages_to_staging_and_back));
 }

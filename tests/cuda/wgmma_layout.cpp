@@ -5,6 +5,7 @@
  * package nvidia-cutlass. Exits 1 with the number of places that differ.
  */
 #include "kernels/cuda/common/wgmma_layout.h"
+#include "tests/simt/wgmma_fragments.h"
 
 #include <cute/atom/mma_traits_sm90_gmma.hpp>
 #include <cute/tensor.hpp>

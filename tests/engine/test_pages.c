@@ -12,6 +12,7 @@
 #include "engine/learned/pages.h"
 #include "tests/engine/elsewhere.h"
 #include "tests/engine/faulty_spill.h"
+#include "tests/engine/pages_account.h"
 #include "tests/harness.h"
 
 #include <sched.h>

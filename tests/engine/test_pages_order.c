@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "engine/learned/pages.h"
+#include "tests/engine/pages_account.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/learned/pages.h"
 #include "tests/engine/elsewhere.h"
+#include "tests/engine/pages_account.h"
 #include "tests/harness.h"
 
 #include <pthread.h>

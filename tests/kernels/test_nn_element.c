@@ -286,7 +286,6 @@ static void flags_choose_the_variant(void)
             EXPECT_TEXT(kernels.name, variants[i].name);
         }
     }
-    EXPECT_TEXT(cpu_flags_name(CPU_FLAG_ALL), "amx");
 }
 
 int main(void)

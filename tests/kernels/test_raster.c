@@ -233,10 +233,6 @@ static void masked_table_is_the_reference(void)
     EXPECT(kernels.sample == raster_sample_ref);
     EXPECT(kernels.shade == raster_shade_ref);
     EXPECT(kernels.expand == raster_expand_ref);
-    EXPECT_TEXT(cpu_flags_name(0), "c");
-    EXPECT_TEXT(cpu_flags_name(CPU_FLAG_AVX2), "avx2");
-    EXPECT_TEXT(cpu_flags_name(CPU_FLAG_AVX2 | CPU_FLAG_AVX512), "avx512");
-    EXPECT_TEXT(cpu_flags_name(CPU_FLAG_AVX512 | CPU_FLAG_AVX512_VNNI), "avx512vnni");
 }
 
 /* The reference against the definition: bilinear interpolation in real numbers, within the rounding

@@ -443,7 +443,7 @@ static bool launch_allowed(const simt_launch_request &request)
         simt_fail(
             SIMT_LAUNCH,
             "kernel %s: %llu threads and %zu bytes of dynamic shared memory, on this device no "
-            "row of kernels/cuda/common/launches.h",
+            "row of tests/cuda/launches.h",
             request.name, (unsigned long long)threads, request.shared_bytes);
     } else {
         return true;

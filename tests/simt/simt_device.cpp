@@ -8,7 +8,7 @@
  * under each other one that runs it by the same kernels.
  */
 #include "kernels/capability.h"
-#include "kernels/cuda/common/launches.h"
+#include "tests/cuda/launches.h"
 #include "tests/simt/simt_internal.h"
 
 #include <cstdio>

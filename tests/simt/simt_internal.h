@@ -125,7 +125,7 @@ void simt_wgmma_stack(const void *address, size_t bytes);
 
 /* A fault where the device has no such instruction. */
 void simt_need(bool there, const char *instruction, const char *file, int line);
-/* False for a kernel of the product that kernels/cuda/common/launches.h does not list so. */
+/* False for a kernel of the product that tests/cuda/launches.h does not list so. */
 bool simt_listed(const simt_launch_request &request);
 size_t simt_shared_max(void);                     /* of a block */
 size_t simt_pitch_max(void);                      /* of a two-dimensional copy */

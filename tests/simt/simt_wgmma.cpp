@@ -17,6 +17,7 @@
  */
 #include "kernels/cuda/common/wgmma_layout.h"
 #include "tests/simt/simt_internal.h"
+#include "tests/simt/wgmma_fragments.h"
 
 #include <cstring>
 #include <vector>

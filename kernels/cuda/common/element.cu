@@ -49,44 +49,6 @@ extern "C" void gpu_convert_launch(const struct gpu_convert *convert, void *stre
     }
 }
 
-/* ---- gated residual ---- */
-
-GPU_FN float gated_one(float x, float gate, float y, bool has_gate)
-{
-    return has_gate ? __fmaf_rn(gate, y, x) : x + y;
-}
-
-__global__ void __launch_bounds__(ELEMENT_THREADS) gated_kernel(struct gpu_gated g)
-{
-    size_t at = thread_number() * 4;
-    if (at >= (size_t)g.rows * g.width) {
-        return;
-    }
-    size_t row = at / g.width;
-    size_t column = at % g.width;
-    size_t group = g.group_rows > 0 ? row / g.group_rows : 0;
-    bool has_gate = g.gate != NULL;
-    float4 gate = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if (has_gate) {
-        gate = *(const float4 *)(g.gate + group * g.group_stride + column);
-    }
-    float4 y = gpu_act_get4(g.y_type, g.y, at);
-    float4 x = gpu_act_get4(g.x_type, g.x, at);
-    x.x = gated_one(x.x, gate.x, y.x, has_gate);
-    x.y = gated_one(x.y, gate.y, y.y, has_gate);
-    x.z = gated_one(x.z, gate.z, y.z, has_gate);
-    x.w = gated_one(x.w, gate.w, y.w, has_gate);
-    gpu_act_put4(g.x_type, g.x, at, x);
-}
-
-extern "C" void gpu_gated_launch(const struct gpu_gated *gated, void *stream)
-{
-    size_t count = (size_t)gated->rows * gated->width;
-    if (count > 0) {
-        LAUNCH(gated_kernel, blocks_for(count / 4), ELEMENT_THREADS, 0, stream, *gated);
-    }
-}
-
 /* ---- modulation tables ---- */
 
 __global__ void __launch_bounds__(ELEMENT_THREADS) table_kernel(struct gpu_table t)

@@ -58,19 +58,6 @@ struct gpu_convert {
 };
 void gpu_convert_launch(const struct gpu_convert *convert, void *stream);
 
-/* x[r] += gate * y[r]; gate NULL: x += y. Types GPU_F32 and GPU_BF16. */
-struct gpu_gated {
-    uint32_t rows, width; /* width a multiple of 4 */
-    void *x;              /* [rows][width] */
-    enum gpu_type x_type;
-    const void *y; /* [rows][width] */
-    enum gpu_type y_type;
-    const float *gate; /* gate[group * group_stride + column] */
-    uint32_t group_rows;
-    size_t group_stride;
-};
-void gpu_gated_launch(const struct gpu_gated *gated, void *stream);
-
 /* out[slot][layer][i] = ada[slot][i] + own[layer][i], i < width (6 d). */
 struct gpu_table {
     uint32_t slots, layers, width;
@@ -170,16 +157,6 @@ struct gpu_latent {
 };
 void gpu_latent_launch(const struct gpu_latent *latent, void *stream);
 
-/* out[i] = table[bytes[i]], table [256] of `type`. */
-struct gpu_bytes {
-    enum gpu_type type;
-    size_t count;
-    const uint8_t *bytes;
-    const void *table;
-    void *out;
-};
-void gpu_bytes_launch(const struct gpu_bytes *bytes, void *stream);
-
 /* Patches of 8 x 8 positions of bordered maps to rows [slots][tokens][64 * channels], or back;
  * tokens image after image in reading order. */
 struct gpu_patches {
@@ -192,7 +169,7 @@ struct gpu_patches {
 };
 void gpu_patches_launch(const struct gpu_patches *patches, void *stream);
 
-/* The same of the bytes of frames in pages, through a table as in gpu_bytes; channels from
+/* The same of the bytes of frames in pages, through a table [256] of `type`; channels from
  * `channels` to `patch_channels` become zero. */
 struct gpu_frame_patches {
     enum gpu_type type;

@@ -53,26 +53,4 @@ BOTH_FN uint64_t wgmma_descriptor(uint32_t address, uint32_t leading_bytes, uint
            (uint64_t)(stride_bytes >> 4 & 0x3FFF) << 32 | (uint64_t)1 << 62;
 }
 
-/* Of D[64][n]: where number i of thread 0 to 127 lies. */
-BOTH_FN uint32_t wgmma_sum_row(uint32_t thread, uint32_t i)
-{
-    return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
-}
-
-BOTH_FN uint32_t wgmma_sum_column(uint32_t thread, uint32_t i)
-{
-    return i / 4 * 8 + thread % 4 * 2 + i % 2;
-}
-
-/* Of A[64][16] in registers: the first of the two numbers of register i, 0 to 3. */
-BOTH_FN uint32_t wgmma_operand_row(uint32_t thread, uint32_t i)
-{
-    return thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
-}
-
-BOTH_FN uint32_t wgmma_operand_column(uint32_t thread, uint32_t i)
-{
-    return thread % 4 * 2 + i / 2 * 8;
-}
-
 #endif

@@ -151,23 +151,6 @@ GPU_FN void put_byte(enum gpu_type type, void *out, size_t at, const void *table
     }
 }
 
-__global__ void __launch_bounds__(CODEC_THREADS) bytes_kernel(struct gpu_bytes b)
-{
-    size_t at = thread_number() * 4;
-    for (int i = 0; i < 4; i++, at++) {
-        if (at < b.count) {
-            put_byte(b.type, b.out, at, b.table, b.bytes[at]);
-        }
-    }
-}
-
-extern "C" void gpu_bytes_launch(const struct gpu_bytes *b, void *stream)
-{
-    if (b->count > 0) {
-        LAUNCH(bytes_kernel, blocks_for((b->count + 3) / 4), CODEC_THREADS, 0, stream, *b);
-    }
-}
-
 /* ---- patches ---- */
 
 /* Position of a patch's line: images one after the other, patches in reading order. */

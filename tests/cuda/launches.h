@@ -1,6 +1,6 @@
 /*
  * Launches of kernels: the most threads of a block, and the most dynamic shared memory. One table
- * for two checks: under the emulator a launch of a kernel of this folder that no row allows is a
+ * for two checks: under the emulator a launch of a kernel of the product that no row allows is a
  * fault (tests/simt/simt_device.cpp), so the tests hold it complete; and scripts/check_cuda asks
  * for each row, on each compute capability, whether a block fits a multiprocessor
  * (tests/cuda/occupancy.cpp).
@@ -9,13 +9,12 @@
  * the launcher asks (gpu_shared_max), else 0; whether it is launched where there are products of a
  * warpgroup alone.
  */
-#ifndef SWERVE_KERNELS_CUDA_COMMON_LAUNCHES_H
-#define SWERVE_KERNELS_CUDA_COMMON_LAUNCHES_H
+#ifndef SWERVE_TESTS_CUDA_LAUNCHES_H
+#define SWERVE_TESTS_CUDA_LAUNCHES_H
 
 #define GPU_LAUNCHES(X)                    \
     X(activate_kernel, 256, 0, 0, 0)       \
     X(begin_kernel, 1, 0, 0, 0)            \
-    X(bytes_kernel, 256, 0, 0, 0)          \
     X(conv_float_kernel, 128, 0, 0, 0)     \
     X(conv_kernel, 256, 60480, 0, 0)       \
     X(convert_kernel, 256, 0, 0, 0)        \
@@ -23,7 +22,6 @@
     X(expand_kernel, 256, 0, 0, 0)         \
     X(fill_kernel, 256, 0, 0, 0)           \
     X(frame_patches_kernel, 256, 0, 0, 0)  \
-    X(gated_kernel, 256, 0, 0, 0)          \
     X(gemm_kernel, 256, 110592, 110592, 0) \
     X(gemm_kernel, 256, 73728, 0, 0)       \
     X(heads_in_kernel, 256, 0, 0, 0)       \
