@@ -30,7 +30,7 @@
 
 #define SCRIPTS SWERVE_SOURCE_ROOT "/tests/worker/bad_planners/"
 
-enum { ATTEMPTS = 21, WAYS = 29 };
+enum { ATTEMPTS = 21, WAYS = 36 };
 
 static struct {
     char directory[64];
