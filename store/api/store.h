@@ -66,7 +66,7 @@ struct store_worker_owner {
 struct store_progress {
     int64_t job_id;
     int64_t epoch;
-    int64_t device_ns;
+    int64_t device_ns; /* no more than has passed since the claim counts */
     int64_t metres_mm;
     int64_t mflop; /* of world models, in millions */
 };
@@ -305,6 +305,9 @@ struct store_config {
     /* Clients: a claim that waits at a server comes back soon after this is set, with what it has;
      * NULL: never. Borrowed. */
     const atomic_bool *stop;
+    /* Device time that an attempt may bill beyond what has passed since its claim: clocks of
+     * processor time go in steps. 0: 100 */
+    int64_t bill_slack_ms;
     uint32_t planner_hosts; /* that a planner must fail to start on to be at fault itself; 0: 2 */
     int checkpoint_pages;   /* of the log, before it is copied into the database; 0: 1,000 */
 };

@@ -45,6 +45,30 @@ struct fairness {
 
 void fairness_finish(struct fairness *fairness);
 
+enum { CLAIM_TIME_BUCKETS = 32768, CLAIM_TIME_WAYS = 8 };
+
+struct claim_time {
+    int64_t job_id; /* 0: none */
+    int64_t epoch;
+    int64_t claimed_ns;
+};
+
+/* When attempts were claimed, so that none bills more time than has passed since. In memory, as
+ * leases are: attempts from before the store was opened are not held against it. In a bucket that
+ * is full the oldest gives way, after 260,000 claims or so. */
+struct claim_times {
+    struct claim_time *rows; /* CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS */
+    uint64_t capped;         /* bills that were cut down */
+};
+
+/* Of the device time that an attempt asks to be charged, what can be: no more than has passed since
+ * its claim by the store's clock, as far as clocks of different machines agree. A worker drives
+ * what it holds in one thread or on one device, so honest ones never ask for more. Writer thread.
+ */
+struct sqlite_store;
+int64_t claim_billable_ns(struct sqlite_store *store, int64_t job_id, int64_t epoch,
+                          int64_t asked_ns);
+
 /* A worker's id, pool and device are there and fit. */
 struct store_worker;
 enum status claim_worker_check(const struct store_worker *worker, struct error *error);

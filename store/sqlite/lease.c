@@ -520,14 +520,17 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
     TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
              strcmp(worker_id, call->worker->worker_id) == 0;
-    if (!*valid || state != JOB_LEASED ||
-        (progress->device_ns <= device_ns && progress->metres_mm <= metres_mm &&
-         progress->mflop <= mflop)) {
+    if (!*valid || state != JOB_LEASED) {
+        return STATUS_OK;
+    }
+    int64_t billed_ns =
+        claim_billable_ns(call->store, progress->job_id, progress->epoch, progress->device_ns);
+    if (billed_ns <= device_ns && progress->metres_mm <= metres_mm && progress->mflop <= mflop) {
         return STATUS_OK;
     }
     struct query update = query_begin(db, STATEMENT_JOB_PROGRESS_SET);
     query_int(&update, progress->job_id);
-    query_int(&update, progress->device_ns > device_ns ? progress->device_ns : device_ns);
+    query_int(&update, billed_ns > device_ns ? billed_ns : device_ns);
     query_int(&update, progress->metres_mm > metres_mm ? progress->metres_mm : metres_mm);
     query_int(&update, progress->mflop > mflop ? progress->mflop : mflop);
     return query_run(&update, error);

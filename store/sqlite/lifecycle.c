@@ -212,7 +212,7 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     return status;
 }
 
-static struct ledger_attempt attempt_of(const struct held_job *job,
+static struct ledger_attempt attempt_of(struct sqlite_store *store, const struct held_job *job,
                                         const struct job_completion *completion,
                                         enum attempt_end end, int64_t escalated_job)
 {
@@ -227,7 +227,8 @@ static struct ledger_attempt attempt_of(const struct held_job *job,
         .tier = job->spec.tier,
         .audit = job->spec.audit_key[0] != '\0',
         .end = end,
-        .device_ns = completion->device_ns,
+        .device_ns =
+            claim_billable_ns(store, completion->job_id, completion->epoch, completion->device_ns),
         .metres_mm = completion->metres_mm,
         .mflop = completion->mflop,
         .escalated_job = escalated_job,
@@ -358,7 +359,8 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     }
     THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {
-        struct ledger_attempt attempt = attempt_of(job, completion, end.end, end.escalated_job);
+        struct ledger_attempt attempt =
+            attempt_of(call->store, job, completion, end.end, end.escalated_job);
         if (end.end == ATTEMPT_FLAGGED && end.state == JOB_DEAD && completion->error[0] == '\0') {
             attempt.error = "flagged by a health check, and there is no pool to escalate to";
         }
@@ -394,7 +396,9 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
 
     query_int(&progress, completion->job_id);
-    query_int(&progress, max_i64(job->progress_ns, completion->device_ns));
+    query_int(&progress, max_i64(job->progress_ns,
+                                 claim_billable_ns(call->store, completion->job_id,
+                                                   completion->epoch, completion->device_ns)));
     query_int(&progress, max_i64(job->progress_mm, completion->metres_mm));
     query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
     enum status status = query_run(&progress, error);
@@ -432,7 +436,7 @@ static enum status answer_recorded(struct complete_call *call, const struct held
     if (before->end != ATTEMPT_LOST) {
         return STATUS_OK;
     }
-    struct ledger_attempt attempt = attempt_of(job, completion, ATTEMPT_STALE, 0);
+    struct ledger_attempt attempt = attempt_of(call->store, job, completion, ATTEMPT_STALE, 0);
     attempt.tier = before->tier;
     attempt.pool = before->pool;
     attempt.device = before->device;
@@ -544,7 +548,9 @@ static enum status check_outcome(const struct sqlite_store *store,
     }
     if ((int)outcome->verdict < 0 || outcome->verdict >= VERDICT_COUNT || (int)outcome->tier < 0 ||
         outcome->tier >= TIER_COUNT || outcome->metres_mm < 0 || outcome->device_ns < 0 ||
-        outcome->mflop < 0 || outcome->prefix_ticks > outcome->ticks) {
+        outcome->mflop < 0 || outcome->prefix_ticks > outcome->ticks ||
+        outcome->device_ns > LEDGER_ATTEMPT_NS_MAX || outcome->metres_mm > LEDGER_ATTEMPT_MM_MAX ||
+        outcome->mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
         return error_set(error, STATUS_BAD_INPUT,
                          "job %" PRId64 ", outcome %" PRIu32
                          ": verdict, tier, ticks, metres, device time or operations out of range",

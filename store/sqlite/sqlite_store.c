@@ -25,6 +25,7 @@
 enum {
     LEASE_TTL_MS = 15000,
     BACKOFF_MS = 1000,
+    BILL_SLACK_MS = 100,
     PLANNER_HOSTS = 2, /* see store_config */
     CHECKED_BYTES_MAX = 64 << 20,
     LOG_HEADER_BYTES = 32,
@@ -258,6 +259,7 @@ static void finish(struct sqlite_store *store)
     ownership_release(store->ownership);
     leases_finish(&store->leases);
     fairness_finish(&store->fairness);
+    free(store->claim_times.rows);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->ready);
     pthread_mutex_destroy(&store->mutex);
@@ -483,6 +485,9 @@ static enum status open_store(const char *path, const struct store_config *confi
         config != NULL && config->planner_hosts > 0 ? config->planner_hosts : PLANNER_HOSTS;
     store->backoff_ns =
         (config != NULL && config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
+    store->bill_slack_ns =
+        (config != NULL && config->bill_slack_ms > 0 ? config->bill_slack_ms : BILL_SLACK_MS) *
+        NS_PER_MS;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -498,7 +503,10 @@ static enum status open_store(const char *path, const struct store_config *confi
         .stalled = lease_stalled,
         .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
     };
-    enum status status = own(store, path, error);
+    store->claim_times.rows =
+        calloc(CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS, sizeof *store->claim_times.rows);
+    enum status status = memory_check(store->claim_times.rows, error, "%s: out of memory", path);
+    THEN(status, own(store, path, error));
     THEN(status, open_database(store, error));
     THEN(status, (stepped ? group_commit_create_stepped : group_commit_create)(
                      store->db, store->clock, store->logger, &hooks, &store->group, error));

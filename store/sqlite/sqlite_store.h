@@ -43,6 +43,7 @@ struct sqlite_store {
     const struct logger *logger;
     int64_t lease_ttl_ns;
     int64_t backoff_ns;
+    int64_t bill_slack_ns;
     uint32_t planner_hosts;
     char path[LIMIT_PATH_BYTES]; /* the real one */
     struct artifacts artifacts;
@@ -51,9 +52,10 @@ struct sqlite_store {
 
     struct sqlite_db *db; /* writer */
     struct group_commit *group;
-    struct leases leases;     /* writer */
-    struct fairness fairness; /* writer */
-    bool made_ready;          /* writer: this group made jobs claimable */
+    struct leases leases;           /* writer */
+    struct fairness fairness;       /* writer */
+    struct claim_times claim_times; /* writer */
+    bool made_ready;                /* writer: this group made jobs claimable */
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;

@@ -489,6 +489,7 @@ static void the_living_are_not_taken_for_dead(void)
 /* Goal: a ledger that holds the largest numbers still takes the next attempt, so leases end. */
 static void a_full_ledger_ends_leases(void)
 {
+    const struct store_config config = {.bill_slack_ms = 1000000000};
     const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
     struct job_spec spec = {.key = "key",
                             .suite_id = "s",
@@ -505,7 +506,7 @@ static void a_full_ledger_ends_leases(void)
     int64_t ttl_ms = 0;
 
     set_path("full-ledger.db");
-    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
     EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &submitted, &error), error);
     for (int round = 0; round < 2; round++) {
         EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
@@ -524,7 +525,7 @@ static void a_full_ledger_ends_leases(void)
             store->ops->close(store);
             script("UPDATE ledger SET device_ns = 9223372036854775000;"
                    "UPDATE ledger_totals SET device_ns = 9223372036854775000, mflop = device_ns");
-            EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+            EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
         }
     }
     store->ops->close(store);

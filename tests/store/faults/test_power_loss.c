@@ -85,8 +85,10 @@ static void empty_directory(const char *path)
 
 static enum status open_live(struct store **store)
 {
-    struct store_config config = {
-        .lease_ttl_ms = 1000000000, .backoff_ms = 1, .checkpoint_pages = CHECKPOINT_PAGES};
+    struct store_config config = {.lease_ttl_ms = 1000000000,
+                                  .backoff_ms = 1,
+                                  .checkpoint_pages = CHECKPOINT_PAGES,
+                                  .bill_slack_ms = 1000000000};
     return store_sqlite_open(live_path, &config, store, &error);
 }
 
