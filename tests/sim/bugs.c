@@ -138,6 +138,57 @@ static enum status complete_escalate_apart(struct fleet *fleet,
     return pass_on(fleet, completions, count, results, error);
 }
 
+/* A host on which a planner does not start is held against the job. */
+static enum status complete_unstarted_fails(struct fleet *fleet,
+                                            const struct job_completion *completions,
+                                            uint32_t count, struct store_completion_result *results,
+                                            struct error *error)
+{
+    struct job_completion changed[BATCH_MAX];
+
+    CHECK(count <= BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        changed[i] = completions[i];
+        if (changed[i].kind == COMPLETION_UNSTARTED) {
+            changed[i].kind = COMPLETION_FAILED;
+        }
+    }
+    return pass_on(fleet, changed, count, results, error);
+}
+
+/* ---- a second owner ---- */
+
+/* It hands out the first job that is queued, counters and all, to a worker of its own. */
+#define FIRST_QUEUED "(SELECT MIN(id) FROM jobs WHERE state = 0 AND due_ns = 0)"
+static enum status second_owner(struct fleet *fleet, struct error *error)
+{
+    struct sqlite_db *db = NULL;
+    enum status status = sqlite_db_open(fleet->server.path, SQLITE_DB_WRITER, &db, error);
+
+    if (status == STATUS_OK) {
+        status = sqlite_db_script(
+            db,
+            "BEGIN IMMEDIATE;"
+            "INSERT OR IGNORE INTO workers (name, pool, device)"
+            " SELECT 'of the second owner', pool, 'cpu' FROM jobs WHERE id = " FIRST_QUEUED ";"
+            "UPDATE suites SET jobs_queued = jobs_queued - 1, jobs_leased = jobs_leased + 1"
+            " WHERE id = (SELECT suite FROM jobs WHERE id = " FIRST_QUEUED ");"
+            "INSERT INTO pool_jobs (pool, state, jobs) SELECT pool, 1, 1 FROM jobs"
+            " WHERE id = " FIRST_QUEUED " ON CONFLICT (pool, state) DO UPDATE SET jobs = jobs + 1;"
+            "UPDATE pool_jobs SET jobs = jobs - 1 WHERE state = 0"
+            " AND pool = (SELECT pool FROM jobs WHERE id = " FIRST_QUEUED ");"
+            "UPDATE jobs SET state = 1, epoch = epoch + 1, attempts = attempts + 1, progress_ns = "
+            "0,"
+            " progress_mm = 0, progress_mflop = 0,"
+            " worker = (SELECT id FROM workers WHERE name = 'of the second owner')"
+            " WHERE id = " FIRST_QUEUED ";"
+            "COMMIT",
+            error);
+    }
+    sqlite_db_close(db);
+    return status;
+}
+
 /* ---- heartbeats ---- */
 
 /* A heartbeat that names a job leases it again, although the lease had ended. */
@@ -236,6 +287,18 @@ static const struct bug bugs[] = {
     {.name = "first-suite",
      .what = "the first suite is served before all others",
      .swaps = {{STATEMENT_READY_SUITE_NEXT, "j.suite > ?2", "j.suite > ?2 AND ?2 = 0"}}},
+    {.name = "charged-unstarted",
+     .what = "a host on which a planner does not start is charged to the job",
+     .complete = complete_unstarted_fails},
+    {.name = "never-excused",
+     .what = "one host on which a planner does not start is enough to blame the planner",
+     .swaps = {{STATEMENT_UNSTARTED_HOSTS, "COUNT(*)", "COUNT(*) + 64"}}},
+    {.name = "always-excused",
+     .what = "a planner that starts nowhere is never blamed",
+     .swaps = {{STATEMENT_UNSTARTED_HOSTS, "COUNT(*)", "0"}}},
+    {.name = "second-owner",
+     .what = "a second process owns the database and hands out jobs from it",
+     .stranger = second_owner},
     {.name = "no-adoption",
      .what = "a client whose claim was not answered claims again, without asking what it holds",
      .no_link = true},

@@ -192,6 +192,8 @@ struct bug {
                              const struct store_progress *progress, uint32_t count,
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                              struct error *error);
+    /* What a stranger does who is not refused. */
+    enum status (*stranger)(struct fleet *fleet, struct error *error);
     const char *setup; /* SQL that is run at open, */
     const char *after; /* and after each call that writes */
     bool no_link;      /* clients repeat claims without asking what they hold */

@@ -41,6 +41,13 @@ void strangers_open(struct server *server)
     if (chance % INTRUDER_ONE_IN != 0) {
         return;
     }
+    const struct bug *bug = server->fleet->bug;
+    if (bug != NULL && bug->stranger != NULL) {
+        enum status done = bug->stranger(server->fleet, &error);
+        sim_log(&server->fleet->sim, "stranger", "owns the database as well: %s",
+                status_name(done));
+        return;
+    }
     uint64_t kind = chance / INTRUDER_ONE_IN % 3;
     make_name(server, kind, name);
     enum status status = sqlite_store_open_stepped(name, NULL, &store, &error);

@@ -25,6 +25,8 @@ enum {
     JOBS_MAX = 1024,
     ATTEMPTS_MAX = 8192,
     BATCH_MAX = 6,
+    PLANNERS = 8,
+    HOSTS_BLAMED = 2, /* that could not start a planner which nobody has driven */
     END_DONE = 0,
     END_FLAGGED,
     END_FAILED,
@@ -42,6 +44,7 @@ struct model_job {
     int64_t id;
     int suite;
     int key; /* -1: escalated */
+    int planner;
     int pool;
     enum job_state state;
     int64_t epoch;
@@ -79,6 +82,8 @@ struct model {
     int64_t lease_until_ns[WORKERS];
     char scenario_hash[SHA256_HEX_BYTES];
     int64_t flagged_outcomes[SUITES];
+    int unstarted[PLANNERS][WORKERS]; /* 1 + the suite that last asked for it; each is a host */
+    bool driven[PLANNERS];
     struct model_job jobs[JOBS_MAX];
     struct model_attempt attempts[ATTEMPTS_MAX];
     struct job_spec specs[BATCH_MAX];
@@ -237,28 +242,55 @@ static void add_child(struct model *model, const struct model_job *parent, int64
         .pool = 1,
         .state = JOB_QUEUED,
         .worker = -1,
+        .planner = parent->planner,
         .rollouts = parent->rollouts,
         .attempts_max = parent->attempts_max,
         .child = true,
     };
 }
 
+/* The worker's host cannot start the job's planner. Whether it is the planner that is at fault. */
+static bool note_unstarted(struct model *model, const struct model_job *job, int worker)
+{
+    int hosts = 0;
+
+    model->unstarted[job->planner][worker] = 1 + job->suite;
+    for (int i = 0; i < WORKERS; i++) {
+        hosts += model->unstarted[job->planner][i] > 0;
+    }
+    return !model->driven[job->planner] && hosts >= HOSTS_BLAMED;
+}
+
+static void note_driven(struct model *model, const struct model_job *job, int worker)
+{
+    model->driven[job->planner] = true;
+    model->unstarted[job->planner][worker] = 0;
+}
+
 /* The status that the completion must get; changes the model accordingly. */
 static enum status model_complete(struct model *model, const struct job_completion *completion,
-                                  int worker, int64_t escalated, int64_t *expect_escalated)
+                                  int worker, int64_t escalated, int64_t *expect_escalated,
+                                  bool *excused)
 {
-    static const int ends[] = {END_DONE, END_FLAGGED, END_FAILED, END_RELEASED};
+    static const int ends[] = {[COMPLETION_DONE] = END_DONE,
+                               [COMPLETION_FLAGGED] = END_FLAGGED,
+                               [COMPLETION_FAILED] = END_FAILED,
+                               [COMPLETION_RELEASED] = END_RELEASED,
+                               [COMPLETION_UNSTARTED] = END_RELEASED};
+    bool unstarted = completion->kind == COMPLETION_UNSTARTED;
     struct model_job *job = find_job(model, completion->job_id);
     struct model_attempt *attempt = find_attempt(model, job, completion->epoch);
 
     *expect_escalated = 0;
+    *excused = false;
     if (attempt == NULL || attempt->worker != worker) {
         return STATUS_STALE;
     }
     bool current = completion->epoch == job->epoch;
     bool late = job->state == JOB_QUEUED && attempt->end == END_LOST;
     if (!current || !(job->state == JOB_LEASED || late)) {
-        if (attempt->end == ends[completion->kind]) {
+        if (attempt->end == ends[completion->kind] || (unstarted && attempt->end == END_FAILED)) {
+            *excused = unstarted && attempt->end == END_RELEASED;
             *expect_escalated = attempt->escalated;
             return STATUS_OK;
         }
@@ -271,18 +303,22 @@ static enum status model_complete(struct model *model, const struct job_completi
         return STATUS_STALE;
     }
     job->lost -= late ? 1 : 0;
-    attempt->end = ends[completion->kind];
+    bool blamed = unstarted && note_unstarted(model, job, worker);
+    *excused = unstarted && !blamed;
+    attempt->end = blamed ? END_FAILED : ends[completion->kind];
     if (!late || completion->device_ns > attempt->device_ns) {
         attempt->device_ns = completion->device_ns;
     }
-    switch (completion->kind) {
+    switch (blamed ? COMPLETION_FAILED : completion->kind) {
     case COMPLETION_DONE:
         job->state = JOB_DONE;
+        note_driven(model, job, worker);
         break;
     case COMPLETION_FLAGGED:
         job->state = completion->escalate_pool[0] != '\0' ? JOB_FLAGGED : JOB_DEAD;
         model->flagged_outcomes[job->suite] += completion->outcome_count;
         if (job->state == JOB_FLAGGED) {
+            note_driven(model, job, worker);
             attempt->escalated = escalated;
             *expect_escalated = escalated;
             add_child(model, job, escalated);
@@ -309,7 +345,7 @@ static void make_spec(struct model *model, int suite, int key, struct job_spec *
     snprintf(spec->scenario_id, sizeof spec->scenario_id, "scenario-%d", key);
     memcpy(spec->scenario_hash, model->scenario_hash, sizeof spec->scenario_hash);
     strcpy(spec->pool, "bulk");
-    strcpy(spec->planner, key % 2 == 0 ? "builtin:a" : "builtin:b");
+    snprintf(spec->planner, sizeof spec->planner, "builtin:%d", key % PLANNERS);
     spec->tier = TIER_OBJECT;
     spec->priority = key % 4;
     spec->rollout_count = 1 + (uint32_t)key % 3;
@@ -344,6 +380,7 @@ static bool check_submitted(struct model *model, int suite, int key,
         .id = result->job_id,
         .suite = suite,
         .key = key,
+        .planner = key % PLANNERS,
         .state = done_elsewhere ? JOB_DONE : JOB_QUEUED,
         .worker = -1,
         .rollouts = spec->rollout_count,
@@ -493,7 +530,8 @@ static void make_completion(struct model *model, uint32_t index, int *worker)
     snprintf(completion->worker_id, sizeof completion->worker_id, "worker-%d", *worker);
     completion->kind = dice < 5   ? COMPLETION_DONE
                        : dice < 6 ? COMPLETION_FLAGGED
-                       : dice < 8 ? COMPLETION_FAILED
+                       : dice < 7 ? COMPLETION_FAILED
+                       : dice < 8 ? COMPLETION_UNSTARTED
                                   : COMPLETION_RELEASED;
     completion->device_ns = (int64_t)draw(model, UINT64_C(1) << 36);
     completion->metres_mm = 1000;
@@ -527,9 +565,11 @@ static bool call_complete(struct model *model)
     for (uint32_t i = 0; i < count; i++) {
         const struct store_completion_result *result = &model->completed[i];
         int64_t escalated = 0;
+        bool excused = false;
         enum status expected = model_complete(model, &model->completions[i], workers[i],
-                                              result->escalated_job_id, &escalated);
+                                              result->escalated_job_id, &escalated, &excused);
         if (result->status != expected || result->escalated_job_id != escalated ||
+            result->excused != excused ||
             (escalated != 0 && escalated == model->completions[i].job_id)) {
             return differ(model,
                           "complete: job %" PRId64 " epoch %" PRId64 " kind %s: %s, expected %s",
@@ -632,6 +672,13 @@ static bool check_suite(struct model *model, int suite)
             expected.device_ns += model->attempts[i].device_ns;
         }
     }
+    for (int worker = 0; worker < WORKERS; worker++) {
+        bool asked = false;
+        for (int i = 0; i < PLANNERS; i++) {
+            asked |= model->unstarted[i][worker] == 1 + suite;
+        }
+        expected.unstarted_hosts += asked;
+    }
     expected.rollouts[VERDICT_FLAGGED] = model->flagged_outcomes[suite];
     suite_name(suite, name);
     if (!known) {
@@ -643,6 +690,7 @@ static bool check_suite(struct model *model, int suite)
     if (memcmp(status.jobs, expected.jobs, sizeof status.jobs) != 0 ||
         memcmp(status.rollouts, expected.rollouts, sizeof status.rollouts) != 0 ||
         status.rollouts_total != expected.rollouts_total ||
+        status.unstarted_hosts != expected.unstarted_hosts ||
         status.memoised_jobs != expected.memoised_jobs || status.device_ns != expected.device_ns) {
         return differ(
             model,
