@@ -245,6 +245,8 @@ struct store_ops {
                              int64_t price_uusd_per_hour, struct error *error);
     enum status (*price_get)(struct store *store, const char *pool, const char *device,
                              int64_t *price_uusd_per_hour, struct error *error);
+    /* Commits that had been acknowledged and that damaged logs took away, over all openings. */
+    enum status (*commits_lost)(struct store *store, int64_t *count, struct error *error);
 
     /* Queued and leased jobs of the suite become cancelled; *count of them. A large suite in steps,
      * so that others are served in between: one that is not answered may have gone a part of the

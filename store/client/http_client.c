@@ -304,6 +304,15 @@ static enum status client_price_get(struct store *store, const char *pool, const
     return http_take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
 }
 
+static enum status client_commits_lost(struct store *store, int64_t *count, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    http_path_begin(&path, "/v1/losses");
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
+    return http_take_integer(path.text, root, "commits_lost", count, error);
+}
+
 static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,
                                  struct error *error)
 {
@@ -389,6 +398,7 @@ static const struct store_ops client_ops = {
     .ledger = client_ledger,
     .price_set = client_price_set,
     .price_get = client_price_get,
+    .commits_lost = client_commits_lost,
     .cancel = client_cancel,
     .artifact_put = client_artifact_put,
     .artifact_get = client_artifact_get,

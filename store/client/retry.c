@@ -529,6 +529,11 @@ static enum status retry_price_get(struct store *store, const char *pool, const 
     REPEAT(store, error, price_get, pool, device, price_uusd_per_hour);
 }
 
+static enum status retry_commits_lost(struct store *store, int64_t *count, struct error *error)
+{
+    REPEAT(store, error, commits_lost, count);
+}
+
 static enum status retry_cancel(struct store *store, const char *suite_id, int64_t *count,
                                 struct error *error)
 {
@@ -586,6 +591,7 @@ static const struct store_ops retry_ops = {
     .ledger = retry_ledger,
     .price_set = retry_price_set,
     .price_get = retry_price_get,
+    .commits_lost = retry_commits_lost,
     .cancel = retry_cancel,
     .artifact_put = retry_artifact_put,
     .artifact_get = retry_artifact_get,

@@ -101,6 +101,7 @@ enum status http_handle_partials(struct http_exchange *exchange, struct error *e
 enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error);
 enum status http_handle_ledger(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_set(struct http_exchange *exchange, struct error *error);
+enum status http_handle_commits_lost(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_get(struct http_exchange *exchange, struct error *error);
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);

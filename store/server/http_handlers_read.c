@@ -190,6 +190,14 @@ enum status http_handle_price_get(struct http_exchange *exchange, struct error *
     return http_reply_integer(exchange, "price_uusd_per_hour", price, error);
 }
 
+enum status http_handle_commits_lost(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t count = 0;
+    TRY(store->ops->commits_lost(store, &count, error));
+    return http_reply_integer(exchange, "commits_lost", count, error);
+}
+
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;

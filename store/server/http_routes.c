@@ -105,6 +105,7 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/*", ALL, MIXED, BODY_NONE, http_handle_job, {NULL}},
     {"GET", "/v1/jobs/*/partials", ALL, MIXED, BODY_NONE, http_handle_partials, {"max", NULL}},
     {"GET", "/v1/ledger", READERS, LOOKS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
+    {"GET", "/v1/losses", READERS, LOOKS, BODY_NONE, http_handle_commits_lost, {NULL}},
     {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
     {"GET", "/v1/prices/*/*", READERS, LOOKS, BODY_NONE, http_handle_price_get, {NULL}},
     {"PUT",

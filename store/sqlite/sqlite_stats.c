@@ -54,6 +54,23 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
     return status;
 }
 
+enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    int64_t lost = 0;
+    TRY(sqlite_store_read_begin(base, &db, error));
+    struct query query = query_begin(db, STATEMENT_LOG_LOST);
+    if (query_row(&query)) {
+        lost = query_column_int(&query, 0);
+    }
+    enum status status = query_end(&query, error);
+    sqlite_store_read_end(sqlite_store_of(base), db);
+    if (status == STATUS_OK) {
+        *count = lost;
+    }
+    return status;
+}
+
 /* The entry of a pool; pools beyond the table share its last one. */
 static struct store_pool_jobs *pool_entry(struct store_stats *stats, const char *pool)
 {

@@ -303,6 +303,7 @@ static const struct store_ops sqlite_ops = {
     .ledger = ledger_rows,
     .price_set = ledger_price_set,
     .price_get = ledger_price_get,
+    .commits_lost = stats_commits_lost,
     .cancel = lifecycle_cancel,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,

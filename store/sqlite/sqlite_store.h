@@ -159,6 +159,7 @@ enum status sqlite_read_partials(struct store *base, int64_t job_id, struct outc
 /* sqlite_stats.c: */
 enum status stats_worker_owner(struct store *base, const char *worker_id,
                                struct store_worker_owner *out, struct error *error);
+enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error);
 enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
 
 #endif

@@ -285,6 +285,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (job, branch_id) DO NOTHING",
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
+    [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
     [STATEMENT_PRICE_GET] =
         "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
         " ORDER BY pool DESC LIMIT 1",

@@ -95,6 +95,14 @@ static void status_line(const char *id, const struct store_suite_status *status)
     }
 }
 
+/* What damaged logs took away, whoever owns the store and whenever it was opened. */
+static enum status commits_lost(struct store *store, int64_t *count, struct error *error)
+{
+    *count = 0;
+    enum status status = store->ops->commits_lost(store, count, error);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status; /* an older server does not say */
+}
+
 static enum status print_status(const struct suite_query *query, struct store *store,
                                 struct error *error)
 {
@@ -116,8 +124,17 @@ static enum status print_status(const struct suite_query *query, struct store *s
             status_line(ids[i], &suite);
         }
     }
+    int64_t lost = 0;
+    THEN(status, commits_lost(store, &lost, error));
+    if (status == STATUS_OK && !query->json && lost > 0) {
+        text_print(stdout,
+                   "damaged logs took %lld acknowledged commits away: what they held is lost, and "
+                   "can be submitted again (`swerve check` says more)\n",
+                   (long long)lost);
+    }
     if (status == STATUS_OK && query->json &&
-        cli_print_json(json_pack("{s:O}", "suites", list)) != 0) {
+        cli_print_json(json_pack("{s:O, s:I}", "suites", list, "commits_lost", (json_int_t)lost)) !=
+            0) {
         status = error_set(error, STATUS_IO, "cannot print");
     }
     json_decref(list);

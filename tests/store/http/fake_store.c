@@ -422,6 +422,13 @@ static enum status fake_price_set(struct store *store, const char *pool, const c
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_commits_lost(struct store *store, int64_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    *count = 3;
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_price_get(struct store *store, const char *pool, const char *device,
                                   int64_t *price_uusd_per_hour, struct error *error)
 {
@@ -505,6 +512,7 @@ static const struct store_ops fake_ops = {
     .ledger = fake_ledger,
     .price_set = fake_price_set,
     .price_get = fake_price_get,
+    .commits_lost = fake_commits_lost,
     .cancel = fake_cancel,
     .artifact_put = fake_artifact_put,
     .artifact_get = fake_artifact_get,

@@ -159,6 +159,9 @@ static void calls_that_look_arrive(void)
     int64_t price = 0;
     EXPECT_OK(ops->price_set(store, "bulk", "cuda:sm_90", -5, &error), error);
     EXPECT_OK(ops->price_get(store, "bulk", "cuda:sm_90", &price, &error), error);
+    int64_t lost = 0;
+    EXPECT_OK(ops->commits_lost(store, &lost, &error), error);
+    EXPECT_INT(lost, 3);
     EXPECT_INT(price, -5);
 
     EXPECT_OK(ops->worker_gone(store, "w/1", &error), error);
@@ -483,7 +486,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 18);
+    EXPECT_INT(paths, 19);
     stack_stop(&stack);
 }
 

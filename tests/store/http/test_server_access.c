@@ -149,6 +149,7 @@ static const struct {
     {"GET", "/v1/jobs/*", "rswa"},
     {"GET", "/v1/jobs/*/partials", "rswa"},
     {"GET", "/v1/ledger", "rsa"},
+    {"GET", "/v1/losses", "rsa"},
     {"PUT", "/v1/prices/*/*", "a"},
     {"GET", "/v1/prices/*/*", "rsa"},
     {"PUT", "/v1/artifacts/*", "wa"},

@@ -342,6 +342,20 @@ PY
     says err "had been acknowledged"
     code 4 "$swerve" check --store w.db
     says out "a damaged log was opened and"
+    # Also by a process that has the store from another one, later.
+    "$swerve" serve --store w.db --listen 127.0.0.1:0 >serve.out 2>&1 &
+    server=$! tries=0
+    until [ -S w.db.sock ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 2000 ] || { fail "the server did not start: $(cat serve.out)"; break; }
+        read -r -t 0.01 _ <> <(:) || true
+    done
+    code 0 "$swerve" status --store w.db
+    says out "damaged logs took"
+    code 0 "$swerve" status --store "$(grep -m 1 ^http serve.out)" --json
+    holds 'd["commits_lost"] > 0' out
+    kill "$server"
+    wait "$server"
 }
 
 exec >/dev/null 2>&1
