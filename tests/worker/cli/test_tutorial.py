@@ -32,7 +32,7 @@ def main():
                               env={**os.environ, "PATH": path}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
         steps = pathlib.Path(work, "steps").read_text().splitlines()
-        made = [name for name in ("before.html", "compared.html", "junit.xml", "summary.md", "outcomes.csv",
+        made = [name for name in ("before.html", "compared.html", "junit.xml", "summary.markdown", "outcomes.csv",
                                   "drive.mcap") if pathlib.Path(work, name).stat().st_size > 100] \
             if done.returncode == 0 else []
     fixed = re.search(r"main lines: (\d+) fixed, 0 broken", done.stdout)
