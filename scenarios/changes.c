@@ -13,7 +13,7 @@ enum status changes_read(const struct json_cursor *entry, struct scenario_change
                          struct error *error)
 {
     size_t count;
-    TRY(changes_read_question(entry, changes, error));
+    TRY(changes_read_common(entry, changes, error));
     TRY(json_member_number(entry, "horizon_s", false, 0.1, LIMIT_HORIZON_TICKS / 10.0,
                            &changes->horizon_s, error));
     changes->branches = json_cursor_member(entry, "branches");
@@ -29,11 +29,37 @@ enum status changes_read(const struct json_cursor *entry, struct scenario_change
     return STATUS_OK;
 }
 
-enum status changes_read_question(const struct json_cursor *cursor,
-                                  struct scenario_changes *changes, struct error *error)
+enum status changes_read_common(const struct json_cursor *cursor, struct scenario_changes *changes,
+                                struct error *error)
 {
-    return json_member_choice(cursor, "question", false, question_names, QUESTION_COUNT,
-                              &changes->question, error);
+    static const char *const keys[] = {"dynamics", "brake_delay_s", "steer_delay_s", NULL};
+    struct json_cursor ego = json_cursor_member(cursor, "ego");
+    TRY(json_member_choice(cursor, "question", false, question_names, QUESTION_COUNT,
+                           &changes->question, error));
+    if (!json_cursor_present(&ego)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(&ego, keys, error));
+    TRY(json_member_choice(&ego, "dynamics", false, dynamics_names, DYNAMICS_COUNT,
+                           &changes->dynamics, error));
+    TRY(json_member_number(&ego, "brake_delay_s", false, 0.0, EGO_DELAY_MAX_S,
+                           &changes->brake_delay_s, error));
+    return json_member_number(&ego, "steer_delay_s", false, 0.0, EGO_DELAY_MAX_S,
+                              &changes->steer_delay_s, error);
+}
+
+/* False: no memory. */
+static bool change_ego(const struct scenario_changes *changes, json_t *ego)
+{
+    bool good =
+        changes->dynamics < 0 ||
+        json_object_set_new(ego, "dynamics", json_string(dynamics_names[changes->dynamics])) == 0;
+    good =
+        good && (isnan(changes->brake_delay_s) ||
+                 json_object_set_new(ego, "brake_delay_s", json_real(changes->brake_delay_s)) == 0);
+    return good &&
+           (isnan(changes->steer_delay_s) ||
+            json_object_set_new(ego, "steer_delay_s", json_real(changes->steer_delay_s)) == 0);
 }
 
 static const json_t *branch_of(const json_t *branches, const char *id)
@@ -94,6 +120,8 @@ enum status changes_apply(const struct scenario_changes *changes, const char *fi
     if (!isnan(changes->horizon_s)) {
         bad = json_object_set_new(resolved, "horizon_s", json_real(changes->horizon_s)) != 0 || bad;
     }
+    json_t *ego = json_object_get(resolved, "ego");
+    bad = (json_is_object(ego) && !change_ego(changes, ego)) || bad;
     if (bad) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", file);
     }

@@ -155,19 +155,27 @@ enum status scenario_validate_parts(const char *name, const struct scenario *sce
 
 /* What a suite changes in a scenario. Start from SCENARIO_UNCHANGED. */
 struct scenario_changes {
-    int question;                /* enum question, -1: as written */
-    double horizon_s;            /* NAN: as written */
+    int question;         /* enum question, -1: as written */
+    double horizon_s;     /* NAN: as written */
+    int dynamics;         /* of ego: enum dynamics, -1: as written */
+    double brake_delay_s; /* NAN: as written, both */
+    double steer_delay_s;
     struct json_cursor branches; /* list of the ids that stay; not present: all of them */
 };
-#define SCENARIO_UNCHANGED ((struct scenario_changes){.question = -1, .horizon_s = NAN})
+#define SCENARIO_UNCHANGED                           \
+    ((struct scenario_changes){.question = -1,       \
+                               .horizon_s = NAN,     \
+                               .dynamics = -1,       \
+                               .brake_delay_s = NAN, \
+                               .steer_delay_s = NAN})
 
-/* The members question, horizon_s and branches of a suite's entry; those that are absent change
- * nothing. Borrows the entry. */
+/* The members question, ego, horizon_s and branches of a suite's entry; those that are absent
+ * change nothing. Borrows the entry. */
 enum status changes_read(const struct json_cursor *entry, struct scenario_changes *changes,
                          struct error *error);
-/* The member question of a suite. */
-enum status changes_read_question(const struct json_cursor *cursor,
-                                  struct scenario_changes *changes, struct error *error);
+/* The members question and ego of a suite. */
+enum status changes_read_common(const struct json_cursor *cursor, struct scenario_changes *changes,
+                                struct error *error);
 
 /* Changes a resolved document; `file` is the scenario's, for messages. */
 enum status changes_apply(const struct scenario_changes *changes, const char *file,

@@ -261,7 +261,7 @@ static enum status load_entry(struct loading *loading, const struct level *level
 {
     static const char *const keys[] = {"file",      "id",       "grid",     "set",
                                        "seeds",     "planners", "priority", "question",
-                                       "horizon_s", "branches", NULL};
+                                       "horizon_s", "branches", "ego",      NULL};
     struct error *error = loading->error;
     struct defaults defaults = level->defaults;
     char name[LIMIT_SPEC_BYTES];
@@ -297,7 +297,7 @@ static enum status check_suite_form(const struct json_cursor *top, struct suite 
                                     struct error *error)
 {
     static const char *const keys[] = {"$schema", "id",       "title",    "scenarios", "suites",
-                                       "seeds",   "planners", "question", NULL};
+                                       "seeds",   "planners", "question", "ego",       NULL};
     char id[LIMIT_ID_BYTES];
     char title[LIMIT_TEXT_BYTES] = "";
     size_t count;
@@ -355,7 +355,7 @@ static enum status push_level(struct loading *loading, const char *path, json_t 
     TRY(read_seeds(&part, &loading->owner->arena, &level->defaults, loading->error));
     part = json_cursor_member(&top, "planners");
     TRY(read_planners(&part, &loading->owner->arena, &level->defaults, loading->error));
-    return changes_read_question(&top, &level->defaults.changes, loading->error);
+    return changes_read_common(&top, &level->defaults.changes, loading->error);
 }
 
 static enum status open_include(struct loading *loading, const struct level *level,

@@ -170,11 +170,13 @@ static void suites_include_suites(void)
  * of everything in it that has no nearer one; the changed scenario is one of its own. */
 static void suites_change_scenarios(void)
 {
-    plant("{'id':'outer','question':'planning','suites':['deep/own.json','deep/mine.json'],"
-          "'scenarios':[{'file':'deep/er/cut.json','id':'as_outer'},"
-          "{'file':'deep/er/cut.json','id':'short','question':'perception','horizon_s':3,"
-          "'branches':['early']},"
-          "{'file':'deep/er/cut.json','id':'bare','branches':[]}]}");
+    plant(
+        "{'id':'outer','question':'planning','ego':{'dynamics':'single_track','brake_delay_s':0.2},"
+        "'suites':['deep/own.json','deep/mine.json'],"
+        "'scenarios':[{'file':'deep/er/cut.json','id':'as_outer'},"
+        "{'file':'deep/er/cut.json','id':'short','question':'perception','horizon_s':3,"
+        "'branches':['early'],'ego':{'dynamics':'kinematic','steer_delay_s':0.1}},"
+        "{'file':'deep/er/cut.json','id':'bare','branches':[]}]}");
     write_file("deep/own.json", "{'id':'own','question':'regression','scenarios':["
                                 "{'file':'er/cut.json','id':'as_own'}]}");
     write_file("deep/mine.json", "{'id':'mine','scenarios':[{'file':'er/cut.json','id':'one'}]}");
@@ -195,6 +197,10 @@ static void suites_change_scenarios(void)
         EXPECT_INT(scenario->question, wanted[i].question);
         EXPECT_INT(scenario->horizon_ticks, wanted[i].horizon_ticks);
         EXPECT_INT(scenario->branch_count, wanted[i].branches);
+        bool nearer = i == 3;
+        EXPECT_INT(scenario->ego.dynamics, nearer ? DYNAMICS_KINEMATIC : DYNAMICS_SINGLE_TRACK);
+        EXPECT_NEAR(scenario->ego.brake_delay_s, 0.2, 0);
+        EXPECT_NEAR(scenario->ego.steer_delay_s, nearer ? 0.1 : 0.0, 0);
     }
     EXPECT_TEXT(suite->entries[3].document->scenario.branches[0].id, "early");
     suite_destroy(suite);

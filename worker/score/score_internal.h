@@ -127,8 +127,8 @@ const struct box *agent_view_box(struct agent_view *agent);
 bool ego_in_several_lanes(struct score *score);
 /* Whether ego's rear axle is in a lane that is part of a junction. */
 bool ego_in_intersection(struct score *score);
-/* Posted limit where ego is, 0: none. A junction lane without one borrows the highest of the lanes
- * that follow it. */
+/* Posted limit where ego is, 0: none. In a junction, the highest of the lanes before and after the
+ * junction lanes that contain ego, as nuPlan has it. */
 double ego_speed_limit_mps(const struct score *score);
 
 /* ---- collisions (score_collision.c) ---- */

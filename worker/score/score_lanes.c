@@ -118,19 +118,41 @@ bool ego_in_intersection(struct score *score)
     return score->ego.in_intersection == 1;
 }
 
+/* Takes up a lane beside a junction lane; false when nothing is posted there. */
+static bool add_limit(const struct lane *lane, double *limit_mps)
+{
+    *limit_mps = dmath_max(*limit_mps, lane->speed_limit_mps);
+    return lane->speed_limit_mps > 0.0;
+}
+
+/* The limit in a junction: the highest of the lanes before and after every junction lane that
+ * contains ego, whatever is posted in it; none where one of them has none. */
+static double junction_limit_mps(const struct score *score)
+{
+    const struct map *map = &score->scenario->map;
+    struct corner_lanes here = driving_lanes_at(score, score->ego.box.center);
+    double limit_mps = 0.0;
+    bool all = true;
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        const struct lane *lane = &map->lanes[i];
+        bool crossed = lane->intersection && contains(here.lanes, here.count, (int32_t)i);
+        for (uint32_t k = 0; k < lane->successor_count; k++) {
+            const struct lane *next = &map->lanes[lane->successors[k]];
+            bool enters = next->intersection &&
+                          contains(here.lanes, here.count, (int32_t)lane->successors[k]);
+            all = (!crossed || add_limit(next, &limit_mps)) && all;
+            all = (!enters || add_limit(lane, &limit_mps)) && all;
+        }
+    }
+    return all ? limit_mps : 0.0;
+}
+
 double ego_speed_limit_mps(const struct score *score)
 {
     int32_t index = score->ego.lane.lane;
     if (index < 0) {
         return 0.0;
     }
-    const struct map *map = &score->scenario->map;
-    const struct lane *lane = &map->lanes[index];
-    double limit_mps = lane->speed_limit_mps;
-    if (limit_mps <= 0 && lane->intersection) {
-        for (uint32_t i = 0; i < lane->successor_count; i++) {
-            limit_mps = dmath_max(limit_mps, map->lanes[lane->successors[i]].speed_limit_mps);
-        }
-    }
-    return limit_mps;
+    const struct lane *lane = &score->scenario->map.lanes[index];
+    return lane->intersection ? junction_limit_mps(score) : lane->speed_limit_mps;
 }
