@@ -278,6 +278,26 @@ JSON
     results a.db >after.txt
     same a.txt after.txt
 }
+# One of two main lines is invalid, then the only one: in no rate, but in the gate's way.
+what_is_invalid_is_neither_pass_nor_fail() {
+    sed 's/"horizon_s": 6/"horizon_s": 6, "invalid": "ego was moved by 143 m"/; 1s/"id": "drive"/"id": "moved"/' \
+        drive.json >moved.json
+    echo '{"id": "mixed", "scenarios": [{"file": "drive.json"}, {"file": "moved.json"}]}' >halves.json
+    code 0 "$swerve" run halves.json --store halves.db --json
+    holds 'd["invalid"] > 0 and d["invalid_checks"] == {"import": d["invalid"]}' out
+    holds 'd["main_rollouts"] == 1 and d["pass_rate"] == d["main_passed"]' out
+    code 0 "$swerve" report --store halves.db
+    says out "invalid, neither pass nor fail"
+    says out "ego was moved by 143 m"
+    code 0 "$swerve" status --store halves.db
+    says out "rollouts invalid"
+    code 0 "$swerve" replay --all --store halves.db
+    code 0 "$swerve" check --store halves.db
+    code 1 "$swerve" run halves.json --store halves.db --gate --gate-rate 0
+    says err "without a valid answer"
+    code 3 "$swerve" run moved.json --store halves.db
+    says err "not one of 1 main lines is valid"
+}
 exit_4_store() {
     local command
     code 4 "$swerve" run drive.json --store "$work/no/such/place.db"
@@ -671,7 +691,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..32 >&3
+echo 1..33 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -685,6 +705,7 @@ t exit_2_usage
 t exit_3_only_regular_files_are_read
 t exit_3_a_tag_of_many_attributes_is_refused_early
 t exit_3_bad_input_names_the_place_and_submits_nothing
+t what_is_invalid_is_neither_pass_nor_fail
 t exit_4_store
 t a_store_that_fails_every_worker_is_given_up
 t a_lost_trace_is_recorded_again

@@ -833,6 +833,43 @@ static void a_flag_of_boxes_is_not_of_learned_worlds(void)
     summary_finish(&summary);
 }
 
+/* Invalid drives are in no rate and no list of failures; told by check, the most frequent first. */
+static void invalid_drives_are_told_apart(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    made_ledger_count = 0;
+    static const char *const checks[4] = {"overlap", "friction_use", "friction_use", ""};
+    for (int i = 0; i < 4; i++) {
+        struct outcome *drive = learned_outcome(TIER_OBJECT, i < 3 ? "slide" : "sound",
+                                                i < 3 ? VERDICT_INVALID : VERDICT_PASS);
+        snprintf(drive->health_check, sizeof drive->health_check, "%s", checks[i]);
+        snprintf(drive->error, sizeof drive->error, "%s", i < 3 ? "invalid: it slid" : "");
+        snprintf(drive->branch_id, sizeof drive->branch_id, "%s", i == 2 ? "late" : "");
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.total.verdicts[VERDICT_INVALID], 3);
+    EXPECT_INT(summary.total.main_total, 1);
+    EXPECT_INT(summary.total.main_passed, 1);
+    EXPECT_INT(summary.flag_count, 0);
+    struct summary_invalid found[SUMMARY_INVALID_MAX];
+    EXPECT_INT(summary_invalid_checks(&summary, found), 2);
+    EXPECT_TEXT(found[0].check, "friction_use");
+    EXPECT_INT(found[0].rollouts, 2);
+    EXPECT_INT(found[0].mains, 1);
+    EXPECT_INT(found[1].rollouts, 1);
+    EXPECT_INT(summary_invalid_mains(&summary), 2);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "in no rate: 3 rollouts, of them 2 main lines");
+    EXPECT_CONTAINS(text, "invalid: it slid");
+    free(text);
+    text = printed(&summary, true);
+    EXPECT(strstr(text, "slide") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
 static void flags_lead_to_who_answered(void)
 {
     struct summary summary;
@@ -992,8 +1029,9 @@ int main(void)
         TEST(tiers_are_not_mixed), TEST(flagged_main_lines_give_a_range),
         TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
         TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
-        TEST(a_tier_that_only_audits_has_a_row), TEST(flags_lead_to_who_answered),
-        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(twins_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
+        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
+        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }
