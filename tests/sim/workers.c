@@ -92,12 +92,17 @@ static void fill_outcome(const struct worker *worker, const struct held *held, u
     outcome->seed = spec->seed;
     outcome->verdict = flagged          ? VERDICT_FLAGGED
                        : hash % 10 == 0 ? VERDICT_PLANNER_ERROR
+                       : hash % 11 == 0 ? VERDICT_INVALID
                        : hash % 3 == 0  ? VERDICT_FAIL
                                         : VERDICT_PASS;
     outcome->ticks = 20 + (uint32_t)(hash % 200);
     outcome->prefix_ticks = index > 0 ? 10 : 0;
     outcome->metres_mm = 1000 + (int64_t)(hash % 90000);
     outcome->device_ns = 1000;
+    if (outcome->verdict == VERDICT_INVALID) {
+        snprintf(outcome->health_check, sizeof outcome->health_check, "overlap");
+        outcome->health_tick = 3;
+    }
     if (flagged) {
         snprintf(outcome->health_check, sizeof outcome->health_check, "frozen");
     }
