@@ -61,7 +61,12 @@ static enum status store_round(struct bench *bench, struct error *error)
 /* ---- the other side: the same statements ---- */
 
 /* As store/sqlite/statements.c has them: a suite and what is added to its counters; columns. */
-enum { SUITE_COUNTS = 18, READY_COLUMNS = 24, HELD_COLUMNS = 34 };
+/* Of STATEMENT_SUITE_COUNT, but for the digest: id, two counts of jobs and rollouts, five sums. */
+enum {
+    SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
+    READY_COLUMNS = 24,
+    HELD_COLUMNS = 34
+};
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
 {
