@@ -92,12 +92,23 @@ static void to_host(void)
     simt_switch(&fiber->context, host_context);
 }
 
+static void entry(void);
+
+/* Goes on with a thread, or begins it on a stack of its own; *save gets where to come back to. */
+static void switch_to(simt_fiber *next, void **save)
+{
+    if (!next->begun) {
+        next->begun = true;
+        prime(next, entry);
+    }
+    simt_current = next;
+    simt_switch(save, next->context);
+}
+
 static void go_to(simt_fiber *next)
 {
-    simt_fiber *fiber = simt_current;
     simt_counted.switches++;
-    simt_current = next;
-    simt_switch(&fiber->context, next->context);
+    switch_to(next, &simt_current->context);
 }
 
 /* ---- faults ---- */
@@ -230,20 +241,25 @@ static void fail_deadlock(void)
               simt_running.threads, text);
 }
 
+/* No thread is ready: the block is done, or stuck. */
+static void stop(void)
+{
+    if (simt_running.alive > 0) {
+        fail_deadlock();
+    }
+    to_host();
+}
+
 void simt_suspend(void)
 {
     simt_fiber *next = take();
     if (next == simt_current) {
         return;
     }
-    if (next != nullptr) {
-        go_to(next);
-        return;
+    if (next == nullptr) {
+        stop();
     }
-    if (simt_running.alive > 0) {
-        fail_deadlock();
-    }
-    to_host();
+    go_to(next);
 }
 
 void simt_yield(void)
@@ -378,10 +394,9 @@ int simt_barrier(int id, int threads, simt_vote vote, int predicate, const char 
 
 /* ---- a thread's life ---- */
 
-static void entry(void)
+/* Checks that nobody waits for a thread that ends, and that it leaves nothing in flight. */
+static void end_thread(simt_fiber *fiber)
 {
-    simt_running.request->thread(simt_running.request->call);
-    simt_fiber *fiber = simt_current;
     if (fiber->copy_count > 0) {
         simt_fail(SIMT_PENDING, "thread ends with %u asynchronous copies in flight",
                   fiber->copy_count);
@@ -396,8 +411,27 @@ static void entry(void)
     }
     fiber->state = SIMT_DONE;
     simt_running.alive--;
-    simt_suspend();
-    __builtin_trap();
+}
+
+/* Runs one thread, and then on the same stack whichever is next and has not begun: where threads do
+ * not wait for each other a block needs one stack and no switch. */
+static void entry(void)
+{
+    for (;;) {
+        simt_running.request->thread(simt_running.request->call);
+        simt_fiber *fiber = simt_current;
+        end_thread(fiber);
+        simt_fiber *next = take();
+        if (next == nullptr) {
+            stop();
+        } else if (next->begun) {
+            go_to(next);
+        }
+        std::swap(fiber->stack, next->stack);
+        next->begun = true;
+        simt_counted.switches++;
+        simt_current = next;
+    }
 }
 
 static void make_fibers(unsigned count)
@@ -461,7 +495,7 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
     b->static_bytes = 0;
     b->run++;
     b->clock = 1;
-    memset(b->seen, 0, sizeof b->seen);
+    memset(b->seen, 0, b->warps * sizeof b->seen[0]);
     memset(b->seen_all, 0, sizeof b->seen_all);
     memset(barriers, 0, sizeof barriers);
     if (request.shared_bytes > 0) {
@@ -471,8 +505,8 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
     simt_wgmma_reset();
     simt_shadow_block();
     queue_head = queue_tail = 0;
-    for (uint32_t &priority : warp_priority) {
-        priority = simt_random();
+    for (unsigned w = 0; simt_mode >= 3 && w < SIMT_WARPS_MAX; w++) {
+        warp_priority[w] = simt_random();
     }
     for (unsigned i = 0; i < b->threads; i++) {
         simt_fiber *f = simt_fibers[i];
@@ -480,7 +514,7 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
                     i / request.block.x / request.block.y};
         f->clock = 1;
         f->copy_count = f->open_count = f->group_count = 0;
-        prime(f, entry);
+        f->begun = false;
     }
     for (unsigned i = 0; i < b->threads; i++) {
         simt_resume(simt_fibers[simt_mode == 2 ? b->threads - 1 - i : i]);
@@ -525,8 +559,7 @@ void simt_run(const simt_launch_request &request)
     for (uint64_t k = 0; k < blocks && !aborted; k++) {
         bool backwards = simt_mode == 1 || simt_mode == 2;
         begin_block(request, backwards ? blocks - 1 - k : (offset + k * stride) % blocks);
-        simt_current = take();
-        simt_switch(&host_context, simt_current->context);
+        switch_to(take(), &host_context);
         simt_counted.blocks++;
         simt_counted.threads += b->threads;
     }

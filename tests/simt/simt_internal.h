@@ -32,7 +32,8 @@ struct simt_fiber {
     uint3 index;
     unsigned number, lane, warp; /* within the block */
     void *context;               /* stack pointer while it does not run */
-    char *stack;
+    char *stack;                 /* the one that it runs on, once it has begun */
+    bool begun;
     simt_state state;
 
     /* What it waits for, and where. */
