@@ -291,6 +291,23 @@ GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b)
               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"((int)accumulate));
 }
 
+/* Eight sums beside each other. */
+typedef float gpu_sums8[8];
+
+/* sums[i] += a[i] b[i], of bf16 that one access reads; a and b are multiples of 16. */
+GPU_FN void gpu_multiply_add8(gpu_sums8 &sums, const uint16_t *a, const uint16_t *b)
+{
+    const uint4 a_bits = *reinterpret_cast<const uint4 *>(a);
+    const uint4 b_bits = *reinterpret_cast<const uint4 *>(b);
+    const uint32_t x[4] = {a_bits.x, a_bits.y, a_bits.z, a_bits.w};
+    const uint32_t y[4] = {b_bits.x, b_bits.y, b_bits.z, b_bits.w};
+    for (int i = 0; i < 4; i++) {
+        sums[2 * i] += __uint_as_float(x[i] << 16) * __uint_as_float(y[i] << 16);
+        sums[2 * i + 1] +=
+            __uint_as_float(x[i] & 0xffff0000u) * __uint_as_float(y[i] & 0xffff0000u);
+    }
+}
+
 #else /* emulated */
 
 #include "simt.h" /* of the emulator, which puts its folder on the include path */
@@ -432,6 +449,27 @@ GPU_FN void gpu_wgmma_values(float d[64], const uint32_t a[4], uint64_t b, SIMT_
 {
     simt_wgmma argument = {d, a, 0, b, accumulate, false};
     simt_warpgroup(SIMT_WGMMA, &argument, file, line);
+}
+
+/* A vector of the machine, for most of an emulated tick is spent here. */
+typedef float gpu_sums8 __attribute__((vector_size(32)));
+
+GPU_FN void gpu_bf16_to_float8(const uint16_t *from, gpu_sums8 *to)
+{
+    typedef uint16_t halves __attribute__((vector_size(16), may_alias));
+    const halves zero = {};
+    const halves high = *(const halves *)from;
+    *to = (gpu_sums8)__builtin_shufflevector(zero, high, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0,
+                                             14, 0, 15);
+}
+
+GPU_FN void gpu_multiply_add8(gpu_sums8 &sums, const uint16_t *a, const uint16_t *b)
+{
+    gpu_sums8 x;
+    gpu_sums8 y;
+    gpu_bf16_to_float8(a, &x);
+    gpu_bf16_to_float8(b, &y);
+    sums += x * y;
 }
 
 #endif

@@ -14,7 +14,7 @@ enum {
     THREADS = 128,
     GROUP = 4, /* outputs of one thread, to read inputs less often */
     TOKENS_MAX = 256,
-    LANES = 8, /* partial sums of an output: term k adds to k % LANES */
+    LANES = 8, /* partial sums of an output (gpu_sums8): term k adds to k % LANES */
 };
 
 static dim3 grid_of(uint32_t items, uint32_t slots)
@@ -37,20 +37,17 @@ GPU_FN float silu_of(float x)
  * w are `stride` apart. A product of two bf16 is exact in single precision, so a term is rounded
  * once, fused or not. */
 GPU_FN void dot_group(const uint16_t *a, const uint16_t *w, size_t stride, uint32_t count,
-                      float sums[GROUP][LANES])
+                      gpu_sums8 sums[GROUP])
 {
     for (uint32_t k = 0; k < count; k += LANES) {
         for (uint32_t j = 0; j < GROUP; j++) {
-            for (uint32_t l = 0; l < LANES; l++) {
-                sums[j][l] +=
-                    gpu_bf16_to_float(a[k + l]) * gpu_bf16_to_float(w[j * stride + k + l]);
-            }
+            gpu_multiply_add8(sums[j], a + k, w + j * stride + k);
         }
     }
 }
 
 /* Halves first. */
-GPU_FN float lanes_sum(float lanes[LANES])
+GPU_FN float lanes_sum(gpu_sums8 &lanes)
 {
     for (uint32_t half = LANES / 2; half > 0; half /= 2) {
         for (uint32_t i = 0; i < half; i++) {
@@ -72,7 +69,7 @@ __global__ void __launch_bounds__(THREADS) k_reference_gemm(struct gpu_gemm g)
     }
     uint32_t row = i / groups;
     uint32_t first = i % groups * GROUP;
-    float sums[GROUP][LANES] = {};
+    gpu_sums8 sums[GROUP] = {};
     dot_group((const uint16_t *)g.a + item * g.a_item + row * g.lda,
               (const uint16_t *)g.b + (size_t)first * g.k, g.k, g.k, sums);
     for (uint32_t j = 0; j < GROUP; j++) {
@@ -99,7 +96,7 @@ void reference_gemm_launch(const struct gpu_gemm *g, void *stream)
 
 /* `corner`: of the 3 x 3 neighbourhood in the bordered map. */
 GPU_FN void conv_sums(const struct gpu_conv *c, size_t corner, uint32_t first,
-                      float sums[GROUP][LANES])
+                      gpu_sums8 sums[GROUP])
 {
     uint32_t depth = c->in_channels[0] + (c->in_count > 1 ? c->in_channels[1] : 0);
     for (uint32_t tap = 0; tap < 9; tap++) {
@@ -143,7 +140,7 @@ __global__ void __launch_bounds__(THREADS) k_reference_conv(struct gpu_conv c)
         (((size_t)slot * c.images + line / c.rows) * (c.rows + 2) + line % c.rows) * (c.cols + 2) +
         position % c.cols;
     size_t flat = (size_t)slot * positions + position;
-    float sums[GROUP][LANES] = {};
+    gpu_sums8 sums[GROUP] = {};
     conv_sums(&c, corner, first, sums);
     for (uint32_t j = 0; j < GROUP; j++) {
         float y = conv_finish(&c, slot, flat, first + j, lanes_sum(sums[j]));

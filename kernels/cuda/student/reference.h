@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-void reference_gemm_launch(const struct gpu_gemm *g, void *stream); /* n % 4 == 0, k % 8 == 0 */
+/* n % 4 == 0, k % 8 == 0; rows of a and b begin at multiples of 16 bytes, as those of maps do. */
+void reference_gemm_launch(const struct gpu_gemm *g, void *stream);
 void reference_conv_launch(const struct gpu_conv *c, void *stream); /* GPU_BF16 */
 void reference_norm_launch(const struct gpu_norm *n, void *stream); /* GPU_F32 to GPU_BF16 */
 /* Ranges of at most 256 tokens, head_dim 32, GPU_F32, heads not shared. */
