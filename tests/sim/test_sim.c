@@ -1,7 +1,8 @@
 /*
  * A simulated fleet, seed by seed: see tests/sim/fleet.h.
  *
- *   test_sim --tap N [--no-bugs]  for TAP: N seeds hold, a seed plays the same way twice, each
+ *   test_sim --tap N [--first M] [--no-bugs]
+ *                                 for TAP: N seeds hold, a seed plays the same way twice, each
  *                                 planted bug is found
  *   test_sim --seeds N [--first M]  seeds 1 (M) and following, and what happened in them
  *   test_sim --seed N [--trace]   one seed; its log
@@ -96,11 +97,12 @@ static int run_tap(struct run *run)
     int number = 0;
     bool good = true;
 
-    bool held = play_seeds(run, 1, run->count) == 0;
+    bool held = play_seeds(run, run->first, run->count) == 0;
     if (!held) {
         say_violation(run, stdout, "# ");
     }
-    snprintf(name, sizeof name, "%" PRIu64 " seeds hold", run->count);
+    snprintf(name, sizeof name, "%" PRIu64 " seeds from %" PRIu64 " on hold", run->count,
+             run->first);
     good = report(++number, held, name) && good;
     printf("# %" PRId64 " second openers, %" PRId64 " files moved away\n", run->sum.intrusions,
            run->sum.takings);
