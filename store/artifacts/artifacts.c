@@ -279,20 +279,40 @@ enum status artifacts_damaged(struct error *error, const char *path, const char 
         path, how);
 }
 
-/* The whole file; *data is malloc'ed. */
-static enum status read_file(const char *path, uint8_t **data, size_t *bytes, struct error *error)
+enum status artifacts_file_open(const char *path, int *out, struct error *error)
 {
     struct stat info;
-    size_t used = 0;
-    enum status status = STATUS_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
 
+    /* The kind is asked first, because opening a device can have effects, and again afterwards,
+     * because the name may have changed hands; a pipe is not waited for. */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        return artifacts_damaged(error, path, "it is no file");
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         if (errno == ENOENT || errno == ENOTDIR) {
             return error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", path);
         }
         return artifacts_io_error(error, "open the artifact", path);
     }
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(fd);
+        return artifacts_damaged(error, path, "it is no file");
+    }
+    *out = fd;
+    return STATUS_OK;
+}
+
+/* The whole file; *data is malloc'ed. */
+static enum status read_file(const char *path, uint8_t **data, size_t *bytes, struct error *error)
+{
+    struct stat info;
+    size_t used = 0;
+    enum status status = STATUS_OK;
+    int fd = -1;
+
+    TRY(artifacts_file_open(path, &fd, error));
     if (fstat(fd, &info) != 0 || info.st_size < 0 ||
         (size_t)info.st_size > ZSTD_compressBound(LIMIT_ARTIFACT_BYTES)) {
         close(fd);

@@ -15,6 +15,8 @@ enum {
 
 enum status artifacts_io_error(struct error *error, const char *what, const char *path);
 enum status artifacts_damaged(struct error *error, const char *path, const char *how);
+/* For reading; NOT_FOUND. What is no regular file is damage, and never waited for. */
+enum status artifacts_file_open(const char *path, int *out, struct error *error);
 enum status artifacts_check_hash(const char *hash, struct error *error);
 void artifacts_file_path(const struct artifacts *artifacts, const char *hash,
                          char out[ARTIFACT_NAME_BYTES]);

@@ -409,13 +409,8 @@ enum status artifact_reader_open(const struct artifacts *artifacts, const char *
     reader->expander = expander;
     reader->packed = false;
     artifacts_file_path(artifacts, hash, reader->path);
-    reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC);
-    if (reader->fd < 0) {
-        status =
-            errno == ENOENT || errno == ENOTDIR
-                ? error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", reader->path)
-                : artifacts_io_error(error, "open the artifact", reader->path);
-    }
+    reader->fd = -1;
+    status = artifacts_file_open(reader->path, &reader->fd, error);
     THEN(status, read_size(reader, error));
     THEN(status, rewind_reader(reader, error));
     THEN(status, verify(reader, hash, error));

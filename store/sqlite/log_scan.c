@@ -373,7 +373,7 @@ enum status log_scan(const char *store_path, int database_fd, struct log_scan *o
     enum status status = STATUS_OK;
 
     snprintf(path, sizeof path, "%s-wal", store_path);
-    log.fd = open(path, O_RDONLY | O_CLOEXEC);
+    log.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (log.fd < 0 && errno != ENOENT) {
         return io_error(&log, error);
     }

@@ -299,6 +299,22 @@ static void damaged_artifacts_are_reported(void)
         write_bytes(name, file, cut);
         EXPECT_INT(store->ops->artifact_get(store, hash, &data, &bytes, &error), STATUS_IO);
     }
+    /* What is no file: neither waited for nor read. */
+    for (int kind = 0; kind < 3; kind++) {
+        struct artifact_reader *reader = NULL;
+        bool packed = kind == 1;
+        EXPECT_INT(unlink(name), 0);
+        EXPECT_INT(kind == 0   ? mkfifo(name, 0600)
+                   : kind == 1 ? symlink("/dev/zero", name)
+                               : mkdir(name, 0700),
+                   0);
+        EXPECT_INT(store->ops->artifact_get(store, hash, &data, &bytes, &error), STATUS_IO);
+        EXPECT_CONTAINS(error.text, "it is no file");
+        EXPECT_INT(store->ops->artifact_read(store, hash, &packed, &reader, &bytes, &error),
+                   STATUS_IO);
+        EXPECT_INT(kind == 2 ? rmdir(name) : unlink(name), 0);
+        write_bytes(name, file, size);
+    }
     /* One that claims to be larger than any artifact may be. */
     static const uint8_t bomb[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0};
     write_bytes(name, bomb, sizeof bomb);
