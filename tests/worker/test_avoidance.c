@@ -9,10 +9,10 @@
 
 enum { HORIZON = 80 };
 
-static struct avoidance sweep(struct jobs_scenario *s)
+static struct avoidance sweep_by(struct jobs_scenario *s, const char *planner)
 {
     const struct runner_config config = {.world = &world_object_ops,
-                                         .planner = "builtin:maintain",
+                                         .planner = planner,
                                          .planner_config = {.tick_deadline_ms = 2000},
                                          .slot_count = 8,
                                          .clock = clock_system()};
@@ -26,6 +26,11 @@ static struct avoidance sweep(struct jobs_scenario *s)
     runner_destroy(runner);
     arena_finish(&s->arena);
     return found;
+}
+
+static struct avoidance sweep(struct jobs_scenario *s)
+{
+    return sweep_by(s, "builtin:maintain");
 }
 
 /* All agents far off, but a car that stands ahead in ego's lane. */
@@ -67,6 +72,22 @@ static void what_was_never_in_sight_was_not_avoidable_in_time(void)
     EXPECT(!avoidance_in_time(&found, AVOIDANCE_BRAKE));
 }
 
+/* A guardian that acts stops for what the planner drives into, and is another planner. */
+static void a_guardian_that_acts_stops_ego(void)
+{
+    struct jobs_scenario s;
+    char plain[SHA256_HEX_BYTES];
+    char guarded[SHA256_HEX_BYTES];
+    struct error error;
+    standing_car(&s, 120);
+    struct avoidance found = sweep_by(&s, "guarded+builtin:maintain");
+    EXPECT(found.safe);
+    EXPECT_OK(planner_identity("builtin:maintain", plain, &error), error);
+    EXPECT_OK(planner_identity("guarded+builtin:maintain", guarded, &error), error);
+    EXPECT(strcmp(plain, guarded) != 0);
+    EXPECT(planner_identity("guarded+guarded+builtin:maintain", guarded, &error) != STATUS_OK);
+}
+
 /* In fog the car comes into sight when it is too late to brake for it. */
 static void fog_shortens_what_could_be_known(void)
 {
@@ -96,5 +117,6 @@ int main(void)
 {
     return TEST_RUN(TEST(the_last_moment_to_brake_is_the_stopping_distance),
                     TEST(what_was_never_in_sight_was_not_avoidable_in_time),
-                    TEST(fog_shortens_what_could_be_known), TEST(a_free_road_has_nothing_to_avoid));
+                    TEST(fog_shortens_what_could_be_known), TEST(a_guardian_that_acts_stops_ego),
+                    TEST(a_free_road_has_nothing_to_avoid));
 }

@@ -97,12 +97,30 @@ static enum status check_numbers(const struct suite_options *options, struct err
     return STATUS_OK;
 }
 
+/* The planner with what stands between it and the car. */
+static enum status choose_guardian(const struct suite_options *options, char out[LIMIT_SPEC_BYTES],
+                                   struct error *error)
+{
+    bool act = strcmp(options->guardian, "act") == 0;
+    if (!act && strcmp(options->guardian, "monitor") != 0) {
+        return error_set(error, STATUS_USAGE, "--guardian: expected monitor or act, found \"%s\"",
+                         options->guardian);
+    }
+    int bytes = snprintf(out, LIMIT_SPEC_BYTES, "%s%s", act ? "guarded+" : "", options->planner);
+    if (bytes >= LIMIT_SPEC_BYTES) {
+        return error_set(error, STATUS_LIMIT, "--planner: expected at most %d bytes",
+                         LIMIT_SPEC_BYTES - 1);
+    }
+    return STATUS_OK;
+}
+
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error)
 {
+    char planner[LIMIT_SPEC_BYTES];
     struct submission_options build = {
-        .planner = options->planner,
+        .planner = planner,
         .seed_count = (uint32_t)options->seeds,
         .nominal = options->nominal,
         .attempts_max = (uint32_t)options->attempts,
@@ -110,6 +128,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
     struct device device;
     char found[LIMIT_PATH_BYTES];
     enum status status = check_numbers(options, error);
+    THEN(status, choose_guardian(options, planner, error));
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
     struct suite *loaded = NULL;
     struct models *models = NULL;

@@ -10,6 +10,7 @@
 
 struct suite_options {
     const char *planner;
+    const char *guardian; /* "monitor" or "act": planners without a choice of their own */
     const char *world;
     const char *device;
     const char *models;
@@ -23,16 +24,18 @@ struct suite_options {
     int64_t weight;
 };
 
-#define SUITE_OPTIONS_DEFAULT                                                                  \
-    {                                                                                          \
-        .planner = "builtin:reference", .world = "auto", .device = "auto", .layout = "agents", \
-        .precision = "bf16", .attempts = 3, .weight = 10                                       \
+#define SUITE_OPTIONS_DEFAULT                                                                     \
+    {                                                                                             \
+        .planner = "builtin:reference", .guardian = "monitor", .world = "auto", .device = "auto", \
+        .layout = "agents", .precision = "bf16", .attempts = 3, .weight = 10                      \
     }
 
 /* Rows for a command's option table. */
 #define SUITE_OPTION_ROWS(options)                                                                 \
     {"--planner", "SPEC", "builtin:NAME, plugin:FILE.so or exec:COMMAND (builtin:reference)",      \
      .text = &(options).planner},                                                                  \
+        {"--guardian", "monitor|act", "whether the guardian brakes for the planner (monitor)",     \
+         .text = &(options).guardian},                                                             \
         {"--world", "NAME", "auto, replay, object, student or teacher (auto)",                     \
          .text = &(options).world},                                                                \
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \

@@ -20,6 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define GUARDED "guarded+"
+
+const char *planner_spec_bare(const char *text)
+{
+    size_t bytes = strlen(GUARDED);
+    return strncmp(text, GUARDED, bytes) == 0 ? text + bytes : text;
+}
+
 enum status planner_spec_parse(const char *text, struct planner_spec *spec, struct error *error)
 {
     static const char *const prefixes[] = {"builtin:", "plugin:", "exec:"};
@@ -29,12 +37,13 @@ enum status planner_spec_parse(const char *text, struct planner_spec *spec, stru
                          "planner spec: %zu bytes, at most %d are allowed (LIMIT_SPEC_BYTES)",
                          bytes, LIMIT_SPEC_BYTES - 1);
     }
+    const char *bare = planner_spec_bare(text);
     for (int kind = 0; kind <= PLANNER_SPEC_EXEC; kind++) {
         size_t prefix_bytes = strlen(prefixes[kind]);
-        if (strncmp(text, prefixes[kind], prefix_bytes) != 0) {
+        if (strncmp(bare, prefixes[kind], prefix_bytes) != 0) {
             continue;
         }
-        const char *target = text + prefix_bytes;
+        const char *target = bare + prefix_bytes;
         const char *mark = kind == PLANNER_SPEC_EXEC ? NULL : strchr(target, '?');
         size_t target_bytes = mark != NULL ? (size_t)(mark - target) : strlen(target);
         if (target_bytes == 0) {
@@ -278,6 +287,9 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
         return status;
     }
     hash_part(&hash, "config", spec.config, strlen(spec.config));
+    if (planner_spec_bare(text) != text) {
+        hash_part(&hash, "guardian", "act", strlen("act"));
+    }
     uint8_t digest[SHA256_BYTES];
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);

@@ -22,6 +22,10 @@ struct planner_spec {
     char config[LIMIT_SPEC_BYTES]; /* text after the first "?", "" for none and for exec */
 };
 
+/* "guarded+SPEC" is the planner SPEC with the guardian acting for it (worker/METRICS.md): another
+ * stack, and so another planner. The text behind that; `text` itself without it. */
+const char *planner_spec_bare(const char *text);
+
 enum { PLANNER_ARGV_MAX = 128 };
 
 /* A command line as words. argv[count] is NULL; the words live in `text`. */

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Bits of rescue_kinds: what ego itself does. */
+#define OWN_KINDS ((1u << INTERVENE_AGENT_BRAKE) - 1)
+
 enum { WEAKEST_MAX = 4, PLANNERS_NAMED_MAX = 6, DEAD_PAGE = 20 };
 
 /* ---- the paragraph ---- */
@@ -101,36 +104,57 @@ static void reason_sentence(struct report *report)
     html_format(html, "; the guardian would have overridden in %u of them. ", guarded);
 }
 
-static void rescue_sentence(struct report *report)
+/* Kinds of branches, first to end, in which failed jobs pass; without others_too of jobs that ego
+ * does not save itself. */
+static void rescue_kinds(struct report *report, int first, int end, bool others_too)
 {
     struct html *html = &report->html;
     const struct report_plan *plan = &report->plan;
     uint32_t kinds[INTERVENE_COUNT] = {0};
-    if (plan->failures_with_branch == 0) {
-        return;
-    }
     for (uint32_t j = 0; j < plan->job_count; j++) {
-        for (int k = 0; k < INTERVENE_COUNT; k++) {
+        bool own = (plan->jobs[j].rescue_kinds & OWN_KINDS) != 0;
+        for (int k = first; k < end && (others_too || !own); k++) {
             kinds[k] += (plan->jobs[j].rescue_kinds >> k) & 1u;
         }
     }
-    if (plan->failures_rescued == 0) {
-        html_format(html, "Of the %u that %s branches, <b>none</b> has one that passes. ",
-                    plan->failures_with_branch, plan->failures_with_branch == 1 ? "has" : "have");
-        return;
-    }
-    html_format(html,
-                "Of the %u that %s branches, <b>%u would have been saved</b>: at least one "
-                "branch passes",
-                plan->failures_with_branch, plan->failures_with_branch == 1 ? "has" : "have",
-                plan->failures_rescued);
     const char *separator = " (";
-    for (int k = 0; k < INTERVENE_COUNT; k++) {
+    for (int k = first; k < end; k++) {
         if (kinds[k] > 0) {
             counted_name(html, &separator, intervention_names[k], kinds[k]);
         }
     }
-    html_raw(html, separator[0] == ',' ? "). " : ". ");
+    html_raw(html, separator[0] == ',' ? ")" : "");
+}
+
+/* What ego does instead of the planner is a way out; that another world or stack passes is none. */
+static void rescue_sentence(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct report_plan *plan = &report->plan;
+    uint32_t own = 0;
+    uint32_t other = 0;
+    if (plan->failures_with_branch == 0) {
+        return;
+    }
+    for (uint32_t j = 0; j < plan->job_count; j++) {
+        bool by_ego = (plan->jobs[j].rescue_kinds & OWN_KINDS) != 0;
+        own += by_ego;
+        other += plan->jobs[j].rescue_kinds != 0 && !by_ego;
+    }
+    html_format(html, "Of the %u that %s branches, ", plan->failures_with_branch,
+                plan->failures_with_branch == 1 ? "has" : "have");
+    if (plan->failures_rescued == 0) {
+        html_raw(html, "<b>none</b> has one that passes. ");
+        return;
+    }
+    html_format(html, "<b>%u</b> %s one that passes by what ego does", own,
+                own == 1 ? "has" : "have");
+    rescue_kinds(report, INTERVENE_EGO_BRAKE, INTERVENE_AGENT_BRAKE, true);
+    if (other > 0) {
+        html_format(html, "; %u only in another world or with another stack", other);
+        rescue_kinds(report, INTERVENE_AGENT_BRAKE, INTERVENE_COUNT, false);
+    }
+    html_raw(html, ". Whether ego could have known in time: <code>swerve avoid</code>. ");
 }
 
 /* Lower is weaker: the top of the interval, so that one bad draw does not outrank many. */

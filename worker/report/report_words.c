@@ -32,7 +32,7 @@ static const struct definition {
     {"progress", "Progress along the route over the progress expected, 0 to 1."},
     {"at fault", "nuPlan: ego hit a stopped agent, hit with its front, or was hit sideways while "
                  "in several lanes."},
-    {"guardian", "A rule-based monitor that never acts: how often it would have overridden, by "
+    {"guardian", "A rule-based monitor: how often it overrides, or would have, by "
                  "the RSS safe distances or about to leave the drivable area."},
     {"drivable area", "Off when a corner of ego's box is 0.3 m or more outside it."},
     {"direction", "1 if ego moves less than 2 m against the lane within 1 s, 0.5 below 6 m, "

@@ -138,6 +138,11 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
         if (outcome->verdict != VERDICT_FLAGGED) {
             summary->prefix_ticks_saved += outcome->prefix_ticks;
             /* A branch's count begins with its main line's, whose miles are not driven again. */
+            if (summary_is_sample(outcome)) {
+                rate_add(&summary->guardian[outcome->tier][outcome->verdict == VERDICT_PASS],
+                         place->logical_key, place->case_key,
+                         outcome->metrics.intervention_count > 0);
+            }
             summary->interventions +=
                 outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_INVALID
                     ? outcome->metrics.intervention_count
@@ -444,6 +449,22 @@ static json_t *ledger_json(const struct summary *summary)
     return list;
 }
 
+/* By tier: of main lines that fail, and of those that pass, the ones in which the guardian fires.
+ */
+static json_t *guardian_json(const struct summary *summary)
+{
+    json_t *json = json_object();
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        const struct rate *rates = summary->guardian[tier];
+        if (rates[0].drives + rates[1].drives > 0) {
+            json_object_set_new(json, tier_names[tier],
+                                json_pack("{s:o, s:o}", "fires_in_failing", rate_json(&rates[0]),
+                                          "fires_in_passing", rate_json(&rates[1])));
+        }
+    }
+    return json;
+}
+
 json_t *summary_json(const struct summary *summary)
 {
     json_t *json = summary_row_json(&summary->total);
@@ -488,6 +509,7 @@ json_t *summary_json(const struct summary *summary)
     json_object_set_new(json, "guardian_interventions",
                         json_integer((json_int_t)summary->interventions));
     json_object_set_new(json, "invalid_checks", summary_invalid_json(summary));
+    json_object_set_new(json, "guardian", guardian_json(summary));
     json_object_set_new(json, "dead_jobs",
                         json_integer((json_int_t)summary->status.jobs[JOB_DEAD]));
     json_object_set_new(json, "unfinished_jobs",

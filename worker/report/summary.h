@@ -79,8 +79,9 @@ struct summary {
     uint32_t row_count;
     struct summary_row *rows; /* owned; grouped, groups in slice order, values sorted */
     int64_t prefix_ticks_saved;
-    double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
-    int64_t interventions;   /* onsets of the guardian, of main lines */
+    double prefix_usd_saved;             /* those ticks at the mean cost of a tick of their tier */
+    int64_t interventions;               /* onsets of the guardian, of main lines */
+    struct rate guardian[TIER_COUNT][2]; /* main lines in which it fires: that fail, that pass */
     uint32_t outcome_count;
     struct outcome *outcomes; /* owned; ascending id; the twins follow after outcome_count */
     double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */

@@ -241,6 +241,17 @@ static void print_notes(const struct summary *summary, FILE *stream)
     if (summary_seeds_text(summary, text)[0] != '\0') {
         text_print(stream, "%s\n", text);
     }
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate failing = rate_estimate(&summary->guardian[tier][0]);
+        struct rate_estimate passing = rate_estimate(&summary->guardian[tier][1]);
+        char rates[2][SUMMARY_MONEY_BYTES];
+        if (failing.cases + passing.cases > 0) {
+            text_print(stream,
+                       "%s: the guardian fires in %s of failing scenarios, in %s of passing ones\n",
+                       tier_names[tier], summary_interval_text(&failing, rates[0]),
+                       summary_interval_text(&passing, rates[1]));
+        }
+    }
     text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
 }
 

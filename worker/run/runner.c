@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "engine/worlds/world.h"
 #include "worker/models/health_world.h"
+#include "worker/planner/planner_spec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     TRY(memory_check(runner, error, "runner: out of memory"));
     runner->config = *config;
     snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
+    runner->guardian_acts = planner_spec_bare(config->planner) != config->planner;
     snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
              config->planner_hash != NULL ? config->planner_hash : "");
     enum status status = STATUS_OK;
@@ -395,6 +397,9 @@ static bool look(struct runner *runner, struct rollout *rollout)
         }
         return false;
     }
+    if (runner->guardian_acts) {
+        score_guardian_act(rollout->score);
+    }
     score_update(rollout->score, scene);
     check_validity(runner, rollout, scene);
     if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score)) {
@@ -510,6 +515,17 @@ static void share_flop(struct runner *runner)
     }
 }
 
+/* The guardian that acts brakes as hard as it counts on; who steers goes on steering. What a branch
+ * does in the planner's place is not overridden. */
+static void guard(const struct runner *runner, struct rollout *rollout)
+{
+    if (runner->guardian_acts && rollout->actuation.override == NULL &&
+        score_guardian_active(rollout->score)) {
+        rollout->action.accel_mps2 =
+            fmin(rollout->action.accel_mps2, -score_guardian_brake_mps2(rollout->score));
+    }
+}
+
 /* Phase 3: answers become actions and are recorded; then one step of the world. */
 static void drive(struct runner *runner, uint32_t count)
 {
@@ -530,6 +546,7 @@ static void drive(struct runner *runner, uint32_t count)
         rollout->action = actuation_drive(
             &rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
             rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
+        guard(runner, rollout);
         record(runner, rollout, scene, rollout->action, false);
         runner->actions[slot] = rollout->action;
         runner->active[slot] = 1;

@@ -3,6 +3,7 @@
  */
 #include "worker/run/runner_cache.h"
 #include "engine/worlds/world.h"
+#include "worker/planner/planner_spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static bool serves(const struct cache_entry *entry, const struct job_spec *spec)
 static enum status drop_outdated(struct runner_cache *cache, const struct job_spec *spec,
                                  struct error *error)
 {
-    bool plugin = strncmp(spec->planner, "plugin:", 7) == 0;
+    bool plugin = strncmp(planner_spec_bare(spec->planner), "plugin:", 7) == 0;
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         struct cache_entry *entry = &cache->entries[i];
         if (entry->open.runner == NULL || strcmp(entry->planner, spec->planner) != 0 ||

@@ -3,6 +3,7 @@
  * each of them is run again from tick 0 with the planner to itself; the one during which it dies
  * again is the guilty one. A fresh instance is opened after every death.
  */
+#include "worker/planner/planner_spec.h"
 #include "worker/run/runner_internal.h"
 
 #include "base/check.h"
@@ -21,7 +22,7 @@ static enum status check_identity(const struct runner *runner, struct error *err
     if (status != STATUS_OK || strcmp(found, runner->planner_hash) == 0) {
         return status;
     }
-    bool builtin = strncmp(runner->planner_spec, "builtin:", 8) == 0;
+    bool builtin = strncmp(planner_spec_bare(runner->planner_spec), "builtin:", 8) == 0;
     return error_set(error, STATUS_PLANNER,
                      "planner %.600s: %s since the job was submitted (expected hash %.12s, found "
                      "%.12s); submit again",

@@ -118,7 +118,7 @@ static bool in_corridor(const struct ego_view *ego, const struct box *agent, dou
 bool guardian_agent_unsafe(const struct score *score, struct agent_view *agent)
 {
     const struct ego_view *ego = &score->ego;
-    if (ego->speed_mps < MOVING_MPS) {
+    if (ego->speed_mps < MOVING_MPS && !score->guardian_acts) {
         return false;
     }
     double ahead_m =

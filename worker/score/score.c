@@ -346,6 +346,16 @@ bool score_guardian_active(const struct score *score)
     return score->guardian_active;
 }
 
+void score_guardian_act(struct score *score)
+{
+    score->guardian_acts = true;
+}
+
+double score_guardian_brake_mps2(const struct score *score)
+{
+    return score->ego.brake_mps2;
+}
+
 bool score_ended(const struct score *score)
 {
     return score->ended;

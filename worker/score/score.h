@@ -33,6 +33,13 @@ void score_update(struct score *score, const struct scene *scene);
  * score_update (emergency braking needed, or leaving the drivable area within 1 s). */
 bool score_guardian_active(const struct score *score);
 
+/* The guardian acts in this rollout: it judges agents at any speed, also below that at which the
+ * monitor stops predicting. */
+void score_guardian_act(struct score *score);
+
+/* The braking that the guardian counts on where ego is, above 0. */
+double score_guardian_brake_mps2(const struct score *score);
+
 /* Ego touched an agent or left the drivable area at the last tick such that going on is pointless:
  * true once ego has collided with a vehicle or vulnerable road user (the rollout may end there). */
 bool score_ended(const struct score *score);

@@ -93,6 +93,7 @@ struct score {
     bool goal_reached;
     bool ended;
     bool guardian_active;
+    bool guardian_acts; /* judges down to standstill, so that ego does not creep on */
     uint32_t intervention_count;
     struct ego_view ego; /* of the last tick */
 };
