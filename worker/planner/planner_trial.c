@@ -3,6 +3,8 @@
  */
 #include "worker/planner/planner_trial.h"
 
+#include "worker/planner/planner_spec.h"
+
 #include "base/clock.h"
 #include "base/units.h"
 
@@ -118,7 +120,7 @@ static enum status try_apart(const char *spec, const struct planner_confinement 
 enum status planner_try(const char *spec, const struct planner_confinement *confinement,
                         bool on_device, int64_t deadline_ms, struct error *error)
 {
-    return strncmp(spec, "plugin:", strlen("plugin:")) == 0
+    return strncmp(planner_spec_bare(spec), "plugin:", strlen("plugin:")) == 0
                ? try_apart(spec, confinement, on_device, deadline_ms, error)
                : try_here(spec, confinement, on_device, error);
 }
