@@ -58,7 +58,7 @@ def good_client(port, name, end_s, latencies, failures):
             ("POST", "/v1/workers/%s/heartbeat" % name, dict(worker, progress=[])),
             ("POST", "/v1/suites/%s/jobs" % name, {"jobs": [spec(name, number)]}),
             ("POST", "/v1/workers/%s/claim" % name, dict(worker, max=1, wait_ms=0,
-                                                         sequence=number)),
+                                                         claim_id=number)),
             ("GET", "/v1/suites/%s" % name, None),
         ]
         for method, path, body in calls:
@@ -355,11 +355,11 @@ class Abuse:
 
     def resetters(self):
         """Long polls and half requests that end in a reset."""
-        sequence = 0
+        claim_id = 0
         while not self.ending.wait(0.1):
-            sequence += 1
+            claim_id += 1
             body = json.dumps({"pool": "bulk", "device": "cpu", "max": 1, "wait_ms": 20000,
-                               "sequence": sequence}).encode()
+                               "claim_id": claim_id}).encode()
             poll = head("POST", "/v1/workers/resetter/claim",
                         "Content-Length: %d" % len(body)) + body
             for text in (poll, poll[:-5], head("GET", "/v1/health")):

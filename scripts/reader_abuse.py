@@ -133,12 +133,12 @@ class Client:
 
 def work(port, token, name, ending, figures, mutex):
     client = Client(port, token)
-    sequence = 0
+    claim_id = 0
     worker = {"pool": "bulk", "device": "cpu"}
     while not ending.is_set():
-        sequence += 1
+        claim_id += 1
         for call, body in (("heartbeat", dict(worker, progress=[])),
-                           ("claim", dict(worker, max=1, wait_ms=0, sequence=sequence))):
+                           ("claim", dict(worker, max=1, wait_ms=0, claim_id=claim_id))):
             start_s = time.monotonic()
             code, _ = client.ask("POST", "/v1/workers/%s/%s" % (name, call), body)
             with mutex:

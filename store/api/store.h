@@ -6,8 +6,8 @@
  * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
  * belong to workers (one heartbeat row each) and only decide when a job may be claimed again.
  * Every mutating call is atomic and durable (synchronous=FULL) when it returns OK, and may be
- * repeated: submit by key, complete by (job, epoch). After a failure the contents of result arrays
- * are undefined.
+ * repeated: submit by key, claim by (worker, claim id), complete by (job, epoch). After a failure
+ * the contents of result arrays are undefined.
  *
  * Thread-safe: any thread may call any function of one store.
  */
@@ -188,11 +188,18 @@ struct store_ops {
                              const struct store_progress *progress, uint32_t count,
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                              struct error *error);
-    /* Up to `max` jobs for the worker's pool, which must have a live lease (a claim renews it).
-     * Waits up to wait_ms for the first; 0 found is OK. Order: prefix affinity, deficit round-robin
-     * over suites, priority, age. */
-    enum status (*claim)(struct store *store, const struct store_worker *worker, uint32_t max,
-                         int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+    /* Up to `max` jobs for the worker's pool; renews the worker's lease. Waits up to wait_ms for
+     * the first; 0 found is OK. Order: prefix affinity, deficit round-robin over suites, priority,
+     * age.
+     * *claim_id names the claim among those of its worker: 1 for the first one, then what the last
+     * answer said, which is the id of the next claim. An id leases jobs once, and is kept with
+     * them. So a claim without an answer is repeated by calling again with the same id: it gets the
+     * leases that it made and that have not ended since. An id at or below the worker's last one
+     * that leased jobs never leases others; one whose leases have all ended gets none, and the next
+     * id. A claim is for no fewer jobs than earlier ones with its id, for one that found none may
+     * come a second time, late, and lease as many; else CONFLICT. */
+    enum status (*claim)(struct store *store, const struct store_worker *worker, int64_t *claim_id,
+                         uint32_t max, int64_t wait_ms, struct job_lease *leases, uint32_t *count,
                          int64_t *ttl_ms, struct error *error);
     /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
      * accepted completion answers OK again and changes nothing. A completion counts as long as
@@ -209,11 +216,6 @@ struct store_ops {
                             struct error *error);
     /* The worker is known to be gone: its leases end now (spawned children that died). */
     enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
-    /* Jobs now leased to the worker, ascending id after `after_id`; leases[max]. For a caller whose
-     * claim was answered but whose answer was lost: what it does not know of is what it missed. */
-    enum status (*worker_leases)(struct store *store, const char *worker_id, int64_t after_id,
-                                 struct job_lease *leases, uint32_t max, uint32_t *count,
-                                 struct error *error);
 
     /* Partial outcomes of a job that goes on, by earlier attempts and by this one; none are left of
      * a job that has ended. out[max]. They are no results: what completes the job brings them. */

@@ -23,6 +23,7 @@ struct bench {
     char bare_path[LIMIT_PATH_BYTES + 32];
     uint32_t jobs; /* per round */
     uint32_t batch;
+    int64_t claim_id;
     struct store *store;
     struct sqlite_db *bare;
     struct job_lease *leases;
@@ -42,8 +43,8 @@ static enum status store_round(struct bench *bench, struct error *error)
     strcpy(worker.worker_id, worker_name);
     for (uint32_t done = 0; done < bench->jobs && status == STATUS_OK;) {
         uint32_t count = 0;
-        status = bench->store->ops->claim(bench->store, &worker, bench->batch, 0, bench->leases,
-                                          &count, &ttl_ms, error);
+        status = bench->store->ops->claim(bench->store, &worker, &bench->claim_id, bench->batch, 0,
+                                          bench->leases, &count, &ttl_ms, error);
         if (status == STATUS_OK && count == 0) {
             return error_set(error, STATUS_STORE, "the benchmark ran out of jobs");
         }
@@ -116,8 +117,13 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
     enum status status = query_end(&run, error);
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
         struct query lease = query_begin(db, STATEMENT_JOB_LEASE);
-        bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker}, 4);
+        bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker, epochs[i]}, 5);
         status = query_run(&lease, error);
+    }
+    if (status == STATUS_OK) {
+        struct query claim = query_begin(db, STATEMENT_WORKER_CLAIM);
+        bind_ints(&claim, (const int64_t[]){worker, ids[0]}, 2);
+        status = query_run(&claim, error);
     }
     if (status == STATUS_OK) {
         status = bare_count(db, (const int64_t[SUITE_COUNTS]){1, -(int64_t)found, found}, error);
@@ -339,6 +345,7 @@ enum status store_bench(const char *directory, uint32_t jobs, uint32_t batch,
     }
     bench->jobs = (jobs + batch - 1) / batch * batch;
     bench->batch = batch;
+    bench->claim_id = 1;
     snprintf(bench->store_path, sizeof bench->store_path, "%s/bench-store.db", directory);
     snprintf(bench->bare_path, sizeof bench->bare_path, "%s/bench-bare.db", directory);
     bench->leases = calloc(batch, sizeof *bench->leases);

@@ -36,7 +36,7 @@ struct worker {
     int fd;
     uint32_t index;
     enum step step;
-    int64_t sequence; /* of claims */
+    int64_t claim_id;
     int64_t sent_ns;
     int64_t heartbeat_ns; /* when the next one is due */
     uint32_t held;
@@ -121,8 +121,8 @@ static void make_request(struct fleet *fleet, struct worker *worker, enum step s
         bytes = (size_t)snprintf(body, capacity, "{\"pool\":\"bulk\",\"device\":\"cpu\",");
         bytes += (size_t)(step == STEP_CLAIM
                               ? snprintf(body + bytes, capacity - bytes,
-                                         "\"max\":%u,\"wait_ms\":0,\"sequence\":%lld}",
-                                         fleet->config->batch, (long long)++worker->sequence)
+                                         "\"max\":%u,\"wait_ms\":0,\"claim_id\":%lld}",
+                                         fleet->config->batch, (long long)++worker->claim_id)
                               : snprintf(body + bytes, capacity - bytes, "\"progress\":[]}"));
         snprintf(path, sizeof path, "/v1/workers/%s/%s", name, calls[step]);
     }

@@ -65,15 +65,15 @@ struct caller {
 
 /* One batch; *count 0: there was nothing left. */
 static enum status call_batch(struct caller *caller, const struct store_worker *worker,
-                              struct job_lease *leases, uint32_t *count)
+                              int64_t *claim_id, struct job_lease *leases, uint32_t *count)
 {
     struct fleet_bench *bench = caller->bench;
     struct job_completion completions[LIMIT_CLAIM_JOBS];
     struct store_completion_result results[LIMIT_CLAIM_JOBS];
     int64_t ttl_ms = 0;
     int64_t start_ns = bench_now_ns();
-    TRY(bench->store->ops->claim(bench->store, worker, bench->batch, 0, leases, count, &ttl_ms,
-                                 &caller->error));
+    TRY(bench->store->ops->claim(bench->store, worker, claim_id, bench->batch, 0, leases, count,
+                                 &ttl_ms, &caller->error));
     enum status status = STATUS_OK;
     int64_t claimed_ns = bench_now_ns();
     bench_samples_add(&caller->samples.claims, claimed_ns - start_ns);
@@ -97,13 +97,14 @@ static void *call_store(void *context)
     struct store_worker worker = {.pool = "bulk", .device = "cpu"};
     struct job_lease *leases = calloc(caller->bench->batch, sizeof *leases);
     uint32_t count = 1;
+    int64_t claim_id = 1;
     snprintf(worker.worker_id, sizeof worker.worker_id, "bare-%u-%u", caller->bench->runs,
              caller->index);
     caller->status = leases != NULL ? STATUS_OK
                                     : error_set(&caller->error, STATUS_NO_MEMORY,
                                                 "out of memory for the benchmark's callers");
     while (caller->status == STATUS_OK && count > 0) {
-        caller->status = call_batch(caller, &worker, leases, &count);
+        caller->status = call_batch(caller, &worker, &claim_id, leases, &count);
     }
     free(leases);
     return NULL;

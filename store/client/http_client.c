@@ -388,7 +388,6 @@ static const struct store_ops client_ops = {
     .claim = http_client_claim,
     .complete = http_client_complete,
     .worker_gone = http_client_worker_gone,
-    .worker_leases = http_client_worker_leases,
     .partials = http_client_partials,
     .suite_status = client_suite_status,
     .suites = client_suites,
@@ -408,8 +407,6 @@ static const struct store_ops client_ops = {
 static enum status open_on(struct http_transport *transport, const struct store_config *config,
                            struct store **out, struct error *error)
 {
-    const struct clock *clock =
-        config != NULL && config->clock != NULL ? config->clock : clock_system();
     struct http_client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         http_transport_destroy(transport);
@@ -418,8 +415,6 @@ static enum status open_on(struct http_transport *transport, const struct store_
     client->transport = transport;
     client->store.ops = &client_ops;
     client->stop = config != NULL ? config->stop : NULL;
-    atomic_init(&client->claim_sequence, clock_now_ns(clock));
-    atomic_init(&client->claim_refused, false);
     *out = &client->store;
     return STATUS_OK;
 }

@@ -12,11 +12,7 @@
 struct http_client {
     struct store store; /* first */
     struct http_transport *transport;
-    /* Numbers the claims of this client. Starts at the machine's running time, so that a later
-     * client of the same worker goes on above it. */
-    atomic_int_least64_t claim_sequence;
-    atomic_bool claim_refused; /* the last claim's number */
-    const atomic_bool *stop;   /* NULL: never */
+    const atomic_bool *stop; /* NULL: never */
 };
 
 static inline struct http_client *http_client_of(struct store *store)
@@ -29,17 +25,15 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
                                   const struct store_progress *progress, uint32_t count,
                                   int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                                   struct error *error);
-enum status http_client_claim(struct store *store, const struct store_worker *worker, uint32_t max,
-                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
-                              int64_t *ttl_ms, struct error *error);
+enum status http_client_claim(struct store *store, const struct store_worker *worker,
+                              int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                              struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                              struct error *error);
 enum status http_client_complete(struct store *store, const struct job_completion *completions,
                                  uint32_t count, struct store_completion_result *results,
                                  struct error *error);
 enum status http_client_worker_gone(struct store *store, const char *worker_id,
                                     struct error *error);
-enum status http_client_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
-                                      struct job_lease *leases, uint32_t max, uint32_t *count,
-                                      struct error *error);
 enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error);
 

@@ -1,9 +1,7 @@
 /*
- * The workers' calls of the raw HTTP face: heartbeats, claims, completions, leases.
+ * The workers' calls of the raw HTTP face: heartbeats, claims, completions.
  *
- * A client numbers its claims upwards and sends each once, so that the server takes none twice nor
- * one that a later listing of leases has overtaken; all other calls may be repeated. What is more
- * than a request may carry goes out in several.
+ * What is more than a request may carry goes out in several.
  */
 #include "schemas/job_json.h"
 #include "schemas/json_record.h"
@@ -13,9 +11,6 @@
 #include <stdio.h>
 
 enum { HEARTBEAT_MS_MAX = 5000 };
-
-/* Numbers of claims are doubled no further: what is left above is never used up. */
-#define CLAIM_SEQUENCE_FAR (INT64_MAX / 4)
 
 static enum status worker_check(const struct store_worker *worker, struct error *error)
 {
@@ -46,22 +41,33 @@ static json_t *worker_body(const struct store_worker *worker)
     return body;
 }
 
-/* The answers to a heartbeat and to a claim: a time to live and a list of at most `max` records.
- * Consumes `root`; writes *ttl_ms on success only. */
+/* The answers to a heartbeat and to a claim: a time to live, a list of at most `max` records and,
+ * unless `claim_id` is NULL, the id of the next claim. Consumes `root`; writes *ttl_ms and
+ * *claim_id on success only. */
 static enum status decode_beat(const struct http_path *path, json_t *root, const char *list_key,
                                const struct wire_codec *codec, void *out, uint32_t max,
-                               uint32_t *count, int64_t *ttl_ms, struct error *error)
+                               uint32_t *count, int64_t *ttl_ms, int64_t *claim_id,
+                               struct error *error)
 {
-    const char *const keys[] = {list_key, "ttl_ms", NULL};
+    const char *const keys[] = {list_key, "ttl_ms", claim_id != NULL ? "next_claim_id" : NULL,
+                                NULL};
     int64_t ttl = 0;
+    int64_t next_id = 0;
     struct json_cursor cursor = json_cursor_root(path->text, root);
     struct json_cursor list = json_cursor_member(&cursor, list_key);
     enum status status = json_object_begin(&cursor, keys, error);
     THEN(status, json_member_integer(&cursor, "ttl_ms", true, 0, INT64_MAX, &ttl, error));
+    if (claim_id != NULL) {
+        THEN(status, json_member_integer(&cursor, "next_claim_id", true, *claim_id, INT64_MAX,
+                                         &next_id, error));
+    }
     THEN(status, wire_list_decode(codec, &list, out, max, count, error));
     json_decref(root);
     if (status == STATUS_OK) {
         *ttl_ms = ttl;
+        if (claim_id != NULL) {
+            *claim_id = next_id;
+        }
     }
     return status;
 }
@@ -86,7 +92,8 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
     /* Better repeated than waited for: the lease runs meanwhile. */
     struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
     TRY(http_exchange_json(http_client_of(store)->transport, &call, body, true, &root, error));
-    TRY(decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, error));
+    TRY(decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, NULL,
+                    error));
     if (cancelled_count != NULL) {
         *cancelled_count = found;
     }
@@ -115,34 +122,22 @@ static bool put_host(json_t *body, const struct store_worker *worker)
 }
 
 static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64_t wait_ms,
-                          int64_t sequence)
+                          int64_t claim_id)
 {
     json_t *body = worker_body(worker);
     if (body == NULL || !put_host(body, worker) || !json_put(body, "max", json_integer(max)) ||
         !json_put(body, "wait_ms", json_integer(wait_ms)) ||
-        !json_put(body, "sequence", json_integer(sequence))) {
+        !json_put(body, "claim_id", json_integer(claim_id))) {
         json_decref(body);
         return NULL;
     }
     return body;
 }
 
-/* A stale claim may have had a number that the server will not take. Where something on the way
- * delivered the claim twice, the next number is good. Where a predecessor of our worker's name had
- * higher numbers, from before the machine booted, it takes a much higher one. */
-static void number_claims(struct http_client *client, enum status answer)
-{
-    bool refused = answer == STATUS_STALE;
-    bool again = atomic_exchange(&client->claim_refused, refused) && refused;
-    int64_t used = atomic_load(&client->claim_sequence);
-    if (again && used < CLAIM_SEQUENCE_FAR) {
-        (void)atomic_compare_exchange_strong(&client->claim_sequence, &used, 2 * used);
-    }
-}
-
-enum status http_client_claim(struct store *store, const struct store_worker *worker, uint32_t max,
-                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
-                              int64_t *ttl_ms, struct error *error)
+enum status http_client_claim(struct store *store, const struct store_worker *worker,
+                              int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                              struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                              struct error *error)
 {
     struct http_client *client = http_client_of(store);
     struct http_path path;
@@ -159,18 +154,16 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
     struct http_call call = {
         .method = "POST",
         .path = path.text,
-        .once = true,
         .stop = wait_ms > 0 ? client->stop : NULL,
         .wait_ms = wait_ms > 0 ? wait_ms : 0,
     };
-    json_t *body =
-        claim_body(worker, max, call.wait_ms, atomic_fetch_add(&client->claim_sequence, 1) + 1);
+    json_t *body = claim_body(worker, max, call.wait_ms, *claim_id);
     enum status status = http_exchange_json(client->transport, &call, body, true, &root, error);
-    number_claims(client, status);
     if (status != STATUS_OK) {
         return status;
     }
-    return decode_beat(&path, root, "leases", &wire_lease, leases, max, count, ttl_ms, error);
+    return decode_beat(&path, root, "leases", &wire_lease, leases, max, count, ttl_ms, claim_id,
+                       error);
 }
 
 static json_t *completions_body(const struct job_completion *completions, uint32_t count)
@@ -236,24 +229,6 @@ enum status http_client_worker_gone(struct store *store, const char *worker_id, 
         json_decref(root);
     }
     return status;
-}
-
-enum status http_client_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
-                                      struct job_lease *leases, uint32_t max, uint32_t *count,
-                                      struct error *error)
-{
-    struct http_client *client = http_client_of(store);
-    struct http_path path;
-    TRY(worker_path(&path, worker_id, "/leases", error));
-    if (max > HTTP_PAGE_MAX) {
-        max = HTTP_PAGE_MAX;
-    }
-    http_path_add_query_i64(&path, "after", after_id);
-    http_path_add_query_i64(&path, "max", max);
-    /* No claim sent so far may take effect after this listing. */
-    http_path_add_query_i64(&path, "fence", atomic_load(&client->claim_sequence));
-    return http_get_list(client->transport, &path, "leases", &wire_lease, leases, max, count,
-                         error);
 }
 
 enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,

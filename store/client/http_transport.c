@@ -219,7 +219,6 @@ static void handle_give(struct http_transport *transport, CURL *handle)
     curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, NULL);
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, NULL);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, NULL);
-    curl_easy_setopt(handle, CURLOPT_READDATA, NULL);
     curl_easy_setopt(handle, CURLOPT_POSTFIELDS, NULL);
     pthread_mutex_lock(&transport->mutex);
     if (transport->idle_count < IDLE_HANDLES_MAX) {
@@ -236,7 +235,6 @@ static void handle_give(struct http_transport *transport, CURL *handle)
 
 struct exchange {
     struct http_call *call;
-    size_t body_sent;
     char *reply;
     size_t reply_bytes;
     size_t reply_capacity;
@@ -265,20 +263,6 @@ static size_t take_reply(char *data, size_t size, size_t count, void *context)
     memcpy(exchange->reply + exchange->reply_bytes, data, bytes);
     exchange->reply_bytes += bytes;
     exchange->reply[exchange->reply_bytes] = '\0';
-    return bytes;
-}
-
-/* Body of a call that must not be sent twice: curl silently repeats a request whose reused
- * connection dies, but cannot rewind a body that it was given piece by piece. */
-static size_t give_body(char *out, size_t size, size_t count, void *context)
-{
-    struct exchange *exchange = context;
-    size_t bytes = exchange->call->body_bytes - exchange->body_sent;
-    if (bytes > size * count) {
-        bytes = size * count;
-    }
-    memcpy(out, (const char *)exchange->call->body + exchange->body_sent, bytes);
-    exchange->body_sent += bytes;
     return bytes;
 }
 
@@ -376,10 +360,8 @@ static CURLcode set_options(CURL *handle, struct exchange *exchange, const char 
         SET(CURLOPT_HTTPGET, 1L);
     } else {
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes);
-        SET(CURLOPT_POSTFIELDS, call->body == NULL ? "" : call->once ? NULL : call->body);
+        SET(CURLOPT_POSTFIELDS, call->body == NULL ? "" : call->body);
         SET(CURLOPT_POST, 1L);
-        SET(CURLOPT_READFUNCTION, give_body);
-        SET(CURLOPT_READDATA, exchange);
     }
     SET(CURLOPT_CUSTOMREQUEST, call->method);
     return code;

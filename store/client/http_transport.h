@@ -31,7 +31,6 @@ struct http_call {
     bool json;               /* content type of the body: JSON, else bytes */
     bool packed;             /* the body is a zstd frame (Content-Encoding) */
     bool accepts_packed;     /* so may the reply be */
-    bool once;               /* never sent twice behind the caller's back (claims) */
     const atomic_bool *stop; /* when this is set, the call is given up (HTTP_LOST); NULL: never */
     int64_t wait_ms;         /* how long the server may hold the reply back (long polls) */
     size_t reply_max;        /* longer replies are STATUS_LIMIT */

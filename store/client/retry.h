@@ -2,13 +2,7 @@
  * Link: a struct store in front of one that may go away. Every call is repeated until it is
  * answered or a deadline passes; whoever answers next may be another process, or this one.
  *
- * All calls but the claim may simply be repeated (store.h). A claim whose answer was lost may have
- * leased jobs to a worker that does not know of them, and whose heartbeats would keep them for
- * ever. So the link keeps the list of what each worker was given and has not completed; after a
- * lost answer it first asks what the worker holds, and hands over what is missing in that list as
- * the result of the claim. A claim that the server calls stale counts as lost, too: it may have
- * come twice, and the refusal be the answer to the second. Claims of one worker are therefore
- * served one after the other.
+ * All calls may simply be repeated (store.h), a claim under its id.
  *
  * After a lost answer `existed` of a submit and the count of a cancel tell what the repetition
  * found, which includes what the lost call did. Private to the store room.

@@ -150,7 +150,8 @@ static bool peer_gone(const struct http_request *request)
 struct patience {
     struct http_exchange *exchange;
     const struct store_worker *worker;
-    struct claim_fence_claim claim;
+    int64_t claim_id; /* of the next claim, once this one has leased jobs */
+    uint32_t max;
     int64_t end_ns;
     uint64_t generation; /* of what is claimable, when it was last looked for */
 };
@@ -163,8 +164,9 @@ static int64_t left_ms(const struct patience *patience)
 
 static int64_t slice_ms(const struct patience *patience)
 {
+    const atomic_bool *stopping = patience->exchange->context->stopping;
     int64_t left = left_ms(patience);
-    if (claim_fence_stopping(patience->exchange->context->fence)) {
+    if (stopping != NULL && atomic_load(stopping)) {
         return 0;
     }
     return left < HTTP_WAIT_SLICE_MS ? left : HTTP_WAIT_SLICE_MS;
@@ -173,19 +175,14 @@ static int64_t slice_ms(const struct patience *patience)
 /* Not OK: nobody waits for the answer any more. */
 static enum status check_wanted(const struct patience *patience, struct error *error)
 {
-    if (claim_fence_cancelled(patience->exchange->context->fence, &patience->claim)) {
-        return error_set(error, STATUS_STALE, "worker %s: this claim was given up by its client",
-                         patience->worker->worker_id);
-    }
-    if (peer_gone(patience->exchange->request)) {
-        return error_set(error, STATUS_STALE, "worker %s: the client went away",
-                         patience->worker->worker_id);
-    }
-    return STATUS_OK;
+    return peer_gone(patience->exchange->request)
+               ? error_set(error, STATUS_STALE, "worker %s: the client went away",
+                           patience->worker->worker_id)
+               : STATUS_OK;
 }
 
 /* Until there may be something to claim, the lease wants renewing (*again), or nothing is left to
- * wait for. In slices, so that a stop, a fence or a client that went away is noticed. The claim is
+ * wait for. In slices, so that a stop or a client that went away is noticed. The claim is
  * not inside the store meanwhile and costs its writer nothing; of a store that cannot wait by
  * itself, the claim has waited for one slice. */
 static enum status wait_for_work(struct patience *patience, int64_t ttl_ms, bool *again,
@@ -205,12 +202,11 @@ static enum status wait_for_work(struct patience *patience, int64_t ttl_ms, bool
     return status;
 }
 
-static enum status claim_with_patience(struct patience *patience, uint32_t max,
-                                       struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
-                                       struct error *error)
+static enum status claim_with_patience(struct patience *patience, struct job_lease *leases,
+                                       uint32_t *count, int64_t *ttl_ms, struct error *error)
 {
-    struct claim_fence *fence = patience->exchange->context->fence;
     struct store *store = patience->exchange->store;
+    int64_t claim_id = patience->claim_id;
     bool again = true;
     enum status status = STATUS_OK;
     while (status == STATUS_OK && again) {
@@ -219,69 +215,26 @@ static enum status claim_with_patience(struct patience *patience, uint32_t max,
             store->ops->claimable_wait(store, &patience->generation, 0);
             wait_ms = 0;
         }
-        if (!claim_fence_enter(fence, &patience->claim)) {
-            return check_wanted(patience, error);
-        }
-        status =
-            store->ops->claim(store, patience->worker, max, wait_ms, leases, count, ttl_ms, error);
-        claim_fence_leave(fence, &patience->claim);
+        status = store->ops->claim(store, patience->worker, &patience->claim_id, patience->max,
+                                   wait_ms, leases, count, ttl_ms, error);
         again = false;
-        if (status == STATUS_OK && *count == 0 && slice_ms(patience) > 0) {
+        if (status == STATUS_OK && patience->claim_id == claim_id && slice_ms(patience) > 0) {
             status = wait_for_work(patience, *ttl_ms, &again, error);
         }
     }
     return status;
 }
 
-/* Jobs claimed for a client that went away while it waited go back unharmed; should that fail, the
- * lease runs out. */
-static void release_leases(struct store *store, const struct store_worker *worker,
-                           const struct job_lease *leases, uint32_t count)
+static enum status claim_for(struct patience *patience, struct error *error)
 {
-    struct job_completion *releases = calloc(count, sizeof *releases);
-    struct store_completion_result *results = calloc(count, sizeof *results);
-    if (releases != NULL && results != NULL) {
-        for (uint32_t i = 0; i < count; i++) {
-            releases[i].job_id = leases[i].job_id;
-            releases[i].epoch = leases[i].epoch;
-            releases[i].kind = COMPLETION_RELEASED;
-            memcpy(releases[i].worker_id, worker->worker_id, sizeof releases[i].worker_id);
-        }
-        (void)store->ops->complete(store, releases, count, results, NULL);
-    }
-    free(releases);
-    free(results);
-}
-
-static enum status claim_for(struct http_exchange *exchange, const struct store_worker *worker,
-                             uint32_t max, int64_t wait_ms, int64_t sequence, struct error *error)
-{
-    struct claim_fence *fence = exchange->context->fence;
-    struct patience patience = {
-        .exchange = exchange,
-        .worker = worker,
-        .claim = {.worker_id = worker->worker_id, .sequence = sequence},
-        .end_ns = clock_now_ns(exchange->context->clock) + wait_ms * NS_PER_MS,
-    };
+    struct http_exchange *exchange = patience->exchange;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
+    struct job_lease *leases = malloc(((size_t)patience->max + 1) * sizeof *leases);
     if (leases == NULL) {
         return http_no_memory(error);
     }
-    if (!claim_fence_begin(fence, &patience.claim)) {
-        free(leases);
-        return error_set(error, STATUS_STALE,
-                         "worker %s: claim %lld was received before or was given up; expected a "
-                         "higher sequence",
-                         worker->worker_id, (long long)sequence);
-    }
-    enum status status = claim_with_patience(&patience, max, leases, &count, &ttl_ms, error);
-    if (status == STATUS_OK && count > 0 && peer_gone(exchange->request)) {
-        release_leases(exchange->store, worker, leases, count);
-        count = 0;
-    }
-    claim_fence_end(fence, &patience.claim);
+    enum status status = claim_with_patience(patience, leases, &count, &ttl_ms, error);
     exchange->code = status == STATUS_MISMATCH ? 403 : 0;
     if (status == STATUS_OK) {
         struct json_text text = {0};
@@ -292,6 +245,8 @@ static enum status claim_for(struct http_exchange *exchange, const struct store_
         }
         json_write_literal(&text, "],\"ttl_ms\":");
         json_write_integer(&text, ttl_ms);
+        json_write_literal(&text, ",\"next_claim_id\":");
+        json_write_integer(&text, patience->claim_id);
         json_write_literal(&text, "}");
         status = http_reply_text(exchange, &text, error);
     }
@@ -339,27 +294,29 @@ static enum status decode_without(struct http_exchange *exchange, struct store_w
 enum status http_handle_claim(struct http_exchange *exchange, struct error *error)
 {
     static const char *const keys[] = {"pool", "device",  "host",     "without",
-                                       "max",  "wait_ms", "sequence", NULL};
+                                       "max",  "wait_ms", "claim_id", NULL};
     struct store_worker worker;
+    struct patience patience = {.exchange = exchange, .worker = &worker};
     struct store_planner *without = NULL;
     int64_t max = 1;
     int64_t wait_ms = 0;
-    int64_t sequence = 0;
     enum status status = json_object_begin(&exchange->body, keys, error);
     THEN(status, decode_worker(exchange, &worker, error));
     THEN(status, json_member_integer(&exchange->body, "max", true, 0, UINT32_MAX, &max, error));
     THEN(status, json_member_integer(&exchange->body, "wait_ms", false, 0, HTTP_WAIT_MS_MAX,
                                      &wait_ms, error));
-    THEN(status, json_member_integer(&exchange->body, "sequence", true, 1, INT64_MAX - 1, &sequence,
-                                     error));
+    THEN(status, json_member_integer(&exchange->body, "claim_id", true, 1, INT64_MAX - 1,
+                                     &patience.claim_id, error));
     THEN(status,
          json_member_text(&exchange->body, "host", false, worker.host, sizeof worker.host, error));
     if (status == STATUS_OK && max > LIMIT_CLAIM_JOBS) {
         status = error_set(error, STATUS_LIMIT, "$.max: a claim takes at most %d jobs, not %lld",
                            LIMIT_CLAIM_JOBS, (long long)max);
     }
+    patience.max = (uint32_t)max;
+    patience.end_ns = clock_now_ns(exchange->context->clock) + wait_ms * NS_PER_MS;
     THEN(status, decode_without(exchange, &worker, &without, error));
-    THEN(status, claim_for(exchange, &worker, (uint32_t)max, wait_ms, sequence, error));
+    THEN(status, claim_for(&patience, error));
     free(without);
     return status;
 }
@@ -496,34 +453,6 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
     TRY(http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
     TRY(http_body_empty(exchange, error));
-    /* A claim that still waits for the dead worker would take a new lease. */
-    claim_fence_epoch(exchange->context->fence, exchange->ids[0], HTTP_FENCE_PRESENT);
     TRY(store->ops->worker_gone(store, exchange->ids[0], error));
     return http_reply_nothing(exchange, error);
-}
-
-enum status http_handle_worker_leases(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t after = 0;
-    int64_t max = HTTP_PAGE_MAX;
-    int64_t fence = 0;
-    uint32_t count = 0;
-    TRY(http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error));
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_integer(exchange, "fence", 0, INT64_MAX - 1, &fence, error));
-    TRY(http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
-    if (fence > 0) {
-        claim_fence_epoch(exchange->context->fence, exchange->ids[0], fence);
-    }
-    struct job_lease *leases = malloc(((size_t)max + 1) * sizeof *leases);
-    if (leases == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status = store->ops->worker_leases(store, exchange->ids[0], after, leases,
-                                                   (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "leases", &wire_lease, leases, count, error));
-    free(leases);
-    return status;
 }

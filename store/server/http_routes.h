@@ -8,7 +8,6 @@
 
 #include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
-#include "store/server/claim_fence.h"
 #include "store/server/http_connections.h"
 #include "store/server/http_looks.h"
 #include "store/server/http_metrics.h"
@@ -45,9 +44,9 @@ struct http_reply {
 struct http_context {
     struct store *store;
     const struct clock *clock;
-    struct claim_fence *fence;
-    struct http_looks *looks;  /* NULL where requests are made up: nobody waits for a turn */
-    struct token_guard *guard; /* NULL: everybody may do everything */
+    const atomic_bool *stopping; /* claims that wait end with what they have; NULL: never */
+    struct http_looks *looks;    /* NULL where requests are made up: nobody waits for a turn */
+    struct token_guard *guard;   /* NULL: everybody may do everything */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

@@ -65,7 +65,7 @@ struct request {
 struct store_server {
     struct http_context context;
     struct http_server_times times;
-    struct claim_fence fence;
+    atomic_bool stopping;
     struct http_looks looks;
     struct http_connections connections;
     struct http_budget budget;
@@ -482,7 +482,7 @@ static enum MHD_Result handle_request(struct store_server *server, struct MHD_Co
                                       struct request *request, const char *method)
 {
     struct request_body *request_body = &request->request_body;
-    bool stopping = claim_fence_stopping(&server->fence);
+    bool stopping = atomic_load(&server->stopping);
     if (stopping && !request_body->refused) {
         request_body_refuse(request_body, STATUS_BUSY, 0, "the server is stopping, try again");
     }
@@ -506,7 +506,7 @@ static enum MHD_Result handle_request(struct store_server *server, struct MHD_Co
     }
     http_route(&server->context, &complete, &reply);
     request_body_finish(request_body); /* the body's memory is wanted elsewhere */
-    return queue_reply(handle, request, &reply, claim_fence_stopping(&server->fence));
+    return queue_reply(handle, request, &reply, atomic_load(&server->stopping));
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
@@ -603,7 +603,6 @@ static void destroy(struct store_server *server)
     http_connections_finish(&server->connections);
     http_metrics_finish(&server->metrics);
     http_looks_finish(&server->looks);
-    claim_fence_finish(&server->fence);
     free(server);
 }
 
@@ -627,7 +626,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         free(server);
         return status;
     }
-    claim_fence_init(&server->fence);
+    atomic_init(&server->stopping, false);
     http_looks_init(&server->looks);
     http_metrics_init(&server->metrics);
     server->logger = config != NULL ? config->logger : NULL;
@@ -637,7 +636,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
     server->context = (struct http_context){
         .store = store,
         .clock = clock_system(), /* waits are real even where leases run on simulated time */
-        .fence = &server->fence,
+        .stopping = &server->stopping,
         .looks = &server->looks,
         .guard = options->guard,
         .metrics = &server->metrics,
@@ -678,7 +677,7 @@ void store_server_stop(struct store_server *server)
         return;
     }
     struct store *store = server->context.store;
-    claim_fence_stop(&server->fence);
+    atomic_store(&server->stopping, true);
     http_looks_stop(&server->looks);
     if (store->ops->looking_end != NULL) {
         store->ops->looking_end(store);

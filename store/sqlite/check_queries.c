@@ -97,8 +97,8 @@ static const struct {
      " which cannot be' FROM prices WHERE price_uusd_per_hour NOT BETWEEN 0 AND 1000000000000"},
 
     {"worker", "workers",
-     "SELECT 'worker ' || id, 'was not heard of in ' || openings || ' openings, which cannot be'"
-     " FROM workers WHERE openings NOT BETWEEN 0 AND 1000000"},
+     "SELECT 'worker ' || id, 'was not heard of in ' || openings || ' openings and has claimed up to id '"
+     " || claim_id || ', which cannot be' FROM workers WHERE openings NOT BETWEEN 0 AND 1000000 OR claim_id < 0"},
     {"worker", "workers beside their attempts",
      "SELECT " ATTEMPT ", 'was made in pool ' || a.pool || ' on ' || a.device || '; its worker ' || w.id ||"
      " ' is of pool ' || w.pool || ' and has ' || w.device FROM attempts a JOIN workers w ON w.id = a.worker"
@@ -106,6 +106,10 @@ static const struct {
     {"worker", "workers beside their jobs",
      "SELECT " JOB ", 'is of pool ' || j.pool || ', its worker ' || w.id || ' of pool ' || w.pool"
      " FROM jobs j JOIN workers w ON w.id = j.worker WHERE w.pool <> j.pool"},
+    {"worker", "claims of jobs",
+     "SELECT " JOB ", 'was leased by claim ' || j.claim_id || ' of a worker that has had leases up to claim ' ||"
+     " COALESCE(w.claim_id, 0) FROM jobs j LEFT JOIN workers w ON w.id = j.worker"
+     " WHERE j.claim_id NOT BETWEEN 0 AND COALESCE(w.claim_id, 0)"},
 
     {"progress", "what jobs have reported",
      "SELECT " JOB ", 'has reported ' || j.progress_ns || ' ns, ' || j.progress_mm || ' mm and ' ||"

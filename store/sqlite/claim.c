@@ -22,6 +22,8 @@ struct claim_call {
     uint32_t max;
     struct job_lease *leases;
     uint32_t count;
+    int64_t claim_id;
+    int64_t last_id; /* of the worker's last claim that leased jobs */
     int64_t pool;
     int64_t worker_row;
     char *without; /* the worker's list as JSON, owned; NULL: empty */
@@ -284,9 +286,21 @@ static enum status lease_row(struct claim_call *call, const struct job_lease *le
     query_int(&query, lease->epoch);
     query_int(&query, lease->attempt);
     query_int(&query, call->worker_row);
+    query_int(&query, call->claim_id);
     claim_time_note(&call->store->claim_times, lease->job_id, lease->epoch,
                     clock_now_ns(call->store->clock));
     return query_run(&query, error);
+}
+
+/* A row of STATEMENT_READY_RUN, and of those with the same columns. */
+static void lease_read(struct query *query, struct job_lease *lease)
+{
+    memset(lease, 0, sizeof *lease);
+    lease->job_id = query_column_int(query, 0);
+    lease->epoch = query_column_int(query, 1);
+    lease->attempt = (uint32_t)query_column_int(query, 2);
+    lease->lost = (uint32_t)query_column_int(query, 4);
+    record_spec_read(query, 5, &lease->spec);
 }
 
 /* Takes the suite's next jobs as long as its account allows: of one prefix down to `floor`
@@ -310,17 +324,14 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     while (call->count < call->max && query_row(&query)) {
         struct job_lease *lease = &call->leases[call->count];
         int64_t own_prefix = query_column_int(&query, 3);
-        memset(lease, 0, sizeof *lease);
-        record_spec_read(&query, 5, &lease->spec);
+        lease_read(&query, lease);
         int64_t cost = claim_cost(lease->spec.tier, lease->spec.rollout_count);
         bool fits = affine ? row->deficit > floor : row->deficit >= cost;
         if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
             break;
         }
-        lease->job_id = query_column_int(&query, 0);
-        lease->epoch = query_column_int(&query, 1) + 1;
-        lease->attempt = (uint32_t)query_column_int(&query, 2) + 1;
-        lease->lost = (uint32_t)query_column_int(&query, 4);
+        lease->epoch++;
+        lease->attempt++;
         row->deficit -= cost;
         *prefix = own_prefix;
         call->count++;
@@ -415,6 +426,45 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
     return status;
 }
 
+/* Leases new jobs, and keeps the claim's id with them. */
+static enum status take_new(struct claim_call *call, int64_t *prefix, struct error *error)
+{
+    enum status status = take_jobs(call, prefix, error);
+
+    if (status == STATUS_OK && call->count > 0) {
+        struct query query = query_begin(call->tally.db, STATEMENT_WORKER_CLAIM);
+        query_int(&query, call->worker_row);
+        query_int(&query, call->claim_id);
+        status = query_run(&query, error);
+        call->last_id = call->claim_id;
+    }
+    return status;
+}
+
+/* The leases that the claim made and that have not ended. */
+static enum status find_leases(struct claim_call *call, struct error *error)
+{
+    bool more = false;
+    struct query query = query_begin(call->tally.db, STATEMENT_CLAIM_LEASES);
+
+    query_int(&query, call->worker_row);
+    query_int(&query, call->claim_id);
+    while (!more && query_row(&query)) {
+        more = call->count == call->max;
+        if (!more) {
+            lease_read(&query, &call->leases[call->count++]);
+        }
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && more) {
+        status = error_set(error, STATUS_CONFLICT,
+                           "claim %" PRId64 " of worker \"%s\" leased more jobs than %" PRIu32
+                           "; it is repeated for as many as before",
+                           call->claim_id, call->worker->worker_id, call->max);
+    }
+    return status;
+}
+
 /* ---- the call ---- */
 
 /* A worker that was known before holders were is its next claim's. */
@@ -438,13 +488,15 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
     struct query query = query_begin(db, STATEMENT_WORKER_FIND);
 
     call->worker_row = 0;
+    call->last_id = 0;
     query_text(&query, worker->worker_id);
     if (query_row(&query)) {
         call->worker_row = query_column_int(&query, 0);
         pool = query_column_int(&query, 1);
         query_column_text(&query, 2, device, sizeof device);
-        held = !query_column_is_null(&query, 3);
-        query_column_text(&query, 3, holder, sizeof holder);
+        call->last_id = query_column_int(&query, 3);
+        held = !query_column_is_null(&query, 4);
+        query_column_text(&query, 4, holder, sizeof holder);
     }
     TRY(query_end(&query, error));
     if (call->worker_row != 0) {
@@ -480,9 +532,15 @@ static enum status claim_op(struct sqlite_db *db, void *context, struct error *e
     tally_init(&call->tally, db);
     TRY(record_pool_id(db, call->worker->pool, &call->pool, error));
     TRY(worker_row(call, db, error));
+    bool again = call->claim_id <= call->last_id;
+    if (again) {
+        TRY(find_leases(call, error));
+    }
     TRY(lease_renew(store, db, call->worker, until_ns, &lease, error));
     group_commit_sweep_by(store->group, until_ns);
-    TRY(take_jobs(call, &lease->prefix, error));
+    if (!again) {
+        TRY(take_new(call, &lease->prefix, error));
+    }
     return tally_flush(&call->tally, error);
 }
 
@@ -554,14 +612,13 @@ void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait
     }
 }
 
-enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,
-                       int64_t wait_ms, struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
-                       struct error *error)
+enum status claim_jobs(struct store *base, const struct store_worker *worker, int64_t *claim_id,
+                       uint32_t max, int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                       int64_t *ttl_ms, struct error *error)
 {
     struct sqlite_store *store = sqlite_store_of(base);
-    struct claim_call call = {.store = store, .worker = worker, .max = max, .leases = leases};
+    struct claim_call call = {.store = store, .worker = worker, .leases = leases};
     enum status status = claim_worker_check(worker, error);
-    bool open = true;
 
     if (status != STATUS_OK) {
         return status;
@@ -569,6 +626,11 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     if (max < 1 || wait_ms < 0) {
         return error_set(error, STATUS_BAD_INPUT, "a claim is for at least one job");
     }
+    if (*claim_id < 1 || *claim_id == INT64_MAX) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "a worker counts its claims from 1, found claim %" PRId64, *claim_id);
+    }
+    call.claim_id = *claim_id;
     call.max = max < LIMIT_CLAIM_JOBS ? max : LIMIT_CLAIM_JOBS;
     wait_ms = wait_ms < 24 * 3600 * 1000 ? wait_ms : 24 * 3600 * 1000;
     int64_t deadline_ns = monotonic_ns() + wait_ms * NS_PER_MS;
@@ -583,13 +645,12 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     for (;;) {
         status = group_commit_run(store->group, claim_op, &call, error);
         int64_t now_ns = monotonic_ns();
-        if (status != STATUS_OK || call.count > 0 || now_ns >= deadline_ns || !open) {
+        if (status != STATUS_OK || call.last_id >= call.claim_id || now_ns >= deadline_ns) {
             break;
         }
         /* Short of the deadline, a third of the lease: then the next try renews it. */
         int64_t until_ns = now_ns + store->lease_ttl_ns / 3;
-        open = wait_ready(store, &generation, until_ns < deadline_ns ? until_ns : deadline_ns);
-        if (!open) {
+        if (!wait_ready(store, &generation, until_ns < deadline_ns ? until_ns : deadline_ns)) {
             break;
         }
     }
@@ -597,6 +658,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, ui
     free(call.without);
     if (status == STATUS_OK) {
         *count = call.count;
+        *claim_id = call.last_id >= call.claim_id ? call.last_id + 1 : call.claim_id;
         *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
     }
     return status;

@@ -422,40 +422,6 @@ enum status sqlite_read_partials(struct store *base, int64_t job_id, struct outc
     return status;
 }
 
-/* One page of `query`, whose last two parameters are the id before it and its length: each row is
- * zeroed and read into the next of `max` records of `bytes`. */
-static enum status read_page(struct query *query, int64_t after_id,
-                             void (*read)(struct query *, void *), void *out, size_t bytes,
-                             uint32_t max, uint32_t *count, struct error *error)
-{
-    uint32_t found = 0;
-    query_int(query, after_id);
-    query_int(query, max);
-    while (found < max && query_row(query)) {
-        void *record = (char *)out + found++ * bytes;
-        memset(record, 0, bytes);
-        read(query, record);
-    }
-    TRY(query_end(query, error));
-    *count = found;
-    return STATUS_OK;
-}
-
-static void read_job(struct query *query, void *out)
-{
-    record_job_read(query, out);
-}
-
-static void read_lease(struct query *query, void *out)
-{
-    struct job_lease *lease = out;
-    lease->job_id = query_column_int(query, 0);
-    lease->epoch = query_column_int(query, 1);
-    lease->attempt = (uint32_t)query_column_int(query, 2);
-    lease->lost = (uint32_t)query_column_int(query, 3);
-    record_spec_read(query, 4, &lease->spec);
-}
-
 enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
                                   struct store_job *out, uint32_t max, uint32_t *count,
                                   struct error *error)
@@ -470,24 +436,19 @@ enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int6
     }
     if (status == STATUS_OK) {
         struct query query = query_begin(db, STATEMENT_DEAD_JOBS);
+        uint32_t found = 0;
         query_int(&query, suite);
-        status = read_page(&query, after_id, read_job, out, sizeof *out, max, count, error);
+        query_int(&query, after_id);
+        query_int(&query, max);
+        while (found < max && query_row(&query)) {
+            memset(&out[found], 0, sizeof out[found]);
+            record_job_read(&query, &out[found++]);
+        }
+        status = query_end(&query, error);
+        if (status == STATUS_OK) {
+            *count = found;
+        }
     }
-    sqlite_store_read_end(store, db);
-    return status;
-}
-
-enum status sqlite_read_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
-                                      struct job_lease *leases, uint32_t max, uint32_t *count,
-                                      struct error *error)
-{
-    struct sqlite_db *db;
-    struct sqlite_store *store = sqlite_store_of(base);
-    TRY(sqlite_store_read_begin(base, &db, error));
-    struct query query = query_begin(db, STATEMENT_WORKER_LEASES);
-    query_text(&query, worker_id);
-    enum status status =
-        read_page(&query, after_id, read_lease, leases, sizeof *leases, max, count, error);
     sqlite_store_read_end(store, db);
     return status;
 }

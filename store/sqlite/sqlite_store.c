@@ -293,7 +293,6 @@ static const struct store_ops sqlite_ops = {
     .claim = claim_jobs,
     .complete = lifecycle_complete,
     .worker_gone = lease_worker_gone,
-    .worker_leases = sqlite_read_worker_leases,
     .partials = sqlite_read_partials,
     .suite_status = sqlite_read_suite_status,
     .suites = sqlite_read_suites,

@@ -111,9 +111,9 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
                                struct error *error);
 
 /* claim.c: */
-enum status claim_jobs(struct store *base, const struct store_worker *worker, uint32_t max,
-                       int64_t wait_ms, struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
-                       struct error *error);
+enum status claim_jobs(struct store *base, const struct store_worker *worker, int64_t *claim_id,
+                       uint32_t max, int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                       int64_t *ttl_ms, struct error *error);
 void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait_ms);
 
 /* lease.c: */
@@ -148,10 +148,6 @@ enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job
 enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
                                   struct store_job *out, uint32_t max, uint32_t *count,
                                   struct error *error);
-
-enum status sqlite_read_worker_leases(struct store *base, const char *worker_id, int64_t after_id,
-                                      struct job_lease *leases, uint32_t max, uint32_t *count,
-                                      struct error *error);
 
 enum status sqlite_read_partials(struct store *base, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error);

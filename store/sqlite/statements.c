@@ -117,10 +117,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
     [STATEMENT_SCENARIO_INSERT] = "INSERT INTO scenarios (hash, body) VALUES (?1, ?2)",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
-    [STATEMENT_WORKER_FIND] = "SELECT id, pool, device, holder FROM workers WHERE name = ?1",
+    [STATEMENT_WORKER_FIND] =
+        "SELECT id, pool, device, claim_id, holder FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] =
         "INSERT INTO workers (name, pool, device, holder, host) VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+    [STATEMENT_WORKER_CLAIM] = "UPDATE workers SET claim_id = ?2 WHERE id = ?1",
     [STATEMENT_WORKER_HOST] =
         "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
     [STATEMENT_WORKER_OWNER] =
@@ -191,8 +193,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_JOB_LEASE] =
-        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, progress_ns = 0,"
-        " progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
+        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5,"
+        " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
+    [STATEMENT_CLAIM_LEASES] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
 
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
@@ -332,10 +337,6 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DEAD_JOBS] =
         "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
         " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
-    [STATEMENT_WORKER_LEASES] =
-        "SELECT j.id, j.epoch, j.attempts, j.lost, " SPEC_COLUMNS
-        " FROM workers w CROSS JOIN jobs j ON j.worker = w.id" SPEC_JOINS
-        " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_OUTCOME_IDS_ALL] = "SELECT id, job FROM outcomes WHERE id > ?1 ORDER BY id",
     [STATEMENT_OUTCOME_IDS_JOB] =
         "SELECT o.id, j.id FROM jobs j CROSS JOIN outcomes o ON o.job = COALESCE(j.memo_of, j.id)"

@@ -12,7 +12,7 @@
 #include "store/api/store.h"
 
 enum {
-    HTTP_API_VERSION = 1,
+    HTTP_API_VERSION = 2,
     HTTP_CONNECTIONS_MAX = 4096, /* further ones are answered 503, or wait */
     HTTP_RETRY_S = 1,            /* Retry-After of 429 and 503 */
     HTTP_HEADER_BYTES_MAX = 32 << 10,
@@ -29,7 +29,7 @@ enum {
     HTTP_COMPLETION_OUTCOMES_MAX = 4096, /* of all completions of one request */
     HTTP_PROGRESS_MAX = 4096,            /* entries of one heartbeat */
     HTTP_LIST_MAX = 4096,                /* suites, ledger rows of one reply */
-    HTTP_PAGE_MAX = 1000,                /* outcomes, dead jobs, leases of one reply */
+    HTTP_PAGE_MAX = 1000,                /* outcomes, dead jobs of one reply */
     HTTP_WAIT_MS_MAX = 60000,            /* long poll */
     HTTP_WAIT_SLICE_MS = 500,            /* how soon a waiting claim notices a stop */
     HTTP_IDLE_MS = 120000,               /* keep-alive connection without a request */

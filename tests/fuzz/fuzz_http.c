@@ -152,12 +152,10 @@ static struct store *open_store(bool *keep)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    struct claim_fence fence;
+    static const atomic_bool stopping = true; /* so that claims do not wait for jobs */
     bool keep;
     struct http_context context = {
-        .store = open_store(&keep), .clock = clock_system(), .fence = &fence};
-    claim_fence_init(&fence);
-    claim_fence_stop(&fence); /* so that claims do not wait for jobs */
+        .store = open_store(&keep), .clock = clock_system(), .stopping = &stopping};
     for (int i = 0; i < REQUESTS_MAX && bytes > 0; i++) {
         size_t length = request_bytes(data, bytes);
         size_t step = length < bytes ? length + 1 : length;
@@ -165,7 +163,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         data += step;
         bytes -= step;
     }
-    claim_fence_finish(&fence);
     if (!keep) {
         context.store->ops->close(context.store);
     }

@@ -162,6 +162,8 @@ static void draw_faults(struct fleet *fleet)
         .reply_lost = some(sim, 0.06),
         .duplicated = some(sim, 0.05),
         .late_claim = some(sim, 0.05),
+        .claim_lost = some(sim, 0.1),
+        .proxied = some(sim, 0.2),
         .slow = some(sim, 0.05),
         .crash = some(sim, 0.025),
         .disk_slow = some(sim, 0.02),
@@ -418,6 +420,8 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
     figures->deaths_in_calls = fleet->deaths_in_calls;
     figures->intrusions = fleet->intrusions;
     figures->takings = fleet->takings;
+    figures->claims_again = model->claims_again;
+    figures->claims_late = model->claims_late;
     figures->processes = fleet->process_count;
     figures->jobs = model->job_count;
     figures->attempts = model->attempt_count;

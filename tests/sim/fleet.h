@@ -17,7 +17,6 @@
 #include "store/api/store.h"
 #include "store/client/http_transport.h"
 #include "store/client/retry.h"
-#include "store/server/claim_fence.h"
 #include "store/server/http_routes.h"
 #include "store/sqlite/sqlite_db.h"
 #include "tests/sim/fiber.h"
@@ -38,8 +37,10 @@ struct faults {
     double reply_lost;
     double duplicated;
     double late_claim;
-    double slow;  /* a message takes seconds */
-    double crash; /* of the server, for each request */
+    double claim_lost; /* its answer */
+    double proxied;    /* a claim goes through a proxy, which holds it back */
+    double slow;       /* a message takes seconds */
+    double crash;      /* of the server, for each request */
     double disk_slow;
     double worker_crash; /* chances of each beat of fate, a few simulated seconds */
     double worker_pause;
@@ -107,6 +108,8 @@ struct message {
     char *body;
     size_t body_bytes;
     bool packed;
+    bool claims;
+    bool proxied; /* it outlives the server's process */
     bool answered;
     bool reset; /* the connection broke */
     struct http_reply reply;
@@ -132,7 +135,6 @@ struct server {
     struct sim_clock clock;
     struct store *store; /* the real one */
     struct spy spy;
-    struct claim_fence fence;
     struct http_context context;
     struct sqlite_db_probe probe;
     bool up;
@@ -194,11 +196,10 @@ struct bug {
                              struct error *error);
     /* What a stranger does who is not refused. */
     enum status (*stranger)(struct fleet *fleet, struct error *error);
-    const char *setup; /* SQL that is run at open, */
-    const char *after; /* and after each call that writes */
-    bool no_link;      /* clients repeat claims without asking what they hold */
-    bool no_fence;     /* the server forgets which claims were given up */
-    bool no_numbers;   /* the server forgets which claims it has had */
+    const char *setup;  /* SQL that is run at open, */
+    const char *after;  /* and after each call that writes */
+    bool late_claims;   /* the server takes up claims that come late */
+    bool new_claim_ids; /* clients do not repeat a claim under its id */
 };
 
 const struct bug *bug_at(size_t index); /* NULL: no more */
@@ -284,6 +285,8 @@ struct fleet_figures {
     int64_t intrusions;
     int64_t takings;
     int64_t processes;
+    int64_t claims_again;
+    int64_t claims_late;
     int64_t jobs;
     int64_t memoised;
     int64_t twins;

@@ -453,6 +453,19 @@ static int64_t race_limit(const struct model *model, int pool)
     return FAIRNESS_QUANTUM + 2 * ahead;
 }
 
+/* A job of suite i for a worker that leaves all jobs of suite j alone: what i was behind by it has
+ * got, but it is not ahead for it. */
+static void race_alone(struct model *model, int i, int j, const struct model_job *job)
+{
+    struct model_race *race = &model->races[job->pool];
+    int64_t even = race->served[j][i] / model->weights[j] * model->weights[i];
+    int64_t with = race->served[i][j] + model_cost(job);
+
+    if (race->served[i][j] < even) {
+        race->served[i][j] = with < even ? with : even;
+    }
+}
+
 static bool race_claimed(struct model *model, const struct store_worker *worker,
                          const struct model_job *job)
 {
@@ -460,8 +473,11 @@ static bool race_claimed(struct model *model, const struct store_worker *worker,
     int i = job->suite;
 
     for (int j = 0; j < model->suite_count; j++) {
-        if (j == i || model_claimable_by(model, worker, job->pool, i) == 0 ||
-            model_claimable_by(model, worker, job->pool, j) == 0) {
+        if (j == i) {
+            continue;
+        }
+        if (model_claimable_by(model, worker, job->pool, j) == 0) {
+            race_alone(model, i, j, job);
             continue;
         }
         race->served[i][j] += model_cost(job);
@@ -523,18 +539,53 @@ static bool lease_matches(struct model *model, const struct model_job *job,
     return true;
 }
 
-bool model_claim(struct model *model, const struct store_worker *worker, uint32_t max,
-                 const struct job_lease *leases, uint32_t count)
+bool model_claim_late(const struct model *model, const char *worker_id, int64_t claim_id)
 {
-    struct model_worker *known = worker_known(model, worker);
+    int worker = worker_index(model, worker_id);
+    return worker >= 0 && claim_id < model->workers[worker].claim_id;
+}
+
+/* A claim that had its turn: the leases that it made and that have not ended, and no others, if it
+ * asks for as many. */
+static bool claimed_again(struct model *model, struct model_worker *known, int64_t claim_id,
+                          uint32_t max, const struct job_lease *leases, uint32_t count,
+                          enum status status)
+{
+    uint32_t found = 0;
+
+    /* Jobs were added in the order of their ids. */
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (job->state != JOB_LEASED || job->worker != (int)(known - model->workers) ||
+            job->claim_id != claim_id) {
+            continue;
+        }
+        if (status == STATUS_OK &&
+            (found >= count || leases[found].job_id != job->id ||
+             leases[found].epoch != job->epoch || leases[found].attempt != job->attempts)) {
+            return model_differ(model,
+                                "claim %" PRId64 " of %s again: job %" PRId64 " epoch %" PRId64
+                                " is not in the answer",
+                                claim_id, known->id, job->id, job->epoch);
+        }
+        found++;
+    }
+    model->claims_again += found > 0 ? 1 : 0;
+    model->claims_late += claim_id < known->claim_id ? 1 : 0;
+    return (status == STATUS_OK ? found == count : found > max) ||
+           model_differ(model,
+                        "claim %" PRId64 " of %s again, for %" PRIu32 ": %" PRIu32
+                        " jobs, not %" PRIu32 ", %s",
+                        claim_id, known->id, max, count, found, status_name(status));
+}
+
+static bool claimed_new(struct model *model, struct model_worker *known,
+                        const struct store_worker *worker, int64_t claim_id, uint32_t max,
+                        const struct job_lease *leases, uint32_t count)
+{
     uint32_t there = model_claimable_by(model, worker, known->pool, -1);
     uint32_t expected = there < max ? there : max;
 
-    if (known->host[0] == '\0') { /* what the first claim says */
-        snprintf(known->host, sizeof known->host, "%s",
-                 worker->host[0] != '\0' ? worker->host : worker->worker_id);
-    }
-    renew(model, known);
     race_settle(model, known->pool);
     if (count != expected) {
         return model_differ(
@@ -558,6 +609,8 @@ bool model_claim(struct model *model, const struct store_worker *worker, uint32_
         job->epoch++;
         job->attempts++;
         job->worker = (int)(known - model->workers);
+        job->claim_id = claim_id;
+        known->claim_id = claim_id;
         job->progress_ns = 0;
         job->progress_mm = 0;
         job->progress_mflop = 0;
@@ -566,28 +619,34 @@ bool model_claim(struct model *model, const struct store_worker *worker, uint32_
     return true;
 }
 
-bool model_worker_leases(struct model *model, const char *worker_id, int64_t after_id, uint32_t max,
-                         const struct job_lease *leases, uint32_t count)
+bool model_claim(struct model *model, const struct store_worker *worker, int64_t claim_id,
+                 uint32_t max, const struct job_lease *leases, uint32_t count, int64_t next_id,
+                 enum status status)
 {
-    int worker = worker_index(model, worker_id);
-    uint32_t found = 0;
+    struct model_worker *known = worker_known(model, worker);
+    bool again = claim_id <= known->claim_id;
 
-    /* Jobs were added in the order of their ids. */
-    for (int i = 0; i < model->job_count && found < max; i++) {
-        const struct model_job *job = &model->jobs[i];
-        if (job->state != JOB_LEASED || job->worker != worker || job->id <= after_id) {
-            continue;
-        }
-        if (found >= count || leases[found].job_id != job->id ||
-            leases[found].epoch != job->epoch || leases[found].attempt != job->attempts) {
-            return model_differ(model,
-                                "leases of %s: job %" PRId64 " epoch %" PRId64 " is not listed",
-                                worker_id, job->id, job->epoch);
-        }
-        found++;
+    if (again
+            ? !claimed_again(model, known, claim_id, max, leases, count, status)
+            : status != STATUS_OK && !model_differ(model, "claim %" PRId64 " of %s, a new one: %s",
+                                                   claim_id, known->id, status_name(status))) {
+        return false;
     }
-    return found == count || model_differ(model, "leases of %s: %" PRIu32 " listed, not %" PRIu32,
-                                          worker_id, count, found);
+    if (status != STATUS_OK) {
+        return true; /* and nothing else */
+    }
+    if (known->host[0] == '\0') { /* what the first claim says */
+        snprintf(known->host, sizeof known->host, "%s",
+                 worker->host[0] != '\0' ? worker->host : worker->worker_id);
+    }
+    renew(model, known);
+    if (!again && !claimed_new(model, known, worker, claim_id, max, leases, count)) {
+        return false;
+    }
+    int64_t expected = again || count > 0 ? known->claim_id + 1 : claim_id;
+    return next_id == expected ||
+           model_differ(model, "claim %" PRId64 " of %s: the next one is %" PRId64 ", not %" PRId64,
+                        claim_id, known->id, next_id, expected);
 }
 
 /* ---- completing ---- */

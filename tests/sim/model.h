@@ -67,7 +67,8 @@ struct model_job {
     int64_t epoch;
     int64_t attempts;
     int64_t lost;
-    int worker; /* -1: nobody ever */
+    int worker;       /* -1: nobody ever */
+    int64_t claim_id; /* of that worker's claim */
     int64_t due_ns;
     int64_t delay_ns;
     int64_t progress_ns;
@@ -110,7 +111,8 @@ struct model_worker {
     char host[LIMIT_ID_BYTES];
     int pool;
     int device;
-    bool leased; /* has a lease, perhaps one that is over */
+    int64_t claim_id; /* of its last claim that leased jobs */
+    bool leased;      /* has a lease, perhaps one that is over */
     int64_t until_ns;
     int64_t openings; /* of the store that counted, since it was heard of */
     bool unheard;     /* since the store was opened */
@@ -149,6 +151,8 @@ struct model {
     struct model_worker workers[MODEL_WORKERS_MAX];
     struct model_job jobs[MODEL_JOBS_MAX];
     struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
+    int64_t claims_again; /* that found leases of an earlier answer */
+    int64_t claims_late;  /* whose worker has had leases under a higher id */
     int unstarted_count;
     struct model_unstarted unstarted[MODEL_UNSTARTED_MAX];
     char why[MODEL_WHY_BYTES]; /* of the last function that returned false */
@@ -170,13 +174,15 @@ bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
 bool model_heartbeat(struct model *model, const struct store_worker *worker,
                      const struct store_progress *progress, uint32_t count,
                      const int64_t *cancelled, uint32_t cancelled_count);
-bool model_claim(struct model *model, const struct store_worker *worker, uint32_t max,
-                 const struct job_lease *leases, uint32_t count);
+/* The worker has had leases under a higher id. */
+bool model_claim_late(const struct model *model, const char *worker_id, int64_t claim_id);
+/* next_id: what the answer says; status: OK, or CONFLICT. */
+bool model_claim(struct model *model, const struct store_worker *worker, int64_t claim_id,
+                 uint32_t max, const struct job_lease *leases, uint32_t count, int64_t next_id,
+                 enum status status);
 bool model_complete(struct model *model, const struct job_completion *completions, uint32_t count,
                     const struct store_completion_result *results);
 void model_worker_gone(struct model *model, const char *worker_id);
-bool model_worker_leases(struct model *model, const char *worker_id, int64_t after_id, uint32_t max,
-                         const struct job_lease *leases, uint32_t count);
 bool model_cancel(struct model *model, const char *suite_id, int64_t count, enum status status);
 void model_price_set(struct model *model, const char *pool, const char *device, int64_t price);
 /* The server started anew: leases begin again, and backoffs. */

@@ -137,7 +137,8 @@ void message_reply(struct message *message, struct http_reply *reply)
 {
     struct fleet *fleet = message->fleet;
 
-    if (message->reply.data != NULL || sim_chance(&fleet->sim, fleet->faults.reply_lost)) {
+    double lost = fleet->faults.reply_lost + (message->claims ? fleet->faults.claim_lost : 0);
+    if (message->reply.data != NULL || sim_chance(&fleet->sim, lost)) {
         free(reply->data); /* lost, or the answer to a repetition */
         return;
     }
@@ -176,6 +177,9 @@ static struct message *message_create(struct process *process, struct task *task
     }
     message->body_bytes = call->body_bytes;
     message->packed = call->packed;
+    message->claims = strstr(call->path, "/claim") != NULL;
+    message->proxied =
+        message->claims && sim_chance(&process->fleet->sim, process->fleet->faults.proxied);
     return message;
 }
 
@@ -207,10 +211,9 @@ static enum status carry(void *context, struct http_call *call, struct error *er
         return error_set(error, HTTP_UNREACHED, "connection refused");
     }
     struct message *message = message_create(process, task, call);
-    /* What must not be repeated is what lateness hurts most. */
-    send_request(message, call->once ? fleet->faults.late_claim : 0);
-    if (sim_chance(&fleet->sim, fleet->faults.duplicated * (call->once ? 4 : 1))) {
-        send_request(message, 0);
+    send_request(message, message->claims ? fleet->faults.late_claim : 0);
+    if (sim_chance(&fleet->sim, fleet->faults.duplicated * (message->claims ? 4 : 1))) {
+        send_request(message, message->claims ? fleet->faults.late_claim : 0);
     }
     task->reply_to = message;
     task_wait(task, fleet->sim.now_ns + call->wait_ms * NS_PER_MS + process->timeout_ns);
@@ -285,7 +288,7 @@ struct process *process_create(struct fleet *fleet, const char *name)
     struct http_carrier carrier = {carry, process};
     struct store_config config = {.clock = &process->clock.clock};
     CHECK(http_client_open_over(&carrier, &config, &client, &error) == STATUS_OK);
-    if (fleet->bug != NULL && fleet->bug->no_link) {
+    if (fleet->bug != NULL && fleet->bug->new_claim_ids) {
         process->link = client;
         return process;
     }

@@ -120,9 +120,8 @@ static void open_store(struct server *server)
         CHECK(sqlite_db_script(sqlite_store_of(server->store)->db, fleet->bug->setup, &error) ==
               STATUS_OK);
     }
-    claim_fence_init(&server->fence);
-    server->context = (struct http_context){
-        .store = &server->spy.store, .clock = &server->clock.clock, .fence = &server->fence};
+    server->context =
+        (struct http_context){.store = &server->spy.store, .clock = &server->clock.clock};
     server->incarnation++;
     server->busy_until_ns = fleet->sim.now_ns;
     server->up = true;
@@ -132,7 +131,6 @@ static void close_store(struct server *server)
 {
     server->store->ops->close(server->store);
     server->store = NULL;
-    claim_fence_finish(&server->fence);
     server->up = false;
 }
 
@@ -297,9 +295,9 @@ static void plan_crash(struct server *server, const struct message *message)
     server->snapped = false;
     server->crash_commits = -1;
     server->uncertain = false;
-    /* Completions change most, so they are struck most. */
+    /* Completions change most, and claims hand out most, so they are struck most. */
     bool completes = strcmp(message->path, "/v1/completions") == 0;
-    double chance = server->fleet->faults.crash * (completes ? 4 : 1);
+    double chance = server->fleet->faults.crash * (completes ? 4 : message->claims ? 3 : 1);
     if (sim_chance(sim, chance) && is_write(message)) {
         server->crash_commits = sim_chance(sim, 0.2) ? 0 : sim_chance(sim, 0.3) ? 2 : 1;
     }
@@ -326,13 +324,6 @@ static void serve(struct server *server, struct message *message)
     server->clock.stall_reads = 0;
     http_route(&server->context, &request, &reply);
     server->clock.stall_ns = 0;
-    if (fleet->bug != NULL && fleet->bug->no_fence) {
-        claim_fence_finish(&server->fence);
-        claim_fence_init(&server->fence);
-    }
-    if (fleet->bug != NULL && fleet->bug->no_numbers) {
-        memset(server->fence.runs, 0, sizeof server->fence.runs);
-    }
     if (server->crash_commits > 0) {
         free(reply.data);
         message_reset(message);
@@ -352,7 +343,12 @@ void server_deliver(void *context, int64_t argument)
         message_drop(message);
         return;
     }
-    if (!server->up || message->incarnation != server->incarnation) {
+    if (!server->up && message->proxied) {
+        sim_at(&fleet->sim, fleet->sim.now_ns + sim_between(&fleet->sim, 100, 3000) * NS_PER_MS,
+               server_deliver, message, argument);
+        return;
+    }
+    if (!server->up || (message->incarnation != server->incarnation && !message->proxied)) {
         message_reset(message);
         message_drop(message);
         return;

@@ -118,23 +118,30 @@ static enum status spy_heartbeat(struct store *store, const struct store_worker 
     return status;
 }
 
-static enum status spy_claim(struct store *store, const struct store_worker *worker, uint32_t max,
-                             int64_t wait_ms, struct job_lease *leases, uint32_t *count,
-                             int64_t *ttl_ms, struct error *error)
+static enum status spy_claim(struct store *store, const struct store_worker *worker,
+                             int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                             struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                             struct error *error)
 {
     struct fleet *fleet = fleet_of(store);
+    int64_t asked = *claim_id;
     CHECK(wait_ms == 0);
     write_begin(fleet);
-    enum status status = inner_of(store)->ops->claim(inner_of(store), worker, max, wait_ms, leases,
-                                                     count, ttl_ms, error);
-    sim_log(&fleet->sim, "store", "claim of %s for %" PRIu32 ": %" PRIu32 " jobs, %s",
-            worker->worker_id, max, *count, status_name(status));
+    if (fleet->bug != NULL && fleet->bug->late_claims) {
+        *claim_id = model_claim_late(fleet->model, worker->worker_id, asked) ? INT32_MAX : asked;
+    }
+    enum status status = inner_of(store)->ops->claim(inner_of(store), worker, claim_id, max,
+                                                     wait_ms, leases, count, ttl_ms, error);
+    sim_log(&fleet->sim, "store",
+            "claim %" PRId64 " of %s for %" PRIu32 ": %" PRIu32 " jobs, next %" PRId64 ", %s",
+            asked, worker->worker_id, max, *count, *claim_id, status_name(status));
     for (uint32_t i = 0; i < *count && status == STATUS_OK; i++) {
         sim_log(&fleet->sim, "store", "  job %" PRId64 " epoch %" PRId64 " of %s", leases[i].job_id,
                 leases[i].epoch, leases[i].spec.suite_id);
     }
-    write_end(fleet, succeeded(fleet, "claim", status, error) &&
-                         model_claim(fleet->model, worker, max, leases, *count));
+    write_end(fleet,
+              (status == STATUS_CONFLICT || succeeded(fleet, "claim", status, error)) &&
+                  model_claim(fleet->model, worker, asked, max, leases, *count, *claim_id, status));
     return status;
 }
 
@@ -219,20 +226,6 @@ static void look_end(struct fleet *fleet, bool good)
     }
 }
 
-static enum status spy_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
-                                     struct job_lease *leases, uint32_t max, uint32_t *count,
-                                     struct error *error)
-{
-    struct fleet *fleet = fleet_of(store);
-    enum status status = inner_of(store)->ops->worker_leases(inner_of(store), worker_id, after_id,
-                                                             leases, max, count, error);
-    sim_log(&fleet->sim, "store", "leases of %s: %" PRIu32, worker_id, *count);
-    look_end(fleet,
-             succeeded(fleet, "worker_leases", status, error) &&
-                 model_worker_leases(fleet->model, worker_id, after_id, max, leases, *count));
-    return status;
-}
-
 static enum status spy_partials(struct store *store, int64_t job_id, struct outcome *out,
                                 uint32_t max, uint32_t *count, struct error *error)
 {
@@ -292,7 +285,6 @@ static const struct store_ops spy_ops = {
     .claim = spy_claim,
     .complete = spy_complete,
     .worker_gone = spy_worker_gone,
-    .worker_leases = spy_worker_leases,
     .partials = spy_partials,
     .suite_status = spy_suite_status,
     .job = spy_job,

@@ -53,6 +53,8 @@ static void add_figures(struct fleet_figures *sum, const struct fleet_figures *f
     sum->deaths_in_calls += figures->deaths_in_calls;
     sum->intrusions += figures->intrusions;
     sum->takings += figures->takings;
+    sum->claims_again += figures->claims_again;
+    sum->claims_late += figures->claims_late;
     sum->processes += figures->processes;
     sum->jobs += figures->jobs;
     sum->memoised += figures->memoised;
@@ -108,6 +110,11 @@ static int run_tap(struct run *run)
            run->sum.takings);
     good = report(++number, run->sum.intrusions > 0 && run->sum.takings > 0,
                   "strangers meddled with the server's files") &&
+           good;
+    printf("# %" PRId64 " claims found their leases again, %" PRId64 " came late\n",
+           run->sum.claims_again, run->sum.claims_late);
+    good = report(++number, run->sum.claims_again > 0 && run->sum.claims_late > 0,
+                  "claims were repeated, and came late") &&
            good;
 
     bool same = true;
@@ -183,6 +190,8 @@ static int run_seeds(struct run *run)
            " failed, %" PRId64 " released, %" PRId64 " lost, %" PRId64 " stale\n",
            sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],
            sum->ends[END_RELEASED], sum->ends[END_LOST], sum->ends[END_STALE]);
+    printf("%" PRId64 " claims found their leases again, %" PRId64 " came late\n",
+           sum->claims_again, sum->claims_late);
     printf("largest lead of a suite: %" PRId64 " of cost per weight\n", sum->race_max);
     return 0;
 }

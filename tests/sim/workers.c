@@ -33,6 +33,8 @@ struct worker {
     int64_t expires_ns; /* of the lease, by the worker's clock */
     int64_t ttl_ms;
     uint32_t capacity;
+    int64_t claim_id;     /* of the next claim */
+    uint32_t claim_room;  /* most jobs that were asked for under that id */
     double fails;         /* chance that an attempt breaks */
     double releases;      /* chance that a job is handed back */
     bool stubborn;        /* goes on with jobs although its lease is over */
@@ -364,13 +366,18 @@ static bool claim_jobs(struct task *task, struct worker *worker, uint32_t *got)
     int64_t ttl_ms = 0;
     uint32_t count = 0;
     int64_t sent_ns = process_now(worker->process);
-    uint32_t max = (uint32_t)sim_between(&fleet->sim, 1, worker->capacity - worker->held_count);
+    uint32_t room = (uint32_t)sim_between(&fleet->sim, 1, worker->capacity - worker->held_count);
+    uint32_t max = worker->claim_room > room ? worker->claim_room : room;
+    int64_t claim_id = worker->claim_id;
 
     CHECK(leases != NULL);
+    worker->claim_room = max;
     worker->identity.without_count = fleet->quiet ? 0 : worker->identity.without_count;
-    enum status status =
-        store->ops->claim(store, &worker->identity, max, 0, leases, &count, &ttl_ms, &error);
+    enum status status = store->ops->claim(store, &worker->identity, &worker->claim_id, max, 0,
+                                           leases, &count, &ttl_ms, &error);
     *got = 0;
+    worker->claim_room = worker->claim_id != claim_id ? 0 : max;
+    worker->claim_id += status != STATUS_OK && fleet->bug != NULL && fleet->bug->new_claim_ids;
     if (!worker->process->dead && status == STATUS_OK) {
         worker->ttl_ms = ttl_ms;
         int64_t expires_ns = sent_ns + ttl_ms * NS_PER_MS;
@@ -490,6 +497,7 @@ void worker_start(struct fleet *fleet, int pool)
         worker->badly_set_up[i] = (fleet->badly_set_up[i] >> host & 1) != 0;
     }
     worker->ttl_ms = 4000;
+    worker->claim_id = 1;
     worker->beating = true;
     sim_log(sim, worker->process->name, "starts, capacity %" PRIu32 ", %s%s", worker->capacity,
             worker->identity.device, worker->stubborn ? ", stubborn" : "");

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "store/sqlite/ledger.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 
 #include <fcntl.h>
@@ -55,7 +56,9 @@ static void claim(const char *worker_id)
     uint32_t count = 0;
     int64_t ttl_ms;
     snprintf(worker.worker_id, sizeof worker.worker_id, "%s", worker_id);
-    EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, &lease, &count, &ttl_ms, &error),
+        error);
     EXPECT_INT(count, 1);
 }
 

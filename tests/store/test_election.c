@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/ownership/election.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/http/fake_store.h"
 #include "tests/store/http/http_support.h"
@@ -268,7 +269,8 @@ static void *hand_work(void *context)
         int64_t ttl_ms;
         enum status status = store->ops->submit(store, "handover", 1, &spec, 1, &submitted, &error);
         if (status == STATUS_OK) {
-            status = store->ops->claim(store, &worker, 2, 0, leases, &count, &ttl_ms, &error);
+            status = store->ops->claim(store, &worker, fresh_claim_id(), 2, 0, leases, &count,
+                                       &ttl_ms, &error);
         }
         if (status == STATUS_OK && count > 0) {
             status = complete_all(store, &worker, leases, count, results, &error);
@@ -294,7 +296,8 @@ static void expect_all_done_once(struct store *store, const char *suite, int64_t
         struct store_completion_result results[16];
         uint32_t count = 0;
         int64_t ttl_ms;
-        EXPECT_OK(store->ops->claim(store, &worker, 16, 50, leases, &count, &ttl_ms, &error),
+        EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), 16, 50, leases, &count,
+                                    &ttl_ms, &error),
                   error);
         if (count > 0) {
             EXPECT_OK(complete_all(store, &worker, leases, count, results, &error), error);
@@ -415,7 +418,8 @@ static int be_process(const char *path, const char *number_text)
             log_line(log, "submitted", submitted[k].job_id, specs[k].seed);
         }
         if (status == STATUS_OK) {
-            status = store->ops->claim(store, &worker, 6, 20, leases, &count, &ttl_ms, &error);
+            status = store->ops->claim(store, &worker, fresh_claim_id(), 6, 20, leases, &count,
+                                       &ttl_ms, &error);
         }
         if (status == STATUS_OK && count > 0) {
             status = complete_all(store, &worker, leases, count, results, &error);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -86,7 +87,8 @@ static void prepare(void)
             submit(suite, key);
             snprintf(worker.worker_id, sizeof worker.worker_id, "w%d", i);
             snprintf(worker.device, sizeof worker.device, "%s", i == 1 ? "cuda" : "cpu");
-            EXPECT_OK(store->ops->claim(store, &worker, 1, 0, leases, &count, &ttl_ms, &error),
+            EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count,
+                                        &ttl_ms, &error),
                       error);
             EXPECT_INT(count, 1);
             EXPECT_INT(leases[0].job_id, 1 + i + WORKERS * round);

@@ -8,6 +8,7 @@
 #include "store/sqlite/ledger.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_db.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 
 #include <fcntl.h>
@@ -442,7 +443,8 @@ static void the_dead_do_not_live_by_restarts(void)
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(store->ops->heartbeat(store, &workers[i], NULL, 0, NULL, NULL, &ttl_ms, &error),
                   error);
-        EXPECT_OK(store->ops->claim(store, &workers[i], 1, 0, &leases[i], &count, &ttl_ms, &error),
+        EXPECT_OK(store->ops->claim(store, &workers[i], fresh_claim_id(), 1, 0, &leases[i], &count,
+                                    &ttl_ms, &error),
                   error);
         EXPECT(count == 1);
     }
@@ -487,7 +489,9 @@ static void the_living_are_not_taken_for_dead(void)
     EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
     EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
     for (int round = 0; round < 2; round++) {
-        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, &lease, &count, &ttl_ms,
+                                    &error),
+                  error);
         EXPECT(count == 1);
         for (int opening = 0; opening < (round == 0 ? 3 : 1); opening++) {
             open_again(&config);
@@ -525,7 +529,9 @@ static void a_full_ledger_ends_leases(void)
     EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
     EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &submitted, &error), error);
     for (int round = 0; round < 2; round++) {
-        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, &lease, &count, &ttl_ms,
+                                    &error),
+                  error);
         EXPECT_INT(count, 1);
         struct job_completion completion = {.job_id = lease.job_id,
                                             .epoch = lease.epoch,

@@ -5,6 +5,7 @@
  * Method: small suites; a store in front of the embedded one that meddles at a given call (claims a
  * job away, cancels, shortens the lease, raises the stop flag) and counts completions by kind.
  */
+#include "tests/claim_ids.h"
 #include "tests/worker/shop.h"
 #include "worker/run/claim_loop.h"
 #include "worker/trace/trace.h"
@@ -38,6 +39,7 @@ struct meddler {
      * one heartbeat was not. */
     int silent_from;
     int calls;
+    int lost_answers; /* of claims that leased jobs, still to come */
     atomic_bool silent;
     int64_t grace_ms;
     int64_t offline_limit_ms;
@@ -69,7 +71,8 @@ static void steal(struct meddler *m, const struct store_worker *worker, uint32_t
     int64_t ttl_ms;
     snprintf(thief.worker_id, sizeof thief.worker_id, "thief");
     EXPECT_OK(m->inner->ops->worker_gone(m->inner, worker->worker_id, &error), error);
-    EXPECT_OK(m->inner->ops->claim(m->inner, &thief, count, 0, leases, &stolen, &ttl_ms, &error),
+    EXPECT_OK(m->inner->ops->claim(m->inner, &thief, fresh_claim_id(), count, 0, leases, &stolen,
+                                   &ttl_ms, &error),
               error);
     EXPECT_INT(stolen, count);
     for (uint32_t i = 0; i < stolen; i++) {
@@ -83,15 +86,23 @@ static void steal(struct meddler *m, const struct store_worker *worker, uint32_t
 }
 
 static enum status meddle_claim(struct store *store, const struct store_worker *worker,
-                                uint32_t max, int64_t wait_ms, struct job_lease *leases,
-                                uint32_t *count, int64_t *ttl_ms, struct error *error)
+                                int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                                struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                                struct error *error)
 {
     struct meddler *m = (struct meddler *)store;
     if (falls_silent(m, error)) {
         return STATUS_TIMEOUT;
     }
-    enum status status =
-        m->inner->ops->claim(m->inner, worker, max, wait_ms, leases, count, ttl_ms, error);
+    int64_t next_id = *claim_id;
+    enum status status = m->inner->ops->claim(m->inner, worker, &next_id, max, wait_ms, leases,
+                                              count, ttl_ms, error);
+    if (status == STATUS_OK && *count > 0 && m->lost_answers > 0) {
+        m->lost_answers--;
+        *count = 0;
+        return error_set(error, STATUS_TIMEOUT, "no answer");
+    }
+    *claim_id = status == STATUS_OK ? next_id : *claim_id;
     m->claims++;
     if (status != STATUS_OK || *count == 0 || m->played) {
         return status;
@@ -325,6 +336,31 @@ static void a_suite_is_done_with_all_its_outcomes(void)
     EXPECT_INT(again.submission.memoised_count, again.submission.job_count);
     EXPECT_INT(drain(&m, 5).ticks, 0);
     order_finish(&again);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* Goal: jobs of a claim whose answer was lost are driven, once, by the worker that does not know
+ * of them yet. */
+static void a_lost_answer_costs_nothing(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    int64_t attempts = 0;
+    shop_open(&shop, 1500); /* a heartbeat, which shows that the store answers, each third of it */
+    send(&shop, &order, smoke, order_options("builtin:reference", 0));
+    meddler_init(&m, shop.store, TRICK_NONE);
+    m.lost_answers = 3;
+    m.offline_limit_ms = 60000;
+    struct claim_loop_stats stats = drain(&m, 5);
+    EXPECT_INT(m.lost_answers, 0);
+    EXPECT_INT(stats.jobs, order.submission.job_count);
+    EXPECT_INT(stats.stale, 0);
+    EXPECT_INT(shop_status(&shop, order.submission.suite_id).jobs[JOB_DONE],
+               order.submission.job_count);
+    ledger_device_ns(&shop, &attempts);
+    EXPECT_INT(attempts, order.submission.job_count);
     order_finish(&order);
     shop_close(&shop);
 }
@@ -951,8 +987,8 @@ static void a_hanging_plugin_costs_one_job(void)
 int main(void)
 {
     return TEST_RUN(
-        TEST(a_suite_is_done_with_all_its_outcomes), TEST(a_flagged_job_is_dead_with_its_evidence),
-        TEST(a_planner_that_changed_does_not_drive),
+        TEST(a_lost_answer_costs_nothing), TEST(a_suite_is_done_with_all_its_outcomes),
+        TEST(a_flagged_job_is_dead_with_its_evidence), TEST(a_planner_that_changed_does_not_drive),
         TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead),
         TEST(a_planner_that_does_not_start_is_left_to_others),

@@ -174,12 +174,14 @@ static enum status deaf_complete(struct store *store, const struct job_completio
     return error_set(fault, atomic_load(&deaf->told) ? STATUS_STORE : STATUS_TIMEOUT, "deaf");
 }
 
-static enum status deaf_claim(struct store *store, const struct store_worker *worker, uint32_t max,
-                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
-                              int64_t *ttl_ms, struct error *fault)
+static enum status deaf_claim(struct store *store, const struct store_worker *worker,
+                              int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                              struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                              struct error *fault)
 {
     struct deaf *deaf = (struct deaf *)store;
-    return deaf->inner->ops->claim(deaf->inner, worker, max, wait_ms, leases, count, ttl_ms, fault);
+    return deaf->inner->ops->claim(deaf->inner, worker, claim_id, max, wait_ms, leases, count,
+                                   ttl_ms, fault);
 }
 
 static enum status deaf_scenario_get(struct store *store, const char *hash, char **body,

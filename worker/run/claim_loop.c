@@ -160,17 +160,46 @@ static enum status set_apart(struct claim_loop *loop, uint32_t *count, struct er
     return claim_loop_flush(loop, error);
 }
 
-static enum status claim(struct claim_loop *loop, bool *nothing, struct error *error)
+/* How many jobs to claim: whatever becomes of them can be noted without asking the store first. */
+static uint32_t claim_room(const struct claim_loop *loop)
 {
-    struct store *store = loop->config->store;
     uint32_t most = jobs_max(loop);
     uint32_t room = most > loop->running_count ? most - loop->running_count : 1;
-    uint32_t count = 0;
-    int64_t ttl_ms = 0;
-    /* Whatever becomes of a claimed job can be noted without asking the store first. */
     uint32_t notes = CLAIM_LOOP_COMPLETION_BATCH - loop->pending_count;
     room = room > notes ? notes : room;
-    room = loop->alone ? 1 : room;
+    return loop->alone ? 1 : room;
+}
+
+/* One claim; for no fewer jobs than before under its id: one that has not been answered, or that
+ * comes twice and late, may have leased as many. */
+static enum status call_claim(struct claim_loop *loop, int64_t wait_ms, uint32_t *count,
+                              int64_t *ttl_ms, struct error *error)
+{
+    struct store *store = loop->config->store;
+    struct store_worker worker = loop->config->worker;
+    uint32_t room = claim_room(loop);
+    int64_t claim_id = 0;
+    enum status status = STATUS_OK;
+    worker.without = loop->unstarted.planners;
+    worker.without_count = loop->unstarted.count;
+    if (room < loop->claim_room) {
+        room = loop->claim_room;
+        status = claim_loop_flush(loop, error); /* room for notes, as there was */
+    }
+    while (status == STATUS_OK && *count == 0 && claim_id != loop->claim_id) {
+        claim_id = loop->claim_id; /* a new one without leases: those of the last have ended */
+        loop->claim_room = room;
+        status = store->ops->claim(store, &worker, &loop->claim_id, room, wait_ms, loop->leases,
+                                   count, ttl_ms, error);
+    }
+    loop->claim_room = claim_id != loop->claim_id ? 0 : loop->claim_room;
+    return status;
+}
+
+static enum status claim(struct claim_loop *loop, bool *nothing, struct error *error)
+{
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
     int64_t wait_ms = 0;
     if (loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0)) {
         wait_ms = loop->idle_wait_ms;
@@ -178,10 +207,7 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
         claim_loop_report_to_keeper(loop);
     }
     int64_t sent_ns = clock_now_ns(loop->clock);
-    struct store_worker worker = loop->config->worker;
-    worker.without = loop->unstarted.planners;
-    worker.without_count = loop->unstarted.count;
-    TRY(store->ops->claim(store, &worker, room, wait_ms, loop->leases, &count, &ttl_ms, error));
+    TRY(call_claim(loop, wait_ms, &count, &ttl_ms, error));
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
     *nothing = count == 0;
     loop->running_count += count;
@@ -451,6 +477,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     };
     loop->cache.source.planner_config.watch = watch;
     loop->cache.source.planner_config.watch_context = loop;
+    loop->claim_id = 1;
     loop->leases = calloc(LIMIT_CLAIM_JOBS, sizeof *loop->leases);
     loop->prepared_scenarios = prepared_cache_create();
     enum status status = STATUS_OK;

@@ -6,6 +6,7 @@
  * random part is in conformance_model.c.
  */
 #include "base/rng.h"
+#include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
 #include <pthread.h>
@@ -356,8 +357,8 @@ static void *claim_waiting(void *context)
     struct store_worker worker = worker_of("waiter", "bulk");
     int64_t ttl_ms = 0;
 
-    waiting->status = store->ops->claim(store, &worker, 1, 60000, &waiting->lease, &waiting->count,
-                                        &ttl_ms, &waiting->error);
+    waiting->status = store->ops->claim(store, &worker, fresh_claim_id(), 1, 60000, &waiting->lease,
+                                        &waiting->count, &ttl_ms, &waiting->error);
     return NULL;
 }
 
@@ -387,20 +388,164 @@ static void workers_are_checked(void)
     struct store_worker worker = worker_of("", "bulk");
 
     open_store(true);
-    EXPECT_INT(store->ops->claim(store, &worker, 1, 0, leases, &count, &ttl_ms, &error),
-               STATUS_BAD_INPUT);
+    EXPECT_INT(
+        store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count, &ttl_ms, &error),
+        STATUS_BAD_INPUT);
     worker = worker_of("w", "bulk");
-    EXPECT(store->ops->claim(store, &worker, 0, 0, leases, &count, &ttl_ms, &error) != STATUS_OK);
+    EXPECT(store->ops->claim(store, &worker, fresh_claim_id(), 0, 0, leases, &count, &ttl_ms,
+                             &error) != STATUS_OK);
     EXPECT_INT(claim("w", 1), 0);
     worker = worker_of("w", "teacher");
-    EXPECT_INT(store->ops->claim(store, &worker, 1, 0, leases, &count, &ttl_ms, &error),
-               STATUS_CONFLICT);
+    EXPECT_INT(
+        store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count, &ttl_ms, &error),
+        STATUS_CONFLICT);
     worker = worker_of("v", "bulk");
     strcpy(worker.device, "abacus");
-    EXPECT(store->ops->claim(store, &worker, 1, 0, leases, &count, &ttl_ms, &error) != STATUS_OK);
+    EXPECT(store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count, &ttl_ms,
+                             &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "abacus");
     close_store();
 }
+
+/* ---- claims that are repeated ---- */
+
+/* What one claim answered: jobs and epochs. */
+struct answer {
+    uint32_t count;
+    int64_t job_ids[8];
+    int64_t epochs[8];
+    int64_t next_id;
+};
+
+static struct answer claim_as(const char *worker_id, int64_t claim_id, uint32_t max)
+{
+    struct store_worker worker = worker_of(worker_id, "bulk");
+    struct answer answer = {.next_id = claim_id};
+    int64_t ttl_ms = 0;
+
+    EXPECT_OK(store->ops->claim(store, &worker, &answer.next_id, max, 0, leases, &answer.count,
+                                &ttl_ms, &error),
+              error);
+    EXPECT_INT(ttl_ms, TTL_MS);
+    EXPECT(answer.count <= max && max <= 8);
+    for (uint32_t i = 0; i < answer.count; i++) {
+        answer.job_ids[i] = leases[i].job_id;
+        answer.epochs[i] = leases[i].epoch;
+        EXPECT(leases[i].attempt >= 1);
+        EXPECT_TEXT(leases[i].spec.suite_id, "a");
+    }
+    return answer;
+}
+
+static void expect_same(struct answer found, struct answer expected)
+{
+    EXPECT_INT(found.count, expected.count);
+    EXPECT_INT(found.next_id, expected.next_id);
+    for (uint32_t i = 0; i < expected.count; i++) {
+        EXPECT_INT(found.job_ids[i], expected.job_ids[i]);
+        EXPECT_INT(found.epochs[i], expected.epochs[i]);
+    }
+}
+
+/* Goal: the same claim gets the same leases, whoever has opened the store since, and no others;
+ * each id leases once. */
+static void a_repeated_claim_gets_its_leases(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 8);
+    struct answer first = claim_as("w", 1, 3);
+    EXPECT_INT(first.count, 3);
+    EXPECT_INT(first.next_id, 2);
+    expect_same(claim_as("w", 1, 3), first);
+    expect_same(claim_as("w", 1, 5), first); /* for more jobs, too */
+    EXPECT_INT(status_of("a").jobs[JOB_LEASED], 3);
+    close_store();
+    open_store(false);
+    expect_same(claim_as("w", 1, 3), first);
+    EXPECT_INT(status_of("a").jobs[JOB_LEASED], 3);
+    struct answer second = claim_as("w", 2, 2);
+    EXPECT_INT(second.count, 2);
+    EXPECT_INT(second.next_id, 3);
+    first.next_id = 3; /* one that comes late: its leases are in no danger */
+    expect_same(claim_as("w", 1, 3), first);
+    expect_same(claim_as("w", 2, 2), second);
+    /* Each worker has ids of its own. */
+    struct answer other = claim_as("v", 1, 3);
+    EXPECT_INT(other.count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT(other.job_ids[i] != first.job_ids[i]);
+    }
+    EXPECT_INT(status_of("a").jobs[JOB_LEASED], 8);
+    close_store();
+}
+
+/* Goal: of the leases of a repeated claim only those come that have not ended, whatever ended the
+ * others; where all have, none come, and the id of a claim that may lease. */
+static void a_repeated_claim_finds_what_has_not_ended(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 4);
+    struct answer first = claim_as("w", 1, 4);
+    EXPECT_INT(first.count, 4);
+    make_completion(0, "w", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_RELEASED);
+    complete(2);
+    struct answer left = claim_as("w", 1, 4);
+    EXPECT_INT(left.count, 2);
+    EXPECT_INT(left.job_ids[0], first.job_ids[2]);
+    EXPECT_INT(left.job_ids[1], first.job_ids[3]);
+    /* What was handed back comes again under another id, and stays out of this one. */
+    struct answer again = claim_as("w", 2, 4);
+    EXPECT_INT(again.count, 1);
+    EXPECT_INT(again.job_ids[0], first.job_ids[1]);
+    EXPECT_INT(again.epochs[0], 2);
+    EXPECT_INT(claim_as("w", 1, 4).count, 2);
+    /* The worker is not heard of for too long. */
+    advance_ms(TTL_MS + 1);
+    EXPECT_INT(claim("elsewhere", 1), 1);
+    for (int start = 0; start < 2; start++) {
+        struct answer none = claim_as("w", 2, 4);
+        EXPECT_INT(none.count, 0);
+        EXPECT_INT(none.next_id, 3);
+        EXPECT_INT(claim_as("w", 1, 4).count, 0);
+        close_store();
+        open_store(false);
+    }
+    EXPECT_INT(claim_as("w", 3, 4).count, 2);
+    EXPECT_INT(status_of("a").jobs[JOB_LEASED], 3);
+    close_store();
+}
+
+/* Goal: an id that found nothing is used again, also after a restart, so that a claim of it which
+ * comes late leases nothing that its worker will not hear of. */
+static void an_id_without_leases_is_used_again(void)
+{
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    int64_t claim_id = 1;
+    struct store_worker worker = worker_of("w", "bulk");
+
+    open_store(true);
+    EXPECT_INT(claim_as("w", 1, 4).next_id, 1);
+    close_store();
+    open_store(false);
+    submit_plain("a", "k", 4);
+    struct answer late = claim_as("w", 1, 3);
+    EXPECT_INT(late.count, 3);
+    expect_same(claim_as("w", 1, 3), late);
+    /* For fewer jobs than it has leased: some would be lost. */
+    EXPECT_INT(store->ops->claim(store, &worker, &claim_id, 2, 0, leases, &count, &ttl_ms, &error),
+               STATUS_CONFLICT);
+    EXPECT_INT(claim_id, 1);
+    expect_same(claim_as("w", 1, 3), late);
+    for (claim_id = -1; claim_id < 1; claim_id++) {
+        EXPECT_INT(
+            store->ops->claim(store, &worker, &claim_id, 2, 0, leases, &count, &ttl_ms, &error),
+            STATUS_BAD_INPUT);
+    }
+    close_store();
+}
+
 /* ---- leases ---- */
 
 /* Goal: heartbeats keep jobs; without them they go to others, and what was reported is charged;
@@ -556,8 +701,8 @@ static void *crew_work(void *context)
     int64_t ttl_ms;
 
     while (count > 0 && member->status == STATUS_OK) {
-        member->status =
-            store->ops->claim(store, &worker, 4, 0, own, &count, &ttl_ms, &member->error);
+        member->status = store->ops->claim(store, &worker, fresh_claim_id(), 4, 0, own, &count,
+                                           &ttl_ms, &member->error);
         for (uint32_t i = 0; i < count && member->status == STATUS_OK; i++) {
             memset(&ends[i], 0, sizeof ends[i]);
             ends[i].job_id = own[i].job_id;
@@ -642,10 +787,11 @@ int conformance_queue(const struct conformance_face *tested)
         TEST(finished_results_are_taken_over), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work),
-        TEST(workers_are_checked), TEST(leases_end_and_are_charged),
-        TEST(lost_jobs_are_not_tried_for_ever), TEST(cancelled_jobs_stay_cancelled),
-        TEST(reopening_keeps_everything), TEST(crews_share_the_work),
-        TEST(random_calls_match_the_model)));
+        TEST(workers_are_checked), TEST(a_repeated_claim_gets_its_leases),
+        TEST(a_repeated_claim_finds_what_has_not_ended), TEST(an_id_without_leases_is_used_again),
+        TEST(leases_end_and_are_charged), TEST(lost_jobs_are_not_tried_for_ever),
+        TEST(cancelled_jobs_stay_cancelled), TEST(reopening_keeps_everything),
+        TEST(crews_share_the_work), TEST(random_calls_match_the_model)));
 }
 
 int conformance_main(int argc, char **argv, const struct conformance_face *tested)

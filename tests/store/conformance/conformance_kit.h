@@ -6,6 +6,7 @@
 #ifndef SWERVE_TESTS_STORE_CONFORMANCE_CONFORMANCE_KIT_H
 #define SWERVE_TESTS_STORE_CONFORMANCE_CONFORMANCE_KIT_H
 
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/conformance/conformance.h"
 
@@ -120,7 +121,9 @@ static inline uint32_t claim(const char *worker_id, uint32_t max)
     int64_t ttl_ms = 0;
     struct store_worker worker = worker_of(worker_id, "bulk");
 
-    EXPECT_OK(store->ops->claim(store, &worker, max, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), max, 0, leases, &count, &ttl_ms,
+                                &error),
+              error);
     EXPECT_INT(ttl_ms, TTL_MS);
     EXPECT(count <= max);
     return count;

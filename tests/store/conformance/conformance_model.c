@@ -10,6 +10,7 @@
  */
 #include "base/rng.h"
 #include "base/units.h"
+#include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance.h"
 
 #include <inttypes.h>
@@ -446,8 +447,8 @@ static bool call_claim(struct model *model)
     uint32_t available = 0;
     int64_t ttl_ms = 0;
 
-    if (model->store->ops->claim(model->store, &record, max, 0, model->leases, &count, &ttl_ms,
-                                 &model->error) != STATUS_OK) {
+    if (model->store->ops->claim(model->store, &record, fresh_claim_id(), max, 0, model->leases,
+                                 &count, &ttl_ms, &model->error) != STATUS_OK) {
         return differ(model, "claim: %s", model->error.text);
     }
     sweep(model);

@@ -3,6 +3,7 @@
  * conformance.c for the method.
  */
 #include "base/rng.h"
+#include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
 /* ---- completing ---- */
@@ -483,7 +484,9 @@ static uint32_t claim_on(const char *worker_id, const char *host, const char *wi
                  without[worker.without_count]);
         strcpy(planner->planner_hash, "p");
     }
-    EXPECT_OK(store->ops->claim(store, &worker, 8, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &worker, fresh_claim_id(), 8, 0, leases, &count, &ttl_ms, &error),
+        error);
     return count;
 }
 
@@ -631,7 +634,9 @@ static void flagged_jobs_are_escalated(void)
     EXPECT_INT(status.rollouts[VERDICT_PASS], 0);
     EXPECT_INT(status.rollouts[VERDICT_FLAGGED], 1);
     EXPECT_INT(status.metres_mm, 0);
-    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count, &ttl_ms, &error),
+        error);
     EXPECT_INT(count, 1);
     EXPECT_INT(leases[0].job_id, escalated);
     EXPECT_INT(leases[0].spec.parent_job_id, flagged);
@@ -689,7 +694,8 @@ static void successors_keep_their_identity(void)
         EXPECT_TEXT(job.spec.revision, "r");
         EXPECT_INT(status_of(suite).memoised_jobs, round == 1);
         if (round == 0) {
-            EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error),
+            EXPECT_OK(store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count,
+                                        &ttl_ms, &error),
                       error);
             EXPECT_INT(count, 1);
             EXPECT_TEXT(leases[0].spec.model_hash, "teacher-model");
@@ -788,7 +794,9 @@ static void twins_are_second_opinions(void)
     make_completion(0, "w", COMPLETION_DONE);
     make_completion(1, "w", COMPLETION_DONE);
     complete(2);
-    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count, &ttl_ms, &error),
+        error);
     EXPECT_INT(count, 1);
     EXPECT_TEXT(leases[0].spec.audit_key, "k-1");
     make_completion(0, "t", COMPLETION_DONE);
@@ -823,7 +831,9 @@ static void twins_are_second_opinions(void)
     strcpy(specs[0].pool, "teacher");
     strcpy(specs[0].audit_key, "k-0");
     submit_made("c", 1, 1);
-    EXPECT_OK(store->ops->claim(store, &teacher, 9, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count, &ttl_ms, &error),
+        error);
     EXPECT_INT(count, 1);
     complete_one("t", COMPLETION_FLAGGED);
     EXPECT_INT(status_of("c").jobs[JOB_DEAD], 1);

@@ -82,8 +82,9 @@ static enum status claim(struct memory_caller *caller, struct error *error)
 {
     int64_t ttl_ms = 0;
     uint32_t count = 0;
-    enum status status = caller->store->ops->claim(caller->store, &caller->worker, MEMORY_JOBS, 0,
-                                                   caller->leases, &count, &ttl_ms, error);
+    enum status status =
+        caller->store->ops->claim(caller->store, &caller->worker, &caller->claim_id, MEMORY_JOBS, 0,
+                                  caller->leases, &count, &ttl_ms, error);
 
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         if (caller->told_count == 2 * MEMORY_JOBS) {
@@ -104,21 +105,6 @@ static enum status complete(struct memory_caller *caller, struct error *error)
 static enum status worker_gone(struct memory_caller *caller, struct error *error)
 {
     return caller->store->ops->worker_gone(caller->store, caller->worker.worker_id, error);
-}
-
-static enum status worker_leases(struct memory_caller *caller, struct error *error)
-{
-    uint32_t count = 0;
-    struct job_lease found[MEMORY_JOBS];
-    enum status status = caller->store->ops->worker_leases(caller->store, caller->worker.worker_id,
-                                                           0, found, MEMORY_JOBS, &count, error);
-
-    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        answer(caller, &found[i].job_id, sizeof found[i].job_id);
-        answer(caller, found[i].spec.key, strlen(found[i].spec.key));
-        answer(caller, found[i].spec.planner, strlen(found[i].spec.planner));
-    }
-    return status;
 }
 
 /* The first job goes on: its first rollout is handed over, by each attempt at the call. */
@@ -279,6 +265,7 @@ static void take_names(struct memory_caller *caller)
     struct store_worker *worker = &caller->worker;
 
     caller->serial++;
+    caller->claim_id = 1;
     memset(worker, 0, sizeof *worker);
     snprintf(worker->worker_id, sizeof worker->worker_id, "worker-%d", caller->serial);
     snprintf(worker->pool, sizeof worker->pool, "pool-%d", caller->serial);
@@ -322,8 +309,8 @@ static enum status claim_before(struct memory_caller *caller, struct error *erro
     enum status status = submit_before(caller, error);
 
     if (status == STATUS_OK) {
-        status = caller->store->ops->claim(caller->store, &caller->worker, MEMORY_JOBS, 0,
-                                           caller->leases, &count, &ttl_ms, error);
+        status = caller->store->ops->claim(caller->store, &caller->worker, &caller->claim_id,
+                                           MEMORY_JOBS, 0, caller->leases, &count, &ttl_ms, error);
     }
     if (status == STATUS_OK) {
         status = same("jobs that were claimed", count, MEMORY_JOBS, error);
@@ -436,29 +423,19 @@ static enum status submitted_once(struct memory_caller *caller, struct error *er
     return same("jobs of the suite", jobs, caller->suite_jobs + MEMORY_JOBS, error);
 }
 
-/* Everything that is leased to the worker, it was told of. */
+/* The worker was told of every job of its pool. */
 static enum status told_of_every_lease(struct memory_caller *caller, struct error *error)
 {
-    struct job_lease found[2 * MEMORY_JOBS];
-    uint32_t count = 0;
-    enum status status = caller->store->ops->worker_leases(
-        caller->store, caller->worker.worker_id, 0, found, 2 * MEMORY_JOBS, &count, error);
+    uint32_t told = 0;
 
-    if (status == STATUS_OK) {
-        status = same("jobs that are leased", count, MEMORY_JOBS, error);
-    }
-    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        bool known = false;
-        for (uint32_t j = 0; j < caller->told_count; j++) {
-            known = known || caller->told[j] == found[i].job_id;
+    for (uint32_t i = 0; i < caller->told_count; i++) {
+        bool before = false;
+        for (uint32_t j = 0; j < i; j++) {
+            before = before || caller->told[j] == caller->told[i];
         }
-        if (!known) {
-            return error_set(error, STATUS_MISMATCH,
-                             "job %" PRId64 " is leased to a worker that was not told",
-                             found[i].job_id);
-        }
+        told += before ? 0 : 1;
     }
-    return status;
+    return same("jobs that the worker was told of", told, MEMORY_JOBS, error);
 }
 
 static enum status job_completed_once(struct memory_caller *caller, int index,
@@ -549,7 +526,6 @@ const struct memory_call memory_calls[] = {
     {"heartbeat", claim_before, heartbeat, memory_nothing, false},
     {"complete", complete_before, complete, completed_once, false},
     {"worker_gone", claim_before, worker_gone, memory_nothing, false},
-    {"worker_leases", claim_before, worker_leases, memory_nothing, true},
     {"partial", complete_before, hand_over, handed_over_once, false},
     {"partials", partials_before, look_partials, memory_nothing, true},
     {"suite_status", memory_nothing, suite_status, memory_nothing, true},

@@ -23,6 +23,7 @@ struct memory_caller {
     /* What the call is made with. Names are new with each `serial`. */
     int serial;
     struct store_worker worker;
+    int64_t claim_id;
     struct job_spec specs[MEMORY_JOBS];
     struct job_lease leases[MEMORY_JOBS];
     struct outcome outcomes[MEMORY_JOBS][2];

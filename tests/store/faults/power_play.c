@@ -2,6 +2,7 @@
  * The caller. See power_play.h.
  */
 #include "tests/store/faults/power_play.h"
+#include "tests/claim_ids.h"
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -119,8 +120,9 @@ static bool claim(struct player *player, bool teacher)
     int64_t ttl_ms = 0;
 
     player->kind = PLAY_CLAIM;
-    if (player->store->ops->claim(player->store, &worker, 1 + (uint32_t)draw(player, PLAY_BATCH), 0,
-                                  leases, &count, &ttl_ms, &player->error) != STATUS_OK) {
+    if (player->store->ops->claim(player->store, &worker, fresh_claim_id(),
+                                  1 + (uint32_t)draw(player, PLAY_BATCH), 0, leases, &count,
+                                  &ttl_ms, &player->error) != STATUS_OK) {
         return false;
     }
     acknowledged(player);

@@ -17,6 +17,7 @@
 #include "store/sqlite/log_scan.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_db.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/faults/disk.h"
 #include "tests/store/faults/invariants.h"
@@ -300,7 +301,8 @@ static bool works(struct store *store)
     spec.attempts_max = 1;
     if (call_failed(store->ops->submit(store, "after", 1, &spec, 1, &submitted, &error),
                     "submitting afterwards") ||
-        call_failed(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
+        call_failed(store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, &lease, &count,
+                                      &ttl_ms, &error),
                     "claiming afterwards") ||
         call_failed(store->ops->artifact_put(store, "after", 5, completion.artifact_hash, &error),
                     "an artifact afterwards")) {

@@ -8,6 +8,7 @@
  */
 #include "base/rng.h"
 #include "store/api/store.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/faults/invariants.h"
 
@@ -83,7 +84,8 @@ static bool work_batch(struct store *store, const char *worker_id, int fd, uint3
     int64_t ttl_ms = 0;
 
     snprintf(worker.worker_id, sizeof worker.worker_id, "%s", worker_id);
-    if (store->ops->claim(store, &worker, BATCH, 0, leases, count, &ttl_ms, &error) != STATUS_OK) {
+    if (store->ops->claim(store, &worker, fresh_claim_id(), BATCH, 0, leases, count, &ttl_ms,
+                          &error) != STATUS_OK) {
         return false;
     }
     for (uint32_t i = 0; i < *count; i++) {

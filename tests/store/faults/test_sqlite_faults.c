@@ -11,6 +11,7 @@
 #include "store/api/store.h"
 #include "store/ownership/election.h"
 #include "store/sqlite/group_commit.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/faults/disk.h"
 #include "tests/store/faults/invariants.h"
@@ -93,8 +94,8 @@ static void play_round(int round)
     if (store->ops->artifact_put(store, data, sizeof data, said.artifact, &error) != STATUS_OK) {
         said.artifact[0] = '\0';
     }
-    if (store->ops->claim(store, &worker, JOBS / 2, 0, leases, &count, &ttl_ms, &error) !=
-        STATUS_OK) {
+    if (store->ops->claim(store, &worker, fresh_claim_id(), JOBS / 2, 0, leases, &count, &ttl_ms,
+                          &error) != STATUS_OK) {
         said.refused++;
         count = 0;
     }
@@ -157,7 +158,8 @@ static void finish_all(void)
     }
     EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
     while (count > 0) {
-        EXPECT_OK(store->ops->claim(store, &worker, JOBS, 0, leases, &count, &ttl_ms, &error),
+        EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), JOBS, 0, leases, &count,
+                                    &ttl_ms, &error),
                   error);
         for (uint32_t i = 0; i < count; i++) {
             memset(&completion, 0, sizeof completion);

@@ -30,7 +30,8 @@ struct fake {
     struct fake_control own_control;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct store_job *jobs; /* id = index + 1; grown */
+    struct store_job *jobs;           /* id = index + 1; grown */
+    int64_t claim_ids[FAKE_JOBS_MAX]; /* that leased them */
     uint32_t job_count;
     struct outcome partial;
     int64_t partial_job_id; /* 0: none */
@@ -166,29 +167,45 @@ static enum status fake_heartbeat(struct store *store, const struct store_worker
     return end(fake, STATUS_OK, error);
 }
 
-static uint32_t take_jobs(struct fake *fake, const struct store_worker *worker, uint32_t max,
-                          struct job_lease *leases)
+/* Leases queued jobs, or finds those that the claim leased. */
+static uint32_t take_jobs(struct fake *fake, const struct store_worker *worker, int64_t claim_id,
+                          bool again, uint32_t max, struct job_lease *leases)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < fake->job_count && found < max; i++) {
         struct store_job *job = &fake->jobs[i];
-        if (job->state == JOB_QUEUED && strcmp(job->spec.pool, worker->pool) == 0) {
+        if (!again && job->state == JOB_QUEUED && strcmp(job->spec.pool, worker->pool) == 0) {
             job->state = JOB_LEASED;
             job->epoch++;
             job->attempts++;
             strcpy(job->worker_id, worker->worker_id);
-            leases[found++] = (struct job_lease){.job_id = job->id,
-                                                 .epoch = job->epoch,
-                                                 .attempt = job->attempts,
-                                                 .spec = job->spec};
+            fake->claim_ids[i] = claim_id;
+        } else if (!again || job->state != JOB_LEASED || fake->claim_ids[i] != claim_id ||
+                   strcmp(job->worker_id, worker->worker_id) != 0) {
+            continue;
         }
+        leases[found++] = (struct job_lease){
+            .job_id = job->id, .epoch = job->epoch, .attempt = job->attempts, .spec = job->spec};
     }
     return found;
 }
 
-static enum status fake_claim(struct store *store, const struct store_worker *worker, uint32_t max,
-                              int64_t wait_ms, struct job_lease *leases, uint32_t *count,
-                              int64_t *ttl_ms, struct error *error)
+/* The worker's last claim that leased jobs; 0: none. */
+static int64_t last_claim(const struct fake *fake, const struct store_worker *worker)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < fake->job_count; i++) {
+        if (strcmp(fake->jobs[i].worker_id, worker->worker_id) == 0 && fake->claim_ids[i] > last) {
+            last = fake->claim_ids[i];
+        }
+    }
+    return last;
+}
+
+static enum status fake_claim(struct store *store, const struct store_worker *worker,
+                              int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                              struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                              struct error *error)
 {
     struct fake *fake = begin(store);
     struct timespec until;
@@ -197,12 +214,14 @@ static enum status fake_claim(struct store *store, const struct store_worker *wo
     until.tv_sec += wait_ms / 1000 + ns / NS_PER_S;
     until.tv_nsec = ns % NS_PER_S;
     atomic_fetch_add(&fake->control->claim_calls, 1);
-    uint32_t found = take_jobs(fake, worker, max, leases);
-    while (found == 0 && wait_ms > 0 &&
+    bool again = *claim_id <= last_claim(fake, worker);
+    uint32_t found = take_jobs(fake, worker, *claim_id, again, max, leases);
+    while (!again && found == 0 && wait_ms > 0 &&
            pthread_cond_timedwait(&fake->changed, &fake->mutex, &until) == 0) {
-        found = take_jobs(fake, worker, max, leases);
+        found = take_jobs(fake, worker, *claim_id, again, max, leases);
     }
     *count = found;
+    *claim_id += again || found > 0 ? 1 : 0;
     *ttl_ms = FAKE_TTL_MS;
     return end(fake, STATUS_OK, error);
 }
@@ -262,26 +281,6 @@ static enum status fake_worker_gone(struct store *store, const char *worker_id, 
             fake->jobs[i].state = JOB_QUEUED;
         }
     }
-    return end(fake, STATUS_OK, error);
-}
-
-static enum status fake_worker_leases(struct store *store, const char *worker_id, int64_t after_id,
-                                      struct job_lease *leases, uint32_t max, uint32_t *count,
-                                      struct error *error)
-{
-    struct fake *fake = begin(store);
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < fake->job_count && found < max; i++) {
-        const struct store_job *job = &fake->jobs[i];
-        if (job->id > after_id && job->state == JOB_LEASED &&
-            strcmp(job->worker_id, worker_id) == 0) {
-            leases[found++] = (struct job_lease){.job_id = job->id,
-                                                 .epoch = job->epoch,
-                                                 .attempt = job->attempts,
-                                                 .spec = job->spec};
-        }
-    }
-    *count = found;
     return end(fake, STATUS_OK, error);
 }
 
@@ -502,7 +501,6 @@ static const struct store_ops fake_ops = {
     .claim = fake_claim,
     .complete = fake_complete,
     .worker_gone = fake_worker_gone,
-    .worker_leases = fake_worker_leases,
     .partials = fake_partials,
     .suite_status = fake_suite_status,
     .suites = fake_suites,

@@ -22,23 +22,35 @@ struct site {
 
 static struct site site;
 
-static inline void site_start(void)
+static inline void site_serve(void)
 {
-    static int serial;
     struct error error;
-    snprintf(site.path, sizeof site.path, "%s/%d.db", support_directory(), serial++);
-    snprintf(site.socket_path, sizeof site.socket_path, "%s.s", site.path);
-    snprintf(site.url, sizeof site.url, "unix:%s", site.socket_path);
     EXPECT_OK(store_sqlite_open(site.path, NULL, &site.behind, &error), error);
     EXPECT_OK(store_server_start(site.behind, support_listen(site.socket_path), NULL, &site.server,
                                  &error),
               error);
 }
 
+static inline void site_start(void)
+{
+    static int serial;
+    snprintf(site.path, sizeof site.path, "%s/%d.db", support_directory(), serial++);
+    snprintf(site.socket_path, sizeof site.socket_path, "%s.s", site.path);
+    snprintf(site.url, sizeof site.url, "unix:%s", site.socket_path);
+    site_serve();
+}
+
 static inline void site_stop(void)
 {
     store_server_stop(site.server);
     site.behind->ops->close(site.behind);
+}
+
+/* Another server on the same store. */
+static inline void site_again(void)
+{
+    site_stop();
+    site_serve();
 }
 
 #endif

@@ -107,6 +107,7 @@ static inline void live(struct store *store, uint32_t jobs)
     uint32_t count = 0;
     int64_t ttl_ms;
     uint32_t completed = 0;
+    int64_t claim_id = 1;
     submit_jobs(store, 0, jobs);
     struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
     EXPECT_OK(store->ops->heartbeat(store, &worker, NULL, 0, NULL, &count, &ttl_ms, &error), error);
@@ -115,7 +116,9 @@ static inline void live(struct store *store, uint32_t jobs)
         struct job_completion completions[8];
         struct store_completion_result results[8];
         memset(completions, 0, sizeof completions);
-        EXPECT_OK(store->ops->claim(store, &worker, 3, 0, leases, &count, &ttl_ms, &error), error);
+        EXPECT_OK(
+            store->ops->claim(store, &worker, &claim_id, 3, 0, leases, &count, &ttl_ms, &error),
+            error);
         if (count == 0) {
             TEST_FAIL("%u of %u jobs are leased to a worker that does not know", jobs - completed,
                       jobs);

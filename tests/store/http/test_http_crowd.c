@@ -6,6 +6,7 @@
  * Method: many clients on threads; a relay that drops the Nth answer, for every N.
  */
 #include "store/wire/http_wire.h"
+#include "tests/claim_ids.h"
 #include "tests/store/http/http_stack.h"
 
 #include <pthread.h>
@@ -44,8 +45,8 @@ static void *crowd_member(void *context)
         uint32_t count = 0;
         int64_t ttl_ms;
         atomic_fetch_add(&crowd->waiting, 1);
-        enum status status =
-            store->ops->claim(store, &worker, 1, crowd->wait_ms, &lease, &count, &ttl_ms, &error);
+        enum status status = store->ops->claim(store, &worker, fresh_claim_id(), 1, crowd->wait_ms,
+                                               &lease, &count, &ttl_ms, &error);
         atomic_fetch_sub(&crowd->waiting, 1);
         if (status == STATUS_OK && count == 1) {
             struct outcome outcome = make_outcome(&lease);
@@ -169,12 +170,12 @@ static void *claim_long(void *context)
     struct error error;
     int fd = support_connect(crowd->url + 5);
     char reply[4096];
-    static atomic_int sequence;
+    static atomic_int claim_id;
     char body[128];
     char text[512];
     int bytes = sprintf(
-        body, "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"wait_ms\":60000,\"sequence\":%d}",
-        atomic_fetch_add(&sequence, 1) + 1);
+        body, "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"wait_ms\":60000,\"claim_id\":%d}",
+        atomic_fetch_add(&claim_id, 1) + 1);
     int count = sprintf(
         text, "POST /v1/workers/w/claim HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", bytes,
         body);
@@ -209,36 +210,6 @@ static void stopping_ends_long_polls(void)
     }
     EXPECT_INT(crowd.failed, 0);
     stack.fake->ops->close(stack.fake);
-}
-
-/* A client that hung up while it waited for a job gets none: the job goes to the next. */
-static void a_claim_of_a_client_that_left_takes_no_job(void)
-{
-    static struct stack stack;
-    static const char body[] =
-        "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"wait_ms\":60000,\"sequence\":1}";
-    char text[512];
-    stack_start(&stack);
-    int count = sprintf(
-        text, "POST /v1/workers/gone/claim HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
-        sizeof body - 1, body);
-    int fd = support_connect(stack.socket_path);
-    EXPECT(send(fd, text, (size_t)count, MSG_NOSIGNAL) == count);
-    while (atomic_load(&stack.control.claim_calls) == 0) {
-        sched_yield();
-    }
-    close(fd);
-    struct store *store = connect_to(stack.url);
-    submit_jobs(store, 0, 1);
-    struct store_worker worker = {.worker_id = "here", .pool = "bulk", .device = "cpu"};
-    struct job_lease lease;
-    uint32_t leased = 0;
-    int64_t ttl_ms;
-    struct error error;
-    EXPECT_OK(store->ops->claim(store, &worker, 1, 5000, &lease, &leased, &ttl_ms, &error), error);
-    EXPECT_INT(leased, 1);
-    store->ops->close(store);
-    stack_stop(&stack);
 }
 
 /* ---- lost answers ---- */
@@ -300,8 +271,8 @@ static void errors_of_the_store_are_not_repeated(void)
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(three_hundred_workers_share_the_work), TEST(stopping_answers_what_was_begun),
-        TEST(stopping_ends_long_polls), TEST(a_claim_of_a_client_that_left_takes_no_job),
-        TEST(any_lost_answer_changes_nothing), TEST(errors_of_the_store_are_not_repeated));
+    return TEST_RUN(TEST(three_hundred_workers_share_the_work),
+                    TEST(stopping_answers_what_was_begun), TEST(stopping_ends_long_polls),
+                    TEST(any_lost_answer_changes_nothing),
+                    TEST(errors_of_the_store_are_not_repeated));
 }

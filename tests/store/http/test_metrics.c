@@ -8,6 +8,7 @@
  */
 #include "base/check.h"
 #include "store/server/server.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_site.h"
 
@@ -245,7 +246,8 @@ static void work(void)
     }
     strcpy(worker.pool, odd_pool);
     EXPECT_OK(site.behind->ops->submit(site.behind, "suite", 1, specs, 3, results, &error), error);
-    EXPECT_OK(site.behind->ops->claim(site.behind, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
+    EXPECT_OK(site.behind->ops->claim(site.behind, &worker, fresh_claim_id(), 1, 0, &lease, &count,
+                                      &ttl_ms, &error),
               error);
     EXPECT_INT(count, 1);
     for (int i = 0; i < 2; i++) {
@@ -258,7 +260,8 @@ static void work(void)
         strcpy(completions[i].worker_id, "w");
     }
     EXPECT_OK(site.behind->ops->complete(site.behind, completions, 1, ends, &error), error);
-    EXPECT_OK(site.behind->ops->claim(site.behind, &worker, 1, 0, &lease, &count, &ttl_ms, &error),
+    EXPECT_OK(site.behind->ops->claim(site.behind, &worker, fresh_claim_id(), 1, 0, &lease, &count,
+                                      &ttl_ms, &error),
               error);
     EXPECT_INT(count, 1); /* the second job */
 }

@@ -14,6 +14,7 @@
 #include "store/server/server.h"
 #include "store/server/tokens.h"
 #include "store/sqlite/sqlite_store.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/faults/invariants.h"
 #include "tests/store/http/http_support.h"
@@ -445,9 +446,8 @@ static void workers_do_not_wait_for_readers(void)
                        "{\"pool\":\"bulk\",\"device\":\"cpu\",\"progress\":[]}"),
                    200);
         snprintf(body, sizeof body,
-                 "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"sequence\":%d}", i);
+                 "{\"pool\":\"bulk\",\"device\":\"cpu\",\"max\":1,\"claim_id\":%d}", i);
         EXPECT_INT(ask("POST", "/v1/workers/w/claim", site.worker, body), 200);
-        EXPECT_INT(ask("GET", "/v1/workers/w/leases", site.worker, ""), 200);
         EXPECT_INT(ask("GET", "/v1/jobs/1", site.worker, ""), 200);
         EXPECT_INT(ask("GET", "/healthz", site.worker, ""), 200);
     }
@@ -519,7 +519,9 @@ static void a_cancel_leaves_room_for_others(void)
     }
     EXPECT_OK(store->ops->submit(store, "a", 1, specs, MANY, results, &error), error);
     EXPECT_OK(store->ops->submit(store, "b", 1, specs, 3, results, &error), error);
-    EXPECT_OK(store->ops->claim(store, &worker, 64, 0, leases, &count, &ttl_ms, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &worker, fresh_claim_id(), 64, 0, leases, &count, &ttl_ms, &error),
+        error);
     EXPECT(count > 0);
     EXPECT_OK(store->ops->stats(store, &before, &error), error);
     EXPECT_OK(store->ops->cancel(store, "a", &cancelled, &error), error);

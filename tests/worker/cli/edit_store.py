@@ -38,6 +38,9 @@ UNNOTICED = {
     "workers.holder": ("which token may speak for a worker; the next claims show it", text(0, 63)),
     "workers.host": ("which machine; compared where a planner did not start there", text(0, 63)),
     "workers.openings": ("how long a worker is waited for", number(0, 1000000)),
+    "workers.claim_id": ("its claims go on above it", lambda row, value: value >= claims.get(row["id"], 0)),
+    "jobs.claim_id": ("which of the worker's claims leased it; used while the job runs",
+                      lambda row, value: 0 <= value <= last_claims.get(row["worker"], 0)),
     "contexts.driven": ("another context of its planner says the same",
                         lambda row, value: value in (0, 1) and planners[row["planner"], row["planner_hash"]] > 1),
     "jobs.progress_ns": ("used while a job runs, and then replaced by its attempt's", reported(10**15)),
@@ -106,6 +109,8 @@ lost = {job for job, in source.execute("SELECT j.id FROM jobs j JOIN attempts a 
                                        " WHERE a.ending = 4")}
 busy = {worker for worker, in source.execute("SELECT worker FROM attempts UNION SELECT worker FROM jobs"
                                              " UNION SELECT worker FROM unstarted")}
+claims = dict(source.execute("SELECT worker, MAX(claim_id) FROM jobs WHERE worker IS NOT NULL GROUP BY worker"))
+last_claims = dict(source.execute("SELECT id, claim_id FROM workers"))
 planners = {(planner, digest): n for planner, digest, n in source.execute(
     "SELECT planner, planner_hash, COUNT(*) FROM contexts GROUP BY 1, 2")}
 tried = caught = 0

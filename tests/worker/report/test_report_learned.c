@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "engine/worlds/world.h"
+#include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/worker/report/html_check.h"
 #include "worker/run/outcome_build.h"
@@ -217,7 +218,9 @@ static void work(const char *pool)
     EXPECT_OK(store->ops->heartbeat(store, &worker, NULL, 0, NULL, NULL, &ttl_ms, &error), error);
     do {
         struct job_lease lease;
-        EXPECT_OK(store->ops->claim(store, &worker, 1, 0, &lease, &count, &ttl_ms, &error), error);
+        EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, &lease, &count, &ttl_ms,
+                                    &error),
+                  error);
         if (count > 0) {
             complete(worker.worker_id, &lease);
         }
