@@ -317,8 +317,8 @@ struct store_config {
 };
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a
- * client of the process that has it; when that one dies, calls elect a new owner and go on (DESIGN:
- * one writer). `http(s)://..`: a client. */
+ * client of the process that has it; when that one dies, calls find or make a new owner and go on
+ * (DESIGN: one writer). `http(s)://..`: a client. */
 enum status store_open(const char *url, const struct store_config *config, struct store **out,
                        struct error *error);
 

@@ -3,7 +3,7 @@
  */
 #include "store/api/store.h"
 #include "store/client/retry.h"
-#include "store/ownership/election.h"
+#include "store/ownership/owner.h"
 
 #include <string.h>
 
@@ -30,5 +30,5 @@ enum status store_open(const char *url, const struct store_config *config, struc
     }
     int64_t deadline_ms = config != NULL && config->call_deadline_ms > 0 ? config->call_deadline_ms
                                                                          : RETRY_DEADLINE_MS;
-    return store_election_open(url, config, store_sqlite_open, deadline_ms, out, error);
+    return store_shared_open(url, config, store_sqlite_open, deadline_ms, out, error);
 }

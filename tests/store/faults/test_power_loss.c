@@ -36,7 +36,7 @@
 enum {
     OPERATIONS = 70,
     CHECKPOINT_PAGES = 40,
-    ELECTED_EVERY = 32,
+    BY_PATH_EVERY = 32,
     WHY_BYTES = 1400,
     OLD_JOBS = 40
 };
@@ -379,7 +379,7 @@ static bool survives(const struct power *power, size_t position, uint64_t key)
     if (!log_is_believed()) {
         return false;
     }
-    enum status status = key % ELECTED_EVERY == 0
+    enum status status = key % BY_PATH_EVERY == 0
                              ? store_open(cut_path, NULL, &store, &error)
                              : store_sqlite_open(cut_path, NULL, &store, &error);
     if (status != STATUS_OK) {

@@ -9,7 +9,7 @@
  * SWERVE_TEST_LONG plays every N, otherwise some.
  */
 #include "store/api/store.h"
-#include "store/ownership/election.h"
+#include "store/ownership/owner.h"
 #include "store/sqlite/group_commit.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
@@ -181,15 +181,15 @@ static void finish_all(void)
 struct fault {
     unsigned calls;
     int code;
-    bool elected; /* through ownership's lock, socket and server, not the embedded face alone */
+    bool by_path; /* through ownership's lock, socket and server, not the embedded face alone */
 };
 
-enum { ELECTED_DEADLINE_MS = 200 };
+enum { BY_PATH_DEADLINE_MS = 200 };
 
 static enum status open_face(const struct fault *fault)
 {
-    return fault->elected ? store_election_open(path, NULL, store_sqlite_open, ELECTED_DEADLINE_MS,
-                                                &store, &error)
+    return fault->by_path ? store_shared_open(path, NULL, store_sqlite_open, BY_PATH_DEADLINE_MS,
+                                              &store, &error)
                           : store_sqlite_open(path, NULL, &store, &error);
 }
 
@@ -314,10 +314,10 @@ static void descriptors_that_run_out(void)
 /* Goal: the same for the process that owns the path and serves it: lock, socket, server. */
 static void owners_on_failing_machines(void)
 {
-    play_all(&(struct fault){.calls = DISK_CALL_ANY, .code = EIO, .elected = true});
+    play_all(&(struct fault){.calls = DISK_CALL_ANY, .code = EIO, .by_path = true});
     play_all(&(struct fault){.calls = DISK_CALL_LOCK | DISK_CALL_SOCKET | DISK_CALL_OPEN,
                              .code = EMFILE,
-                             .elected = true});
+                             .by_path = true});
 }
 
 /* Goal: a file system whose locks keep nobody out is refused, and nothing is left open. */

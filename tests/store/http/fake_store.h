@@ -1,6 +1,6 @@
 /*
  * Fake store: the store API over arrays in memory, small enough to be right by reading. Tests of
- * the HTTP stack and of election run over it where a database would only be in the way, and it can
+ * the HTTP stack and of ownership run over it where a database would only be in the way, and it can
  * be told to misbehave. It does no fairness, backoff, memoisation or prices per attempt.
  */
 #ifndef SWERVE_TESTS_STORE_HTTP_FAKE_STORE_H

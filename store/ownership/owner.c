@@ -1,5 +1,5 @@
 /*
- * The election behind a path.
+ * The owner behind a path.
  *
  * One process owns a database at a time: the one that holds the lock on PATH.lock and then the one
  * on the database file (store/sqlite/ownership.h, taken by the embedded face). It serves it on
@@ -15,7 +15,7 @@
  * that know no other lock; should somebody remove it, the lock on the database still holds, and
  * whoever meets that one becomes a client.
  */
-#include "store/ownership/election.h"
+#include "store/ownership/owner.h"
 
 #include "base/sha256.h"
 #include "base/units.h"
@@ -44,7 +44,7 @@ enum {
     ELSEWHERE_MS = 3000, /* how long an owner that uses another name is waited for */
 };
 
-struct election {
+struct store_owner {
     char path[LIMIT_PATH_BYTES];
     char lock_path[LIMIT_PATH_BYTES + 8];
     char socket_path[LIMIT_PATH_BYTES + 8];
@@ -62,10 +62,10 @@ struct election {
 /* ---- the lock ---- */
 
 /* The owner's process id as it wrote it, 0 when unknown. */
-static long owner_pid(const struct election *election)
+static long owner_pid(const struct store_owner *owner)
 {
     char text[32] = "";
-    int fd = open(election->lock_path, O_RDONLY | O_CLOEXEC);
+    int fd = open(owner->lock_path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
@@ -87,30 +87,30 @@ static void write_pid(int fd)
 
 /* Why a store that may only be read cannot be opened, and what to do. `what` of `path` is refused.
  */
-static enum status say_read_only(const struct election *election, const char *what,
+static enum status say_read_only(const struct store_owner *owner, const char *what,
                                  const char *path, int reason, struct error *error)
 {
-    const char *slash = strrchr(election->path, '/');
+    const char *slash = strrchr(owner->path, '/');
     return error_set(error, STATUS_STORE,
                      "%.300s: cannot open the store's %s for writing (%s). Even reading a store "
                      "needs to write to it and in its directory (%.*s): get the right to, or copy "
                      "the store's files (%.300s, -wal and .artifacts beside it) to a directory of "
                      "your own and open the copy",
                      path, what, strerror(reason),
-                     slash != NULL ? (int)(slash - election->path) + 1 : 1,
-                     slash != NULL ? election->path : ".", election->path);
+                     slash != NULL ? (int)(slash - owner->path) + 1 : 1,
+                     slash != NULL ? owner->path : ".", owner->path);
 }
 
 /* *fd: the lock, held; -1: somebody else holds it. */
-static enum status try_lock(const struct election *election, int *fd, struct error *error)
+static enum status try_lock(const struct store_owner *owner, int *fd, struct error *error)
 {
-    int lock = open(election->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int lock = open(owner->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0 && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-        return say_read_only(election, "lock file", election->lock_path, errno, error);
+        return say_read_only(owner, "lock file", owner->lock_path, errno, error);
     }
     if (lock < 0) {
         return error_set(error, STATUS_STORE, "%s: cannot open the store's lock file: %s",
-                         election->lock_path, strerror(errno));
+                         owner->lock_path, strerror(errno));
     }
     while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) {
@@ -122,12 +122,12 @@ static enum status try_lock(const struct election *election, int *fd, struct err
             *fd = -1;
             return STATUS_OK;
         }
-        return error_set(error, STATUS_STORE, "%s: cannot lock: %s", election->lock_path,
+        return error_set(error, STATUS_STORE, "%s: cannot lock: %s", owner->lock_path,
                          strerror(reason));
     }
     struct stat mine;
     struct stat named;
-    if (fstat(lock, &mine) != 0 || stat(election->lock_path, &named) != 0 ||
+    if (fstat(lock, &mine) != 0 || stat(owner->lock_path, &named) != 0 ||
         mine.st_ino != named.st_ino || mine.st_dev != named.st_dev) {
         close(lock); /* somebody removed the file meanwhile: as if the lock were taken */
         *fd = -1;
@@ -196,90 +196,89 @@ static ino_t inode_of(const char *path)
 }
 
 /* Holding the lock: opens the database and serves it. On failure nothing is left open. */
-static enum status become_owner(struct election *election, int lock_fd, struct error *error)
+static enum status become_owner(struct store_owner *owner, int lock_fd, struct error *error)
 {
     struct store *owned = NULL;
     int listen_fd = -1;
-    if (faccessat(AT_FDCWD, election->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
-        return say_read_only(election, "database", election->path, errno, error);
+    if (faccessat(AT_FDCWD, owner->path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        return say_read_only(owner, "database", owner->path, errno, error);
     }
-    TRY(election->embedded(election->path, &election->config, &owned, error));
+    TRY(owner->embedded(owner->path, &owner->config, &owned, error));
     write_pid(lock_fd);
-    enum status status = listen_at(election->socket_path, &listen_fd, error);
+    enum status status = listen_at(owner->socket_path, &listen_fd, error);
     if (status == STATUS_OK) {
-        election->socket_inode = inode_of(election->socket_path);
+        owner->socket_inode = inode_of(owner->socket_path);
     }
-    THEN(status, store_server_start(owned, listen_fd, &election->config, &election->server, error));
+    THEN(status, store_server_start(owned, listen_fd, &owner->config, &owner->server, error));
     if (status != STATUS_OK) {
         owned->ops->close(owned);
         return status;
     }
-    election->owned = owned;
-    election->lock_fd = lock_fd;
-    log_event(election->config.logger, LOG_INFO, "%s: this process owns the store", election->path);
+    owner->owned = owned;
+    owner->lock_fd = lock_fd;
+    log_event(owner->config.logger, LOG_INFO, "%s: this process owns the store", owner->path);
     return STATUS_OK;
 }
 
-static enum status election_locate(void *context, bool lost, struct store **inner,
-                                   struct error *error)
+static enum status owner_locate(void *context, bool lost, struct store **inner, struct error *error)
 {
-    struct election *election = context;
+    struct store_owner *owner = context;
     enum status status = STATUS_OK;
     int lock_fd = -1;
-    pthread_mutex_lock(&election->mutex);
-    if (election->owned == NULL && lost) {
-        status = try_lock(election, &lock_fd, error);
+    pthread_mutex_lock(&owner->mutex);
+    if (owner->owned == NULL && lost) {
+        status = try_lock(owner, &lock_fd, error);
         if (status == STATUS_OK && lock_fd >= 0) {
-            status = become_owner(election, lock_fd, error);
+            status = become_owner(owner, lock_fd, error);
             if (status != STATUS_OK) {
                 close(lock_fd);
             }
-            election->elsewhere.status = status == STATUS_CONFLICT ? status : STATUS_OK;
+            owner->elsewhere.status = status == STATUS_CONFLICT ? status : STATUS_OK;
             if (status == STATUS_CONFLICT) {
-                election->elsewhere = *error;
+                owner->elsewhere = *error;
                 status = STATUS_OK; /* a client, if that owner serves this path */
             }
         } else {
-            election->elsewhere.status = STATUS_OK;
+            owner->elsewhere.status = STATUS_OK;
         }
     }
     if (status == STATUS_OK) {
-        *inner = election->owned != NULL ? election->owned : election->client;
+        *inner = owner->owned != NULL ? owner->owned : owner->client;
     }
-    pthread_mutex_unlock(&election->mutex);
+    pthread_mutex_unlock(&owner->mutex);
     return status;
 }
 
-static void election_describe(void *context, char *text, size_t capacity)
+static void owner_describe(void *context, char *text, size_t capacity)
 {
-    const struct election *election = context;
-    snprintf(text, capacity, "%s: the process that owns the store (process id %ld)", election->path,
-             owner_pid(election));
+    const struct store_owner *owner = context;
+    snprintf(text, capacity, "%s: the process that owns the store (process id %ld)", owner->path,
+             owner_pid(owner));
 }
 
 /* Hands over: new clients find no socket, requests in progress are answered, then the database is
  * closed, and only then the lock is free. */
-static void election_close(void *context)
+static void owner_close(void *context)
 {
-    struct election *election = context;
-    if (election->owned != NULL) {
+    struct store_owner *owner = context;
+    if (owner->owned != NULL) {
         /* Not that of somebody who took over a path that was emptied. */
-        if (inode_of(election->socket_path) == election->socket_inode) {
-            unlink(election->socket_path);
+        if (inode_of(owner->socket_path) == owner->socket_inode) {
+            unlink(owner->socket_path);
         }
-        store_server_stop(election->server);
-        election->owned->ops->close(election->owned);
-        close(election->lock_fd);
+        store_server_stop(owner->server);
+        owner->owned->ops->close(owner->owned);
+        close(owner->lock_fd);
     }
-    if (election->client != NULL) {
-        election->client->ops->close(election->client);
+    if (owner->client != NULL) {
+        owner->client->ops->close(owner->client);
     }
-    pthread_mutex_destroy(&election->mutex);
-    free(election);
+    pthread_mutex_destroy(&owner->mutex);
+    free(owner);
 }
 
 /* Becomes the owner or hears from one, within the deadline. */
-static enum status settle(struct election *election, int64_t deadline_ms, struct error *error)
+static enum status settle(struct store_owner *owner, int64_t deadline_ms, struct error *error)
 {
     struct error last = {.status = STATUS_OK, .text = ""};
     int64_t start_ns = clock_now_ns(clock_system());
@@ -287,26 +286,26 @@ static enum status settle(struct election *election, int64_t deadline_ms, struct
     struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
     for (;;) {
         struct store *inner = NULL;
-        enum status status = election_locate(election, true, &inner, error);
-        if (status != STATUS_OK || inner != election->client) {
+        enum status status = owner_locate(owner, true, &inner, error);
+        if (status != STATUS_OK || inner != owner->client) {
             return status;
         }
         status = http_client_ping(inner, &last);
         if (status != HTTP_UNREACHED && status != HTTP_LOST) {
             return status == STATUS_OK ? status : error_set(error, status, "%s", last.text);
         }
-        bool elsewhere = election->elsewhere.status != STATUS_OK;
-        int64_t until_ns = elsewhere && inode_of(election->socket_path) == 0
+        bool elsewhere = owner->elsewhere.status != STATUS_OK;
+        int64_t until_ns = elsewhere && inode_of(owner->socket_path) == 0
                                ? start_ns + ELSEWHERE_MS * NS_PER_MS
                                : end_ns;
         if (elsewhere && clock_now_ns(clock_system()) >= until_ns) {
-            return error_set(error, STATUS_CONFLICT, "%s", election->elsewhere.text);
+            return error_set(error, STATUS_CONFLICT, "%s", owner->elsewhere.text);
         }
         if (clock_now_ns(clock_system()) >= end_ns) {
             return error_set(error, STATUS_TIMEOUT,
                              "%.400s: process %ld owns the store and did not answer for %lld s: "
                              "%.400s",
-                             election->path, owner_pid(election), (long long)(deadline_ms / 1000),
+                             owner->path, owner_pid(owner), (long long)(deadline_ms / 1000),
                              last.text);
         }
         nanosleep(&pause, NULL);
@@ -333,78 +332,73 @@ static enum status check_path(const char *path, struct error *error)
 }
 
 /* Neither owner nor client yet. */
-static enum status election_create(const char *path, const struct store_config *config,
-                                   store_embedded_open embedded, struct election **out,
-                                   struct error *error)
+static enum status owner_create(const char *path, const struct store_config *config,
+                                store_embedded_open embedded, struct store_owner **out,
+                                struct error *error)
 {
     TRY(check_path(path, error));
-    struct election *election = calloc(1, sizeof *election);
-    TRY(memory_check(election, error, "%s: out of memory", path));
-    enum status status = store_path_resolve(path, election->path, error);
+    struct store_owner *owner = calloc(1, sizeof *owner);
+    TRY(memory_check(owner, error, "%s: out of memory", path));
+    enum status status = store_path_resolve(path, owner->path, error);
     if (status != STATUS_OK) {
-        free(election);
+        free(owner);
         return status;
     }
-    snprintf(election->lock_path, sizeof election->lock_path, "%s.lock", election->path);
-    snprintf(election->socket_path, sizeof election->socket_path, "%s.sock", election->path);
+    snprintf(owner->lock_path, sizeof owner->lock_path, "%s.lock", owner->path);
+    snprintf(owner->socket_path, sizeof owner->socket_path, "%s.sock", owner->path);
     if (config != NULL) {
-        election->config = *config;
+        owner->config = *config;
     }
-    election->embedded = embedded;
-    election->lock_fd = -1;
-    pthread_mutex_init(&election->mutex, NULL);
-    *out = election;
+    owner->embedded = embedded;
+    owner->lock_fd = -1;
+    pthread_mutex_init(&owner->mutex, NULL);
+    *out = owner;
     return STATUS_OK;
 }
 
-enum status store_election_open(const char *path, const struct store_config *config,
-                                store_embedded_open embedded, int64_t deadline_ms,
-                                struct store **out, struct error *error)
+enum status store_shared_open(const char *path, const struct store_config *config,
+                              store_embedded_open embedded, int64_t deadline_ms, struct store **out,
+                              struct error *error)
 {
     char url[LIMIT_PATH_BYTES + 16];
-    struct election *election = NULL;
-    TRY(election_create(path, config, embedded, &election, error));
-    snprintf(url, sizeof url, "unix:%s", election->socket_path);
-    enum status status = http_client_open(url, &election->config, &election->client, error);
-    THEN(status, settle(election, deadline_ms, error));
+    struct store_owner *owner = NULL;
+    TRY(owner_create(path, config, embedded, &owner, error));
+    snprintf(url, sizeof url, "unix:%s", owner->socket_path);
+    enum status status = http_client_open(url, &owner->config, &owner->client, error);
+    THEN(status, settle(owner, deadline_ms, error));
     if (status != STATUS_OK) {
-        election_close(election);
+        owner_close(owner);
         return status;
     }
     struct retry_source source = {
-        .locate = election_locate,
-        .describe = election_describe,
-        .close = election_close,
-        .context = election,
-        .stop = election->config.stop,
+        .locate = owner_locate,
+        .describe = owner_describe,
+        .close = owner_close,
+        .context = owner,
+        .stop = owner->config.stop,
     };
     return retry_create(&source, deadline_ms, out, error);
 }
 
 /* ---- owning for good ---- */
 
-struct store_owner {
-    struct election *election; /* the owner from the first to the last moment */
-};
-
 enum status store_owner_open(const char *path, const struct store_config *config,
                              struct store_owner **out, struct error *error)
 {
     struct store *embedded = NULL;
-    struct store_owner *owner = calloc(1, sizeof *owner);
-    TRY(memory_check(owner, error, "%s: out of memory", path));
-    enum status status = election_create(path, config, store_sqlite_open, &owner->election, error);
-    THEN(status, election_locate(owner->election, true, &embedded, error));
-    if (status == STATUS_OK && embedded == NULL && owner->election->elsewhere.status != STATUS_OK) {
-        status = error_set(error, STATUS_CONFLICT, "%s", owner->election->elsewhere.text);
+    struct store_owner *owner = NULL;
+    TRY(owner_create(path, config, store_sqlite_open, &owner, error));
+    enum status status = owner_locate(owner, true, &embedded, error);
+    if (status == STATUS_OK && embedded == NULL && owner->elsewhere.status != STATUS_OK) {
+        status = error_set(error, STATUS_CONFLICT, "%s", owner->elsewhere.text);
     } else if (status == STATUS_OK && embedded == NULL) {
         status = error_set(error, STATUS_CONFLICT,
                            "%.600s: process %ld owns the store (it holds %.200s.lock); stop it, or "
                            "name another store",
-                           path, owner_pid(owner->election), path);
+                           path, owner_pid(owner), path);
     }
     if (status != STATUS_OK) {
-        store_owner_close(owner);
+        owner_close(owner);
         return status;
     }
     *out = owner;
@@ -413,13 +407,12 @@ enum status store_owner_open(const char *path, const struct store_config *config
 
 struct store *store_owner_store(struct store_owner *owner)
 {
-    return owner->election->owned;
+    return owner->owned;
 }
 
 void store_owner_close(struct store_owner *owner)
 {
-    if (owner != NULL && owner->election != NULL) {
-        election_close(owner->election);
+    if (owner != NULL) {
+        owner_close(owner);
     }
-    free(owner);
 }

@@ -9,7 +9,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
-#include "store/ownership/election.h"
+#include "store/ownership/owner.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/http/fake_store.h"
@@ -226,18 +226,18 @@ static void leftovers_are_replaced_and_silent_owners_named(void)
     snprintf(file, sizeof file, "%s.lock", path);
     int lock = open(file, O_CREAT | O_RDWR, 0644);
     EXPECT(lock >= 0 && write(lock, "4242\n", 5) == 5);
-    EXPECT_OK(store_election_open(path, NULL, open_fake, 1000, &store, &error), error);
+    EXPECT_OK(store_shared_open(path, NULL, open_fake, 1000, &store, &error), error);
     store->ops->close(store);
 
     EXPECT(ftruncate(lock, 0) == 0 && pwrite(lock, "4242\n", 5, 0) == 5);
     EXPECT(flock(lock, LOCK_EX | LOCK_NB) == 0);
-    EXPECT_INT(store_election_open(path, NULL, open_fake, 100, &store, &error), STATUS_TIMEOUT);
+    EXPECT_INT(store_shared_open(path, NULL, open_fake, 100, &store, &error), STATUS_TIMEOUT);
     EXPECT_CONTAINS(error.text, "4242");
     close(lock);
 
-    EXPECT_INT(store_election_open(path, NULL, open_broken, 1000, &store, &error), STATUS_STORE);
+    EXPECT_INT(store_shared_open(path, NULL, open_broken, 1000, &store, &error), STATUS_STORE);
     EXPECT_CONTAINS(error.text, "is damaged");
-    EXPECT_OK(store_election_open(path, NULL, open_fake, 1000, &store, &error), error);
+    EXPECT_OK(store_shared_open(path, NULL, open_fake, 1000, &store, &error), error);
     store->ops->close(store);
 }
 
