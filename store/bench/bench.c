@@ -120,7 +120,7 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
         bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker, epochs[i]}, 5);
         status = query_run(&lease, error);
     }
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && found > 0) {
         struct query claim = query_begin(db, STATEMENT_WORKER_CLAIM);
         bind_ints(&claim, (const int64_t[]){worker, ids[0]}, 2);
         status = query_run(&claim, error);

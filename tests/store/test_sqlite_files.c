@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/api/store.h"
+#include "store/bench/bench.h"
 #include "store/sqlite/ledger.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_db.h"
@@ -553,6 +554,15 @@ static void a_full_ledger_ends_leases(void)
     store->ops->close(store);
 }
 
+/* Goal: the benchmark's bare side runs the store's statements, with as many parameters as they
+ * have: it is changed with them. */
+static void the_benchmark_keeps_up_with_the_statements(void)
+{
+    struct store_bench_result result;
+    EXPECT_OK(store_bench(directory, 8, 4, &result, &error), error);
+    EXPECT(result.store_jobs_per_s > 0 && result.bare_jobs_per_s > 0);
+}
+
 int main(void)
 {
     char command[128];
@@ -567,7 +577,8 @@ int main(void)
                  TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
                  TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
                  TEST(first_reads_come_together), TEST(the_dead_do_not_live_by_restarts),
-                 TEST(the_living_are_not_taken_for_dead), TEST(a_full_ledger_ends_leases));
+                 TEST(the_living_are_not_taken_for_dead), TEST(a_full_ledger_ends_leases),
+                 TEST(the_benchmark_keeps_up_with_the_statements));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
