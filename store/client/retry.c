@@ -260,7 +260,7 @@ static enum status retry_price_get(struct store *store, const char *pool, const 
 
 static enum status retry_commits_lost(struct store *store, int64_t *count, struct error *error)
 {
-    REPEAT(store, error, commits_lost, count);
+    REPEAT(commits_lost, count);
 }
 
 static enum status retry_cancel(struct store *store, const char *suite_id, int64_t *count,
