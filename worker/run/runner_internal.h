@@ -25,7 +25,7 @@ struct rollout_list {
 struct runner {
     struct runner_config config;
     char planner_spec[LIMIT_SPEC_BYTES];
-    bool guardian_acts; /* the spec is guarded */
+    bool guardian_acts;                  /* the spec is guarded */
     char planner_hash[SHA256_HEX_BYTES]; /* "": not checked */
     struct world *world;
     struct planner *planner; /* NULL: died, opened again before the next tick */
