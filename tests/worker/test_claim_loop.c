@@ -187,6 +187,16 @@ static enum status meddle_job(struct store *store, int64_t job_id, struct store_
     return m->inner->ops->job(m->inner, job_id, out, error);
 }
 
+static enum status meddle_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                   uint32_t max, uint32_t *count, struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    if (falls_silent(m, error)) {
+        return STATUS_TIMEOUT;
+    }
+    return m->inner->ops->partials(m->inner, job_id, out, max, count, error);
+}
+
 /* What a worker needs of a store, no more: any other call would crash. */
 static void meddler_init(struct meddler *m, struct store *inner, enum trick trick)
 {
@@ -200,6 +210,7 @@ static void meddler_init(struct meddler *m, struct store *inner, enum trick tric
                                 .complete = meddle_complete,
                                 .scenario_get = meddle_scenario_get,
                                 .artifact_put = meddle_artifact_put,
+                                .partials = meddle_partials,
                                 .job = meddle_job};
     m->base.ops = &m->ops;
     m->worker = (struct store_worker){.worker_id = "worker", .pool = "bulk", .device = "cpu"};

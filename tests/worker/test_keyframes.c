@@ -9,7 +9,7 @@
 #include "engine/sensors/raster.h"
 #include "engine/worlds/world.h"
 #include "tests/worker/jobs.h"
-#include "worker/run/outcome_build.h"
+#include "tests/worker/pack_all.h"
 
 enum { HORIZON = 60, FORK_TICK = 22 };
 
@@ -30,7 +30,7 @@ static void drive_init(struct drive *drive, enum tier tier)
     jobs_branch(&drive->scenario, FORK_TICK, INTERVENE_EGO_BRAKE)->decel_mps2 = 5;
     jobs_prepared(&drive->scenario);
     drive->job = jobs_run_one(&ops, "builtin:maintain", &drive->scenario, 3, 2, false, NULL);
-    EXPECT_OK(outcome_pack_traces(drive->job, &drive->data, &drive->bytes, &error), error);
+    EXPECT_OK(pack_all(drive->job, &drive->data, &drive->bytes, &error), error);
     EXPECT_OK(trace_reader_init(&drive->reader, drive->data, drive->bytes, &error), error);
 }
 

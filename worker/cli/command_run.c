@@ -45,6 +45,7 @@ struct run_options {
     int64_t workers;
     int64_t slots;
     int64_t planner_deadline_ms;
+    int64_t keep_every_ms;
     bool json;
     bool gate;
     bool verbose;
@@ -255,6 +256,7 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
         .worker_count = (uint32_t)options->workers,
         .slot_count = (uint32_t)options->slots,
         .planner_deadline_ms = options->planner_deadline_ms,
+        .keep_every_ms = options->keep_every_ms,
         .confinement = options->confinement,
         .verbose = options->verbose,
         .logger = logger,
@@ -513,6 +515,7 @@ int command_run(int argc, char **argv)
         .workers = sysconf(_SC_NPROCESSORS_ONLN),
         .slots = 16,
         .planner_deadline_ms = 1000,
+        .keep_every_ms = KEEP_EVERY_MS,
         .gate_rate = 1.0,
     };
     const struct cli_option rows[] = {
@@ -523,6 +526,7 @@ int command_run(int argc, char **argv)
         {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &options.planner_deadline_ms},
+        KEEP_EVERY_OPTION_ROW(options.keep_every_ms),
         CONFINEMENT_OPTION_ROWS(options.confinement_options),
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
         {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},

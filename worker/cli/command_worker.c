@@ -43,6 +43,7 @@ struct worker_options {
     int64_t slots;
     int64_t deadline_ms;
     int64_t grace_ms;
+    int64_t keep_every_ms;
     int64_t words_fd; /* < 0: none; see fail */
     struct confinement_options confinement;
     bool drain;
@@ -153,6 +154,7 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
         CONFINEMENT_OPTION_ROWS(options->confinement),
         {"--grace-ms", "MS", "after SIGTERM, to finish what runs before the rest goes back (20000)",
          .number = &options->grace_ms},
+        KEEP_EVERY_OPTION_ROW(options->keep_every_ms),
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
          .text = &options->id},
         {"--host", "NAME", "machine that counts as one where planners do not start (its boot)",
@@ -220,6 +222,7 @@ static enum status configure(struct worker_options *options, const struct device
         .thread_count = (uint32_t)options->threads,
         .device = options->device,
         .planner_config = {.tick_deadline_ms = options->deadline_ms},
+        .keep_every_ms = options->keep_every_ms > 0 ? options->keep_every_ms : -1,
         .grace_ms = options->grace_ms,
         .offline_limit_ms = remote ? OFFLINE_LIMIT_MS : 0,
         .idle_wait_ms = remote ? REMOTE_IDLE_WAIT_MS : 0,
@@ -272,6 +275,7 @@ int command_worker(int argc, char **argv)
         .slots = 16,
         .deadline_ms = 1000,
         .grace_ms = GRACE_MS,
+        .keep_every_ms = KEEP_EVERY_MS,
         .words_fd = -1,
         .confinement = CONFINEMENT_OPTIONS_DEFAULT,
     };

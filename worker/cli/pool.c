@@ -25,7 +25,7 @@ enum {
     POOL_DEATHS_MAX = 50,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 38 + 4 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 40 + 4 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -81,12 +81,14 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     struct pool_worker *worker = &pool->workers[index];
     char slots[16];
     char deadline[24];
+    char keep_every[24];
     char words[16];
     char limits[3][24];
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
     snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
+    snprintf(keep_every, sizeof keep_every, "%lld", (long long)config->keep_every_ms);
     snprintf(words, sizeof words, "%d", pool->words_fd);
     const char *argv[ARGUMENTS_MAX] = {
         "swerve",
@@ -99,6 +101,8 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         slots,
         "--planner-deadline-ms",
         deadline,
+        "--keep-every-ms",
+        keep_every,
         "--exact-id",
         worker->worker_id,
         "--grace-ms",

@@ -17,6 +17,14 @@ enum {
     POOL_EXIT_UNSTARTED = 16, /* of a child: what is left needs a planner that does not start */
 };
 
+/* Of `run` and `worker`. */
+enum { KEEP_EVERY_MS = 1000 };
+#define KEEP_EVERY_OPTION_ROW(place)                                                              \
+    {                                                                                             \
+        "--keep-every-ms", "MS", "hand what is finished of a job to the store this often (1000)", \
+            .number = &(place)                                                                    \
+    }
+
 struct pool_config {
     const char *store_url;
     const char *pool;
@@ -25,6 +33,7 @@ struct pool_config {
     uint32_t worker_count;
     uint32_t slot_count;
     int64_t planner_deadline_ms;
+    int64_t keep_every_ms;
     const struct planner_confinement *confinement;
     bool verbose;
     const struct logger *logger; /* borrowed; may be NULL */

@@ -80,13 +80,19 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     if (status == STATUS_OK) {
         /* Making the scenario ready is part of what the job costs. */
         job->results[0].device_ns = clock_thread_cpu_ns(loop->clock) - start_ns;
+        job->handed_ns = clock_now_ns(loop->clock);
+        status = claim_loop_restore(loop, job, &error);
+    }
+    if (status == STATUS_OK) {
         status = runner_add(runner, job, ROLLOUT_ALL, &error);
     }
-    if (status == STATUS_TIMEOUT && prepared == NULL) {
+    if (status == STATUS_TIMEOUT) {
         /* The store fell silent before the job had begun: nobody's fault. */
         claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
     } else if (status != STATUS_OK) {
         claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), lease, error.text);
+    }
+    if (status != STATUS_OK) {
         job_run_destroy(job);
         if (prepared != NULL) {
             prepared_cache_put(loop->prepared_scenarios, prepared);
@@ -359,6 +365,9 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     if (loop->offline_ns == 0) {
         status = note_offline(loop, claim_loop_collect(loop, !busy, error), error);
     }
+    if (loop->offline_ns == 0 && status == STATUS_OK) {
+        status = note_offline(loop, claim_loop_hand_over(loop, false, error), error);
+    }
     check_lease(loop);
     tell_keeper(loop);
     if (status != STATUS_OK) {
@@ -392,6 +401,9 @@ static enum status run(struct claim_loop *loop, struct error *error)
     while (status == STATUS_OK && loop->refusal.status == STATUS_OK && loop->running_count > 0 &&
            clock_now_ns(loop->clock) < until_ns) {
         status = round_of(loop, false, &over, error);
+    }
+    if (status == STATUS_OK && loop->offline_ns == 0) {
+        status = claim_loop_hand_over(loop, true, error);
     }
     if (status == STATUS_OK) {
         hand_back(loop);

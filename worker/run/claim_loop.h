@@ -13,6 +13,9 @@
  * A planner that does not start here is this host's fault until the store has heard the same from
  * another: its jobs go back uncharged, and the worker claims no more of them (unstarted.h).
  *
+ * What is finished of a job that goes on is handed to the store every second or so, and before the
+ * job is handed back: whoever claims it next drives the rest (claim_loop_partial.c).
+ *
  * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
  * else is held meanwhile: if it takes the process with it, no other job is charged for that.
  */
@@ -46,6 +49,9 @@ struct claim_loop_config {
     /* A plugin that stays in one call for longer than this ends the process (exit status 6);
      * 0: the greater of 30 s and 20 planner deadlines. */
     int64_t stuck_limit_ms;
+    /* How long a job goes on before its finished rollouts are handed to the store, so that they
+     * outlive this worker; 0: 1,000, < 0: as soon as they end. */
+    int64_t keep_every_ms;
     int64_t grace_ms; /* after `stop`: how long what runs may go on; the rest is handed back */
     /* How long a store may be silent before the loop ends with what it said; until then it goes on
      * computing what it has. 0: it ends at once. */

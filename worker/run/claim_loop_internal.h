@@ -1,6 +1,7 @@
 /*
- * Claim loop internals, shared by claim_loop.c (claims, rounds, silence of the store) and
- * claim_loop_report.c (completions and what the lease keeper hears). Nobody else includes this.
+ * Claim loop internals, shared by claim_loop.c (claims, rounds, silence of the store),
+ * claim_loop_report.c (completions and what the lease keeper hears) and claim_loop_partial.c (what
+ * is finished of jobs that go on). Nobody else includes this.
  *
  * Invariant: a claimed job is counted in running_count until the store took its completion, and is
  * in one place: a runner of the cache, `unsent`, or `pending`. One thread alone touches all this.
@@ -45,6 +46,7 @@ struct claim_loop {
     int64_t retries[CLAIM_LOOP_RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
     uint32_t failed_count; /* attempts that broke here */
+    bool keeps_nothing;    /* the store takes no partial outcomes */
     struct unstarted unstarted;
     struct error refusal; /* why the store kept no artifact; OK: it does */
     struct claim_loop_stats stats;
@@ -67,6 +69,22 @@ void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *
 /* Turns what left the runners into completions, and sends those when their time has come, or at
  * once with `force`. */
 enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error);
+
+/* What the attempt has cost, but for rollouts that go on. */
+void claim_loop_add_costs(struct job_completion *completion, const struct job_run *job);
+
+/* Puts the traces of finished rollouts whose outcomes the store does not keep yet; hash is written
+ * when there are any. */
+enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run *job,
+                                  const struct trace *main_trace, char hash[SHA256_HEX_BYTES],
+                                  struct error *error);
+
+/* Hands over what is finished of jobs that have gone on for a while since they began or last handed
+ * something over; with `all`, of every job. STATUS_TIMEOUT: the store is silent. */
+enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error *error);
+
+/* Takes over what earlier attempts at the job finished. */
+enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, struct error *error);
 
 /* Tells the lease keeper what is held now, for the next heartbeat. */
 void claim_loop_report_to_keeper(struct claim_loop *loop);

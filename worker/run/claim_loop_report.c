@@ -98,7 +98,7 @@ enum status claim_loop_make_room(struct claim_loop *loop, struct error *error)
                                                              : claim_loop_flush(loop, error);
 }
 
-static void add_costs(struct job_completion *completion, const struct job_run *job)
+void claim_loop_add_costs(struct job_completion *completion, const struct job_run *job)
 {
     for (uint32_t i = 0; i < job->rollout_count; i++) {
         completion->device_ns += job->results[i].device_ns;
@@ -181,6 +181,24 @@ static bool store_refuses(enum status status)
     return status == STATUS_IO || status == STATUS_STORE;
 }
 
+enum status claim_loop_put_traces(struct claim_loop *loop, const struct job_run *job,
+                                  const struct trace *main_trace, char hash[SHA256_HEX_BYTES],
+                                  struct error *error)
+{
+    struct store *store = loop->config->store;
+    uint32_t picked[1 + LIMIT_BRANCHES];
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    uint32_t count = outcome_pick(job, main_trace, picked);
+    if (count == 0) {
+        return STATUS_OK;
+    }
+    enum status status = outcome_pack_traces(job, main_trace, picked, count, &data, &bytes, error);
+    THEN(status, store->ops->artifact_put(store, data, bytes, hash, error));
+    free(data);
+    return status;
+}
+
 /* Traces first, then the outcomes that refer to them. STATUS_TIMEOUT: nothing was attached, because
  * the store is silent; STATUS_IO, STATUS_STORE: because it cannot keep the artifacts. Whatever else
  * goes wrong is the attempt's failure. */
@@ -188,21 +206,20 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
                                    const struct job_run *job, struct error *error)
 {
     struct store *store = loop->config->store;
-    uint8_t *data = NULL;
-    size_t bytes = 0;
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
     if (outcomes == NULL) {
         claim_loop_fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
         return STATUS_OK;
     }
-    enum status status = outcome_pack_traces(job, &data, &bytes, error);
-    THEN(status, store->ops->artifact_put(store, data, bytes, completion->artifact_hash, error));
-    free(data);
+    enum status status =
+        claim_loop_put_traces(loop, job, &job->results[0].trace, completion->artifact_hash, error);
     for (uint32_t i = 0; status == STATUS_OK && i < job->rollout_count; i++) {
         outcome_build(job, i, &outcomes[i]);
-        memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
-               sizeof outcomes[i].artifact_hash);
-        status = put_snapshot(store, job, i, outcomes, error);
+        if (job->results[i].kept == NULL) { /* the others have artifacts of their own */
+            memcpy(outcomes[i].artifact_hash, completion->artifact_hash,
+                   sizeof outcomes[i].artifact_hash);
+            status = put_snapshot(store, job, i, outcomes, error);
+        }
     }
     if (status != STATUS_OK) {
         free(outcomes);
@@ -246,7 +263,7 @@ static void give_back_refused(struct claim_loop *loop, struct job_completion *co
 static enum status report(struct claim_loop *loop, struct job_run *job, struct error *error)
 {
     struct job_completion *completion = claim_loop_pending_add(loop, &job->lease);
-    add_costs(completion, job);
+    claim_loop_add_costs(completion, job);
     if (job->cancelled) {
         completion->kind = COMPLETION_RELEASED;
     } else if (job->failure != STATUS_OK) {
@@ -337,7 +354,7 @@ void claim_loop_report_to_keeper(struct claim_loop *loop)
     for (uint32_t i = 0; i < loop->unsent_count && count < LIMIT_CLAIM_JOBS; i++) {
         struct job_completion completion = {.job_id = loop->unsent[i]->lease.job_id,
                                             .epoch = loop->unsent[i]->lease.epoch};
-        add_costs(&completion, loop->unsent[i]);
+        claim_loop_add_costs(&completion, loop->unsent[i]);
         to[count++] = progress_of(&completion);
     }
     lease_keeper_report(loop->keeper, to, count);

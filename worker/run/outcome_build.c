@@ -21,6 +21,10 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     const struct job_spec *spec = &job->lease.spec;
     const struct rollout_result *result = &job->results[rollout];
     CHECK(result->finished);
+    if (result->kept != NULL) {
+        *out = *result->kept;
+        return;
+    }
     *out = (struct outcome){
         .job_id = job->lease.job_id,
         .epoch = job->lease.epoch,
@@ -64,22 +68,46 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     }
 }
 
-enum status outcome_pack_traces(const struct job_run *job, uint8_t **data, size_t *bytes,
-                                struct error *error)
+uint32_t outcome_pick(const struct job_run *job, const struct trace *main_trace, uint32_t *picked)
 {
-    uint32_t n = job->rollout_count;
-    const struct trace **traces = calloc(n, sizeof(const struct trace *));
-    const char **ids = calloc(n, sizeof *ids);
-    int32_t *parents = calloc(n, sizeof *parents);
+    uint32_t count = 0;
+    uint64_t end_tick = (uint64_t)main_trace->first_tick + main_trace->tick_count;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        const struct rollout_result *result = &job->results[i];
+        bool whole = result->parent < 0 || result->prefix_ticks <= end_tick;
+        if (result->finished && result->kept == NULL && whole) {
+            picked[count++] = i;
+        }
+    }
+    return count;
+}
+
+enum status outcome_pack_traces(const struct job_run *job, const struct trace *main_trace,
+                                const uint32_t *picked, uint32_t count, uint8_t **data,
+                                size_t *bytes, struct error *error)
+{
+    const struct trace **traces = calloc(count + 1, sizeof(const struct trace *));
+    const char **ids = calloc(count + 1, sizeof *ids);
+    int32_t *parents = calloc(count + 1, sizeof *parents);
+    uint32_t n = 0;
+    bool forked = false;
     enum status status;
+    for (uint32_t k = 0; k < count; k++) {
+        forked = forked || job->results[picked[k]].parent >= 0;
+    }
     if (traces == NULL || ids == NULL || parents == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "job %lld: out of memory",
                            (long long)job->lease.job_id);
     } else {
-        for (uint32_t i = 0; i < n; i++) {
-            traces[i] = &job->results[i].trace;
-            ids[i] = branch_id(job, i);
-            parents[i] = job->results[i].parent;
+        if (forked && picked[0] != 0) { /* the past of the others */
+            traces[n] = main_trace;
+            ids[n] = branch_id(job, 0);
+            parents[n++] = -1;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            traces[n] = &job->results[picked[k]].trace;
+            ids[n] = branch_id(job, picked[k]);
+            parents[n++] = job->results[picked[k]].parent;
         }
         status = trace_pack(traces, ids, parents, n, data, bytes, error);
     }

@@ -46,10 +46,64 @@ void job_run_destroy(struct job_run *job)
     for (uint32_t i = 0; i < job->rollout_count; i++) {
         trace_finish(&job->results[i].trace);
         free(job->results[i].snapshot);
+        free(job->results[i].kept);
     }
     prepared_unref(job->prepared);
     free(job->results);
     free(job);
+}
+
+enum status job_run_keep(struct job_run *job, uint32_t rollout, const struct outcome *outcome,
+                         struct error *error)
+{
+    struct rollout_result *result = &job->results[rollout];
+    CHECK(result->finished && result->kept == NULL);
+    result->kept = malloc(sizeof *result->kept);
+    if (result->kept == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "job %lld: out of memory",
+                         (long long)job->lease.job_id);
+    }
+    *result->kept = *outcome;
+    return STATUS_OK;
+}
+
+/* job->rollout_count: the scenario has no such branch. */
+static uint32_t rollout_of(const struct job_run *job, const char *branch_id)
+{
+    uint32_t i = branch_id[0] == '\0' ? 0 : 1;
+    while (i > 0 && i < job->rollout_count &&
+           strcmp(job->scenario->branches[i - 1].id, branch_id) != 0) {
+        i++;
+    }
+    return i;
+}
+
+enum status job_run_restore(struct job_run *job, const struct outcome *outcomes, uint32_t count,
+                            struct error *error)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const struct outcome *outcome = &outcomes[k];
+        uint32_t i = rollout_of(job, outcome->branch_id);
+        if (i == job->rollout_count || job->results[i].finished) {
+            return error_set(error, STATUS_STORE,
+                             "job %lld: the store keeps an outcome of branch \"%s\", which is none "
+                             "of the scenario's or is there twice; see swerve check",
+                             (long long)job->lease.job_id, outcome->branch_id);
+        }
+        struct rollout_result *result = &job->results[i];
+        result->started = true;
+        result->finished = true;
+        result->verdict = outcome->verdict;
+        result->reasons = outcome->reasons;
+        result->metrics = outcome->metrics;
+        result->ticks = outcome->ticks;
+        result->prefix_ticks = outcome->prefix_ticks;
+        memcpy(result->trace_hash, outcome->trace_hash, sizeof result->trace_hash);
+        memcpy(result->error, outcome->error, sizeof result->error);
+        job->finished_count++;
+        TRY(job_run_keep(job, i, outcome, error));
+    }
+    return STATUS_OK;
 }
 
 static enum status allocate(struct job_run *job, uint32_t wants, struct rollout **out,
@@ -321,9 +375,22 @@ void rollout_charge(struct rollout *rollout)
     rollout->flop = 0.0;
 }
 
+/* The trace is the result's from now on. */
+static void take_trace(struct rollout *rollout, struct rollout_result *result)
+{
+    trace_finish(&result->trace);
+    result->trace = rollout->trace;
+    trace_init(&rollout->trace, rollout->trace.agent_count);
+}
+
+/* NULL: the store keeps its outcome already. */
 static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks)
 {
     struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
+    if (result->kept != NULL) {
+        take_trace(rollout, result);
+        return NULL;
+    }
     CHECK(!result->finished);
     result->finished = true;
     result->ticks = ticks;
@@ -331,9 +398,7 @@ static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks
     result->parent = rollout->branch != ROLLOUT_MAIN && !rollout->solo ? 0 : -1;
     rollout_charge(rollout);
     trace_hash_hex(&rollout->trace, result->trace_hash);
-    trace_finish(&result->trace);
-    result->trace = rollout->trace;
-    trace_init(&rollout->trace, rollout->trace.agent_count);
+    take_trace(rollout, result);
     rollout->job->finished_count++;
     return result;
 }
@@ -341,6 +406,9 @@ static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks
 void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
 {
     struct rollout_result *result = own_result(rollout, ticks);
+    if (result == NULL) {
+        return;
+    }
     score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
     if (error[0] != '\0') {
         result->verdict = VERDICT_PLANNER_ERROR;
@@ -369,6 +437,10 @@ void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_v
                   uint8_t *snapshot)
 {
     struct rollout_result *result = own_result(rollout, ticks);
+    if (result == NULL) {
+        free(snapshot);
+        return;
+    }
     score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
     result->verdict = VERDICT_FLAGGED;
     result->reasons = 0;
@@ -399,6 +471,7 @@ void rollout_result_share(struct job_run *job, int32_t branch)
     *result = *main_line;
     result->trace = empty;
     result->snapshot = NULL; /* the main line keeps it for both */
+    result->kept = NULL;
     result->parent = 0;
     result->prefix_ticks = main_line->ticks;
     result->device_ns = 0;

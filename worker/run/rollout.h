@@ -46,6 +46,9 @@ struct rollout_result {
     uint8_t *snapshot; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
                           cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
     char error[OUTCOME_ERROR_BYTES];
+    /* What the store keeps of it while the job goes on, owned; NULL: nothing yet. Device time,
+     * metres and operations above are this attempt's alone, whichever attempt drove it. */
+    struct outcome *kept;
 };
 
 /* A job while this worker runs it. */
@@ -60,7 +63,9 @@ struct job_run {
     uint32_t keyframes_period_ticks; /* 0: no keyframes */
     bool no_forks;                   /* branches are run from tick 0, or not at all */
     bool cancelled;
-    enum status failure; /* not OK: the attempt broke, `error` says how */
+    bool partial_refused; /* the store keeps nothing of this attempt */
+    int64_t handed_ns;    /* when it began, or last handed something over */
+    enum status failure;  /* not OK: the attempt broke, `error` says how */
     char error[OUTCOME_ERROR_BYTES];
     struct job_run *next;
     void *owner; /* the claim loop's bookkeeping */
@@ -102,6 +107,13 @@ enum status job_run_create(const struct job_lease *lease, struct prepared *prepa
                            struct job_run **out, struct error *error);
 void job_run_destroy(struct job_run *job); /* accepts NULL */
 
+/* The store keeps this outcome of a finished rollout (0: main line). */
+enum status job_run_keep(struct job_run *job, uint32_t rollout, const struct outcome *outcome,
+                         struct error *error);
+/* Takes what earlier attempts finished as finished; before the job is given to a runner. */
+enum status job_run_restore(struct job_run *job, const struct outcome *outcomes, uint32_t count,
+                            struct error *error);
+
 /* A main line, or with `solo` one branch from tick 0. `wants`: enum swerve_planner_wants. */
 enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
                            struct rollout **out, struct error *error);
@@ -130,7 +142,7 @@ void rollout_observe(struct rollout *rollout, const struct world *world, const s
 void rollout_charge(struct rollout *rollout);
 
 /* Ends the rollout: fills its job's result from score and trace. `error` "" unless PLANNER_ERROR.
- */
+ * One whose outcome the store keeps has driven the past of others: only its trace is taken. */
 void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error);
 
 /* Ends it as flagged by a health check. `evidence` (may be NULL) becomes the result's. */

@@ -183,6 +183,26 @@ static void start(struct runner *runner, struct rollout *rollout, int32_t slot)
     }
 }
 
+/* Every rollout that is not finished, each alone from tick 0. */
+static enum status add_solo(struct runner *runner, struct job_run *job, struct error *error)
+{
+    job->no_forks = true;
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        struct rollout *solo = NULL;
+        if (job->results[i].finished) {
+            continue;
+        }
+        enum status status =
+            rollout_create(job, (int32_t)i - 1, i > 0, runner->wants, &solo, error);
+        if (status != STATUS_OK) {
+            runner_purge_list(runner, &runner->waiting, job);
+            return status;
+        }
+        runner_wait(runner, solo);
+    }
+    return STATUS_OK;
+}
+
 enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error)
 {
@@ -190,27 +210,18 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
     job->order = ++runner->orders;
     job->keyframes_period_ticks =
         runner_ops(runner)->tier >= TIER_STUDENT ? keyframes_period_ticks(job->scenario) : 0;
-    int32_t branch = only == ROLLOUT_ALL ? ROLLOUT_MAIN : only;
-    TRY(rollout_create(job, branch, branch != ROLLOUT_MAIN, runner->wants, &first, error));
-    enum status status = STATUS_OK;
     if (only != ROLLOUT_ALL) {
+        TRY(rollout_create(job, only, only != ROLLOUT_MAIN, runner->wants, &first, error));
         /* The others count as finished so that the job ends; their results stay unfinished. */
         job->finished_count = job->rollout_count - 1;
         job->no_forks = true;
+        runner_wait(runner, first);
     } else if (runner->config.always_solo) {
-        job->no_forks = true;
-        for (uint32_t b = 0; b + 1 < job->rollout_count; b++) {
-            struct rollout *solo = NULL;
-            status = rollout_create(job, (int32_t)b, true, runner->wants, &solo, error);
-            if (status != STATUS_OK) {
-                runner_purge_list(runner, &runner->waiting, job);
-                rollout_destroy(first);
-                return status;
-            }
-            runner_wait(runner, solo);
-        }
+        TRY(add_solo(runner, job, error));
+    } else if (job->finished_count < job->rollout_count) {
+        TRY(rollout_create(job, ROLLOUT_MAIN, false, runner->wants, &first, error));
+        runner_wait(runner, first);
     }
-    runner_wait(runner, first);
     job->next = runner->jobs;
     runner->jobs = job;
     return STATUS_OK;
@@ -591,7 +602,8 @@ static void collect_done(struct runner *runner)
         if (broken) {
             runner_purge_job(runner, job);
         }
-        if (broken || job->finished_count == job->rollout_count) {
+        if (broken ||
+            (job->finished_count == job->rollout_count && !runner_drives_past(runner, job))) {
             *link = job->next;
             job->next = runner->done;
             runner->done = job;

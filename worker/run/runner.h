@@ -65,7 +65,9 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
 void runner_destroy(struct runner *runner); /* accepts NULL; unfinished job runs are destroyed */
 
 /* Queues a job; the runner owns it until runner_take(). `only` >= -1 runs just that rollout
- * (ROLLOUT_MAIN or a branch, solo) and leaves the others unfinished; ROLLOUT_ALL runs all. */
+ * (ROLLOUT_MAIN or a branch, solo) and leaves the others unfinished; ROLLOUT_ALL runs all but what
+ * earlier attempts finished (job_run_restore), and the main line's past where others fork from it.
+ */
 enum { ROLLOUT_ALL = -2 };
 enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error);
@@ -84,6 +86,12 @@ void runner_tick(struct runner *runner);
 
 /* A job with every rollout finished, failed or cancelled; NULL: none now. The caller owns it. */
 struct job_run *runner_take(struct runner *runner);
+
+/* Jobs with rollouts that are not finished, linked by `next`; they stay the runner's. */
+struct job_run *runner_jobs(const struct runner *runner);
+
+/* What is recorded so far of the main line that a job's branches forked from. */
+const struct trace *runner_main_trace(const struct runner *runner, const struct job_run *job);
 
 /* Marks a job: its rollouts stop before the next tick and runner_take() returns it as cancelled. */
 void runner_cancel(struct runner *runner, int64_t job_id);

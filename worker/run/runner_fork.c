@@ -89,6 +89,20 @@ static bool fork_branch(struct runner *runner, const struct rollout *parent, int
     return true;
 }
 
+/* A main line that was driven again for its past alone leaves when nothing more forks from it. */
+static void leave_past(struct runner *runner, struct rollout *parent, uint32_t tick)
+{
+    struct job_run *job = parent->job;
+    bool wanted = job->results[0].kept == NULL;
+    for (uint32_t b = 0; b < job->scenario->branch_count && !wanted; b++) {
+        wanted = !job->results[b + 1].started;
+    }
+    if (!wanted) {
+        rollout_finish(parent, tick, "");
+        runner_discard(runner, parent);
+    }
+}
+
 void runner_fork_due(struct runner *runner, uint32_t slot)
 {
     struct rollout *parent = runner->slots[slot];
@@ -112,4 +126,5 @@ void runner_fork_due(struct runner *runner, uint32_t slot)
             return; /* it died, and `parent` with it */
         }
     }
+    leave_past(runner, parent, tick);
 }

@@ -105,6 +105,9 @@ void runner_discard_list(struct runner *runner, struct rollout_list *list);
 void runner_purge_list(struct runner *runner, struct rollout_list *list, const struct job_run *job);
 void runner_purge_job(struct runner *runner, const struct job_run *job);
 
+/* Whether a main line that the store keeps is driven again, for its past alone. */
+bool runner_drives_past(const struct runner *runner, const struct job_run *job);
+
 /* The attempt at this job broke for a reason that is not the planner's (memory, a world that
  * refuses). The first reason counts. */
 void runner_fail_job(struct job_run *job, const struct error *error);

@@ -9,6 +9,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct job_run *runner_jobs(const struct runner *runner)
+{
+    return runner->jobs;
+}
+
+const struct trace *runner_main_trace(const struct runner *runner, const struct job_run *job)
+{
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        const struct rollout *rollout = runner->slots[i];
+        if (rollout != NULL && rollout->job == job && rollout->branch == ROLLOUT_MAIN) {
+            return &rollout->trace;
+        }
+    }
+    for (const struct rollout *r = runner->waiting.head; r != NULL; r = r->next) {
+        if (r->job == job && r->branch == ROLLOUT_MAIN) {
+            return &r->trace;
+        }
+    }
+    return &job->results[0].trace;
+}
+
+bool runner_drives_past(const struct runner *runner, const struct job_run *job)
+{
+    return job->results[0].kept != NULL &&
+           (runner_main_trace(runner, job) != &job->results[0].trace ||
+            rollout_list_has(&runner->isolated, job, ROLLOUT_MAIN));
+}
+
 /* ---- lists ---- */
 
 void rollout_list_push_back(struct rollout_list *list, struct rollout *rollout)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Edits one value of a finished store at a time and asks `swerve check` whether it notices.
 
-usage: edit_store.py SWERVE STORE SEED [ROWS]
+usage: edit_store.py SWERVE STORE SEED [ROWS [TABLE]]
 
-Every column of every table is tried, in ROWS rows of each (1), so that a column that is added later
+Every column of every table (or of TABLE) is tried, in ROWS rows of each (1), so that a column that is added later
 is tried as well. What need not be noticed is listed below with the reason.
 """
 import json, os, random, shutil, sqlite3, subprocess, sys
@@ -98,6 +98,7 @@ def noticed():
 
 source = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
 tables = [t for t, in source.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+tables = [t for t in tables if t in sys.argv[5:] or len(sys.argv) <= 5]
 taken_over = {job for job, in source.execute("SELECT id FROM jobs WHERE memo_of IS NOT NULL")}
 answered = {
     "contexts": {c for c, in source.execute(

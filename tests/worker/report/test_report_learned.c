@@ -13,8 +13,8 @@
 #include "engine/worlds/world.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
+#include "tests/worker/pack_all.h"
 #include "tests/worker/report/html_check.h"
-#include "worker/run/outcome_build.h"
 #include "worker/run/runner.h"
 #include "worker/run/submission.h"
 
@@ -168,7 +168,7 @@ static void complete(const char *worker, const struct job_lease *lease)
     bool teacher = lease->spec.tier == TIER_TEACHER;
     struct job_run *job = drive(lease);
     EXPECT(job->rollout_count <= BRANCHES_MAX);
-    EXPECT_OK(outcome_pack_traces(job, &data, &bytes, &error), error);
+    EXPECT_OK(pack_all(job, &data, &bytes, &error), error);
     EXPECT_OK(store->ops->artifact_put(store, data, bytes, completion.artifact_hash, &error),
               error);
     free(data);

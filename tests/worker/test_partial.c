@@ -1,0 +1,366 @@
+/*
+ * Goal: a worker that dies keeps what it finished: whoever claims its jobs next takes the finished
+ * rollouts as they are, drives the others, and ends with the outcomes of a run that nothing
+ * happened to; what is driven is billed once.
+ * Method: a small suite with branches against a real embedded store; a store in front of it dies
+ * for the worker at its Nth partial completion, before or after that took effect, or asks the
+ * worker to stop, for N = 1.. until none is sent any more. Everything is compared with a run that
+ * was left alone.
+ */
+#include "base/check.h"
+#include "engine/worlds/world.h"
+#include "tests/worker/shop.h"
+#include "worker/run/claim_loop.h"
+#include "worker/trace/trace.h"
+
+enum { OUTCOMES_MAX = 64 };
+
+enum way { DIES_BEFORE, DIES_AFTER, STOPS };
+
+/* ---- the store that dies ---- */
+
+struct mortal {
+    struct store base;
+    struct store_ops ops;
+    struct store *inner;
+    enum way way;
+    int at; /* the partial completion at which it happens; 0: never */
+    int partials;
+    atomic_bool dead;
+    atomic_bool stop;
+};
+
+static struct mortal *mortal_of(struct store *store)
+{
+    return (struct mortal *)store;
+}
+
+static bool is_dead(struct store *store, struct error *error)
+{
+    bool dead = atomic_load(&mortal_of(store)->dead);
+    if (dead) {
+        error_set(error, STATUS_STORE, "dead");
+    }
+    return dead;
+}
+
+static enum status mortal_heartbeat(struct store *store, const struct store_worker *worker,
+                                    const struct store_progress *progress, uint32_t count,
+                                    int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                                    struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->heartbeat(inner, worker, progress, count, cancelled,
+                                                         cancelled_count, ttl_ms, error);
+}
+
+static enum status mortal_claim(struct store *store, const struct store_worker *worker,
+                                uint32_t max, int64_t wait_ms, struct job_lease *leases,
+                                uint32_t *count, int64_t *ttl_ms, struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error)
+               ? STATUS_STORE
+               : inner->ops->claim(inner, worker, max, wait_ms, leases, count, ttl_ms, error);
+}
+
+static enum status mortal_complete(struct store *store, const struct job_completion *completions,
+                                   uint32_t count, struct store_completion_result *results,
+                                   struct error *error)
+{
+    struct mortal *m = mortal_of(store);
+    bool now = completions[0].kind == COMPLETION_PARTIAL && ++m->partials == m->at;
+    if (now && m->way == STOPS) {
+        atomic_store(&m->stop, true);
+    } else if (now && m->way == DIES_BEFORE) {
+        atomic_store(&m->dead, true);
+    }
+    if (is_dead(store, error)) {
+        return STATUS_STORE;
+    }
+    enum status status = m->inner->ops->complete(m->inner, completions, count, results, error);
+    if (now && m->way == DIES_AFTER) {
+        atomic_store(&m->dead, true);
+        return error_set(error, STATUS_STORE, "dead");
+    }
+    return status;
+}
+
+static enum status mortal_partials(struct store *store, int64_t job_id, struct outcome *out,
+                                   uint32_t max, uint32_t *count, struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->partials(inner, job_id, out, max, count, error);
+}
+
+static enum status mortal_scenario_get(struct store *store, const char *hash, char **body,
+                                       size_t *bytes, struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->scenario_get(inner, hash, body, bytes, error);
+}
+
+static enum status mortal_artifact_put(struct store *store, const void *data, size_t bytes,
+                                       char hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->artifact_put(inner, data, bytes, hash, error);
+}
+
+static enum status mortal_job(struct store *store, int64_t job_id, struct store_job *out,
+                              struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE : inner->ops->job(inner, job_id, out, error);
+}
+
+static void mortal_init(struct mortal *m, struct store *inner)
+{
+    memset(m, 0, sizeof *m);
+    m->inner = inner;
+    m->ops = (struct store_ops){.name = "mortal",
+                                .claim = mortal_claim,
+                                .heartbeat = mortal_heartbeat,
+                                .complete = mortal_complete,
+                                .partials = mortal_partials,
+                                .scenario_get = mortal_scenario_get,
+                                .artifact_put = mortal_artifact_put,
+                                .job = mortal_job};
+    m->base.ops = &m->ops;
+}
+
+static enum status work(struct mortal *m, const char *worker_id, bool solo)
+{
+    struct claim_loop_config config = {
+        .store = &m->base,
+        .worker = {.pool = "bulk", .device = "cpu"},
+        .slot_count = 3,
+        .drain = true,
+        .solo = solo,
+        .keep_every_ms = -1,
+        .stop = &m->stop,
+    };
+    struct claim_loop_stats stats;
+    struct error error;
+    snprintf(config.worker.worker_id, sizeof config.worker.worker_id, "%s", worker_id);
+    return claim_loop_run(&config, &stats, &error);
+}
+
+/* ---- a suite ---- */
+
+/* Branches that fork together and by themselves; some end before their main line, one forks at its
+ * very end. */
+static void send_suite(struct shop *shop, struct order *order, const char *planner)
+{
+    static const char branches[] =
+        "{'id':'hard','at_tick':5,'interventions':[{'kind':'ego_brake','decel_mps2':6}]},"
+        "{'id':'soft','at_tick':5,'interventions':[{'kind':'ego_brake','decel_mps2':2}]},"
+        "{'id':'mid','at_tick':20,'interventions':[{'kind':'ego_brake','decel_mps2':3}]},"
+        "{'id':'late','at_tick':38,'interventions':[{'kind':'ego_brake','decel_mps2':3}]}";
+    struct error error;
+    char path[256];
+    shop_open(shop, 0);
+    shop_scenario(shop, "fan", "4", SHOP_LEAD, branches, path);
+    shop_scenario(shop, "plain", "2", SHOP_LEAD, "", path);
+    shop_write(shop, "suite.json",
+               "{\"id\":\"fans\",\"seeds\":2,\"scenarios\":[{\"file\":\"fan.json\"},{\"file\":"
+               "\"plain.json\"}]}",
+               path);
+    order_build(order, path, order_options(planner, 0));
+    EXPECT_OK(submission_send(&order->submission, shop->store, 10, &error), error);
+}
+
+static uint32_t outcomes_of(struct shop *shop, struct outcome *out)
+{
+    struct store_outcome_filter filter = {.limit = OUTCOMES_MAX};
+    struct error error;
+    uint32_t count = 0;
+    EXPECT_OK(shop->store->ops->outcomes(shop->store, &filter, out, &count, &error), error);
+    return count;
+}
+
+static void expect_trace(struct shop *shop, const struct outcome *outcome)
+{
+    struct error error;
+    struct trace_reader reader;
+    void *data = NULL;
+    size_t bytes = 0;
+    EXPECT_OK(
+        shop->store->ops->artifact_get(shop->store, outcome->artifact_hash, &data, &bytes, &error),
+        error);
+    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
+    int32_t rollout = trace_reader_find(&reader, outcome->branch_id);
+    EXPECT(rollout >= 0);
+    EXPECT_INT(trace_reader_last_tick(&reader, rollout), outcome->ticks);
+    /* Every tick can be read, those before its fork included; together they are what was hashed. */
+    struct sha256 hash;
+    char text[SHA256_HEX_BYTES];
+    sha256_init(&hash);
+    for (uint32_t tick = 0; tick <= outcome->ticks; tick++) {
+        struct trace_tick at;
+        struct trace_agent agents[LIMIT_AGENTS];
+        EXPECT(trace_reader_tick(&reader, rollout, tick, &at, agents));
+        sha256_update(&hash, &at, sizeof at);
+        sha256_update(&hash, agents, reader.header.agent_count * sizeof *agents);
+    }
+    uint8_t digest[SHA256_BYTES];
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, text);
+    EXPECT_TEXT(text, outcome->trace_hash);
+    trace_reader_finish(&reader);
+    free(data);
+}
+
+static bool same_drive(const struct outcome *a, const struct outcome *b)
+{
+    return a->job_id == b->job_id && strcmp(a->branch_id, b->branch_id) == 0 &&
+           a->verdict == b->verdict && a->reasons == b->reasons && a->ticks == b->ticks &&
+           a->prefix_ticks == b->prefix_ticks && a->metres_mm == b->metres_mm &&
+           memcmp(&a->metrics, &b->metrics, sizeof a->metrics) == 0 &&
+           strcmp(a->trace_hash, b->trace_hash) == 0 && strcmp(a->error, b->error) == 0;
+}
+
+static int64_t ledger_metres(struct shop *shop, const char *end)
+{
+    struct store_ledger_row rows[16];
+    struct error error;
+    uint32_t count = 0;
+    int64_t sum = 0;
+    EXPECT_OK(shop->store->ops->ledger(shop->store, NULL, rows, 16, &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        sum += strcmp(rows[i].end, end) == 0 ? rows[i].totals.metres_mm : 0;
+    }
+    return sum;
+}
+
+/* What the store keeps of jobs that go on. */
+struct kept {
+    uint32_t count;
+    int64_t metres_mm;
+    int64_t past_mm; /* of main lines that are kept: what driving them again may cost at most */
+};
+
+static struct kept kept_of(struct shop *shop, uint32_t job_count)
+{
+    static struct outcome found[OUTCOMES_MAX];
+    struct kept kept = {0};
+    struct error error;
+    for (uint32_t job = 1; job <= job_count; job++) {
+        uint32_t count = 0;
+        EXPECT_OK(shop->store->ops->partials(shop->store, job, found, OUTCOMES_MAX, &count, &error),
+                  error);
+        for (uint32_t i = 0; i < count; i++) {
+            kept.metres_mm += found[i].metres_mm;
+            kept.past_mm += found[i].branch_id[0] == '\0' ? found[i].metres_mm : 0;
+        }
+        kept.count += count;
+    }
+    return kept;
+}
+
+/* ---- tests ---- */
+
+/* Plays one interruption; false: it never happened. */
+static bool play(enum way way, int at, const char *planner, bool solo,
+                 const struct outcome *expected, uint32_t expected_count)
+{
+    static struct outcome outcomes[OUTCOMES_MAX];
+    struct shop shop;
+    struct order order;
+    struct mortal m;
+    struct error error;
+    send_suite(&shop, &order, planner);
+    mortal_init(&m, shop.store);
+    m.way = way;
+    m.at = at;
+    enum status ended = work(&m, "first", solo);
+    bool happened = m.partials >= at;
+    EXPECT_INT(ended, happened && way != STOPS ? STATUS_STORE : STATUS_OK);
+    EXPECT_OK(shop.store->ops->worker_gone(shop.store, "first", &error), error);
+    uint32_t job_count = order.submission.job_count;
+    struct kept kept = kept_of(&shop, job_count);
+    EXPECT(!happened || way == DIES_BEFORE || kept.count > 0);
+    int64_t before_mm = ledger_metres(&shop, "done");
+    uint32_t before_count = outcomes_of(&shop, outcomes);
+    int64_t results_mm = 0;
+    for (uint32_t i = 0; i < before_count; i++) {
+        results_mm -= outcomes[i].metres_mm;
+    }
+    /* What is kept is paid for already: by a lost attempt, or one that was handed back. */
+    EXPECT(ledger_metres(&shop, "lost") + ledger_metres(&shop, "released") >= kept.metres_mm);
+
+    mortal_init(&m, shop.store);
+    EXPECT_INT(work(&m, "second", solo), STATUS_OK);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], job_count);
+    EXPECT_INT(kept_of(&shop, job_count).count, 0);
+    EXPECT_INT(outcomes_of(&shop, outcomes), expected_count);
+    for (uint32_t i = 0; i < expected_count; i++) {
+        uint32_t k = 0;
+        while (k < expected_count && !same_drive(&outcomes[i], &expected[k])) {
+            k++;
+        }
+        if (k == expected_count) {
+            TEST_FAIL("way %d at %d: job %lld, branch \"%s\" differs", (int)way, at,
+                      (long long)outcomes[i].job_id, outcomes[i].branch_id);
+        }
+        expect_trace(&shop, &outcomes[i]);
+        results_mm += outcomes[i].metres_mm;
+    }
+    /* The second worker drove what was not kept, and at most the past of main lines again. */
+    int64_t driven_mm = ledger_metres(&shop, "done") - before_mm;
+    EXPECT(driven_mm >= results_mm - kept.metres_mm);
+    EXPECT(driven_mm <= results_mm - kept.metres_mm + kept.past_mm);
+    if (kept.count > 0) {
+        EXPECT(driven_mm < results_mm);
+    }
+    order_finish(&order);
+    shop_close(&shop);
+    return happened;
+}
+
+static void play_all(const char *planner, bool solo, enum way first, enum way last)
+{
+    static struct outcome expected[OUTCOMES_MAX];
+    struct shop shop;
+    struct order order;
+    struct mortal m;
+    send_suite(&shop, &order, planner);
+    mortal_init(&m, shop.store);
+    EXPECT_INT(work(&m, "only", solo), STATUS_OK);
+    uint32_t count = outcomes_of(&shop, expected);
+    EXPECT_INT(count, order.submission.rollout_count);
+    EXPECT(m.partials >= 2);
+    for (uint32_t i = 0; i < count; i++) {
+        expect_trace(&shop, &expected[i]);
+    }
+    order_finish(&order);
+    shop_close(&shop);
+    for (enum way way = first; way <= last; way++) {
+        int at = 1;
+        while (play(way, at, planner, solo, expected, count)) {
+            at++;
+        }
+        EXPECT(at > 2);
+    }
+}
+
+static void what_a_worker_finished_outlives_it(void)
+{
+    play_all("builtin:reference", false, DIES_BEFORE, STOPS);
+}
+
+/* Branches that share no past are finished, and kept, like others. */
+static void so_do_branches_that_run_alone(void)
+{
+    play_all("builtin:reference", true, DIES_AFTER, DIES_AFTER);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone));
+}
