@@ -507,6 +507,16 @@ static enum status read_gate_rate(struct run_options *options, struct error *err
                            options->gate_rate_text);
 }
 
+static enum status check_options(struct run_options *options, struct error *error)
+{
+    if (options->workers < 1 || options->workers > POOL_WORKERS_MAX || options->slots < 1 ||
+        options->slots > LIMIT_SLOTS) {
+        return error_set(error, STATUS_USAGE, "expected --workers 1 to %d and --slots 1 to %d",
+                         POOL_WORKERS_MAX, LIMIT_SLOTS);
+    }
+    return read_gate_rate(options, error);
+}
+
 int command_run(int argc, char **argv)
 {
     struct run_options options = {
@@ -557,16 +567,8 @@ int command_run(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    if (options.workers < 1 || options.workers > POOL_WORKERS_MAX || options.slots < 1 ||
-        options.slots > LIMIT_SLOTS) {
-        error_set(&error, STATUS_USAGE, "expected --workers 1 to %d and --slots 1 to %d",
-                  POOL_WORKERS_MAX, LIMIT_SLOTS);
-        return cli_fail(&error);
-    }
-    if (read_gate_rate(&options, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    if (confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
+    if (check_options(&options, &error) != STATUS_OK ||
+        confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
                                    &options.confinement, &error) != STATUS_OK) {
         return cli_fail(&error);
     }

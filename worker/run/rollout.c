@@ -102,6 +102,12 @@ enum status job_run_restore(struct job_run *job, const struct outcome *outcomes,
         memcpy(result->error, outcome->error, sizeof result->error);
         job->finished_count++;
         TRY(job_run_keep(job, i, outcome, error));
+        if (outcome->verdict == VERDICT_INVALID) {
+            result->invalid = result->kept->health_check;
+            result->invalid_tick = outcome->health_tick;
+            result->invalid_value = outcome->health_value;
+            result->invalid_threshold = outcome->health_threshold;
+        }
     }
     return STATUS_OK;
 }

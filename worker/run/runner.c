@@ -640,18 +640,6 @@ uint32_t runner_width(const struct runner *runner)
     return runner->width;
 }
 
-uint32_t runner_free_slots(const struct runner *runner)
-{
-    uint32_t taken = runner->active_count;
-    for (const struct rollout *r = runner->waiting.head; r != NULL; r = r->next) {
-        taken++;
-    }
-    for (const struct rollout *r = runner->isolated.head; r != NULL; r = r->next) {
-        taken++;
-    }
-    return taken >= runner->width ? 0 : runner->width - taken;
-}
-
 bool runner_busy(const struct runner *runner)
 {
     return runner->jobs != NULL;

@@ -100,6 +100,18 @@ int32_t runner_find_free_slot(const struct runner *runner)
     return -1;
 }
 
+uint32_t runner_free_slots(const struct runner *runner)
+{
+    uint32_t taken = runner->active_count;
+    for (const struct rollout *r = runner->waiting.head; r != NULL; r = r->next) {
+        taken++;
+    }
+    for (const struct rollout *r = runner->isolated.head; r != NULL; r = r->next) {
+        taken++;
+    }
+    return taken >= runner->width ? 0 : runner->width - taken;
+}
+
 void runner_occupy(struct runner *runner, struct rollout *rollout, int32_t slot)
 {
     CHECK(runner->slots[slot] == NULL && rollout->slot < 0);
