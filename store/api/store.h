@@ -34,12 +34,18 @@ struct store_submit_result {
     bool memoised; /* another suite's finished result was taken over; the job is already done */
 };
 
+/* Jobs of a planner: all of them, or those in one world. */
 struct store_planner {
     char planner[LIMIT_SPEC_BYTES];
     char planner_hash[SHA256_HEX_BYTES];
+    bool in_world; /* the following members count */
+    enum tier tier;
+    char model_hash[SHA256_HEX_BYTES];
+    char sampler[LIMIT_ID_BYTES];
+    char backend[LIMIT_ID_BYTES];
 };
 
-enum { STORE_WITHOUT_MAX = 64 }; /* planners that a claim leaves alone */
+enum { STORE_WITHOUT_MAX = 64 }; /* of these, which a claim leaves alone */
 
 struct store_worker {
     char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
@@ -49,7 +55,7 @@ struct store_worker {
      * "": whoever calls may speak for every worker. */
     char holder[LIMIT_ID_BYTES];
     char host[LIMIT_ID_BYTES]; /* the machine; "": one of its own. Looked at by the first claim */
-    /* Planners whose jobs a claim does not take, borrowed: those that do not start here. */
+    /* Jobs that a claim does not take, borrowed: planners and worlds that do not start here. */
     const struct store_planner *without;
     uint32_t without_count;
 };

@@ -110,9 +110,17 @@ static bool put_host(json_t *body, const struct store_worker *worker)
     json_t *list = worker->without_count > 0 ? json_array() : NULL;
     bool good = worker->without_count == 0 || list != NULL;
     for (uint32_t i = 0; good && i < worker->without_count; i++) {
-        good = json_array_append_new(list, json_pack("{s:s,s:s}", "planner",
-                                                     worker->without[i].planner, "planner_hash",
-                                                     worker->without[i].planner_hash)) == 0;
+        const struct store_planner *one = &worker->without[i];
+        json_t *entry =
+            json_pack("{s:s,s:s}", "planner", one->planner, "planner_hash", one->planner_hash);
+        if (one->in_world && (!json_put(entry, "tier", json_string(tier_names[one->tier])) ||
+                              !json_put(entry, "model_hash", json_string(one->model_hash)) ||
+                              !json_put(entry, "sampler", json_string(one->sampler)) ||
+                              !json_put(entry, "backend", json_string(one->backend)))) {
+            json_decref(entry);
+            entry = NULL;
+        }
+        good = json_array_append_new(list, entry) == 0;
     }
     if (good && list != NULL) {
         return json_put(body, "without", list);

@@ -254,11 +254,39 @@ static enum status claim_for(struct patience *patience, struct error *error)
     return status;
 }
 
+static enum status decode_left_alone(struct json_cursor *entry, struct store_planner *out,
+                                     struct error *error)
+{
+    static const char *const keys[] = {"planner", "planner_hash", "tier", "model_hash",
+                                       "sampler", "backend",      NULL};
+    char tier[LIMIT_ID_BYTES] = "";
+    int index = 0;
+    TRY(json_object_begin(entry, keys, error));
+    TRY(json_member_text(entry, "planner", true, out->planner, sizeof out->planner, error));
+    TRY(json_member_text(entry, "planner_hash", true, out->planner_hash, sizeof out->planner_hash,
+                         error));
+    TRY(json_member_text(entry, "tier", false, tier, sizeof tier, error));
+    out->in_world = tier[0] != '\0';
+    while (out->in_world && index < TIER_COUNT && strcmp(tier, tier_names[index]) != 0) {
+        index++;
+    }
+    if (index == TIER_COUNT) {
+        return error_set(error, STATUS_BAD_INPUT, "without: expected a tier, found \"%.40s\"",
+                         tier);
+    }
+    out->tier = (enum tier)index;
+    TRY(json_member_text(entry, "model_hash", out->in_world, out->model_hash,
+                         sizeof out->model_hash, error));
+    TRY(json_member_text(entry, "sampler", out->in_world, out->sampler, sizeof out->sampler,
+                         error));
+    return json_member_text(entry, "backend", out->in_world, out->backend, sizeof out->backend,
+                            error);
+}
+
 /* The planners that the worker leaves alone; *out is malloc'ed, NULL when there are none. */
 static enum status decode_without(struct http_exchange *exchange, struct store_worker *worker,
                                   struct store_planner **out, struct error *error)
 {
-    static const char *const keys[] = {"planner", "planner_hash", NULL};
     struct json_cursor list = json_cursor_member(&exchange->body, "without");
     size_t count = 0;
     *out = NULL;
@@ -275,11 +303,7 @@ static enum status decode_without(struct http_exchange *exchange, struct store_w
     }
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct json_cursor entry = json_cursor_element(&list, i);
-        status = json_object_begin(&entry, keys, error);
-        THEN(status, json_member_text(&entry, "planner", true, planners[i].planner,
-                                      sizeof planners[i].planner, error));
-        THEN(status, json_member_text(&entry, "planner_hash", true, planners[i].planner_hash,
-                                      sizeof planners[i].planner_hash, error));
+        status = decode_left_alone(&entry, &planners[i], error);
     }
     if (status != STATUS_OK) {
         free(planners);

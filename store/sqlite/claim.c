@@ -569,8 +569,12 @@ static char *without_text(const struct store_worker *worker)
 {
     json_t *list = worker->without_count > 0 ? json_array() : NULL;
     for (uint32_t i = 0; list != NULL && i < worker->without_count; i++) {
-        json_array_append_new(
-            list, json_pack("[ss]", worker->without[i].planner, worker->without[i].planner_hash));
+        const struct store_planner *one = &worker->without[i];
+        json_array_append_new(list, one->in_world
+                                        ? json_pack("[ssisss]", one->planner, one->planner_hash,
+                                                    (int)one->tier, one->model_hash, one->sampler,
+                                                    one->backend)
+                                        : json_pack("[ss]", one->planner, one->planner_hash));
     }
     char *text = list != NULL && json_array_size(list) == worker->without_count
                      ? json_dumps(list, JSON_COMPACT)

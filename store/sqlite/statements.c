@@ -54,11 +54,17 @@
     " CROSS JOIN contexts c ON c.id = o.context" \
     " LEFT JOIN scenarios x ON x.id = s.scenario"
 
-/* The job with spec `s` is of none of the planners in a JSON list of [planner, planner_hash]. */
+/* The job with spec `s` is in none of the entries of a JSON list: [planner, planner_hash], or that
+ * with [.., tier, model_hash, sampler, backend]. */
 #define NOT_WITHOUT(list)                                                            \
     "s.context NOT IN (SELECT n.id FROM json_each(" list ") e CROSS JOIN contexts n" \
     " WHERE n.planner_hash = json_extract(e.value, '$[1]')"                          \
-    " AND n.planner = json_extract(e.value, '$[0]'))"
+    " AND n.planner = json_extract(e.value, '$[0]')"                                 \
+    " AND (json_array_length(e.value) = 2"                                           \
+    " OR (n.tier = json_extract(e.value, '$[2]')"                                    \
+    " AND n.model_hash = json_extract(e.value, '$[3]')"                              \
+    " AND n.sampler = json_extract(e.value, '$[4]')"                                 \
+    " AND n.backend = json_extract(e.value, '$[5]'))))"
 
 /* clang-format off */
 /* A sum that stops at the largest integer: what workers report must not keep a row from being

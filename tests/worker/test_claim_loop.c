@@ -35,6 +35,9 @@ struct meddler {
     atomic_bool *stop;
     int64_t completions[COMPLETION_KIND_COUNT];
     int64_t claims;
+    int64_t stop_at; /* this claim; 0: never */
+    int64_t wait_ms_max;
+    int64_t idle_wait_ms;
     /* From call number silent_from on (heartbeats not counted; 0: never) nothing is answered, until
      * one heartbeat was not. */
     int silent_from;
@@ -104,6 +107,10 @@ static enum status meddle_claim(struct store *store, const struct store_worker *
     }
     *claim_id = status == STATUS_OK ? next_id : *claim_id;
     m->claims++;
+    m->wait_ms_max = wait_ms > m->wait_ms_max ? wait_ms : m->wait_ms_max;
+    if (m->claims == m->stop_at) {
+        atomic_store(m->stop, true);
+    }
     if (status != STATUS_OK || *count == 0 || m->played) {
         return status;
     }
@@ -227,6 +234,7 @@ static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomi
         .leave_unstarted = m->leave_unstarted,
         .grace_ms = m->grace_ms,
         .offline_limit_ms = m->offline_limit_ms,
+        .idle_wait_ms = m->idle_wait_ms,
         .stop = stop,
     };
     m->stop = stop;
@@ -664,6 +672,58 @@ static void many_planners_take_turns(void)
 /* ---- tricks ---- */
 
 /* Jobs that take a while: 40 s each under a planner that looks at the lidar. */
+/* Goal: a worker without a job's model charges it no attempt, takes no more of that world's jobs,
+ * does the others and says what is left; so does any number of such workers. */
+static void a_world_that_is_missing_is_left_to_others(void)
+{
+    for (int drained = 0; drained < 2; drained++) {
+        struct shop shop;
+        struct order order;
+        struct meddler m;
+        struct claim_loop_stats stats;
+        struct error error;
+        struct store_job job;
+        atomic_bool stop = false;
+        char path[256];
+        shop_open(&shop, 0);
+        shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+        order_build(&order, path, order_options("builtin:reference", 60));
+        for (uint32_t i = 0; i < order.submission.job_count; i += 2) {
+            struct job_spec *spec = &order.submission.specs[i];
+            spec->tier = TIER_STUDENT;
+            snprintf(spec->model_hash, sizeof spec->model_hash, "elsewhere");
+            snprintf(spec->sampler, sizeof spec->sampler, "agents/euler4/bf16");
+        }
+        EXPECT_OK(submission_send(&order.submission, shop.store, 10, &error), error);
+        for (int host = 0; host < 3; host++) {
+            meddler_init(&m, shop.store, TRICK_NONE);
+            m.leave_unstarted = drained == 0;
+            snprintf(m.worker.worker_id, sizeof m.worker.worker_id, "worker%d", host);
+            snprintf(m.worker.host, sizeof m.worker.host, "host%d", host);
+            EXPECT_INT(try_work(&m, 64, drained != 0, &stop, &stats, &error), STATUS_DEVICE);
+            EXPECT_CONTAINS(error.text, "has no models");
+            EXPECT_CONTAINS(error.text, "no attempt was charged");
+            struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+            EXPECT_INT(status.jobs[JOB_DONE], 30);
+            EXPECT_INT(status.jobs[JOB_QUEUED], 30);
+            EXPECT_INT(m.completions[COMPLETION_FAILED], 0);
+            EXPECT(m.completions[COMPLETION_RELEASED] > 0);
+            EXPECT(m.completions[COMPLETION_RELEASED] <= 64);
+            EXPECT(m.claims < 32);
+        }
+        EXPECT_OK(shop.store->ops->job(shop.store, 1, &job, &error), error);
+        EXPECT_INT(job.attempts, 0);
+        /* One that stays for what may come asks ever less often. */
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.idle_wait_ms = 1;
+        m.stop_at = 30;
+        EXPECT_OK(try_work(&m, 64, false, &stop, &stats, &error), error);
+        EXPECT_INT(m.wait_ms_max, 8);
+        order_finish(&order);
+        shop_close(&shop);
+    }
+}
+
 static void send_long(struct shop *shop, struct order *order, uint32_t seeds)
 {
     char path[256];
@@ -1003,11 +1063,12 @@ int main(void)
         TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead),
         TEST(a_planner_that_does_not_start_is_left_to_others),
-        TEST(a_full_batch_meets_finished_jobs), TEST(a_refusing_world_fails_the_job_only),
-        TEST(many_planners_take_turns), TEST(a_stolen_job_is_stale_and_ends_once),
-        TEST(a_lost_lease_hands_the_jobs_back), TEST(a_stop_releases_what_runs),
-        TEST(what_ends_within_the_grace_is_reported), TEST(a_full_disk_charges_no_attempt),
-        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_world_that_is_missing_is_left_to_others), TEST(a_full_batch_meets_finished_jobs),
+        TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
+        TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
+        TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
+        TEST(a_full_disk_charges_no_attempt), TEST(a_silent_store_costs_nothing),
+        TEST(a_silence_that_lasts_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }

@@ -56,13 +56,14 @@ static enum status mortal_heartbeat(struct store *store, const struct store_work
 }
 
 static enum status mortal_claim(struct store *store, const struct store_worker *worker,
-                                uint32_t max, int64_t wait_ms, struct job_lease *leases,
-                                uint32_t *count, int64_t *ttl_ms, struct error *error)
+                                int64_t *claim_id, uint32_t max, int64_t wait_ms,
+                                struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
+                                struct error *error)
 {
     struct store *inner = mortal_of(store)->inner;
-    return is_dead(store, error)
-               ? STATUS_STORE
-               : inner->ops->claim(inner, worker, max, wait_ms, leases, count, ttl_ms, error);
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->claim(inner, worker, claim_id, max, wait_ms, leases,
+                                                     count, ttl_ms, error);
 }
 
 static enum status mortal_complete(struct store *store, const struct job_completion *completions,

@@ -122,7 +122,8 @@ static void name_host(const char *given, char out[LIMIT_ID_BYTES])
  * or planners start in none of them. words_fd < 0: there is none. */
 static int fail(const struct error *error, int64_t words_fd)
 {
-    bool unstarted = words_fd >= 0 && error->status == STATUS_PLANNER;
+    bool unstarted =
+        words_fd >= 0 && (error->status == STATUS_PLANNER || error->status == STATUS_DEVICE);
     int code = unstarted ? POOL_EXIT_UNSTARTED : cli_fail(error);
     if (words_fd >= 0 && (unstarted || code == status_exit_code(STATUS_STORE)) &&
         pwrite((int)words_fd, error->text, sizeof error->text, 0) < 0) {

@@ -16,6 +16,7 @@ enum {
     JOBS_FIRST = 8,              /* of the first claim */
     NARROW_JOBS = 4,             /* per rollout that goes on at a time, where these are few */
     IDLE_WAIT_MS = 300,          /* long poll while there is nothing to do; see the config */
+    IDLE_DOUBLINGS_MAX = 3,      /* of that, while all there is are jobs that do not start here */
     OFFLINE_PAUSE_MS = 20,       /* between looks, when there is nothing to do without the store */
     REPORT_PERIOD_MS = 200,
     STUCK_LIMIT_MS_MIN = 30000,
@@ -43,6 +44,18 @@ static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease 
     snprintf(completion->error, sizeof completion->error, "%s", why->text);
 }
 
+bool claim_loop_leave_world(struct claim_loop *loop, const struct job_lease *lease,
+                            const struct error *why)
+{
+    struct store_planner world;
+    unstarted_world(&lease->spec, &world);
+    if (!unstarted_has(&loop->unstarted, &world) && !unstarted_add(&loop->unstarted, &world, why)) {
+        return false;
+    }
+    unstarted_hand_back(&loop->unstarted, &world, lease->job_id, loop->config->logger);
+    return true;
+}
+
 /* The runner for a leased job; its planner is not tried again when it did not start before. */
 static enum status get_runner(struct claim_loop *loop, const struct job_lease *lease,
                               struct runner **runner, struct error *error)
@@ -52,6 +65,11 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
     if (unstarted_has(&loop->unstarted, &planner)) {
         *error = loop->unstarted.why;
         return STATUS_PLANNER;
+    }
+    unstarted_world(&lease->spec, &planner);
+    if (unstarted_has(&loop->unstarted, &planner)) {
+        *error = loop->unstarted.why;
+        return STATUS_DEVICE;
     }
     return runner_cache_get(&loop->cache, &lease->spec, runner, error);
 }
@@ -72,6 +90,10 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     }
     if (status == STATUS_PLANNER) {
         hand_back_unstarted(loop, lease, &error);
+        return;
+    }
+    if (status == STATUS_DEVICE && claim_loop_leave_world(loop, lease, &error)) {
+        claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
         return;
     }
     THEN(status, prepared_cache_get(loop->prepared_scenarios, loop->config->store,
@@ -208,7 +230,7 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     int64_t ttl_ms = 0;
     int64_t wait_ms = 0;
     if (loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0)) {
-        wait_ms = loop->idle_wait_ms;
+        wait_ms = loop->idle_wait_ms << loop->idle_doublings;
         /* That nothing is held: it may be long until the next time. */
         claim_loop_report_to_keeper(loop);
     }
@@ -216,6 +238,11 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     TRY(call_claim(loop, wait_ms, &count, &ttl_ms, error));
     lease_keeper_renewed(loop->keeper, sent_ns, ttl_ms);
     *nothing = count == 0;
+    /* A claim that leaves jobs alone looks at all of them: not so often. */
+    bool idle = count == 0 && loop->running_count == 0 && loop->unstarted.count > 0;
+    loop->idle_doublings = !idle                                       ? 0
+                           : loop->idle_doublings < IDLE_DOUBLINGS_MAX ? loop->idle_doublings + 1
+                                                                       : IDLE_DOUBLINGS_MAX;
     loop->running_count += count;
     enum status status = set_apart(loop, &count, error);
     if (status != STATUS_OK && status != STATUS_TIMEOUT) {
@@ -332,7 +359,7 @@ static enum status stuck_here(struct claim_loop *loop, bool *stuck, struct error
     *stuck = false;
     if (loop->config->leave_unstarted && loop->unstarted.count > 0) {
         status = unstarted_left(&loop->unstarted, loop->config->store, error);
-        *stuck = status == STATUS_PLANNER;
+        *stuck = status == STATUS_PLANNER || status == STATUS_DEVICE;
     }
     return *stuck ? STATUS_OK : status;
 }

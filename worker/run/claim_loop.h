@@ -10,6 +10,9 @@
  * A store that cannot keep artifacts (its disk is full) ends the loop: what it did not take goes
  * back unfinished, and no attempt is charged for it.
  *
+ * A world that does not start or fails here (its model's files, its device) is this host's fault:
+ * its jobs go back uncharged, and the worker claims no more of them.
+ *
  * A planner that does not start here is this host's fault until the store has heard the same from
  * another: its jobs go back uncharged, and the worker claims no more of them (unstarted.h).
  *
@@ -70,8 +73,9 @@ struct claim_loop_stats {
     int64_t stale; /* completions that were fenced off */
 };
 
-/* Returns OK after a drain or a stop; STATUS_PLANNER when jobs are left whose planners do not start
- * here; otherwise what the store said when it was gone for good or could not keep an artifact. */
+/* Returns OK after a drain or a stop; STATUS_PLANNER, STATUS_DEVICE when jobs are left whose
+ * planners or worlds do not start here; otherwise what the store said when it was gone for good or
+ * could not keep an artifact. */
 enum status claim_loop_run(const struct claim_loop_config *config, struct claim_loop_stats *stats,
                            struct error *error);
 

@@ -37,6 +37,7 @@ struct claim_loop {
     int64_t pending_since_ns;
     int64_t reported_ns;
     int64_t idle_wait_ms;
+    uint32_t idle_doublings;
     /* Finished, but their artifacts did not reach the store yet; counted as running. */
     struct job_run *unsent[LIMIT_CLAIM_JOBS];
     uint32_t unsent_count;
@@ -65,6 +66,11 @@ enum status claim_loop_make_room(struct claim_loop *loop, struct error *error);
 /* The attempt broke. A drain remembers the job, to see its retries through. */
 void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
                                 const struct job_lease *lease, const char *text);
+
+/* The job's world does not run here: no more of its jobs are claimed, and this one is to be handed
+ * back. False: there are too many such worlds. */
+bool claim_loop_leave_world(struct claim_loop *loop, const struct job_lease *lease,
+                            const struct error *why);
 
 /* Turns what left the runners into completions, and sends those when their time has come, or at
  * once with `force`. */

@@ -258,6 +258,14 @@ static void give_back_refused(struct claim_loop *loop, struct job_completion *co
     loop->refusal = *error;
 }
 
+/* The device failed under the job: the host's fault, not the job's. */
+static bool device_failed(struct claim_loop *loop, const struct job_run *job)
+{
+    struct error why = {.status = STATUS_DEVICE};
+    snprintf(why.text, sizeof why.text, "%.900s", job->error);
+    return claim_loop_leave_world(loop, &job->lease, &why);
+}
+
 /* Turns a job that left its runner into a completion. STATUS_TIMEOUT: the store is silent, the job
  * is kept for later. */
 static enum status report(struct claim_loop *loop, struct job_run *job, struct error *error)
@@ -265,6 +273,8 @@ static enum status report(struct claim_loop *loop, struct job_run *job, struct e
     struct job_completion *completion = claim_loop_pending_add(loop, &job->lease);
     claim_loop_add_costs(completion, job);
     if (job->cancelled) {
+        completion->kind = COMPLETION_RELEASED;
+    } else if (job->failure == STATUS_DEVICE && device_failed(loop, job)) {
         completion->kind = COMPLETION_RELEASED;
     } else if (job->failure != STATUS_OK) {
         claim_loop_fail_completion(loop, completion, &job->lease, job->error);

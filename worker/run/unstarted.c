@@ -7,17 +7,34 @@
 
 void unstarted_planner(const struct job_spec *spec, struct store_planner *out)
 {
+    *out = (struct store_planner){.in_world = false};
     memcpy(out->planner, spec->planner, sizeof out->planner);
     memcpy(out->planner_hash, spec->planner_hash, sizeof out->planner_hash);
+}
+
+void unstarted_world(const struct job_spec *spec, struct store_planner *out)
+{
+    unstarted_planner(spec, out);
+    out->in_world = true;
+    out->tier = spec->tier;
+    memcpy(out->model_hash, spec->model_hash, sizeof out->model_hash);
+    memcpy(out->sampler, spec->sampler, sizeof out->sampler);
+    memcpy(out->backend, spec->backend, sizeof out->backend);
+}
+
+static bool same(const struct store_planner *a, const struct store_planner *b)
+{
+    return strcmp(a->planner, b->planner) == 0 && strcmp(a->planner_hash, b->planner_hash) == 0 &&
+           a->in_world == b->in_world && a->tier == b->tier &&
+           strcmp(a->model_hash, b->model_hash) == 0 && strcmp(a->sampler, b->sampler) == 0 &&
+           strcmp(a->backend, b->backend) == 0;
 }
 
 /* unstarted->count: it is not among them. */
 static uint32_t find(const struct unstarted *unstarted, const struct store_planner *planner)
 {
     uint32_t i = 0;
-    while (i < unstarted->count &&
-           (strcmp(unstarted->planners[i].planner, planner->planner) != 0 ||
-            strcmp(unstarted->planners[i].planner_hash, planner->planner_hash) != 0)) {
+    while (i < unstarted->count && !same(&unstarted->planners[i], planner)) {
         i++;
     }
     return i;
@@ -40,6 +57,21 @@ bool unstarted_add(struct unstarted *unstarted, const struct store_planner *plan
     return true;
 }
 
+/* The host is at fault: said once for each. */
+static void note(struct unstarted *unstarted, uint32_t at, int64_t job_id,
+                 const struct logger *logger)
+{
+    if (unstarted->job_count < UNSTARTED_JOBS_MAX) {
+        unstarted->jobs[unstarted->job_count++] = job_id;
+    }
+    if (!unstarted->told[at]) {
+        unstarted->told[at] = true;
+        log_event(logger, LOG_ERROR,
+                  "%.*s; its jobs go back uncharged, and this worker takes no more of them",
+                  (int)strcspn(unstarted->why.text, "\r\n"), unstarted->why.text);
+    }
+}
+
 void unstarted_judge(struct unstarted *unstarted, const struct store_planner *planner,
                      int64_t job_id, bool excused, const struct logger *logger)
 {
@@ -53,15 +85,13 @@ void unstarted_judge(struct unstarted *unstarted, const struct store_planner *pl
         unstarted->told[at] = unstarted->told[unstarted->count];
         return;
     }
-    if (unstarted->job_count < UNSTARTED_JOBS_MAX) {
-        unstarted->jobs[unstarted->job_count++] = job_id;
-    }
-    if (!unstarted->told[at]) {
-        unstarted->told[at] = true;
-        log_event(logger, LOG_ERROR,
-                  "%.*s; its jobs go back uncharged, and this worker takes no more of them",
-                  (int)strcspn(unstarted->why.text, "\r\n"), unstarted->why.text);
-    }
+    note(unstarted, at, job_id, logger);
+}
+
+void unstarted_hand_back(struct unstarted *unstarted, const struct store_planner *planner,
+                         int64_t job_id, const struct logger *logger)
+{
+    note(unstarted, find(unstarted, planner), job_id, logger);
 }
 
 enum status unstarted_left(const struct unstarted *unstarted, struct store *store,
@@ -71,7 +101,7 @@ enum status unstarted_left(const struct unstarted *unstarted, struct store *stor
         struct store_job job;
         TRY(store->ops->job(store, unstarted->jobs[i], &job, error));
         if (job.state == JOB_QUEUED) {
-            return error_set(error, STATUS_PLANNER,
+            return error_set(error, unstarted->why.status,
                              "%.600s (on this host; job %lld and others wait for one on which it "
                              "starts, and no attempt was charged)",
                              unstarted->why.text, (long long)job.id);

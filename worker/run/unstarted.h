@@ -1,7 +1,8 @@
 /*
- * Planners that do not start on this host. Their jobs go back to the store uncharged, and claims
- * leave them to workers elsewhere; unless the store answers that the planner does not start there
- * either: then it is the planner's fault, and its jobs are tried, and fail, like others.
+ * Planners and worlds that do not start on this host. Their jobs go back to the store uncharged,
+ * and claims leave them to workers elsewhere; unless the store answers that the planner does not
+ * start there either: then it is the planner's fault, and its jobs are tried, and fail, like
+ * others. A world (its model's files, its device) is never the job's fault, wherever it is missing.
  */
 #ifndef SWERVE_WORKER_RUN_UNSTARTED_H
 #define SWERVE_WORKER_RUN_UNSTARTED_H
@@ -21,6 +22,8 @@ struct unstarted {
 };
 
 void unstarted_planner(const struct job_spec *spec, struct store_planner *out);
+/* The planner's jobs in the world of the job. */
+void unstarted_world(const struct job_spec *spec, struct store_planner *out);
 
 bool unstarted_has(const struct unstarted *unstarted, const struct store_planner *planner);
 
@@ -33,7 +36,12 @@ bool unstarted_add(struct unstarted *unstarted, const struct store_planner *plan
 void unstarted_judge(struct unstarted *unstarted, const struct store_planner *planner,
                      int64_t job_id, bool excused, const struct logger *logger);
 
-/* STATUS_PLANNER, with a sentence for the user: jobs that were handed back still wait for somebody.
+/* A job of a world that does not start here goes back. */
+void unstarted_hand_back(struct unstarted *unstarted, const struct store_planner *planner,
+                         int64_t job_id, const struct logger *logger);
+
+/* STATUS_PLANNER, or STATUS_DEVICE, with a sentence for the user: jobs that were handed back still
+ * wait for somebody.
  */
 enum status unstarted_left(const struct unstarted *unstarted, struct store *store,
                            struct error *error);

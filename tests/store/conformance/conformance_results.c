@@ -540,6 +540,47 @@ static void one_host_is_excused(void)
     close_store();
 }
 
+/* Goal: a claim that leaves a planner alone in one world gets its jobs in others, and other
+ * planners' in that one. */
+static void one_world_is_left_alone(void)
+{
+    struct store_planner left = {.planner = "builtin:reference", .planner_hash = "p"};
+    struct store_worker worker = worker_of("w", "bulk");
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    make_specs("s", "k", 5);
+    for (int i = 0; i < 4; i++) { /* the last one is of the object world */
+        specs[i].tier = TIER_STUDENT;
+        strcpy(specs[i].model_hash, i == 1 ? "other" : "m");
+        strcpy(specs[i].sampler, i == 2 ? "other" : "s\"'");
+    }
+    strcpy(specs[3].planner, "builtin:maintain");
+    submit_made("s", 1, 5);
+    left.in_world = true;
+    left.tier = TIER_STUDENT;
+    strcpy(left.model_hash, "m");
+    strcpy(left.sampler, "s\"'");
+    strcpy(left.backend, "cpu");
+    worker.without = &left;
+    worker.without_count = 1;
+    EXPECT_OK(
+        store->ops->claim(store, &worker, fresh_claim_id(), 8, 0, leases, &count, &ttl_ms, &error),
+        error);
+    EXPECT_INT(count, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT(strcmp(leases[i].spec.key, "k-0") != 0);
+    }
+    strcpy(left.backend, "cuda:sm_90");
+    EXPECT_OK(
+        store->ops->claim(store, &worker, fresh_claim_id(), 8, 0, leases, &count, &ttl_ms, &error),
+        error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(leases[0].spec.key, "k-0");
+    close_store();
+}
+
 /* Goal: of a planner that nobody has driven, a second host is believed: the attempt has failed. */
 static void two_hosts_blame_the_planner(void)
 {
@@ -966,16 +1007,16 @@ static void outcomes_are_filtered_and_paged(void)
 int conformance_results(const struct conformance_face *tested)
 {
     face = tested;
-    return finish_half(
-        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-                 TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-                 TEST(finished_rollouts_outlive_their_attempt),
-                 TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
-                 TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
-                 TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
-                 TEST(one_host_is_excused), TEST(two_hosts_blame_the_planner),
-                 TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
-                 TEST(successors_keep_their_identity), TEST(evidence_comes_back),
-                 TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
-                 TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
+    return finish_half(TEST_RUN(
+        TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+        TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
+        TEST(finished_rollouts_outlive_their_attempt), TEST(ended_jobs_keep_no_partial_outcomes),
+        TEST(bad_partial_outcomes_are_refused), TEST(late_completions_are_fenced),
+        TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
+        TEST(released_jobs_are_queued_at_once), TEST(one_host_is_excused),
+        TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
+        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
+        TEST(successors_keep_their_identity), TEST(evidence_comes_back),
+        TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
+        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
 }
