@@ -672,37 +672,6 @@ void runner_cancel_all(struct runner *runner)
     collect_done(runner);
 }
 
-static void add_progress(struct runner_progress *entry, const struct job_run *job,
-                         const struct rollout *rollout)
-{
-    if (rollout != NULL && rollout->job == job) {
-        entry->device_ns += rollout->device_ns;
-        entry->metres_mm += (int64_t)(rollout->distance_m * 1000.0);
-        entry->flop += rollout->flop;
-    }
-}
-
-uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max)
-{
-    uint32_t count = 0;
-    for (const struct job_run *job = runner->jobs; job != NULL && count < max; job = job->next) {
-        struct runner_progress *entry = &out[count++];
-        *entry = (struct runner_progress){.job_id = job->lease.job_id, .epoch = job->lease.epoch};
-        for (uint32_t i = 0; i < job->rollout_count; i++) {
-            entry->device_ns += job->results[i].device_ns;
-            entry->metres_mm += job->results[i].metres_mm;
-            entry->flop += job->results[i].flop;
-        }
-        for (uint32_t i = 0; i < runner->slot_count; i++) {
-            add_progress(entry, job, runner->slots[i]);
-        }
-        for (const struct rollout *r = runner->waiting.head; r != NULL; r = r->next) {
-            add_progress(entry, job, r);
-        }
-    }
-    return count;
-}
-
 const struct runner_stats *runner_stats(const struct runner *runner)
 {
     return &runner->stats;
