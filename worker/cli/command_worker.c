@@ -28,6 +28,7 @@ enum {
     GRACE_MS = 20000,
     REMOTE_CALL_MS = 3000,
     OFFLINE_LIMIT_MS = 600000,
+    POOL_IDLE_WAIT_MS = 40,      /* of `run`, which waits for its workers to end */
     REMOTE_IDLE_WAIT_MS = 10000, /* work wakes the claim, a signal ends it */
 };
 
@@ -226,7 +227,9 @@ static enum status configure(struct worker_options *options, const struct device
         .keep_every_ms = options->keep_every_ms > 0 ? options->keep_every_ms : -1,
         .grace_ms = options->grace_ms,
         .offline_limit_ms = remote ? OFFLINE_LIMIT_MS : 0,
-        .idle_wait_ms = remote ? REMOTE_IDLE_WAIT_MS : 0,
+        .idle_wait_ms = remote                 ? REMOTE_IDLE_WAIT_MS
+                        : options->with_parent ? POOL_IDLE_WAIT_MS
+                                               : 0,
         .logger = logger,
         .stop = &stop_requested,
     };
