@@ -229,6 +229,7 @@ void protocol_check(struct protocol_register *protocols, const struct suite *sui
 {
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         const struct suite_entry *entry = &suite->entries[i];
+        struct protocol_file unknown = {.file = entry->file};
         struct checking checking = {
             .scenario = &entry->document->scenario,
             .file = find_file(protocols, entry->file),
@@ -239,7 +240,6 @@ void protocol_check(struct protocol_register *protocols, const struct suite *sui
         if (checking.file != NULL) {
             check_scenario(&checking);
         } else if (must_have_entry(protocols, entry->file)) {
-            struct protocol_file unknown = {.file = entry->file};
             checking.file = &unknown;
             tell(&checking, PROTOCOL_UNREGISTERED, NULL, NAN, "", "");
         }

@@ -42,7 +42,9 @@ uint32_t summary_invalid_checks(const struct summary *summary,
         out[k].rollouts++;
         out[k].mains += outcome->branch_id[0] == '\0';
     }
-    qsort(out, count, sizeof *out, by_count);
+    if (count > 0) {
+        qsort(out, count, sizeof *out, by_count);
+    }
     return count;
 }
 
