@@ -347,7 +347,7 @@ static void write_tiles(struct report *report)
     snprintf(label, sizeof label, "miles driven; in main lines %lld override%s by the guardian",
              (long long)summary->interventions, summary_plural(summary->interventions));
     tile(html, figure, label);
-    snprintf(label, sizeof label, "a mile, world only; the bill is %s",
+    snprintf(label, sizeof label, "for 1,000 miles, world only; the bill is %s",
              summary_bill_text(summary, money));
     tile(html, summary_rate_text(total->work.usd, miles, figure), label);
     int64_t whole = total->work.ticks + summary->prefix_ticks_saved;

@@ -97,7 +97,7 @@ void report_tiers(struct report *report)
                    "<th class=\"n\">TFLOP</th><th class=\"n\">");
     report_metric(html, "MFU", "MFU");
     html_raw(html, "</th><th class=\"n\">miles</th><th class=\"n\">");
-    report_metric(html, "world $/mile", "world $/mile");
+    report_metric(html, "$/1000 miles", "$/1000 miles");
     html_raw(html, "</th><th class=\"n\">with retries</th><th class=\"n\">spent on flags</th>"
                    "<th class=\"n\">failures</th><th class=\"n\">audit</th></tr></thead>"
                    "<tbody>");

@@ -109,7 +109,7 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     html_raw(html, "</th><th class=\"n\">");
     report_metric(html, "miles", "miles");
     html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "world $/mile", "world $/mile");
+    report_metric(html, "$/1000 miles", "$/1000 miles");
     html_raw(html, "</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < count && i < REPORT_SLICE_ROWS_MAX; i++) {
         slice_row(html, rows[i], errors);
@@ -159,10 +159,12 @@ void report_cost(struct report *report)
     char rate[SUMMARY_MONEY_BYTES];
     struct ledger_totals all = {0};
     double all_usd = 0;
-    html_raw(html, "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Dollars a mile are those of "
-                   "the world alone, for results alone: what a planner computes in a process of "
-                   "its own is not in them. With retries, what was flagged, failed or lost on the "
-                   "way is paid by the same miles.</p>");
+    html_raw(
+        html,
+        "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Dollars for 1,000 miles are those of "
+        "the world alone, for results alone: what a planner computes in a process of "
+        "its own is not in them. With retries, what was flagged, failed or lost on the "
+        "way is paid by the same miles.</p>");
     report_tiers(report);
     html_raw(
         html,
@@ -170,11 +172,12 @@ void report_cost(struct report *report)
         "attempt at a job, the failed and lost ones too. Workers report device time and "
         "distance. Charged is what the ledger booked, at the price of that moment, in whole "
         "micro-dollars (what an attempt leaves over is carried to the next), so that the rows add "
-        "up to the bill. Dollars a mile are the device time at today's price, not rounded.</p>"
+        "up to the bill. Dollars for 1,000 miles are the device time at today's price, not "
+        "rounded.</p>"
         "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
         "<th>ended</th><th>for</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
         "<th class=\"n\">TFLOP</th><th class=\"n\">miles</th><th class=\"n\">charged</th><th "
-        "class=\"n\">world $/mile</th>"
+        "class=\"n\">$/1000 miles</th>"
         "</tr></thead><tbody>");
     for (uint32_t i = 0; i <= summary->ledger_count; i++) {
         bool last = i == summary->ledger_count;

@@ -42,7 +42,7 @@ static const struct definition {
     {"MFU",
      "Model FLOP utilisation: operations of the model, counted from its shapes, over what the "
      "machine's measured peak could have done in the device time."},
-    {"world $/mile",
+    {"$/1000 miles",
      "Device time of the results at the price of their pool, over the miles that they drove. What "
      "a "
      "planner computes in a process of its own is not in it; the ledger also charges attempts that "

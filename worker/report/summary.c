@@ -365,7 +365,8 @@ const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_B
         snprintf(out, SUMMARY_MONEY_BYTES, "-");
         return out;
     }
-    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", decimals(usd / miles), usd / miles);
+    double rate = 1000.0 * usd / miles;
+    snprintf(out, SUMMARY_MONEY_BYTES, "$%.*f", decimals(rate), rate);
     return out;
 }
 

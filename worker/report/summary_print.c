@@ -70,7 +70,7 @@ static void print_row(const struct summary_row *row, int width, FILE *stream)
 static void print_head(const char *group, int width, FILE *stream)
 {
     text_print(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
-               "pass", "fail", "error", "flagged", "main line, 95%", "miles", "world $/mile");
+               "pass", "fail", "error", "flagged", "main line, 95%", "miles", "$/1000 miles");
 }
 
 /* ---- learned tiers ---- */
@@ -104,13 +104,13 @@ static void print_tier(const struct summary *summary, enum tier tier, FILE *stre
 static void print_tiers(const struct summary *summary, FILE *stream)
 {
     text_print(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
-               "device s", "ms/tick", "TFLOP", "MFU", "miles", "world $/mile", "with retries",
+               "device s", "ms/tick", "TFLOP", "MFU", "miles", "$/1000 miles", "with retries",
                "audit");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         print_tier(summary, (enum tier)tier, stream);
     }
-    text_print(stream,
-               "world $/mile: what a planner computes in a process of its own is not in it\n");
+    text_print(stream, "$/1000 miles: of the world; what a planner computes in a process of its "
+                       "own is not in it\n");
     if (summary->peak.bf16_flops > 0) {
         text_print(
             stream,

@@ -589,11 +589,11 @@ static void money_is_spelled_for_people(void)
         double usd, miles;
         const char *text;
     } rates[] = {
-        {0.24, 1, "$0.240"},
-        {72, 2, "$36.0"},
-        {41e-6, 39.5, "$0.00000104"},
-        {0.0009, 1, "$0.000900"},
-        {0.001, 1, "$0.00100"},
+        {0.24, 1, "$240"},
+        {0.000234, 2, "$0.117"},
+        {41e-6, 39.5, "$0.00104"},
+        {0.0000009, 1, "$0.000900"},
+        {0.000001, 1, "$0.00100"},
         {0, 2, "$0.00"},
         {0.5, 0, "-"},
     };
@@ -677,7 +677,7 @@ static void the_terminal_shows_every_row(void)
     EXPECT_INT(lines, summary.row_count + 1 + tiers + TIER_COUNT + 21 + 1);
     EXPECT(summary.flag_count > 20);
     EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
-    EXPECT_CONTAINS(text, "world $/mile");
+    EXPECT_CONTAINS(text, "$/1000 miles");
     EXPECT_CONTAINS(text, "bill: $0.000041");
     free(text);
     summary_finish(&summary);
