@@ -88,7 +88,7 @@ enum { OUTCOME_ERROR_BYTES = 2048 };
 struct outcome {
     int64_t id; /* store's row id; 0 before it is stored */
     int64_t job_id;
-    int64_t epoch; /* the attempt that produced it */
+    int64_t epoch; /* the attempt that finished its job; an earlier one may have driven it */
     char suite_id[LIMIT_ID_BYTES];
     char scenario_id[LIMIT_ID_BYTES];
     char scenario_hash[SHA256_HEX_BYTES];
