@@ -257,30 +257,25 @@ static enum status claim_for(struct patience *patience, struct error *error)
 static enum status decode_left_alone(struct json_cursor *entry, struct store_planner *out,
                                      struct error *error)
 {
-    static const char *const keys[] = {"planner", "planner_hash", "tier", "model_hash",
-                                       "sampler", "backend",      NULL};
-    char tier[LIMIT_ID_BYTES] = "";
+    static const char *const anywhere[] = {"planner", "planner_hash", NULL};
+    static const char *const in_world[] = {"planner", "planner_hash", "tier", "model_hash",
+                                           "sampler", "backend",      NULL};
+    struct json_cursor tier = json_cursor_member(entry, "tier");
     int index = 0;
-    TRY(json_object_begin(entry, keys, error));
+    out->in_world = json_cursor_present(&tier);
+    TRY(json_object_begin(entry, out->in_world ? in_world : anywhere, error));
     TRY(json_member_text(entry, "planner", true, out->planner, sizeof out->planner, error));
     TRY(json_member_text(entry, "planner_hash", true, out->planner_hash, sizeof out->planner_hash,
                          error));
-    TRY(json_member_text(entry, "tier", false, tier, sizeof tier, error));
-    out->in_world = tier[0] != '\0';
-    while (out->in_world && index < TIER_COUNT && strcmp(tier, tier_names[index]) != 0) {
-        index++;
+    if (!out->in_world) {
+        return STATUS_OK;
     }
-    if (index == TIER_COUNT) {
-        return error_set(error, STATUS_BAD_INPUT, "without: expected a tier, found \"%.40s\"",
-                         tier);
-    }
+    TRY(json_value_choice(&tier, tier_names, TIER_COUNT, &index, error));
     out->tier = (enum tier)index;
-    TRY(json_member_text(entry, "model_hash", out->in_world, out->model_hash,
-                         sizeof out->model_hash, error));
-    TRY(json_member_text(entry, "sampler", out->in_world, out->sampler, sizeof out->sampler,
+    TRY(json_member_text(entry, "model_hash", true, out->model_hash, sizeof out->model_hash,
                          error));
-    return json_member_text(entry, "backend", out->in_world, out->backend, sizeof out->backend,
-                            error);
+    TRY(json_member_text(entry, "sampler", true, out->sampler, sizeof out->sampler, error));
+    return json_member_text(entry, "backend", true, out->backend, sizeof out->backend, error);
 }
 
 /* The planners that the worker leaves alone; *out is malloc'ed, NULL when there are none. */
