@@ -226,8 +226,8 @@ bool summary_tier_cost(const struct summary *summary, enum tier tier,
 
 /* Figures for people, the same in the terminal and in the report; all return `out`. A number has
  * three significant digits, however small ("-": not finite). An amount of money has cents, or below
- * a cent three significant digits. A rate is always in dollars per 1,000 miles, so that the figures of a
- * column compare at a glance; "-" without miles. */
+ * a cent three significant digits. A rate is always in dollars per 1,000 miles, so that the figures
+ * of a column compare at a glance; "-" without miles. */
 const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
