@@ -131,6 +131,11 @@ struct outcome {
 extern const char *const tier_names[TIER_COUNT];
 extern const char *const verdict_names[VERDICT_COUNT];
 extern const char *const reason_names[REASON_BIT_COUNT];
+/* The names of the reasons in a set, in their order, with `separator` (at most two bytes) between
+ * them; returns `out`. */
+enum { REASONS_TEXT_BYTES = 256 };
+const char *reasons_text(uint32_t reasons, const char *separator, char out[REASONS_TEXT_BYTES]);
+
 extern const char *const collision_kind_names[COLLISION_KIND_COUNT];
 
 #endif

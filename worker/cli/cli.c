@@ -194,6 +194,30 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return status == STATUS_OK ? store_open(url, &config, store, error) : status;
 }
 
+enum status cli_suite_newest(struct store *store, const char *url, char id[LIMIT_ID_BYTES],
+                             struct error *error)
+{
+    char ids[1][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    TRY(store->ops->suites(store, ids, 1, &count, error));
+    if (count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite", url);
+    }
+    memcpy(id, ids[0], LIMIT_ID_BYTES);
+    return STATUS_OK;
+}
+
+enum status cli_outcome_find(struct store *store, int64_t id, struct outcome *out,
+                             struct error *error)
+{
+    struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
+    uint32_t count = 0;
+    TRY(store->ops->outcomes(store, &filter, out, &count, error));
+    return count > 0 ? STATUS_OK
+                     : error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
+                                 (long long)id);
+}
+
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error)
 {
     static const char *const names[] = {"auto", "replay", "object", "student", "teacher"};

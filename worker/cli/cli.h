@@ -78,6 +78,14 @@ enum status cli_store_open(const char *given, struct store **store, struct error
  * (../share/swerve/scenarios). Returns `given` or `out`. */
 const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
 
+/* The id of the store's newest suite. NOT_FOUND names the store, as the user does, in `url`. */
+enum status cli_suite_newest(struct store *store, const char *url, char id[LIMIT_ID_BYTES],
+                             struct error *error);
+
+/* The outcome of that number. NOT_FOUND. */
+enum status cli_outcome_find(struct store *store, int64_t id, struct outcome *out,
+                             struct error *error);
+
 /* Name of --world to a choice. */
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error);
 

@@ -36,18 +36,6 @@ static bool is_store(const char *name)
     return strstr(name, "://") != NULL || access(name, F_OK) == 0;
 }
 
-static enum status newest_suite(struct compare_side *side, struct error *error)
-{
-    char ids[1][LIMIT_ID_BYTES];
-    uint32_t count = 0;
-    TRY(side->store->ops->suites(side->store, ids, 1, &count, error));
-    if (count == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite", side->store_url);
-    }
-    memcpy(side->suite_id, ids[0], sizeof side->suite_id);
-    return STATUS_OK;
-}
-
 static bool has_suite(struct store *store, const char *name)
 {
     struct store_suite_status ignored;
@@ -82,7 +70,7 @@ static enum status find_side(const struct compare_options *options, struct store
         snprintf(named->planner, sizeof named->planner, "%s", named->name);
     }
     if (options->suite == NULL) {
-        return newest_suite(side, error);
+        return cli_suite_newest(side->store, side->store_url, side->suite_id, error);
     }
     if (strlen(options->suite) >= sizeof side->suite_id) {
         return error_set(error, STATUS_USAGE, "--suite: the name is too long");

@@ -72,31 +72,12 @@ static enum status choose_suite(const struct export_options *options, const stru
                                 struct store *store, char id[LIMIT_ID_BYTES],
                                 struct export_request *request, struct error *error)
 {
-    uint32_t count = 0;
     request->suite_id = options->suite;
     if (format->source != SOURCE_SUITE || options->suite != NULL) {
         return STATUS_OK;
     }
-    char(*ids)[LIMIT_ID_BYTES] = (char(*)[LIMIT_ID_BYTES])id;
-    enum status status = store->ops->suites(store, ids, 1, &count, error);
-    if (status == STATUS_OK && count == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite", request->store_url);
-    }
     request->suite_id = id;
-    return status;
-}
-
-static enum status find_outcome(struct store *store, int64_t id, struct outcome *out,
-                                struct error *error)
-{
-    struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
-    uint32_t count = 0;
-    enum status status = store->ops->outcomes(store, &filter, out, &count, error);
-    if (status == STATUS_OK && count == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
-                         (long long)id);
-    }
-    return status;
+    return cli_suite_newest(store, request->store_url, id, error);
 }
 
 static enum status write_format(const struct export_options *options, const struct format *format,
@@ -110,7 +91,7 @@ static enum status write_format(const struct export_options *options, const stru
     if (format->source == SOURCE_TABLE) {
         return export_arrow(request, format->name, path, error);
     }
-    enum status status = find_outcome(request->store, options->outcome, &outcome, error);
+    enum status status = cli_outcome_find(request->store, options->outcome, &outcome, error);
     return status == STATUS_OK ? export_mcap(request, &outcome, error) : status;
 }
 

@@ -30,18 +30,6 @@ struct show {
     struct outcome outcome;
 };
 
-static enum status find_outcome(struct show *show, int64_t id, struct error *error)
-{
-    struct store_outcome_filter filter = {.outcome_id = id, .limit = 1};
-    uint32_t count = 0;
-    TRY(show->store->ops->outcomes(show->store, &filter, &show->outcome, &count, error));
-    if (count == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
-                         (long long)id);
-    }
-    return STATUS_OK;
-}
-
 static enum status print_scenario(struct show *show, struct error *error)
 {
     char *body = NULL;
@@ -184,7 +172,7 @@ static enum status show_every_outcome(struct show *show, struct error *error)
 
 static enum status show_one(struct show *show, int64_t id, struct error *error)
 {
-    TRY(find_outcome(show, id, error));
+    TRY(cli_outcome_find(show->store, id, &show->outcome, error));
     if (show->scenario) {
         return print_scenario(show, error);
     }

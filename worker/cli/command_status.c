@@ -35,15 +35,7 @@ static enum status pick_suite(const struct suite_query *query, struct store *sto
         snprintf(id, LIMIT_ID_BYTES, "%s", query->suite);
         return STATUS_OK;
     }
-    char ids[1][LIMIT_ID_BYTES];
-    uint32_t count = 0;
-    TRY(store->ops->suites(store, ids, 1, &count, error));
-    if (count == 0) {
-        return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite",
-                         cli_store_url(query->store_url));
-    }
-    memcpy(id, ids[0], LIMIT_ID_BYTES);
-    return STATUS_OK;
+    return cli_suite_newest(store, cli_store_url(query->store_url), id, error);
 }
 
 static json_t *status_json(const char *id, const struct store_suite_status *status)

@@ -86,29 +86,19 @@ static void print_measures(const struct compare *compare, FILE *out)
     }
 }
 
-static void print_reasons(uint32_t reasons, FILE *out)
-{
-    bool first = true;
-    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
-        if ((reasons >> bit & 1) != 0) {
-            text_print(out, "%s%s", first ? "" : ", ", reason_names[bit]);
-            first = false;
-        }
-    }
-}
-
 static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
 {
     const struct compare_rollout *a = rollout_a(compare, pair);
     const struct compare_rollout *b = rollout_b(compare, pair);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
+    char reasons[REASONS_TEXT_BYTES];
     text_print(out, "  %s%s%s, seed %llu, %s: ", a->scenario_id,
                a->branch_id[0] != '\0' ? " branch " : "", a->branch_id, (unsigned long long)a->seed,
                tier_names[a->tier]);
     if (worse->reasons == 0) {
         text_print(out, "%s", verdict_names[worse->verdict]);
     }
-    print_reasons(worse->reasons, out);
+    text_print(out, "%s", reasons_text(worse->reasons, ", ", reasons));
     text_print(out, "\n    swerve replay %lld --store %s\n    swerve replay %lld --store %s\n",
                (long long)a->id, compare->a->store_url, (long long)b->id, compare->b->store_url);
 }

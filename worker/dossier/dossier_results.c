@@ -231,11 +231,8 @@ static void write_not_passed(const struct dossier_request *request)
         dossier_put(outcome->scenario_id, out);
         fprintf(out, " | %llu | %s | ", (unsigned long long)outcome->seed,
                 verdict_names[outcome->verdict]);
-        for (uint32_t bit = 0, any = 0; bit < REASON_BIT_COUNT; bit++) {
-            if ((outcome->reasons >> bit & 1) != 0) {
-                fprintf(out, "%s%s", any++ > 0 ? ", " : "", reason_names[bit]);
-            }
-        }
+        char reasons[REASONS_TEXT_BYTES];
+        fputs(reasons_text(outcome->reasons, ", ", reasons), out);
         dossier_put(outcome->health_check, out);
         fprintf(out, " | `swerve replay %lld` |\n", (long long)outcome->id);
     }

@@ -71,20 +71,11 @@ static void put_replay(const struct junit *junit, const struct outcome *outcome)
     }
 }
 
-static void put_reasons(const struct outcome *outcome, FILE *out)
-{
-    bool first = true;
-    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
-        if ((outcome->reasons >> bit & 1) != 0) {
-            fprintf(out, "%s%s", first ? "" : ", ", reason_names[bit]);
-            first = false;
-        }
-    }
-}
-
 static void put_body(const struct junit *junit, const struct outcome *outcome)
 {
     FILE *out = junit->request->out;
+    char text[REASONS_TEXT_BYTES];
+    const char *reasons = reasons_text(outcome->reasons, ", ", text);
     switch (outcome->verdict) {
     case VERDICT_PASS:
         return;
@@ -109,9 +100,7 @@ static void put_body(const struct junit *junit, const struct outcome *outcome)
         break;
     }
     fprintf(out, "   <failure type=\"%s\" message=\"", verdict_names[outcome->verdict]);
-    put_reasons(outcome, out);
-    fputs("\">", out);
-    put_reasons(outcome, out);
+    fprintf(out, "%s\">%s", reasons, reasons);
     fprintf(out, "&#10;score %.3f, progress %.1f m, speed at most %.1f m/s&#10;",
             outcome->metrics.score, outcome->metrics.progress_m, outcome->metrics.speed_max_mps);
     put_replay(junit, outcome);

@@ -91,11 +91,10 @@ static enum status list_failure(void *context, const struct outcome *outcome, st
     fprintf(out, " | %llu | ", (unsigned long long)outcome->seed);
     put_cell(outcome->planner, SIZE_MAX, out);
     fprintf(out, " | %s | %s", tier_names[outcome->tier], verdict_names[outcome->verdict]);
-    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
-        if ((outcome->reasons >> bit & 1) != 0) {
-            fputs(", ", out);
-            put_cell(reason_names[bit], SIZE_MAX, out);
-        }
+    if (outcome->reasons != 0) {
+        char reasons[REASONS_TEXT_BYTES];
+        fputs(", ", out);
+        put_cell(reasons_text(outcome->reasons, ", ", reasons), SIZE_MAX, out);
     }
     fputs(" | `swerve replay ", out);
     fprintf(out, "%lld` |\n", (long long)outcome->id);

@@ -310,13 +310,10 @@ static void send_pictures(struct drive *drive)
 static void send_end(struct drive *drive)
 {
     const struct outcome *outcome = drive->outcome;
-    char text[LIMIT_TEXT_BYTES];
-    size_t used = (size_t)snprintf(text, sizeof text, "%s", verdict_names[outcome->verdict]);
-    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
-        if ((outcome->reasons >> bit & 1) != 0 && used < sizeof text) {
-            used += (size_t)snprintf(text + used, sizeof text - used, ", %s", reason_names[bit]);
-        }
-    }
+    char reasons[REASONS_TEXT_BYTES];
+    char text[REASONS_TEXT_BYTES + LIMIT_ID_BYTES];
+    snprintf(text, sizeof text, "%s%s%s", verdict_names[outcome->verdict],
+             outcome->reasons != 0 ? ", " : "", reasons_text(outcome->reasons, ", ", reasons));
     send_event(drive, outcome->verdict == VERDICT_PASS ? 2 : 4, text);
 }
 

@@ -3,7 +3,6 @@
  */
 #include "worker/export/export_table.h"
 
-#include "base/check.h"
 #include "schemas/outcome_json.h"
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
@@ -193,21 +192,6 @@ static json_t *parameter_value(const struct export_column *column, const struct 
     return json_null();
 }
 
-static json_t *reasons_value(const struct outcome *outcome)
-{
-    char text[LIMIT_TEXT_BYTES] = "";
-    size_t used = 0;
-    for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
-        if ((outcome->reasons >> bit & 1) != 0) {
-            int bytes = snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ";" : "",
-                                 reason_names[bit]);
-            CHECK(bytes > 0 && used + (size_t)bytes < sizeof text);
-            used += (size_t)bytes;
-        }
-    }
-    return json_string(text);
-}
-
 json_t *export_value(const struct export_column *column, const struct outcome *outcome)
 {
     if (column->field != NULL) {
@@ -221,7 +205,8 @@ json_t *export_value(const struct export_column *column, const struct outcome *o
         return parameter_value(column, outcome);
     }
     if (column->reasons) {
-        return reasons_value(outcome);
+        char text[REASONS_TEXT_BYTES];
+        return json_string(reasons_text(outcome->reasons, ";", text));
     }
     char logical[LIMIT_ID_BYTES];
     snprintf(logical, sizeof logical, "%.*s", (int)scenario_id_logical_bytes(outcome->scenario_id),
