@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what ninja has to build for the tests of some suites, one target a line.
 
-Usage: scripts/test_targets.py BUILD SUITE.. [-SUITE..] (a suite to leave out)
+Usage: scripts/test_targets.py BUILD [SUITE..] [-SUITE..] (a suite to leave out; of none named, all others)
 """
 import json
 import os
@@ -25,11 +25,11 @@ def main() -> None:
     for test in introspect(build, "--tests"):
         # A suite is PROJECT:NAME, or PROJECT alone.
         own = {s.partition(":")[2] for s in test["suite"]}
-        if suites & own and not without & own:
+        if (not suites or suites & own) and not without & own:
             for name in test["depends"]:
                 wanted.update(os.path.relpath(f, build) for f in files[name])
     if not wanted:
-        sys.exit(f"{build}: no test of {', '.join(sorted(suites))}")
+        sys.exit(f"{build}: no test of {' '.join(words)}")
     print("\n".join(sorted(wanted)))
 
 
