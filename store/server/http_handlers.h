@@ -95,6 +95,7 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
 enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error);
 enum status http_handle_suites(struct http_exchange *exchange, struct error *error);
 enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
+enum status http_handle_drive(struct http_exchange *exchange, struct error *error);
 enum status http_handle_job(struct http_exchange *exchange, struct error *error);
 enum status http_handle_partials(struct http_exchange *exchange, struct error *error);
 enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error);

@@ -96,6 +96,20 @@ enum status http_handle_outcomes(struct http_exchange *exchange, struct error *e
     return status;
 }
 
+enum status http_handle_drive(struct http_exchange *exchange, struct error *error)
+{
+    int64_t outcome_id = 0;
+    TRY(http_parse_integer("outcome", exchange->ids[0], INT64_MIN, INT64_MAX, &outcome_id, error));
+    if (exchange->context->drive == NULL) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "drive: this process only keeps the store; swerve serve shows drives");
+    }
+    TRY(exchange->context->drive(exchange->store, outcome_id, &exchange->data,
+                                 &exchange->data_bytes, error));
+    exchange->content = HTTP_CONTENT_JSON;
+    return STATUS_OK;
+}
+
 enum status http_handle_job(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;

@@ -94,6 +94,7 @@ static const struct route routes[] = {
      BODY_NONE,
      http_handle_outcomes,
      {"suite", "scenario", "job", "outcome", "verdict", "after", "limit", NULL}},
+    {"GET", "/v1/outcomes/*/drive", READERS, LOOKS, BODY_NONE, http_handle_drive, {NULL}},
     {"GET", "/v1/jobs/*", ALL, MIXED, BODY_NONE, http_handle_job, {NULL}},
     {"GET", "/v1/jobs/*/partials", ALL, MIXED, BODY_NONE, http_handle_partials, {"max", NULL}},
     {"GET", "/v1/ledger", READERS, LOOKS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},

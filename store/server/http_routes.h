@@ -12,6 +12,7 @@
 #include "store/server/http_looks.h"
 #include "store/server/http_metrics.h"
 #include "store/server/request_body.h"
+#include "store/server/server.h"
 #include "store/server/tokens.h"
 
 #include <stdbool.h>
@@ -47,6 +48,7 @@ struct http_context {
     const atomic_bool *stopping; /* claims that wait end with what they have; NULL: never */
     struct http_looks *looks;    /* NULL where requests are made up: nobody waits for a turn */
     struct token_guard *guard;   /* NULL: everybody may do everything */
+    store_server_drive *drive;   /* NULL: drives cannot be shown */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

@@ -639,6 +639,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .stopping = &server->stopping,
         .looks = &server->looks,
         .guard = options->guard,
+        .drive = options->drive,
         .metrics = &server->metrics,
         .connections = &server->connections,
         .budget = &server->budget,

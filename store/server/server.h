@@ -58,11 +58,19 @@ void tls_identity_destroy(struct tls_identity *identity); /* accepts NULL */
 
 struct token_guard;
 
+/* The drives of an outcome's job as a document for the player, "swerve-drive/1": *json is
+ * malloc'ed, not terminated, the caller's. What knows traces and scenarios is above this room and
+ * hands this in.
+ */
+typedef enum status store_server_drive(struct store *store, int64_t outcome_id, char **json,
+                                       size_t *bytes, struct error *error);
+
 struct store_server_options {
     struct token_guard *guard;   /* store/server/tokens.h; NULL: everybody may do everything */
     struct tls_identity *tls;    /* NULL: in the clear */
     size_t connections_max;      /* further ones are answered 503; 0: 4,096 */
     size_t peer_connections_max; /* of one address, further ones 429; 0: no limit */
+    store_server_drive *drive;   /* NULL: this server cannot show drives */
 };
 
 /* As store_server_start. What the options name is borrowed and must outlive the server. */

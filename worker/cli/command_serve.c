@@ -6,6 +6,7 @@
  * at once: the store does not need a goodbye (a kill -9 loses nothing that was acknowledged).
  */
 #include "worker/cli/cli.h"
+#include "worker/report/drive_json.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -161,6 +162,7 @@ static enum status start(const struct serve_options *options, struct serving *se
         .tls = serving->tls,
         .connections_max = (size_t)options->connections_max,
         .peer_connections_max = (size_t)options->peer_connections_max,
+        .drive = drive_json_fetch,
     };
     int fd = serving->listen_fd;
     serving->listen_fd = -1;

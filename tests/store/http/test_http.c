@@ -252,6 +252,8 @@ static void bad_requests_get_sentences(void)
         {"GET", "/v1/outcomes?limit=1&limit=2", "", 400, "repeated"},
         {"GET", "/v1/outcomes?colour=red", "", 400, "colour"},
         {"GET", "/v1/outcomes?verdict=maybe", "", 400, "verdict"},
+        {"GET", "/v1/outcomes/one/drive", "", 400, "outcome: expected an integer"},
+        {"GET", "/v1/outcomes/1/drive", "", 404, "only keeps the store"},
         {"PUT", "/v1/artifacts/0000", "data", 400, "hash in the path"},
         {"GET", "/v1/scenarios/0000", "", 404, "not_found"},
         {"GET", "/v1/prices/" SIXTY_FOUR "/cpu", "", 413, "pool"},
@@ -485,7 +487,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 18);
+    EXPECT_INT(paths, 19);
     stack_stop(&stack);
 }
 
