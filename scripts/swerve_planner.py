@@ -134,17 +134,18 @@ class BatchPlanner:
         """The rollout in `session` is over."""
 
 
-def _tell(observation, text):
+def _tell(errors, observation, text):
     """To stderr, and there before the answer is: Swerve keeps it with the result."""
     where = f"session {observation.session}, tick {observation.tick}"
-    print(f"{where}: {text.rstrip()}", file=sys.stderr, flush=True)
+    print(f"{where}: {text.rstrip()}", file=errors or sys.stderr, flush=True)
 
 
 class _Sessions(BatchPlanner):
     """Presents one Planner object per session as a BatchPlanner."""
 
-    def __init__(self, factory):
+    def __init__(self, factory, errors=None):
         self.factory = factory
+        self.errors = errors  # a text stream; None: sys.stderr
         self.told = None  # the last exception that stands in full on stderr
         self.wants = factory.wants
         self.name = factory.name
@@ -166,7 +167,7 @@ class _Sessions(BatchPlanner):
                     print(trace)
                     pdb.post_mortem(problem.__traceback__)
                 again = f"act() raised the same: {type(problem).__name__}: {problem}"
-                _tell(observation, again if trace == self.told else "act() raised\n" + trace)
+                _tell(self.errors, observation, again if trace == self.told else "act() raised\n" + trace)
                 self.told = trace
                 answers.append(None)
         return answers
@@ -181,11 +182,16 @@ class _Sessions(BatchPlanner):
 
 
 class _Connection:
-    """Frames on stdin and stdout."""
+    """Frames on two descriptors, which it owns."""
 
-    def __init__(self):
-        self.input = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
-        self.output = os.dup(1)
+    def __init__(self, source, sink):
+        self.input = os.fdopen(source, "rb", buffering=1 << 16)
+        self.output = sink
+
+    @classmethod
+    def of_process(cls):
+        """On stdin and stdout, which are this process's own no longer."""
+        connection = cls(os.dup(0), os.dup(1))
         # From here on whatever prints to stdout, C libraries included, goes to stderr.
         os.dup2(2, 1)
         # Nor may anybody read our frames: not breakpoint() either, which ends the planner. Under
@@ -197,6 +203,11 @@ class _Connection:
         os.close(terminal)
         # Not a terminal, so Python would keep lines back; a planner that is killed never flushes.
         sys.stdout.reconfigure(line_buffering=True)
+        return connection
+
+    def close(self):
+        self.input.close()
+        os.close(self.output)
 
     def read(self):
         """(type, sequence, payload), or None at the end of input."""
@@ -229,9 +240,11 @@ def _terminal():
 
 
 class _Client:
-    def __init__(self, planner, connection):
+    def __init__(self, planner, connection, memory_fd, errors=None):
         self.planner = planner
         self.connection = connection
+        self.memory_fd = memory_fd  # of the shared memory, borrowed
+        self.errors = errors  # a text stream; None: sys.stderr
         self.world = None
         self.views = {}
         self.memory = None
@@ -261,8 +274,7 @@ class _Client:
         )
         if self.planner.wants:
             size = self.slot_bytes * self.world.session_count
-            fd = int(os.environ["SWERVE_SHM_FD"])
-            self.memory = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+            self.memory = mmap.mmap(self.memory_fd, size, access=mmap.ACCESS_READ)
 
     def view(self, offset, shape):
         """A read-only array over shared memory; made once per place."""
@@ -356,7 +368,7 @@ class _Client:
                 parts.append(_ANSWER.pack(observation.session, 0, float(accel), float(steer)))
             except (TypeError, ValueError):
                 if answer is not None:
-                    _tell(observation, f"expected (accel, steer), found {answer!r}")
+                    _tell(self.errors, observation, f"expected (accel, steer), found {answer!r}")
                 parts.append(_ANSWER.pack(observation.session, 1, 0.0, 0.0))
         return b"".join(parts)
 
@@ -370,8 +382,8 @@ class _Client:
             try:
                 answer = self.handle(kind, payload)
             except Exception as problem:
-                traceback.print_exc()
-                sys.stderr.flush()
+                traceback.print_exc(file=self.errors)
+                (self.errors or sys.stderr).flush()
                 if kind != END:
                     text = f"{type(problem).__name__}: {problem}".encode()[:4000]
                     self.connection.write(ERROR, sequence, text)
@@ -405,9 +417,22 @@ def run(planner):
     Swerve ends the process."""
     if "SWERVE_SHM_FD" not in os.environ:
         sys.exit(f"{sys.argv[0]}: this is a planner; start it with --planner 'exec:...'")
-    connection = _Connection()
+    connection = _Connection.of_process()
+    _Client(_batched(planner), connection, int(os.environ["SWERVE_SHM_FD"])).serve()
+
+
+def serve(planner, source, sink, memory_fd, errors):
+    """Does what run() does on the descriptors of some other process, until they are closed there; they
+    are this function's to close. `errors` is a text stream that is told of exceptions."""
+    connection = _Connection(source, sink)
+    try:
+        _Client(_batched(planner, errors), connection, memory_fd, errors).serve()
+    finally:
+        connection.close()
+        os.close(memory_fd)
+
+
+def _batched(planner, errors=None):
     if isinstance(planner, type) and issubclass(planner, BatchPlanner):
-        planner = planner()
-    elif not isinstance(planner, BatchPlanner):
-        planner = _Sessions(planner)
-    _Client(planner, connection).serve()
+        return planner()
+    return planner if isinstance(planner, BatchPlanner) else _Sessions(planner, errors)
