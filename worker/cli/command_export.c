@@ -19,11 +19,9 @@ static const struct format {
     enum status (*write)(const struct export_request *request, struct error *error); /* NULL: below
                                                                                       */
 } formats[] = {
-    {"csv", SOURCE_TABLE, export_csv},
-    {"parquet", SOURCE_TABLE, NULL},
-    {"arrow", SOURCE_TABLE, NULL},
-    {"junit", SOURCE_SUITE, export_junit},
-    {"markdown", SOURCE_SUITE, export_markdown},
+    {"csv", SOURCE_TABLE, export_csv},     {"jsonl", SOURCE_TABLE, export_rows},
+    {"parquet", SOURCE_TABLE, NULL},       {"arrow", SOURCE_TABLE, NULL},
+    {"junit", SOURCE_SUITE, export_junit}, {"markdown", SOURCE_SUITE, export_markdown},
     {"mcap", SOURCE_OUTCOME, NULL},
 };
 
@@ -50,8 +48,8 @@ static enum status check_options(const struct export_options *options, const str
 {
     if (format == NULL) {
         return error_set(error, STATUS_USAGE,
-                         "--format: expected csv, parquet, arrow, junit, markdown or mcap, found "
-                         "\"%s\"",
+                         "--format: expected csv, jsonl, parquet, arrow, junit, markdown or mcap, "
+                         "found \"%s\"",
                          options->format != NULL ? options->format : "");
     }
     if ((format->source == SOURCE_OUTCOME) != (options->outcome != 0)) {
@@ -142,15 +140,17 @@ int command_export(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
         {"--suite", "ID", "only this suite's (junit, markdown: else the newest)",
          .text = &options.suite},
-        {"--format", "NAME", "csv, parquet, arrow, junit, markdown, mcap", .text = &options.format},
-        {"--output", "FILE", "where to write, also -o; csv, junit, markdown: else stdout",
+        {"--format", "NAME", "csv, jsonl, parquet, arrow, junit, markdown, mcap",
+         .text = &options.format},
+        {"--output", "FILE", "where to write, also -o; csv, jsonl, junit, markdown: else stdout",
          .text = &options.output},
     };
     const struct cli_command command = {
         "export",
         "[OUTCOME] --format NAME [-o FILE]",
-        "Outcomes as a table (csv, parquet, arrow), a suite for a CI system (junit, markdown), or\n"
-        "the drive of one OUTCOME (mcap).",
+        "Outcomes as a table (csv, jsonl, parquet, arrow), a suite for a CI system (junit, "
+        "markdown),\n"
+        "or the drive of one OUTCOME (mcap).",
         rows,
         COUNT_OF(rows),
         0,
