@@ -5,6 +5,7 @@
  * Included suites are walked with an explicit stack, which is also what finds a cycle. Nothing is
  * handed out until everything has been checked.
  */
+#include "base/array.h"
 #include "base/check.h"
 #include "scenarios/resolve.h"
 #include "schemas/scenario_json.h"
@@ -30,7 +31,6 @@ struct defaults {
 struct suite_owner {
     struct suite suite;
     struct arena arena;
-    uint32_t capacity;
     size_t document_bytes;
     uint64_t job_count;
 };
@@ -100,15 +100,9 @@ static enum status add_entry(void *context_pointer, struct scenario_document *do
                                   "expected a suite whose scenarios fit %d bytes in memory, found "
                                   "more",
                                   LIMIT_SUITE_BYTES);
-    } else if (suite->entry_count == owner->capacity) {
-        uint32_t capacity = owner->capacity > 0 ? owner->capacity * 2 : 64;
-        struct suite_entry *entries = realloc(suite->entries, capacity * sizeof *suite->entries);
-        if (entries == NULL) {
-            status = suite_no_memory(context->loading, context->cursor->file);
-        } else {
-            suite->entries = entries;
-            owner->capacity = capacity;
-        }
+    } else if (array_room(&suite->entries, suite->entry_count, sizeof *suite->entries, NULL) !=
+               STATUS_OK) {
+        status = suite_no_memory(context->loading, context->cursor->file);
     }
     if (status != STATUS_OK) {
         scenario_destroy(document);

@@ -3,6 +3,7 @@
  */
 #include "schemas/job_json.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "schemas/json_record.h"
 #include "schemas/outcome_json.h"
@@ -166,20 +167,12 @@ static bool scan_outcome(struct json_scan *scan, struct outcome *out)
 /* Behind the bracket, the closing one included. */
 static bool scan_outcomes(struct json_scan *scan, struct outcome **outcomes, uint32_t *count)
 {
-    uint32_t capacity = 0;
     while (!json_scan_literal(scan, "]")) {
         if (*count == 1 + LIMIT_BRANCHES || (*count > 0 && !json_scan_literal(scan, ","))) {
             return false;
         }
-        if (*count == capacity) {
-            capacity = 2 * capacity + 1;
-            struct outcome *grown = realloc(*outcomes, capacity * sizeof *grown);
-            if (grown == NULL) {
-                return false;
-            }
-            *outcomes = grown;
-        }
-        if (!scan_outcome(scan, &(*outcomes)[*count])) {
+        if (array_room(outcomes, *count, sizeof **outcomes, NULL) != STATUS_OK ||
+            !scan_outcome(scan, &(*outcomes)[*count])) {
             return false;
         }
         (*count)++;

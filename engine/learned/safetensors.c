@@ -5,6 +5,7 @@
  */
 #include "engine/learned/safetensors.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/scan.h"
 
@@ -24,7 +25,7 @@ static const size_t dtype_bytes[SAFETENSORS_DTYPE_COUNT] = {
     [SAFETENSORS_BF16] = 2, [SAFETENSORS_F32] = 4,
 };
 
-enum { PREFIX_BYTES = 8, TENSORS_FIRST = 64 };
+enum { PREFIX_BYTES = 8 };
 
 struct safetensors {
     void *mapped; /* NULL: borrowed */
@@ -32,7 +33,6 @@ struct safetensors {
     const void *data;
     struct safetensors_tensor *tensors;
     size_t count;
-    size_t room;
     bool metadata_seen;
     size_t metadata_count;
     const char *keys[SAFETENSORS_METADATA_MAX];
@@ -213,20 +213,11 @@ static bool take_tensor(struct scan *scan, struct safetensors_tensor *tensor, co
 /* Room for one more tensor. */
 static bool grow(struct safetensors *file, struct scan *scan)
 {
-    if (file->count < file->room) {
-        return true;
-    }
     if (file->count >= SAFETENSORS_TENSORS_MAX) {
         return scan_fail(scan, STATUS_LIMIT, "more than %d tensors", SAFETENSORS_TENSORS_MAX);
     }
-    size_t room = file->room > 0 ? 2 * file->room : TENSORS_FIRST;
-    struct safetensors_tensor *more = realloc(file->tensors, room * sizeof *more);
-    if (more == NULL) {
-        return scan_fail(scan, STATUS_NO_MEMORY, "no memory for %zu tensors", room);
-    }
-    file->tensors = more;
-    file->room = room;
-    return true;
+    return array_room(&file->tensors, file->count, sizeof *file->tensors, NULL) == STATUS_OK ||
+           scan_fail(scan, STATUS_NO_MEMORY, "no memory for the table of tensors");
 }
 
 static bool take_header(struct safetensors *file, struct scan *scan, const uint8_t *data,

@@ -5,6 +5,7 @@
  */
 #include "engine/traffic/track.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/dmath.h"
 
@@ -31,17 +32,11 @@ void track_builder_add(struct track_builder *builder, double x_m, double y_m)
         }
         builder->length_m += distance;
     }
-    if (builder->count == builder->capacity) {
-        uint32_t capacity = builder->capacity == 0 ? 64 : builder->capacity * 2;
-        struct vec2 *points = realloc(builder->points, capacity * sizeof *points);
-        if (points == NULL) {
-            builder->failed = true;
-            return;
-        }
-        builder->points = points;
-        builder->capacity = capacity;
+    builder->failed =
+        array_room(&builder->points, builder->count, sizeof *builder->points, NULL) != STATUS_OK;
+    if (!builder->failed) {
+        builder->points[builder->count++] = (struct vec2){x_m, y_m};
     }
-    builder->points[builder->count++] = (struct vec2){x_m, y_m};
 }
 
 void track_builder_lane(struct track_builder *builder, int32_t lane)
@@ -52,17 +47,11 @@ void track_builder_lane(struct track_builder *builder, int32_t lane)
     if (builder->span_count > 0 && builder->spans[builder->span_count - 1].lane == lane) {
         return;
     }
-    if (builder->span_count == builder->span_capacity) {
-        uint32_t capacity = builder->span_capacity == 0 ? 16 : builder->span_capacity * 2;
-        struct track_span *spans = realloc(builder->spans, capacity * sizeof *spans);
-        if (spans == NULL) {
-            builder->failed = true;
-            return;
-        }
-        builder->spans = spans;
-        builder->span_capacity = capacity;
+    builder->failed =
+        array_room(&builder->spans, builder->span_count, sizeof *builder->spans, NULL) != STATUS_OK;
+    if (!builder->failed) {
+        builder->spans[builder->span_count++] = (struct track_span){builder->length_m, lane};
     }
-    builder->spans[builder->span_count++] = (struct track_span){builder->length_m, lane};
 }
 
 void track_builder_discard(struct track_builder *builder)

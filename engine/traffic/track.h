@@ -68,10 +68,8 @@ struct track_position {
 /* Collects the points of a path before it is sampled. Zero-initialised; `failed` sticks. */
 struct track_builder {
     uint32_t count;
-    uint32_t capacity;
     struct vec2 *points;
     uint32_t span_count;
-    uint32_t span_capacity;
     struct track_span *spans;
     double length_m;
     bool failed; /* memory ran out */

@@ -72,7 +72,6 @@ struct traffic_plan {
     const struct roadmap *roadmap;
     uint32_t track_count;
     struct track **tracks; /* tracks[0] is ego's route, borrowed; the others are owned */
-    uint32_t track_capacity;
     double tracks_m;
     int32_t *lane_track; /* [lane_count] chain that carries a lane, -1: no agent needs it */
     double *lane_s_m;    /* where the lane begins on it */

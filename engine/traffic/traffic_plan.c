@@ -5,6 +5,7 @@
  * reach (from where they start, through successors and lane changes) fall into a few chains; each
  * chain is one track and a lane change is a change of track.
  */
+#include "base/array.h"
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
@@ -28,21 +29,16 @@
 static enum status add_track(struct traffic_plan *plan, struct track *track, int32_t *index,
                              struct error *error)
 {
-    if (plan->track_count == plan->track_capacity) {
-        uint32_t capacity = plan->track_capacity == 0 ? 16 : plan->track_capacity * 2;
-        struct track **tracks = realloc(plan->tracks, capacity * sizeof *tracks);
-        if (tracks == NULL) {
-            track_destroy(track);
-            return error_set(error, STATUS_NO_MEMORY, "no memory for the agents' paths");
-        }
-        plan->tracks = tracks;
-        plan->track_capacity = capacity;
-    }
+    enum status status = array_room(&plan->tracks, plan->track_count, sizeof *plan->tracks, error);
     plan->tracks_m += track->length_m;
-    if (plan->tracks_m > TRACKS_TOTAL_MAX_M) {
+    if (status == STATUS_OK && plan->tracks_m > TRACKS_TOTAL_MAX_M) {
+        status =
+            error_set(error, STATUS_LIMIT, "the agents' paths are longer than %.0f km together",
+                      TRACKS_TOTAL_MAX_M / 1000.0);
+    }
+    if (status != STATUS_OK) {
         track_destroy(track);
-        return error_set(error, STATUS_LIMIT, "the agents' paths are longer than %.0f km together",
-                         TRACKS_TOTAL_MAX_M / 1000.0);
+        return status;
     }
     *index = (int32_t)plan->track_count;
     plan->tracks[plan->track_count++] = track;
@@ -462,13 +458,11 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
     plan->agents = calloc((size_t)scenario->agent_count + 1, sizeof *plan->agents);
     plan->lane_track = malloc(lanes * sizeof *plan->lane_track);
     plan->lane_s_m = calloc(lanes, sizeof *plan->lane_s_m);
-    plan->tracks = calloc(16, sizeof(struct track *));
     if (plan->agents == NULL || plan->lane_track == NULL || plan->lane_s_m == NULL ||
-        plan->tracks == NULL) {
+        array_room(&plan->tracks, 0, sizeof *plan->tracks, NULL) != STATUS_OK) {
         error_set(error, STATUS_NO_MEMORY, "no memory for the agents");
         goto fail;
     }
-    plan->track_capacity = 16;
     plan->tracks[plan->track_count++] = route_track;
     for (uint32_t i = 0; i < lanes; i++) {
         plan->lane_track[i] = -1;

@@ -328,6 +328,12 @@ struct store_config {
 enum status store_open(const char *url, const struct store_config *config, struct store **out,
                        struct error *error);
 
+/* Every outcome of a suite (NULL: of the store) in ascending id, those of audits too, until one is
+ * refused. Memory does not grow with their number. */
+typedef enum status store_visit(void *context, const struct outcome *outcome, struct error *error);
+enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
+                                void *context, struct error *error);
+
 /* The embedded face alone, without server: tests and benchmarks. CONFLICT when somebody else owns
  * the file (store/sqlite/ownership.h). */
 enum status store_sqlite_open(const char *path, const struct store_config *config,

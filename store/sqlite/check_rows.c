@@ -2,6 +2,7 @@
  * What takes arithmetic: every outcome against its digest, what suites count of them, and whether
  * money adds up. One pass over each table, with a few numbers per suite.
  */
+#include "base/array.h"
 #include "base/units.h"
 #include "store/sqlite/check_internal.h"
 #include "store/sqlite/ledger.h"
@@ -52,7 +53,6 @@ struct suite_sum {
 struct suite_sums {
     struct suite_sum *rows; /* ascending id */
     size_t count;
-    size_t capacity;
 };
 
 static int compare_sums(const void *a, const void *b)
@@ -77,15 +77,9 @@ static enum status read_suites(struct check *check, struct suite_sums *sums, str
     enum status status = STATUS_OK;
 
     while (status == STATUS_OK && query_row(&query)) {
-        if (sums->count == sums->capacity) {
-            size_t capacity = sums->capacity == 0 ? 64 : sums->capacity * 2;
-            struct suite_sum *grown = realloc(sums->rows, capacity * sizeof *grown);
-            if (grown == NULL) {
-                status = error_set(error, STATUS_NO_MEMORY, "%s: out of memory", check->path);
-                break;
-            }
-            sums->rows = grown;
-            sums->capacity = capacity;
+        status = array_room(&sums->rows, sums->count, sizeof *sums->rows, error);
+        if (status != STATUS_OK) {
+            break;
         }
         struct suite_sum *sum = &sums->rows[sums->count++];
         size_t bytes = 0;

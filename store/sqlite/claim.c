@@ -4,6 +4,7 @@
  */
 #include "store/sqlite/claim.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
@@ -65,14 +66,9 @@ static struct fairness_row *fairness_add(struct fairness *fairness, int64_t pool
     struct fairness_row *row = fairness_find(fairness, pool, suite);
 
     if (row == NULL) {
-        if (fairness->count == fairness->capacity) {
-            size_t capacity = fairness->capacity == 0 ? 16 : fairness->capacity * 2;
-            struct fairness_row *rows = realloc(fairness->rows, capacity * sizeof *rows);
-            if (rows == NULL) {
-                return NULL;
-            }
-            fairness->rows = rows;
-            fairness->capacity = capacity;
+        if (array_room(&fairness->rows, fairness->count, sizeof *fairness->rows, NULL) !=
+            STATUS_OK) {
+            return NULL;
         }
         row = &fairness->rows[fairness->count++];
         *row = (struct fairness_row){.pool = pool, .suite = suite};

@@ -40,7 +40,6 @@ struct fairness_row {
 struct fairness {
     struct fairness_row *rows;
     size_t count;
-    size_t capacity;
 };
 
 void fairness_finish(struct fairness *fairness);

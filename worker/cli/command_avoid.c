@@ -10,6 +10,7 @@
 #include "worker/run/avoidance.h"
 #include "worker/run/runner_open.h"
 
+#include "base/array.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AVOID_PAGE = 200, AVOID_SLOTS = 16 };
+enum { AVOID_SLOTS = 16 };
 
 struct avoid_drive {
     struct outcome outcome;
@@ -53,35 +54,26 @@ static int compare_drives(const void *a, const void *b)
     return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
 }
 
+static enum status add_drive(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct avoid *avoid = context;
+    bool unsafe = !avoidance_is_safe(outcome->verdict, outcome->reasons, &outcome->metrics);
+    if (outcome->branch_id[0] != '\0' || outcome->audit_of != 0 ||
+        outcome->verdict > VERDICT_FAIL || !(unsafe || avoid->harm)) {
+        return STATUS_OK;
+    }
+    TRY(array_room(&avoid->drives, avoid->count, sizeof *avoid->drives, error));
+    avoid->drives[avoid->count++] = (struct avoid_drive){.outcome = *outcome};
+    return STATUS_OK;
+}
+
 static enum status load_drives(struct avoid *avoid, struct error *error)
 {
-    struct store_outcome_filter filter = {.limit = AVOID_PAGE};
-    struct outcome *page = calloc(AVOID_PAGE, sizeof *page);
-    uint32_t found = 1;
-    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", avoid->suite);
-    enum status status = memory_check(page, error, "avoid: out of memory");
-    while (status == STATUS_OK && found > 0) {
-        found = 0;
-        status = avoid->store->ops->outcomes(avoid->store, &filter, page, &found, error);
-        struct avoid_drive *grown =
-            realloc(avoid->drives, ((size_t)avoid->count + AVOID_PAGE) * sizeof *grown);
-        avoid->drives = grown != NULL ? grown : avoid->drives;
-        THEN(status, memory_check(grown, error, "avoid: out of memory"));
-        for (uint32_t i = 0; status == STATUS_OK && i < found; i++) {
-            const struct outcome *outcome = &page[i];
-            filter.after_id = outcome->id;
-            bool unsafe = !avoidance_is_safe(outcome->verdict, outcome->reasons, &outcome->metrics);
-            if (outcome->branch_id[0] == '\0' && outcome->audit_of == 0 &&
-                outcome->verdict <= VERDICT_FAIL && (unsafe || avoid->harm)) {
-                avoid->drives[avoid->count++] = (struct avoid_drive){.outcome = *outcome};
-            }
-        }
-    }
-    free(page);
-    if (status == STATUS_OK && avoid->count > 0) {
+    TRY(store_outcomes_each(avoid->store, avoid->suite, add_drive, avoid, error));
+    if (avoid->count > 0) {
         qsort(avoid->drives, avoid->count, sizeof *avoid->drives, compare_drives);
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- sweeps ---- */

@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SHOW_PAGE = 100 };
-
 struct show {
     const char *store_url;
     bool trace;
@@ -149,25 +147,9 @@ static enum status print_trace(struct show *show, struct error *error)
     return status;
 }
 
-static enum status show_every_outcome(struct show *show, struct error *error)
+static enum status print_outcome(void *show, const struct outcome *outcome, struct error *error)
 {
-    struct store_outcome_filter filter = {.limit = SHOW_PAGE};
-    struct outcome *page = calloc(SHOW_PAGE, sizeof *page);
-    uint32_t count = SHOW_PAGE;
-    enum status status = STATUS_OK;
-    TRY(memory_check(page, error, "show: out of memory"));
-    if (show->suite != NULL) {
-        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", show->suite);
-    }
-    while (status == STATUS_OK && count > 0) {
-        status = show->store->ops->outcomes(show->store, &filter, page, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = print_line(show, outcome_encode(&page[i]), error);
-            filter.after_id = page[i].id;
-        }
-    }
-    free(page);
-    return status;
+    return print_line(show, outcome_encode(outcome), error);
 }
 
 static enum status show_one(struct show *show, int64_t id, struct error *error)
@@ -224,7 +206,9 @@ int command_show(int argc, char **argv)
     }
     THEN(status, cli_store_open(show.store_url, &show.store, &error));
     if (status == STATUS_OK) {
-        status = show.all ? show_every_outcome(&show, &error) : show_one(&show, id, &error);
+        status = show.all
+                     ? store_outcomes_each(show.store, show.suite, print_outcome, &show, &error)
+                     : show_one(&show, id, &error);
         show.store->ops->close(show.store);
     }
     /* Who took what they wanted and left, as head does, is no error. */

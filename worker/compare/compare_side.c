@@ -3,10 +3,12 @@
  */
 #include "worker/compare/compare.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE_PAGE = 200, PLANNERS_NAMED = 8 };
+enum { PLANNERS_NAMED = 8 };
 #define TTC_HORIZON_S 3.0
 
 int compare_rollout_order(const struct compare_rollout *a, const struct compare_rollout *b)
@@ -56,7 +58,6 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
 struct reading {
     struct compare_side *side;
     const char *planner; /* wanted; NULL: the first that is found */
-    uint32_t capacity;
     uint32_t planner_count;
     char planners[PLANNERS_NAMED][LIMIT_SPEC_BYTES];
 };
@@ -73,9 +74,9 @@ static void note_planner(struct reading *reading, const char *planner)
     }
 }
 
-static enum status add_outcome(struct reading *reading, const struct outcome *outcome,
-                               struct error *error)
+static enum status add_outcome(void *context, const struct outcome *outcome, struct error *error)
 {
+    struct reading *reading = context;
     struct compare_side *side = reading->side;
     if (outcome->audit_of != 0) {
         return STATUS_OK; /* a second opinion, no result of the planner's */
@@ -84,44 +85,13 @@ static enum status add_outcome(struct reading *reading, const struct outcome *ou
     if (reading->planner != NULL && strcmp(outcome->planner, reading->planner) != 0) {
         return STATUS_OK;
     }
-    if (side->count == reading->capacity) {
-        uint32_t capacity = reading->capacity == 0 ? 1024 : 2 * reading->capacity;
-        struct compare_rollout *grown =
-            realloc(side->rollouts, (size_t)capacity * sizeof *side->rollouts);
-        if (grown == NULL) {
-            return error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
-        }
-        side->rollouts = grown;
-        reading->capacity = capacity;
-    }
+    TRY(array_room(&side->rollouts, side->count, sizeof *side->rollouts, error));
     take(&side->rollouts[side->count++], outcome);
     memcpy(side->planner, outcome->planner, sizeof side->planner);
     memcpy(side->planner_hash, outcome->planner_hash, sizeof side->planner_hash);
     memcpy(side->model_hash, outcome->model_hash, sizeof side->model_hash);
     memcpy(side->revision, outcome->revision, sizeof side->revision);
     return STATUS_OK;
-}
-
-static enum status read_outcomes(struct reading *reading, struct error *error)
-{
-    struct store *store = reading->side->store;
-    struct store_outcome_filter filter = {.limit = SIDE_PAGE};
-    struct outcome *page = calloc(SIDE_PAGE, sizeof *page);
-    uint32_t count = SIDE_PAGE;
-    enum status status = STATUS_OK;
-    if (page == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
-    }
-    memcpy(filter.suite_id, reading->side->suite_id, sizeof filter.suite_id);
-    while (status == STATUS_OK && count > 0) {
-        status = store->ops->outcomes(store, &filter, page, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = add_outcome(reading, &page[i], error);
-            filter.after_id = page[i].id;
-        }
-    }
-    free(page);
-    return status;
 }
 
 /* Keeps the newest rollout of every key. */
@@ -164,7 +134,8 @@ enum status compare_side_load(struct compare_side *side, const char *planner, st
         return error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
     }
     *reading = (struct reading){.side = side, .planner = planner};
-    enum status status = read_outcomes(reading, error);
+    enum status status =
+        store_outcomes_each(side->store, side->suite_id, add_outcome, reading, error);
     if (status == STATUS_OK && planner == NULL && reading->planner_count > 1) {
         status = several_planners(reading, error);
     }

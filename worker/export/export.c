@@ -1,5 +1,5 @@
 /*
- * What every export shares: reading outcomes page by page, and failing streams.
+ * Streams of exports: files that take their name when they are whole, and failures.
  */
 #include "worker/export/export.h"
 
@@ -7,31 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { EXPORT_PAGE = 200 };
-
-enum status export_each(const struct export_request *request, export_visit *visit, void *context,
-                        struct error *error)
-{
-    struct store *store = request->store;
-    struct store_outcome_filter filter = {.limit = EXPORT_PAGE};
-    struct outcome *page = calloc(EXPORT_PAGE, sizeof *page);
-    uint32_t count = EXPORT_PAGE;
-    enum status status = STATUS_OK;
-    TRY(memory_check(page, error, "export: out of memory"));
-    if (request->suite_id != NULL) {
-        snprintf(filter.suite_id, sizeof filter.suite_id, "%s", request->suite_id);
-    }
-    while (status == STATUS_OK && count > 0) {
-        status = store->ops->outcomes(store, &filter, page, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = visit(context, &page[i], error);
-            filter.after_id = page[i].id;
-        }
-    }
-    free(page);
-    return status;
-}
 
 enum status export_to_file(struct export_request *request, const char *path, export_writer *write,
                            const void *context, struct error *error)

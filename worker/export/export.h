@@ -62,11 +62,6 @@ enum status export_arrow(const struct export_request *request, const char *forma
 
 /* ---- for the writers ---- */
 
-/* Every outcome of the request in ascending id; twins of an audit too. */
-typedef enum status export_visit(void *context, const struct outcome *outcome, struct error *error);
-enum status export_each(const struct export_request *request, export_visit *visit, void *context,
-                        struct error *error);
-
 /* IO with the place when the stream has failed. */
 enum status export_stream_check(const struct export_request *request, struct error *error);
 

@@ -117,7 +117,8 @@ enum status export_csv(const struct export_request *request, struct error *error
         put_csv_text(writer.table.columns[i].name, request->out);
     }
     fputc('\n', request->out);
-    enum status status = export_each(request, write_csv_row, &writer, error);
+    enum status status =
+        store_outcomes_each(request->store, request->suite_id, write_csv_row, &writer, error);
     export_table_finish(&writer.table);
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }
@@ -135,7 +136,8 @@ enum status export_rows(const struct export_request *request, struct error *erro
     if (status == STATUS_OK) {
         status = write_json(&writer, json_pack("{s:O}", "columns", columns), error);
     }
-    THEN(status, export_each(request, write_json_row, &writer, error));
+    THEN(status,
+         store_outcomes_each(request->store, request->suite_id, write_json_row, &writer, error));
     json_decref(columns);
     export_table_finish(&writer.table);
     return status == STATUS_OK ? export_stream_check(request, error) : status;

@@ -134,7 +134,7 @@ enum status export_junit(const struct export_request *request, struct error *err
 {
     struct junit junit = {.request = request};
     FILE *out = request->out;
-    TRY(export_each(request, count_case, &junit, error));
+    TRY(store_outcomes_each(request->store, request->suite_id, count_case, &junit, error));
     uint64_t all = 0;
     for (int i = 0; i < VERDICT_COUNT; i++) {
         all += junit.cases[i];
@@ -152,7 +152,8 @@ enum status export_junit(const struct export_request *request, struct error *err
                 (unsigned long long)all, (unsigned long long)failures, (unsigned long long)errors,
                 (unsigned long long)skipped, junit.time_s);
     }
-    enum status status = export_each(request, put_case, &junit, error);
+    enum status status =
+        store_outcomes_each(request->store, request->suite_id, put_case, &junit, error);
     fputs(" </testsuite>\n</testsuites>\n", out);
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }

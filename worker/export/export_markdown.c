@@ -140,7 +140,8 @@ enum status export_markdown(const struct export_request *request, struct error *
     FILE *out = request->out;
     struct page page = {.request = request, .groups = calloc(GROUPS_MAX, sizeof *page.groups)};
     TRY(memory_check(page.groups, error, "export: out of memory"));
-    enum status status = export_each(request, count, &page, error);
+    enum status status =
+        store_outcomes_each(request->store, request->suite_id, count, &page, error);
     if (status == STATUS_OK) {
         fputs("## Swerve: ", out);
         put_cell(request->suite_id, SIZE_MAX, out);
@@ -153,7 +154,8 @@ enum status export_markdown(const struct export_request *request, struct error *
                   "|---|---:|---|---|---|---|\n",
                   out);
             page.failed = failed < LISTED_MAX ? failed : LISTED_MAX;
-            status = export_each(request, list_failure, &page, error);
+            status =
+                store_outcomes_each(request->store, request->suite_id, list_failure, &page, error);
         }
         if (failed > LISTED_MAX) {
             fprintf(out, "\n%llu more are not listed.\n",

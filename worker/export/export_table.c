@@ -3,6 +3,8 @@
  */
 #include "worker/export/export_table.h"
 
+#include "base/array.h"
+
 #include "schemas/outcome_json.h"
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
@@ -60,11 +62,8 @@ static void copy_value(const struct scenario_id_parameter *parameter, char out[L
 static enum status append(struct export_table *table, const struct export_column *column,
                           struct error *error)
 {
-    struct export_column *grown =
-        realloc(table->columns, (table->count + 1) * sizeof *table->columns);
-    TRY(memory_check(grown, error, "export: out of memory"));
-    table->columns = grown;
-    grown[table->count++] = *column;
+    TRY(array_room(&table->columns, table->count, sizeof *column, error));
+    table->columns[table->count++] = *column;
     return STATUS_OK;
 }
 
@@ -139,7 +138,8 @@ enum status export_table_make(const struct export_request *request, struct expor
 {
     struct export_table table = {0};
     struct export_table parameters = {0};
-    enum status status = export_each(request, note_parameters, &parameters, error);
+    enum status status =
+        store_outcomes_each(request->store, request->suite_id, note_parameters, &parameters, error);
     THEN(status, append_fields(&table, &outcome_field_list, false, error));
     THEN(status, append_rest(&table, error));
     THEN(status, append_fields(&table, &metric_field_list, true, error));

@@ -3,6 +3,7 @@
  */
 #include "worker/report/summary.h"
 
+#include "base/array.h"
 #include "base/units.h"
 #include "schemas/scenario_json.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUMMARY_PAGE = 200, SUMMARY_LEDGER_ROWS_MAX = 256 };
+enum { SUMMARY_LEDGER_ROWS_MAX = 256 };
 
 /* Group order of the tables. */
 static const char *const group_order[] = {"scenario_type", "road",      "weather",         "light",
@@ -36,8 +37,7 @@ static int compare_rows(const void *a, const void *b)
     return rank != 0 ? rank : strcmp(x->value, y->value);
 }
 
-static struct summary_row *find_row(struct summary *summary, uint32_t *capacity, const char *group,
-                                    const char *value)
+static struct summary_row *find_row(struct summary *summary, const char *group, const char *value)
 {
     for (uint32_t i = 0; i < summary->row_count; i++) {
         if (strcmp(summary->rows[i].group, group) == 0 &&
@@ -45,14 +45,8 @@ static struct summary_row *find_row(struct summary *summary, uint32_t *capacity,
             return &summary->rows[i];
         }
     }
-    if (summary->row_count == *capacity) {
-        uint32_t grown = *capacity == 0 ? 64 : *capacity * 2;
-        struct summary_row *rows = realloc(summary->rows, grown * sizeof *rows);
-        if (rows == NULL) {
-            return NULL;
-        }
-        summary->rows = rows;
-        *capacity = grown;
+    if (array_room(&summary->rows, summary->row_count, sizeof *summary->rows, NULL) != STATUS_OK) {
+        return NULL;
     }
     struct summary_row *row = &summary->rows[summary->row_count++];
     *row = (struct summary_row){0};
@@ -89,9 +83,8 @@ static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
 enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 4 };
 
 /* The rows that an outcome is in, by their places. */
-static enum status find_rows(struct summary *summary, uint32_t *capacity,
-                             const struct outcome *outcome, uint32_t rows[OUTCOME_ROWS],
-                             uint32_t *count, struct error *error)
+static enum status find_rows(struct summary *summary, const struct outcome *outcome,
+                             uint32_t rows[OUTCOME_ROWS], uint32_t *count, struct error *error)
 {
     char model[LIMIT_SPEC_BYTES];
     snprintf(model, sizeof model, "%s %.12s %s", tier_names[outcome->tier], outcome->model_hash,
@@ -111,7 +104,7 @@ static enum status find_rows(struct summary *summary, uint32_t *capacity,
         names[(*count)++][1] = model;
     }
     for (uint32_t i = 0; i < *count; i++) {
-        struct summary_row *row = find_row(summary, capacity, names[i][0], names[i][1]);
+        struct summary_row *row = find_row(summary, names[i][0], names[i][1]);
         TRY(memory_check(row, error, "summary: out of memory"));
         rows[i] = (uint32_t)(row - summary->rows);
     }
@@ -122,13 +115,12 @@ static enum status find_rows(struct summary *summary, uint32_t *capacity,
 static enum status count_outcomes(struct summary *summary, struct error *error)
 {
     uint32_t rows[OUTCOME_ROWS];
-    uint32_t capacity = 0;
     uint32_t found = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct summary_place *place = &summary->order[i];
         const struct outcome *outcome = &summary->outcomes[place->index];
         double usd = summary->outcome_usd[place->index];
-        TRY(find_rows(summary, &capacity, outcome, rows, &found, error));
+        TRY(find_rows(summary, outcome, rows, &found, error));
         count(&summary->total, outcome, usd);
         summary_add_rates(&summary->total, place, outcome);
         for (uint32_t k = 0; k < found; k++) {
@@ -170,25 +162,12 @@ static enum status price_outcomes(struct store *store, struct summary *summary, 
     return STATUS_OK;
 }
 
-static enum status load_outcomes(struct store *store, const char *suite_id, struct summary *summary,
-                                 struct error *error)
+static enum status add_outcome(void *context, const struct outcome *outcome, struct error *error)
 {
-    struct store_outcome_filter filter = {.limit = SUMMARY_PAGE};
-    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id);
-    for (;;) {
-        struct outcome *grown = realloc(
-            summary->outcomes, ((size_t)summary->outcome_count + SUMMARY_PAGE) * sizeof *grown);
-        TRY(memory_check(grown, error, "summary: out of memory"));
-        summary->outcomes = grown;
-        uint32_t found = 0;
-        enum status status = store->ops->outcomes(
-            store, &filter, summary->outcomes + summary->outcome_count, &found, error);
-        if (status != STATUS_OK || found == 0) {
-            return status;
-        }
-        summary->outcome_count += found;
-        filter.after_id = summary->outcomes[summary->outcome_count - 1].id;
-    }
+    struct summary *summary = context;
+    TRY(array_room(&summary->outcomes, summary->outcome_count, sizeof *outcome, error));
+    summary->outcomes[summary->outcome_count++] = *outcome;
+    return STATUS_OK;
 }
 
 /* Moves the twins behind the results; both keep their order. */
@@ -214,7 +193,9 @@ static enum status part_twins(struct summary *summary, struct error *error)
             summary->outcomes[results - 1] = summary->outcomes[i];
         }
     }
-    memcpy(summary->outcomes + results, kept, twins * sizeof *kept);
+    if (twins > 0) {
+        memcpy(summary->outcomes + results, kept, twins * sizeof *kept);
+    }
     free(kept);
     summary->outcome_count = results;
     summary->twin_count = twins;
@@ -244,7 +225,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
                          struct error *error)
 {
     struct summary summary = {0};
-    enum status status = load_outcomes(store, suite_id, &summary, error);
+    enum status status = store_outcomes_each(store, suite_id, add_outcome, &summary, error);
     THEN(status, part_twins(&summary, error));
     THEN(status, summary_order(&summary, error));
     THEN(status, load_ledger(store, suite_id, &summary, error));

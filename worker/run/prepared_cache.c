@@ -4,6 +4,7 @@
  */
 #include "worker/run/prepared_cache.h"
 
+#include "base/array.h"
 #include "base/check.h"
 
 #include <stdlib.h>
@@ -22,7 +23,6 @@ struct entry {
 struct prepared_cache {
     struct entry *entries;
     uint32_t count;
-    uint32_t capacity;
     uint64_t uses;
 };
 
@@ -109,13 +109,7 @@ enum status prepared_cache_get(struct prepared_cache *cache, struct store *store
             return STATUS_OK;
         }
     }
-    if (cache->count == cache->capacity) {
-        uint32_t capacity = cache->capacity == 0 ? 16 : cache->capacity * 2;
-        struct entry *grown = realloc(cache->entries, capacity * sizeof *grown);
-        TRY(memory_check(grown, error, "scenario %s: out of memory", hash));
-        cache->entries = grown;
-        cache->capacity = capacity;
-    }
+    TRY(array_room(&cache->entries, cache->count, sizeof *cache->entries, error));
     struct entry *entry = &cache->entries[cache->count];
     TRY(load(store, hash, entry, error));
     cache->count++;

@@ -8,6 +8,7 @@
  */
 #include "worker/run/spill.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "schemas/limits.h"
 
@@ -46,7 +47,6 @@ struct spill {
     pthread_mutex_t mutex; /* of the records; only the owner writes them */
     struct spill_record *records;
     uint32_t record_count;
-    uint32_t record_capacity;
     uint32_t free_head; /* index + 1, 0: none */
     struct spill_stats stats;
 };
@@ -114,23 +114,6 @@ static bool read_at(int fd, uint8_t *data, size_t bytes, off_t at)
     return true;
 }
 
-/* Room for one more record. The mutex is held. */
-static bool grow(struct spill *spill)
-{
-    if (spill->record_count < spill->record_capacity) {
-        return true;
-    }
-    uint32_t capacity = spill->record_capacity == 0 ? 64 : 2 * spill->record_capacity;
-    struct spill_record *records =
-        realloc(spill->records, (size_t)capacity * sizeof *spill->records);
-    if (records == NULL) {
-        return false;
-    }
-    spill->records = records;
-    spill->record_capacity = capacity;
-    return true;
-}
-
 /* Index + 1 of a free record, 0: none. */
 static uint32_t take_record(struct spill *spill)
 {
@@ -143,9 +126,11 @@ static uint32_t take_record(struct spill *spill)
         return 0;
     }
     pthread_mutex_lock(&spill->mutex);
-    uint32_t handle = grow(spill) ? ++spill->record_count : 0;
-    if (handle != 0) {
-        spill->records[handle - 1] = (struct spill_record){0};
+    uint32_t handle = 0;
+    if (array_room(&spill->records, spill->record_count, sizeof *spill->records, NULL) ==
+        STATUS_OK) {
+        spill->records[spill->record_count] = (struct spill_record){0};
+        handle = ++spill->record_count;
     }
     pthread_mutex_unlock(&spill->mutex);
     return handle;

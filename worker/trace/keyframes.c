@@ -4,6 +4,8 @@
  */
 #include "worker/trace/keyframes.h"
 
+#include "base/array.h"
+
 #include "engine/worlds/world.h"
 #include "worker/trace/trace.h"
 
@@ -83,23 +85,10 @@ void keyframes_decode_camera(const struct trace_keyframe *frame, uint8_t *camera
     }
 }
 
-static enum status reserve(struct keyframes *keyframes, struct error *error)
-{
-    if (keyframes->count < keyframes->capacity) {
-        return STATUS_OK;
-    }
-    uint32_t capacity = keyframes->capacity > 0 ? 2 * keyframes->capacity : 8;
-    struct trace_keyframe *frames = realloc(keyframes->frames, capacity * sizeof *frames);
-    TRY(memory_check(frames, error, "film: out of memory for %u frames", capacity));
-    keyframes->frames = frames;
-    keyframes->capacity = capacity;
-    return STATUS_OK;
-}
-
 enum status keyframes_take(struct keyframes *keyframes, const struct world *world, uint32_t slot,
                            uint32_t tick, struct error *error)
 {
-    TRY(reserve(keyframes, error));
+    TRY(array_room(&keyframes->frames, keyframes->count, sizeof *keyframes->frames, error));
     uint8_t *seen = malloc(BEV_BYTES + CAMERA_BYTES);
     TRY(memory_check(seen, error, "film: out of memory"));
     const struct observation_buffers buffers = {.bev = seen,

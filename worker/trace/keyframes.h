@@ -20,7 +20,6 @@ enum { KEYFRAMES_PERIOD_MIN_TICKS = 5, KEYFRAMES_JOB_BYTES_MAX = 48 << 20 };
 struct keyframes {
     struct trace_keyframe *frames; /* owned; ascending ticks; `rollout` is set by the packer */
     uint32_t count;
-    uint32_t capacity;
     uint32_t period_ticks; /* 0: this rollout has no keyframes */
 };
 

@@ -1,0 +1,35 @@
+/*
+ * Arrays that grow at their end, one item at a time, in memory from malloc that the owner frees.
+ *
+ * Invariant: an array of `count` items has room up to the next power of two, ARRAY_FIRST at the
+ * least, so that nobody has to keep its capacity. Items may be taken off; what adds several at once
+ * keeps a capacity of its own.
+ */
+#ifndef SWERVE_BASE_ARRAY_H
+#define SWERVE_BASE_ARRAY_H
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARRAY_FIRST = 16 };
+
+/* Room for one more item. `items` is the address of the pointer to the first (NULL with count 0),
+ * which may move. NO_MEMORY changes nothing. */
+static inline enum status array_room(void *items, size_t count, size_t item_bytes,
+                                     struct error *error)
+{
+    void *now;
+    if (count != 0 && (count < ARRAY_FIRST || (count & (count - 1)) != 0)) {
+        return STATUS_OK;
+    }
+    size_t room = count == 0 ? ARRAY_FIRST : 2 * count;
+    memcpy(&now, items, sizeof now); /* a pointer of any type */
+    now = realloc(now, room * item_bytes);
+    TRY(memory_check(now, error, "out of memory for %zu items", room));
+    memcpy(items, &now, sizeof now);
+    return STATUS_OK;
+}
+
+#endif

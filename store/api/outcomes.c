@@ -1,0 +1,28 @@
+/*
+ * Outcomes of a store one by one, read page by page. See store.h.
+ */
+#include "store/api/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAGE_OUTCOMES = 200 };
+
+enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
+                                void *context, struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = PAGE_OUTCOMES};
+    struct outcome *page = calloc(PAGE_OUTCOMES, sizeof *page);
+    uint32_t count = PAGE_OUTCOMES;
+    enum status status = memory_check(page, error, "out of memory for a page of outcomes");
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id != NULL ? suite_id : "");
+    while (status == STATUS_OK && count > 0) {
+        status = store->ops->outcomes(store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = visit(context, &page[i], error);
+            filter.after_id = page[i].id;
+        }
+    }
+    free(page);
+    return status;
+}
