@@ -47,14 +47,32 @@ static bool is_vru(enum agent_kind kind)
            kind == AGENT_ANIMAL;
 }
 
-void extract_start(const struct scene *scene, struct extract_track *tracks)
+/* Whether a sensor sees at least so much of each agent. */
+static void find_visible(const struct window_planes *expected, uint32_t agent_count, bool *visible)
 {
+    uint32_t sum[LIMIT_AGENTS + 1] = {0};
+    for (int32_t cell = 0; cell < WINDOW_PLANE; cell++) {
+        sum[expected->owner[cell]] += expected->occupancy[cell];
+    }
+    for (uint32_t i = 0; i < agent_count; i++) {
+        visible[i] = sum[i + 1] >= VISIBLE_CELLS * 255.0;
+    }
+}
+
+void extract_start(const struct prepared *prepared, const struct anchor *anchor,
+                   struct window window, struct window_planes *expected, struct scene *scene,
+                   struct extract_track *tracks)
+{
+    bool visible[LIMIT_AGENTS];
+    layout_planes(prepared, scene, anchor, window, expected);
+    find_visible(expected, scene->agent_count, visible);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         const struct agent_state *agent = &scene->agents[i];
         double s;
         double c;
         dmath_sincos(agent->pose.heading_rad, &s, &c);
         tracks[i] = (struct extract_track){agent->speed_mps * c, agent->speed_mps * s, 0};
+        scene->agents[i].present = agent->present && visible[i];
     }
 }
 

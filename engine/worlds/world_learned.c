@@ -262,7 +262,6 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     }
     memset(slot, 0, sizeof *slot);
     drive_reset(&slot->drive, prepared, seed, false);
-    extract_start(&slot->drive.scene, slot->tracks);
     slot->anchor = anchor_make(prepared->scenario->ego.pose);
     slot->map = self->conditioning != CONDITIONING_NONE
                     ? backend_map_take(self->backend, &prepared->layers->map)
@@ -274,6 +273,10 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
     learned_push(self, slot, page);
+    if (self->conditioning != CONDITIONING_AGENTS) { /* the first page shows the true scene */
+        extract_start(prepared, &slot->anchor, learned_newest(self, slot)->window, self->expected,
+                      &slot->drive.scene, slot->tracks);
+    }
     slot->frame_stats.horizon_ticks = model_config(self->model)->horizon_ticks[self->conditioning];
     frame_measure(
         &(struct frame_measure_input){

@@ -5,6 +5,7 @@
  * scene is compared with the true one. Faults are planted in the frames.
  */
 #include "base/check.h"
+#include "base/units.h"
 #include "engine/learned/frame_measure.h"
 #include "engine/sensors/extract.h"
 #include "engine/worlds/world.h"
@@ -62,7 +63,9 @@ static struct rig *setup(void)
     EXPECT_OK(world_object_ops.slot_reset(rig->truth, 0, rig->prepared, 0, &error), error);
     rig->anchor = anchor_make(s->ego.pose);
     rig->scene = *world_object_ops.slot_scene(rig->truth, 0);
-    extract_start(&rig->scene, rig->tracks);
+    rig->window = window_of(anchor_local(&rig->anchor, rig->scene.ego.pose));
+    extract_start(rig->prepared, &rig->anchor, rig->window, &rig->expected, &rig->scene,
+                  rig->tracks);
     return rig;
 }
 
@@ -120,6 +123,7 @@ static void follow(bool noisy, double car_m, double walker_m)
         EXPECT_INT(frame_stats.vanished, 0);
         EXPECT(frame_stats.jump_m < 0.5);
         for (int i = 0; i < AGENTS; i++) {
+            EXPECT_INT(rig->scene.agents[i].present, i != HIDDEN_CAR && i != FAR_CAR);
             worst[i] = fmax(worst[i], distance(rig, i));
         }
     }
@@ -142,19 +146,36 @@ static void agents_are_followed_through_sensor_noise(void)
     follow(true, 0.5, 0.3);
 }
 
-static void what_cannot_be_seen_keeps_its_velocity(void)
+/* A car that was seen and is then driven past out of the window. */
+static void what_cannot_be_seen_any_more_keeps_its_velocity(void)
 {
     struct rig *rig = setup();
+    advance(rig, false);
+    track(rig);
+    rig->window = (struct window){-100, -100}; /* that shows nobody */
     for (int tick = 1; tick <= 8; tick++) {
-        advance(rig, false);
-        /* The frame says nothing of the far car, and would say something wrong of this one. */
+        double before_m = rig->scene.agents[CAR].pose.x_m;
+        double step_m = rig->tracks[CAR].vx_mps * TICK_S;
         track(rig);
-        EXPECT_NEAR(rig->scene.agents[FAR_CAR].pose.x_m, 400 + tick, 1e-9);
-        EXPECT_INT(rig->tracks[FAR_CAR].missed_ticks, 0);
-        EXPECT_INT(rig->tracks[HIDDEN_CAR].missed_ticks, 0);
+        EXPECT_NEAR(rig->scene.agents[CAR].pose.x_m, before_m + step_m, 1e-9);
+        EXPECT_INT(rig->tracks[CAR].missed_ticks, 0);
+        EXPECT(rig->scene.agents[CAR].present);
     }
-    EXPECT(rig->scene.agents[FAR_CAR].present);
-    EXPECT_NEAR(distance(rig, HIDDEN_CAR), 0, 0.3);
+    teardown(rig);
+}
+
+/* Nobody can draw whom no frame showed: such an agent is not in the scene, and stays out of it also
+ * where the truth comes into sight, moving or parked. */
+static void an_agent_that_was_never_in_view_is_in_no_scene(void)
+{
+    struct rig *rig = setup();
+    EXPECT(true_scene(rig)->agents[HIDDEN_CAR].present && true_scene(rig)->agents[FAR_CAR].present);
+    for (int tick = 0; tick < 60; tick++) {
+        EXPECT(!rig->scene.agents[HIDDEN_CAR].present && !rig->scene.agents[FAR_CAR].present);
+        EXPECT(rig->scene.agents[CAR].present && rig->scene.agents[CRATE].present);
+        advance(rig, false);
+        EXPECT_INT(track(rig).vanished, 0);
+    }
     teardown(rig);
 }
 
@@ -178,7 +199,7 @@ static void an_agent_that_is_not_drawn_vanishes_once_and_then_goes(void)
         EXPECT_INT(rig->scene.agents[CAR].present, tick < EXTRACT_GONE_TICKS);
     }
     EXPECT_INT(vanished, 3); /* car, walker, crate: the others were not in view */
-    EXPECT(rig->scene.agents[CRATE].present && rig->scene.agents[FAR_CAR].present);
+    EXPECT(rig->scene.agents[CRATE].present && !rig->scene.agents[FAR_CAR].present);
     teardown(rig);
 }
 
@@ -291,7 +312,8 @@ int main(void)
 {
     return TEST_RUN(TEST(agents_are_followed_through_perfect_frames),
                     TEST(agents_are_followed_through_sensor_noise),
-                    TEST(what_cannot_be_seen_keeps_its_velocity),
+                    TEST(what_cannot_be_seen_any_more_keeps_its_velocity),
+                    TEST(an_agent_that_was_never_in_view_is_in_no_scene),
                     TEST(an_agent_that_is_not_drawn_vanishes_once_and_then_goes),
                     TEST(a_shifted_agent_pulls_its_track_and_shows_as_a_jump),
                     TEST(the_anchor_may_point_anywhere), TEST(frame_stats_measure_what_they_say),
