@@ -22,6 +22,7 @@
 #ifndef SWERVE_KERNELS_DEVICE_H
 #define SWERVE_KERNELS_DEVICE_H
 
+#include "kernels/agent_sums.h"
 #include "kernels/draw_list.h"
 #include "kernels/frame_sums.h"
 
@@ -29,7 +30,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 4, /* raised with every change of this file */
+    DEVICE_ABI = 5, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -129,6 +130,8 @@ struct device_slot {
     uint32_t deliver;    /* 1: the frame comes to the host with the counts */
     uint32_t given;      /* enum device_given */
     float cond[DEVICE_COND];
+    uint32_t gate_count; /* of the agents to be compared with the layout (kernels/agent_sums.h) */
+    struct agent_gate gates[AGENT_GATES_MAX];
 };
 
 /* Measured on the frame that was written. */
@@ -136,6 +139,7 @@ struct device_counts {
     uint32_t not_finite;    /* values that were NaN or infinite; 128 was written */
     uint32_t saturated;     /* |x| > 1.5 */
     struct frame_sums sums; /* beside the newest page and the layout as it was drawn */
+    struct agent_sums agents[AGENT_GATES_MAX]; /* of the slot's gates, in `agents`; else zeros */
 };
 
 /* What becomes of a part of a view. */

@@ -22,8 +22,10 @@ struct frame_sums {
     int64_t bev_compared; /* how many bytes these are */
     /* Of the layout's occupancy; 0 but in the conditioning `agents`. */
     int64_t layout;
-    int64_t both;   /* the smaller of frame and layout */
-    int64_t either; /* the larger */
+    int64_t both;    /* the smaller of frame and layout */
+    int64_t either;  /* the larger */
+    int64_t surplus; /* of the frame, where the layout has nothing near (kernels/agent_sums.h) .. */
+    int64_t surplus_vru; /* .. of vulnerable road users */
 
     /* The cameras. */
     int64_t camera_change; /* |now - then|; 0 without an earlier frame */

@@ -4,6 +4,7 @@
 #include "engine/learned/backend.h"
 
 #include "base/check.h"
+#include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"
 #include "engine/learned/model_internal.h"
 
@@ -306,6 +307,8 @@ static void fill_record(const struct backend_slot *slot, struct device_slot *rec
         record->page_window[i][1] = input->pages[i].window.j;
     }
     memcpy(record->cond, input->cond, sizeof record->cond);
+    record->gate_count = slot->gate_count;
+    memcpy(record->gates, slot->gates, slot->gate_count * sizeof *slot->gates);
 }
 
 /* Slots are packed into the session's first ones: its bits do not depend on where a slot is. */
@@ -336,6 +339,7 @@ static enum status tick_device(struct backend *backend, struct backend_slot *slo
         backend->here[slots[i].write_frame] = slots[i].deliver;
         slots[i].counts = (struct nn_counts){counts[i].not_finite, counts[i].saturated};
         slots[i].sums = counts[i].sums;
+        memcpy(slots[i].agents, counts[i].agents, slots[i].gate_count * sizeof *slots[i].agents);
     }
     return STATUS_OK;
 }
@@ -354,6 +358,7 @@ static void sum_slot(const struct backend *backend, struct backend_slot *slot)
         frame_stats.before_window = input->pages[0].window;
     }
     frame_measure_sum(&frame_stats, &slot->sums);
+    agent_measure_sum(slot->frame, backend->layout, slot->gates, slot->gate_count, slot->agents);
 }
 
 enum status backend_tick(struct backend *backend, struct backend_slot *slots, uint32_t count,

@@ -17,6 +17,7 @@
 #include "engine/learned/device.h"
 #include "engine/learned/forward.h"
 #include "engine/learned/pages.h"
+#include "kernels/agent_sums.h"
 #include "kernels/frame_sums.h"
 
 struct backend;
@@ -73,6 +74,9 @@ struct backend_slot {
     void *memory;            /* out: what forward_memory fills; NULL on a device */
     struct nn_counts counts; /* out */
     struct frame_sums sums;  /* out: of the frame, the newest page and the layout */
+    uint32_t gate_count;     /* of the agents that are compared with the layout */
+    struct agent_gate gates[AGENT_GATES_MAX];
+    struct agent_sums agents[AGENT_GATES_MAX]; /* out: [gate_count] */
 };
 
 /* Frames and their memory of `count` slots, at most a batch. STATUS_DEVICE: the device failed, and

@@ -3,6 +3,8 @@
  */
 #include "engine/learned/frame_measure.h"
 
+#include "kernels/agent_sums.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -63,6 +65,28 @@ static void sum_overlap(const uint8_t *frame, const uint8_t *layout, struct fram
     }
     sums->both = both;
     sums->either = either;
+}
+
+static bool any_return(const uint8_t *position)
+{
+    return (position[0] | position[1] | position[2] | position[3] | position[4] | position[5] |
+            position[6] | position[7]) != 0;
+}
+
+/* What stands where the layout has nothing near; most positions are empty. */
+static void sum_surplus(const uint8_t *frame, const uint8_t *layout, struct frame_sums *sums)
+{
+    for (int32_t i = 0; i < WINDOW_POSITIONS; i++) {
+        if (!any_return(frame + (size_t)i * FRAME_BEV_CHANNELS)) {
+            continue;
+        }
+        for (int s = 0; s < 4; s++) {
+            int32_t row = 2 * (i / WINDOW_SIDE) + (s >> 1);
+            int32_t col = 2 * (i % WINDOW_SIDE) + (s & 1);
+            sums->surplus += agent_surplus(frame, layout, row, col, false);
+            sums->surplus_vru += agent_surplus(frame, layout, row, col, true);
+        }
+    }
 }
 
 static int64_t camera_change(const uint8_t *now, const uint8_t *then)
@@ -133,6 +157,7 @@ void frame_measure_sum(const struct frame_measure_input *input, struct frame_sum
     if (input->layout != NULL && input->conditioning == CONDITIONING_AGENTS) {
         sums->layout = channel_sum(input->layout, FRAME_OCCUPANCY);
         sum_overlap(input->frame, input->layout, sums);
+        sum_surplus(input->frame, input->layout, sums);
     }
     if (input->layout != NULL && input->conditioning != CONDITIONING_NONE) {
         sum_products(cameras, input->layout + FRAME_BEV_BYTES, sums);
@@ -184,6 +209,8 @@ void frame_measure_conclude(const struct frame_sums *sums, enum conditioning giv
     frame_stats->camera_change = (double)sums->camera_change / (255.0 * FRAME_CAMERA_BYTES);
     frame_stats->layout_cells = agents ? cells(sums->layout) : (double)NAN;
     frame_stats->layout_iou = agents ? iou : (double)NAN;
+    frame_stats->surplus_cells = agents ? cells(sums->surplus) : (double)NAN;
+    frame_stats->surplus_vru_cells = agents ? cells(sums->surplus_vru) : (double)NAN;
     frame_stats->camera_layout_corr = cameras ? camera_correlation(sums) : (double)NAN;
 }
 

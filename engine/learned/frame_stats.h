@@ -4,7 +4,19 @@
 #ifndef SWERVE_ENGINE_LEARNED_FRAME_STATS_H
 #define SWERVE_ENGINE_LEARNED_FRAME_STATS_H
 
+#include "kernels/agent_sums.h"
+
+#include <stdbool.h>
 #include <stdint.h>
+
+/* What a frame shows of one agent (engine/learned/agent_measure.h). */
+struct agent_stats {
+    uint32_t agent; /* index in the scenario */
+    bool vru;
+    double due_cells;     /* returns that the conditioning raster has of it */
+    double missing_share; /* of these, without a generated return in or beside their cell, 0..1 */
+    double offset_m;      /* between the middles of both, NAN where there is too little of one */
+};
 
 /* What a learned world measured of the frame it just committed; the worker judges it. */
 struct frame_stats {
@@ -17,12 +29,16 @@ struct frame_stats {
     double vru_cells;
     double layout_cells;       /* the same of the noise-free layout (agents), else NAN */
     double layout_iou;         /* soft overlap with the layout's occupancy (agents), else NAN */
+    double surplus_cells;      /* returns where the layout has none (agents), else NAN .. */
+    double surplus_vru_cells;  /* .. of vulnerable road users */
     double camera_layout_corr; /* correlation of the cameras with their layout, -1..1, as they are
                                   or in what differs between left and right, the worse; NAN: none */
     double ego_step_m;         /* ego's motion in this tick */
     double jump_m;             /* largest unexplained step of an extracted agent (map, none) */
     uint32_t lost_agents;      /* extracted agents that vanished in view (map, none) */
     uint32_t horizon_ticks;    /* trusted horizon of the model in this degree */
+    uint32_t agent_count;      /* agents near the window (agents), else 0 */
+    struct agent_stats agents[AGENT_GATES_MAX];
 };
 
 #endif

@@ -3,6 +3,7 @@
  * conditions drawn by threads, the batch computed by the backend, and what came of it told in the
  * slots' signs.
  */
+#include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"
 #include "engine/worlds/world_learned.h"
 
@@ -47,6 +48,11 @@ static void begin(struct learned_world *self, struct learned_step *step)
         .frame = frame,
         .memory = frame + FRAME_BYTES,
     };
+    if (self->conditioning == CONDITIONING_AGENTS) {
+        step->tick->gate_count =
+            agent_measure_gates(prepared_scenario(slot->drive.prepared), &slot->drive.scene,
+                                &slot->anchor, window, step->tick->gates);
+    }
     for (uint32_t i = 0; i < slot->pages.count; i++) {
         uint32_t page = slot->pages.page[i];
         const struct page_header *past = page_read(self->pool, page);
@@ -107,6 +113,8 @@ static void measure(const struct learned_world *self, const struct learned_step 
     frame_stats->ego_step_m = sqrt(dx * dx + dy * dy);
     frame_stats->jump_m = extracted->jump_m;
     frame_stats->lost_agents += extracted->vanished;
+    agent_measure_conclude(step->tick->gates, step->tick->agents, step->tick->gate_count,
+                           frame_stats);
     frame_measure_conclude(&step->tick->sums, self->conditioning, frame_stats);
 }
 

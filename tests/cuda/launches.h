@@ -26,6 +26,7 @@
     X(gemm_kernel, 256, 73728, 0, 0)       \
     X(heads_in_kernel, 256, 0, 0, 0)       \
     X(heads_out_kernel, 256, 0, 0, 0)      \
+    X(k_agents, 128, 0, 0, 0)              \
     X(k_bev, 192, 0, 0, 0)                 \
     X(k_boxes, 128, 0, 0, 0)               \
     X(k_cameras, 256, 0, 0, 0)             \

@@ -2,14 +2,18 @@
  * The sums of frames on the device: exactly those of engine/learned/frame_measure.c, in pages that
  * are not in order, for every degree, for windows that overlap the newest page's in part and not at
  * all, for slots without a page; added to what is there. Slots that are not active keep theirs, and
- * nothing else of a slot's counts is written.
+ * nothing else of a slot's counts is written. The same of what frames show of single agents: gates
+ * of every size and direction, within the window and across its border.
  */
 #include "base/check.h"
 #include "base/rng.h"
+#include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"
 #include "kernels/cuda/student/context.h"
 #include "tests/cuda/rig.h"
 #include "tests/harness.h"
+
+#include <math.h>
 
 enum { SLOTS = 4, PAGES = 6, PAGE_BYTES = FRAME_BYTES + 64, ROUNDS = 20 };
 
@@ -57,6 +61,32 @@ static void fill(enum kind kind, uint32_t seed, uint8_t *frame)
     }
 }
 
+/* Boxes from a pedestrian's to a lorry's, anywhere on the window and beside it. */
+static void make_gates(uint32_t seed, struct device_slot *slot)
+{
+    slot->gate_count = seed % 4 == 0 ? AGENT_GATES_MAX : seed % 4;
+    for (uint32_t i = 0; i < slot->gate_count; i++) {
+        uint64_t word = rng_mix((uint64_t)seed << 32 | i);
+        double turn = (double)(word >> 40 & 255) * 0.0246;
+        struct agent_gate *gate = &slot->gates[i];
+        *gate = (struct agent_gate){
+            .row = (int16_t)((int32_t)(word % 13000) - 300),
+            .col = (int16_t)((int32_t)((word >> 16) % 13000) - 300),
+            .cos_heading = (int16_t)(cos(turn) * AGENT_AXIS_ONE),
+            .sin_heading = (int16_t)(sin(turn) * AGENT_AXIS_ONE),
+            .half_length = (int16_t)(20 + (word >> 48) % 1000),
+            .half_width = (int16_t)(20 + (word >> 56)),
+            .row_first = (uint8_t)(word % 150),
+            .col_first = (uint8_t)((word >> 8) % 150),
+            .vru = i & 1,
+            .strays = i % 3 == 0,
+            .agent = (uint8_t)i,
+        };
+        gate->row_end = (uint8_t)(gate->row_first + (word >> 20) % (AGENT_CELLS + 1 - 150));
+        gate->col_end = (uint8_t)(gate->col_first + (word >> 30) % (AGENT_CELLS + 1 - 150));
+    }
+}
+
 static void make_slots(uint32_t round)
 {
     static const int32_t shifts[][2] = {{0, 0},   {1, 0},   {0, -1},  {-11, 11}, {2, 12},
@@ -69,6 +99,7 @@ static void make_slots(uint32_t round)
             continue;
         }
         slots[i].active = 1;
+        make_gates(round * SLOTS + i, &slots[i]);
         slots[i].conditioning = (round + i) % CONDITIONING_COUNT;
         slots[i].page_count =
             (round + i) % 5 == 4 ? 0 : 1 + round % 2; /* older ones do not count */
@@ -78,6 +109,26 @@ static void make_slots(uint32_t round)
         slots[i].page_window[0][1] = -9;
         slots[i].window[0] = slots[i].page_window[0][0] + shift[0];
         slots[i].window[1] = slots[i].page_window[0][1] + shift[1];
+    }
+}
+
+static void expect_agents(uint32_t round, uint32_t i)
+{
+    const struct device_slot *slot = &slots[i];
+    struct agent_sums sums[AGENT_GATES_MAX];
+    bool given = slot->active && slot->conditioning == CONDITIONING_AGENTS;
+    uint32_t count = given ? slot->gate_count : 0;
+    if (given) {
+        agent_measure_sum(arena + (size_t)slot->write_page * PAGE_BYTES,
+                          layouts + (size_t)i * FRAME_BYTES, slot->gates, count, sums);
+    }
+    for (uint32_t k = 0; k < AGENT_GATES_MAX; k++) {
+        const struct agent_sums *expected = k < count ? &sums[k] : &before[i].agents[k];
+        if (memcmp(&found[i].agents[k], expected, sizeof *expected) != 0) {
+            TEST_FAIL("round %u, slot %u, gate %u: due %d, kept %d, found %d, %d", round, i, k,
+                      expected->due, expected->kept, found[i].agents[k].due,
+                      found[i].agents[k].kept);
+        }
     }
 }
 
@@ -136,10 +187,12 @@ static void they_are_those_of_the_engine(void)
         };
         struct device_counts *counts = rig_upload(before, sizeof before);
         context_sums(&s, counts, rig_stream());
+        context_agents(&s, counts, rig_stream());
         RIG_CHECK(rig_download(found, counts, sizeof found));
         RIG_CHECK(rig_end());
         for (uint32_t i = 0; i < SLOTS; i++) {
             expect_slot(round, i);
+            expect_agents(round, i);
         }
     }
 }

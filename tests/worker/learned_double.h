@@ -9,6 +9,7 @@
 #define SWERVE_TESTS_WORKER_LEARNED_DOUBLE_H
 
 #include "base/check.h"
+#include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"
 #include "engine/sensors/layout.h"
 #include "engine/worlds/world.h"
@@ -220,6 +221,18 @@ static void corrupt_frame_stats(struct frame_stats *frame_stats, uint32_t ticks_
     }
 }
 
+/* What the frame shows of single agents, as the engine measures it. */
+static void measure_agents(struct double_world *self, struct double_slot *slot,
+                           const struct scene *scene)
+{
+    struct agent_gate gates[AGENT_GATES_MAX];
+    struct agent_sums sums[AGENT_GATES_MAX];
+    uint32_t count = agent_measure_gates(prepared_scenario(slot->prepared), scene, &slot->anchor,
+                                         slot->window, gates);
+    agent_measure_sum(self->frame, self->layout, gates, count, sums);
+    agent_measure_conclude(gates, sums, count, &slot->frame_stats);
+}
+
 static void generate(struct double_world *self, uint32_t index, bool first)
 {
     struct double_slot *slot = &self->slots[index];
@@ -255,6 +268,9 @@ static void generate(struct double_world *self, uint32_t index, bool first)
         .layout = self->layout,
     };
     frame_measure(&input, &slot->frame_stats);
+    if (self->conditioning == CONDITIONING_AGENTS && !first) {
+        measure_agents(self, slot, scene);
+    }
     if (sick) {
         corrupt_frame_stats(&slot->frame_stats, scene->tick - planted.from_tick);
     }

@@ -9,8 +9,8 @@
 #include <math.h>
 
 const char *const health_check_names[HEALTH_CHECK_COUNT] = {
-    "ok",   "not_finite", "teleport", "kinematics", "frozen",  "saturated",
-    "mass", "layout",     "camera",   "permanence", "horizon",
+    "ok",     "not_finite", "teleport",   "kinematics", "frozen", "saturated", "mass",
+    "layout", "camera",     "permanence", "horizon",    "absent", "offset",    "phantom",
 };
 
 /* 100 m/s is beyond any road vehicle; a tenth of a second of it, plus slack for sparse logs. */

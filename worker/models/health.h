@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Sizes of health_bounds.h's tables, checked there. */
-enum { HEALTH_MEASURES = 9, HEALTH_TICKS = 3 };
+enum { HEALTH_MEASURES = 14, HEALTH_TICKS = 3 };
 
 enum health_check {
     HEALTH_OK = 0,
@@ -28,6 +28,9 @@ enum health_check {
     HEALTH_CAMERA,     /* cameras do not show what the layout has */
     HEALTH_PERMANENCE, /* agents vanished in view */
     HEALTH_HORIZON,    /* beyond the ticks for which the model is trusted */
+    HEALTH_ABSENT,     /* an agent that was given is not drawn */
+    HEALTH_OFFSET,     /* .. or is drawn elsewhere */
+    HEALTH_PHANTOM,    /* something is drawn where nobody is: a clone, say */
     HEALTH_CHECK_COUNT
 };
 
@@ -47,6 +50,11 @@ struct health_world {
     double mass_cells;
     uint32_t run[HEALTH_MEASURES]; /* values in a row, as far as it matters */
     double recent[HEALTH_MEASURES][HEALTH_TICKS];
+    int32_t agent[HEALTH_MEASURES]; /* whose value it is, -1: nobody's */
+    /* Of each agent in the last two ticks: share that is missing, in 1/255, and offset, in
+     * decimetres. An agent that was not judged had none of either. */
+    uint8_t missing[LIMIT_AGENTS][HEALTH_TICKS - 1];
+    uint8_t offset_dm[LIMIT_AGENTS][HEALTH_TICKS - 1];
 };
 
 /* What the checks remember of the tick before. A plain value: a fork copies it. */

@@ -16,7 +16,8 @@
 
 #define HEALTH_FORMAT "swerve-health/1"
 
-enum { HEALTH_BYTES_MAX = 1 << 18 };
+/* Files have all of these; of later ones as many as there were when they were made. */
+enum { HEALTH_BYTES_MAX = 1 << 18, MEASURES_FIRST = MEASURE_ABSENT };
 
 _Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT && (int)HEALTH_TICKS == HEALTH_TICKS_MAX,
                "sizes of struct health_world");
@@ -37,6 +38,12 @@ const struct health_measure_info health_measures[MEASURE_COUNT] = {
     [MEASURE_CAMERA] = {"camera", HEALTH_CAMERA, true, 3, 0.1, -0.5, 1.0, {-0.5, -0.5, -0.5}},
     [MEASURE_JUMP] = {"jump", HEALTH_TELEPORT, false, 1, 1.0, 0.0, 12.0, {12.0, 12.0, 12.0}},
     [MEASURE_LOST] = {"lost", HEALTH_PERMANENCE, false, 1, 1.0, 0.0, 64.0, {4.0, 4.0, 4.0}},
+    /* Values of single agents are the mildest of three ticks already. */
+    [MEASURE_ABSENT] = {"absent", HEALTH_ABSENT, false, 1, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_ABSENT_VRU] = {"absent_vru", HEALTH_ABSENT, false, 1, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_OFFSET] = {"offset", HEALTH_OFFSET, false, 1, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
+    [MEASURE_PHANTOM] = {"phantom", HEALTH_PHANTOM, false, 3, 0.5, 1.0, 3.0, {1.5, 1.5, 1.5}},
+    [MEASURE_PHANTOM_VRU] = {"phantom_vru", HEALTH_PHANTOM, false, 3, 0.1, 0.2, 0.5, {0.25, 0.25, 0.25}},
 };
 /* clang-format on */
 
@@ -156,6 +163,9 @@ static enum status read_conditioning(const struct json_cursor *cursor, double bo
     TRY(json_object_begin(cursor, names, error));
     for (int i = 0; i < MEASURE_COUNT; i++) {
         struct json_cursor measure = json_cursor_member(cursor, names[i]);
+        if (i >= MEASURES_FIRST && !json_cursor_present(&measure)) {
+            continue;
+        }
         TRY(json_object_begin(&measure, keys, error));
         TRY(json_member_number(&measure, "bound", true, health_measures[i].floor,
                                health_measures[i].ceiling, &bound[i], error));
@@ -193,7 +203,8 @@ enum status health_bounds_load(const char *directory, const char *name, const ch
                                struct health_bounds *out, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    struct health_bounds bounds = {.calibrated = true};
+    struct health_bounds bounds = health_bounds_builtin();
+    bounds.calibrated = true;
     json_t *root = NULL;
     TRY(registry_path(directory, name, ".health.json", path, error));
     if (access(path, F_OK) != 0) {

@@ -28,6 +28,13 @@ enum health_measure {
     MEASURE_CAMERA, /* correlation of cameras and their layout */
     MEASURE_JUMP,   /* unexplained step of an agent, m */
     MEASURE_LOST,   /* agents that vanished in view */
+    /* Of the worst agent, three ticks in a row (agents). */
+    MEASURE_ABSENT,     /* share of the returns due that are not drawn; of anybody but .. */
+    MEASURE_ABSENT_VRU, /* .. a vulnerable road user */
+    MEASURE_OFFSET,     /* distance between where it is drawn and where it is, m */
+    /* Returns where nobody is, in cells (agents). */
+    MEASURE_PHANTOM,
+    MEASURE_PHANTOM_VRU,
     MEASURE_COUNT
 };
 
@@ -54,7 +61,8 @@ struct health_bounds {
 
 struct health_bounds health_bounds_builtin(void);
 
-/* DIRECTORY/NAME.health.json, or the built-in bounds where there is none. CONFLICT: it was made for
+/* DIRECTORY/NAME.health.json, or the built-in bounds where there is none or for measures that it
+ * does not have yet. CONFLICT: it was made for
  * another model than the one of `hash`. */
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
                                struct health_bounds *out, struct error *error);

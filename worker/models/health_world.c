@@ -3,9 +3,11 @@
  */
 #include "worker/models/health_world.h"
 
+#include "base/dmath.h"
 #include "engine/sensors/layout.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Occupied area is compared with this much on both sides, so that two cells beside nothing are not
  * an explosion: 40 cells are 10 m2, a car's returns. */
@@ -15,6 +17,9 @@
 /* Overlap says something from this much on: 2 m2. A lone pedestrian is a cell or two, which one
  * lost return takes away. */
 #define LAYOUT_CELLS_MIN 8.0
+/* So much is due of an agent that is judged: single cells at the edge of a shadow come and go. */
+#define DUE_CELLS_MIN 1.0
+#define DUE_VRU_CELLS_MIN 0.25
 /* Below this ego stands: a still picture is then no sign of anything. 0.1 m a tick is 1 m/s. */
 #define MOVING_STEP_M 0.1
 
@@ -55,11 +60,73 @@ static double overlap(const struct frame_stats *frame_stats)
     return frame_stats->layout_cells >= LAYOUT_CELLS_MIN ? frame_stats->layout_iou : (double)NAN;
 }
 
+/* ---- single agents ---- */
+
+static uint8_t mildest(uint8_t now, const uint8_t before[HEALTH_TICKS - 1])
+{
+    uint8_t least = now;
+    for (int i = 0; i < HEALTH_TICKS - 1; i++) {
+        least = before[i] < least ? before[i] : least;
+    }
+    return least;
+}
+
+static void remember(uint8_t before[HEALTH_TICKS - 1], uint8_t now)
+{
+    memmove(before + 1, before, HEALTH_TICKS - 2);
+    before[0] = now;
+}
+
+static void keep_worst(struct health_world *state, enum health_measure measure, double candidate,
+                       uint32_t agent, double *value)
+{
+    if (isnan(*value) || candidate > *value) {
+        *value = candidate;
+        state->agent[measure] = (int32_t)agent;
+    }
+}
+
+static uint8_t missing_byte(const struct agent_stats *agent)
+{
+    double least = agent->vru ? DUE_VRU_CELLS_MIN : DUE_CELLS_MIN;
+    return agent->due_cells >= least ? (uint8_t)(agent->missing_share * 255.0) : 0;
+}
+
+static uint8_t offset_byte(const struct agent_stats *agent)
+{
+    return isnan(agent->offset_m) ? 0 : (uint8_t)dmath_min(agent->offset_m * 10.0, 255.0);
+}
+
+/* The worst agent of this tick, each by the mildest of its last three. An agent that is not judged
+ * begins anew. */
+static void measure_agents(struct health_world *state, const struct frame_stats *frame_stats,
+                           double value[MEASURE_COUNT])
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
+        const struct agent_stats *agent = &frame_stats->agents[next];
+        if (next >= frame_stats->agent_count || agent->agent != i) {
+            remember(state->missing[i], 0);
+            remember(state->offset_dm[i], 0);
+            continue;
+        }
+        next++;
+        uint8_t missing = missing_byte(agent);
+        uint8_t offset_dm = offset_byte(agent);
+        enum health_measure measure = agent->vru ? MEASURE_ABSENT_VRU : MEASURE_ABSENT;
+        keep_worst(state, measure, mildest(missing, state->missing[i]) / 255.0, i, &value[measure]);
+        keep_worst(state, MEASURE_OFFSET, mildest(offset_dm, state->offset_dm[i]) / 10.0, i,
+                   &value[MEASURE_OFFSET]);
+        remember(state->missing[i], missing);
+        remember(state->offset_dm[i], offset_dm);
+    }
+}
+
 void health_world_measure(struct health_world *state, const struct frame_stats *frame_stats,
                           double statistic[MEASURE_COUNT])
 {
     double ratio = mass_ratio(state, frame_stats);
-    const double value[MEASURE_COUNT] = {
+    double value[MEASURE_COUNT] = {
         [MEASURE_SATURATED] = frame_stats->saturated_share,
         [MEASURE_STILL] = still(frame_stats),
         [MEASURE_CUT] = moved_share(frame_stats),
@@ -69,7 +136,16 @@ void health_world_measure(struct health_world *state, const struct frame_stats *
         [MEASURE_CAMERA] = frame_stats->camera_layout_corr,
         [MEASURE_JUMP] = frame_stats->jump_m,
         [MEASURE_LOST] = frame_stats->lost_agents,
+        [MEASURE_ABSENT] = (double)NAN,
+        [MEASURE_ABSENT_VRU] = (double)NAN,
+        [MEASURE_OFFSET] = (double)NAN,
+        [MEASURE_PHANTOM] = frame_stats->surplus_cells,
+        [MEASURE_PHANTOM_VRU] = frame_stats->surplus_vru_cells,
     };
+    for (int i = 0; i < MEASURE_COUNT; i++) {
+        state->agent[i] = -1;
+    }
+    measure_agents(state, frame_stats, value);
     for (int i = 0; i < MEASURE_COUNT; i++) {
         const struct health_measure_info *info = &health_measures[i];
         uint32_t run = isnan(value[i]) ? 0 : state->run[i] + 1;
@@ -86,7 +162,7 @@ void health_world_measure(struct health_world *state, const struct frame_stats *
     state->seen++;
 }
 
-bool health_world_judge(const struct frame_stats *frame_stats,
+bool health_world_judge(const struct health_world *state, const struct frame_stats *frame_stats,
                         const double statistic[MEASURE_COUNT], const struct health_bounds *bounds,
                         enum conditioning conditioning, struct health_verdict *out)
 {
@@ -104,8 +180,8 @@ bool health_world_judge(const struct frame_stats *frame_stats,
         double bound = bounds->bound[conditioning][i];
         bool sick = health_measures[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
         if (sick) { /* never for NAN */
-            *out = (struct health_verdict){health_measures[i].check, frame_stats->tick, -1,
-                                           statistic[i], bound};
+            *out = (struct health_verdict){health_measures[i].check, frame_stats->tick,
+                                           state->agent[i], statistic[i], bound};
             return false;
         }
     }

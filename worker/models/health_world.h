@@ -14,8 +14,8 @@
 void health_world_measure(struct health_world *state, const struct frame_stats *frame_stats,
                           double statistic[MEASURE_COUNT]);
 
-/* Whether the frame is believable; *out is written when it is not. */
-bool health_world_judge(const struct frame_stats *frame_stats,
+/* Whether the frame is believable; *out is written when it is not. `state` as measuring left it. */
+bool health_world_judge(const struct health_world *state, const struct frame_stats *frame_stats,
                         const double statistic[MEASURE_COUNT], const struct health_bounds *bounds,
                         enum conditioning conditioning, struct health_verdict *out);
 

@@ -376,7 +376,7 @@ static bool healthy(struct runner *runner, struct rollout *rollout, const struct
         runner->config.observe_health(runner->config.observe_context, frame_stats, statistic);
         return true;
     }
-    return health_world_judge(frame_stats, statistic, runner->config.bounds,
+    return health_world_judge(&rollout->health.world, frame_stats, statistic, runner->config.bounds,
                               runner->config.conditioning, out);
 }
 

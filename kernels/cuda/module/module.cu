@@ -345,7 +345,19 @@ static bool pages_valid(const struct device_session *session, const struct devic
     return valid;
 }
 
-/* Page numbers become addresses on the device without another look. */
+/* Whether the cells that gates name lie in the window. */
+static bool gates_valid(const struct device_slot *slot)
+{
+    bool valid = slot->gate_count <= AGENT_GATES_MAX;
+    for (uint32_t i = 0; valid && i < slot->gate_count; i++) {
+        const struct agent_gate *gate = &slot->gates[i];
+        valid = gate->row_first <= gate->row_end && gate->row_end <= AGENT_CELLS &&
+                gate->col_first <= gate->col_end && gate->col_end <= AGENT_CELLS;
+    }
+    return valid;
+}
+
+/* Page numbers and cells become addresses on the device without another look. */
 static int check_slots(const struct device_session *session, struct device_text *why)
 {
     for (uint32_t i = 0; i < session->options.slot_count; i++) {
@@ -356,6 +368,13 @@ static int check_slots(const struct device_session *session, struct device_text 
                      "(%u), found %u pages",
                      i, session->weights.window, session->options.page_count, slot->write_page,
                      slot->page_count);
+            return DEVICE_FAULT_INPUT;
+        }
+        if (slot->active && !gates_valid(slot)) {
+            snprintf(why->text, sizeof why->text,
+                     "slot %u: expected at most %d gates within the window, found %u, or one "
+                     "beyond it",
+                     i, AGENT_GATES_MAX, slot->gate_count);
             return DEVICE_FAULT_INPUT;
         }
     }

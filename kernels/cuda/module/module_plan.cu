@@ -646,8 +646,9 @@ uint32_t module_plan_tick(struct device_session *session)
         plan_step(&p, step);
     }
     context_sums(&p.slots, p.b->counts, p.stream);
+    context_agents(&p.slots, p.b->counts, p.stream);
     context_copy_frames(&p.slots, p.b->frames, p.stream);
-    p.launches += 2;
+    p.launches += 3;
     plan_memory(&p);
     cudaMemcpyAsync(session->host_counts, p.b->counts, slots * sizeof *p.b->counts,
                     cudaMemcpyDeviceToHost, session->stream);

@@ -67,6 +67,10 @@ void context_store_memory(const struct context_slots *s, const uint16_t *kv, uin
  * read in the conditioning `agents` alone, where context_move leaves it (frame_sums.cu). */
 void context_sums(const struct context_slots *s, struct device_counts *counts, void *stream);
 
+/* What these frames show of the agents of the slots' gates, into counts[count].agents; in the
+ * conditioning `agents` alone (agent_sums.cu). */
+void context_agents(const struct context_slots *s, struct device_counts *counts, void *stream);
+
 /* The frames to be delivered from the write pages to frames[count][DEVICE_FRAME_BYTES]. */
 void context_copy_frames(const struct context_slots *s, uint8_t *frames, void *stream);
 

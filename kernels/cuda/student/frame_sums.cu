@@ -10,7 +10,7 @@
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    BEV_SUMS = 7,
+    BEV_SUMS = 9,
     CAMERA_SUMS = 9,
     BEV_BLOCKS = SHAPE_BEV_POSITIONS / THREADS,
     CAMERA_POSITIONS = SHAPE_CAMERAS * SHAPE_CAMERA_POSITIONS,
@@ -77,6 +77,12 @@ GPU_FN void sum_bev(const struct context_slots *s, uint32_t number, uint32_t pos
         sums[4] += b;
         sums[5] += a < b ? a : b;
         sums[6] += !given ? 0 : a < b ? b : a;
+    }
+    if (given && (occupancy | vru) != 0) {
+        for (int32_t i = 0; i < 4; i++) {
+            sums[7] += agent_surplus(frame, layout, 2 * row + (i >> 1), 2 * col + (i & 1), false);
+            sums[8] += agent_surplus(frame, layout, 2 * row + (i >> 1), 2 * col + (i & 1), true);
+        }
     }
 }
 
