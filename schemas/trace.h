@@ -12,6 +12,9 @@
  * redrawn, so a few frames are kept: a trace_keyframe_header, then `frame_count` struct
  * trace_keyframe by rollout, then by tick. A branch's film begins at its fork, as its ticks do.
  *
+ * What planners wrote to stderr follows last, where any did: a trace_output_header, then for each
+ * such rollout, in order, a struct trace_output and its text. A branch's text begins at its fork.
+ *
  * trace_hash of a rollout = SHA-256 over its ticks from tick 0 (the shared prefix included), each
  * exactly as encoded here: two runs with equal hashes did the same thing to the last bit.
  */
@@ -25,6 +28,10 @@
 
 #define TRACE_MAGIC "SWTRACE1"
 #define TRACE_KEYFRAME_MAGIC "SWFILM01"
+#define TRACE_OUTPUT_MAGIC "SWTEXT01"
+
+/* Of one rollout's text. */
+enum { TRACE_OUTPUT_BYTES_MAX = 4096 };
 
 /* The part of the grid that a film keeps: all columns, 12 m behind ego to 52 m ahead. */
 enum { TRACE_KEYFRAME_FIRST_ROW = 8, TRACE_KEYFRAME_ROWS = 128 };
@@ -79,6 +86,19 @@ struct trace_keyframe {
     uint16_t camera[CAMERA_ROWS * CAMERA_COLS];
 };
 
+struct trace_output_header {
+    char magic[8];
+    uint32_t text_count;
+    uint32_t reserved;
+};
+
+struct trace_output {
+    uint32_t rollout;
+    uint32_t bytes;
+};
+
+_Static_assert(sizeof(struct trace_output_header) == 16, "trace layout");
+_Static_assert(sizeof(struct trace_output) == 8, "trace layout");
 _Static_assert(sizeof(struct trace_keyframe_header) == 16, "trace layout");
 _Static_assert(sizeof(struct trace_keyframe) == 36872, "trace layout");
 _Static_assert(sizeof(struct trace_file_header) == 16, "trace layout");

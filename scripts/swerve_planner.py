@@ -19,10 +19,13 @@ One Planner object is one session (one rollout). A fork makes a deep copy of the
 session's memory in its attributes and share nothing mutable between objects. For models that want
 the whole batch at once, derive from BatchPlanner instead.
 
-stdout carries the protocol: print() is sent to stderr, which Swerve keeps the end of.
+stdout carries the protocol: what print(), logging and exceptions write goes to stderr, and Swerve
+keeps it with the outcome of the session during whose call it was written.
 """
 
 import copy
+import io
+import logging
 import mmap
 import os
 import pdb
@@ -134,10 +137,67 @@ class BatchPlanner:
         """The rollout in `session` is over."""
 
 
+class _Labelled(io.TextIOWrapper):
+    """Text to stderr, each line with the number of the session that is spoken for, which Swerve
+    takes off again (schemas/planner.md)."""
+
+    def __init__(self, fd):
+        binary = io.BufferedWriter(io.FileIO(fd, "w", closefd=False))
+        super().__init__(binary, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        self.session = None
+        self.fresh = True  # the next character begins a line
+
+    def write(self, text):
+        lines = text.split("\n")
+        for line in lines[:-1]:
+            super().write(self._label() + line + "\n")
+            self.fresh = True
+        if lines[-1]:
+            super().write(self._label() + lines[-1])
+            self.fresh = False
+        return len(text)
+
+    def _label(self):
+        return f"\x1e{self.session} " if self.fresh and self.session is not None else ""
+
+    def speak(self, session):
+        """From here on lines are this session's; None: nobody's."""
+        if not self.fresh:
+            self.write("\n")
+        self.flush()
+        self.session = session
+
+
+_said = None  # the _Labelled of this process
+
+
+def _speak(session):
+    if _said is not None and _said.session != session:
+        _said.speak(session)
+
+
+def _label_output():
+    """Takes over stdout, stderr and the log handlers that were made for them."""
+    global _said
+    before = (sys.stdout, sys.stderr)
+    _said = sys.stdout = sys.stderr = _Labelled(2)
+    loggers = [logging.getLogger()]
+    loggers += [each for each in logging.Logger.manager.loggerDict.values() if hasattr(each, "handlers")]
+    for logger in loggers:
+        for handler in logger.handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream in before:
+                handler.setStream(_said)
+
+
 def _tell(errors, observation, text):
-    """To stderr, and there before the answer is: Swerve keeps it with the result."""
-    where = f"session {observation.session}, tick {observation.tick}"
-    print(f"{where}: {text.rstrip()}", file=errors or sys.stderr, flush=True)
+    """To stderr, and there before the answer is: Swerve keeps it with the session's outcome."""
+    text = f"tick {observation.tick}: {text.rstrip()}"
+    if errors is not None:
+        text = "\n".join(f"\x1e{observation.session} {line}" for line in text.split("\n"))
+    elif _said is None:
+        text = f"session {observation.session}, {text}"
+    _speak(observation.session)
+    print(text, file=errors or sys.stderr, flush=True)
 
 
 class _Sessions(BatchPlanner):
@@ -152,12 +212,14 @@ class _Sessions(BatchPlanner):
         self.planners = {}
 
     def reset(self, session, episode):
+        _speak(session)
         self.planners[session] = self.factory()
         self.planners[session].reset(episode)
 
     def act(self, observations):
         answers = []
         for observation in observations:
+            _speak(observation.session)
             try:
                 answers.append(self.planners[observation.session].act(observation))
             except Exception as problem:
@@ -167,16 +229,19 @@ class _Sessions(BatchPlanner):
                     print(trace)
                     pdb.post_mortem(problem.__traceback__)
                 again = f"act() raised the same: {type(problem).__name__}: {problem}"
-                _tell(self.errors, observation, again if trace == self.told else "act() raised\n" + trace)
+                known = _said is None and self.errors is None and trace == self.told
+                _tell(self.errors, observation, again if known else "act() raised\n" + trace)
                 self.told = trace
                 answers.append(None)
         return answers
 
     def fork(self, source, target):
+        _speak(target)
         self.planners[target] = copy.deepcopy(self.planners[source])
 
     def end(self, session):
         planner = self.planners.pop(session, None)
+        _speak(None)  # the session's result is complete
         if planner is not None:
             planner.end()
 
@@ -201,8 +266,10 @@ class _Connection:
         if _terminal():
             os.dup2(terminal, 1)
         os.close(terminal)
-        # Not a terminal, so Python would keep lines back; a planner that is killed never flushes.
-        sys.stdout.reconfigure(line_buffering=True)
+        if os.environ.get("SWERVE_DEBUG") == "1":
+            sys.stdout.reconfigure(line_buffering=True)
+        else:
+            _label_output()
         return connection
 
     def close(self):
@@ -358,6 +425,7 @@ class _Client:
         observations = [
             self.observation(payload, _ACT.size + i * record_bytes) for i in range(count)
         ]
+        _speak(observations[0].session if count == 1 else None)
         answers = self.planner.act(observations)
         if len(answers) != count:
             raise RuntimeError(f"act() gave {len(answers)} answers to {count} observations")
@@ -381,6 +449,7 @@ class _Client:
             kind, sequence, payload = frame
             try:
                 answer = self.handle(kind, payload)
+                _speak(None)  # and what was written is there before the answer is
             except Exception as problem:
                 traceback.print_exc(file=self.errors)
                 (self.errors or sys.stderr).flush()
@@ -401,10 +470,13 @@ class _Client:
             return WELCOME, _WELCOME.pack(PROTOCOL_VERSION, wants, len(name), 0) + name
         if kind == RESET:
             episode = self.episode(payload)
+            _speak(episode.session)
             self.planner.reset(episode.session, episode)
             return DONE, b""
         if kind == FORK:
-            self.planner.fork(*_PAIR.unpack_from(payload))
+            source, target = _PAIR.unpack_from(payload)
+            _speak(target)
+            self.planner.fork(source, target)
             return DONE, b""
         if kind == END:
             self.planner.end(_PAIR.unpack_from(payload)[0])

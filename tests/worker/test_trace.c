@@ -162,6 +162,13 @@ static void the_hash_is_that_of_all_ticks(void)
 static void read_all(const struct trace_reader *reader)
 {
     for (uint32_t r = 0; r < reader->header.rollout_count; r++) {
+        uint32_t bytes = 0;
+        char text[TRACE_OUTPUT_BYTES_MAX];
+        const char *output = trace_reader_output(reader, (int32_t)r, &bytes);
+        if (output != NULL) {
+            EXPECT(bytes <= sizeof text);
+            memcpy(text, output, bytes);
+        }
         uint32_t last = trace_reader_last_tick(reader, (int32_t)r);
         EXPECT(last <= 2 * LIMIT_HORIZON_TICKS);
         for (uint32_t t = 0; t <= last + 1; t++) {
@@ -237,6 +244,51 @@ static void a_mutated_artifact_never_crashes(void)
     artifact_finish(&a);
 }
 
+static void expect_output(const struct trace_reader *reader, int32_t rollout, const char *expected)
+{
+    uint32_t bytes = 0;
+    const char *found = trace_reader_output(reader, rollout, &bytes);
+    EXPECT_INT(bytes, strlen(expected));
+    EXPECT((found == NULL) == (bytes == 0));
+    EXPECT(bytes == 0 || memcmp(found, expected, bytes) == 0);
+}
+
+/* What planners wrote is read back, also by a branch that never began; every other length than the
+ * two whole ones is refused, and no changed byte leads a reader astray. */
+static void planner_output_is_kept_and_checked(void)
+{
+    struct artifact a;
+    struct trace_reader reader;
+    struct error error;
+    static const char *const ids[] = {"", "brake", "late"};
+    static const int32_t parents[] = {-1, 0, 0};
+    artifact_init(&a);
+    size_t silent_bytes = a.bytes;
+    const struct trace *traces[] = {&a.main_line, &a.branch, &a.never};
+    free(a.data);
+    trace_keep_output(&a.main_line, "dropped", 7);
+    trace_keep_output(&a.main_line, "hello\nworld\n", 12);
+    EXPECT_OK(trace_pack(traces, ids, parents, 3, &a.data, &a.bytes, &error), error);
+    EXPECT_INT(a.bytes, silent_bytes + sizeof(struct trace_output_header) +
+                            sizeof(struct trace_output) + 12);
+    EXPECT_OK(trace_reader_init(&reader, a.data, a.bytes, &error), error);
+    expect_output(&reader, 0, "hello\nworld\n");
+    expect_output(&reader, 1, "");
+    expect_output(&reader, 2, "hello\nworld\n");
+    trace_reader_finish(&reader);
+    for (size_t bytes = silent_bytes; bytes < a.bytes; bytes++) {
+        EXPECT(survives(a.data, bytes) == (bytes == silent_bytes));
+    }
+    for (size_t at = silent_bytes; at < a.bytes; at++) {
+        for (int bit = 0; bit < 8; bit++) {
+            a.data[at] ^= (uint8_t)(1 << bit);
+            survives(a.data, a.bytes);
+            a.data[at] ^= (uint8_t)(1 << bit);
+        }
+    }
+    artifact_finish(&a);
+}
+
 static void a_hole_between_ticks_is_refused(void)
 {
     struct artifact a;
@@ -292,7 +344,7 @@ int main(void)
 {
     return TEST_RUN(TEST(what_was_recorded_is_read_back), TEST(the_hash_is_that_of_all_ticks),
                     TEST(a_truncated_artifact_is_refused), TEST(a_mutated_artifact_never_crashes),
-                    TEST(a_hole_between_ticks_is_refused),
+                    TEST(planner_output_is_kept_and_checked), TEST(a_hole_between_ticks_is_refused),
                     TEST(an_empty_rollout_far_beyond_the_horizon_is_refused),
                     TEST(the_digest_depends_on_every_byte));
 }

@@ -1,8 +1,8 @@
 /*
  * swerve replay: run recorded outcomes again, each alone from tick 0, and compare everything that a
- * replay makes anew (replay_compare.h). Equal hashes mean the same drive to the last bit, however
- * the first one was batched, forked or retried. With --all, finished jobs whose outcomes are not
- * all there are named as well.
+ * replay makes anew (replay_compare.h). Of one outcome, what its planner writes is shown as it
+ * comes. Equal hashes mean the same drive to the last bit, however the first one was batched,
+ * forked or retried. With --all, finished jobs whose outcomes are not all there are named as well.
  *
  * swerve debug: one outcome again with its planner at the terminal and no deadline, and if wanted
  * with what it saw and did at each tick in files; then the same comparison.
@@ -38,6 +38,7 @@ struct replay {
     bool json;
     const struct planner_confinement *confinement;
     bool debug;
+    bool stream;            /* what the planner writes is shown as it comes */
     struct debug_dump dump; /* folder NULL: none */
     int64_t same;
     int64_t different;
@@ -58,6 +59,14 @@ static bool runner_fits(const struct replay *replay, const struct outcome *outco
            strcmp(replay->spec.backend, outcome->backend) == 0;
 }
 
+/* A line of the planner's, on stderr: stdout is the result's. */
+static void show_said(void *context, uint32_t session, const char *line, size_t bytes)
+{
+    (void)context;
+    (void)session; /* there is one */
+    text_print(stderr, "planner: %.*s\n", (int)bytes, line);
+}
+
 static enum status use_runner(struct replay *replay, const struct outcome *outcome,
                               struct error *error)
 {
@@ -71,6 +80,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
                            .open_deadline_ms = replay->debug ? replay->deadline_ms : 0,
                            .confinement = replay->confinement,
                            .debug = replay->debug,
+                           .said = replay->stream ? show_said : NULL,
                            .observed = replay->dump.folder != NULL ? debug_dump_observed : NULL,
                            .observed_context = &replay->dump},
         .slot_count = replay->slot_count,
@@ -484,6 +494,7 @@ int command_replay(int argc, char **argv)
         return cli_fail(&error);
     }
     replay.slot_count = (uint32_t)slots;
+    replay.stream = !all;
     return replay_store(&replay, models, suite, id);
 }
 

@@ -1,6 +1,7 @@
 /*
- * swerve show: one outcome, with its metrics; its trace as JSON (one object per tick, for pandas),
- * or its scenario; with --all every outcome of a store or suite, one JSON object a line.
+ * swerve show: one outcome, with its metrics and what its planner wrote; its trace as JSON (one
+ * object per tick, for pandas), or its scenario; with --all every outcome of a store or suite, one
+ * JSON object a line.
  */
 #include "worker/cli/cli.h"
 #include "worker/trace/trace.h"
@@ -9,18 +10,21 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "schemas/json_record.h"
 #include "schemas/outcome_json.h"
 #include "store/api/store.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct show {
     const char *store_url;
     bool trace;
     bool scenario;
     bool all;
+    bool output;          /* what the planner wrote */
     const char *snapshot; /* file to write the flagged frame to */
     const char *suite;
     bool reader_left; /* stdout is a pipe that nobody reads any more */
@@ -66,6 +70,59 @@ static enum status write_snapshot(struct show *show, struct error *error)
     return status;
 }
 
+/* The outcome's trace: the artifact, its reader and which rollout of it is meant. The caller frees
+ * *data and finishes the reader, on failure too. */
+static enum status open_trace(struct show *show, void **data, struct trace_reader *reader,
+                              int32_t *rollout, struct error *error)
+{
+    size_t bytes = 0;
+    enum status status = show->store->ops->artifact_get(show->store, show->outcome.artifact_hash,
+                                                        data, &bytes, error);
+    if (status == STATUS_NOT_FOUND) { /* the outcome is known: it is the store that lacks a part */
+        char cause[ERROR_TEXT_BYTES];
+        snprintf(cause, sizeof cause, "%s", error->text);
+        status = error_set(error, STATUS_STORE,
+                           "outcome %lld: its trace is missing: %.800s; run the suite again (the "
+                           "same command), or restore the file",
+                           (long long)show->outcome.id, cause);
+    }
+    THEN(status, trace_reader_init(reader, *data, bytes, error));
+    *rollout = status == STATUS_OK ? trace_reader_find(reader, show->outcome.branch_id) : -1;
+    if (status == STATUS_OK && *rollout < 0) {
+        status = error_set(error, STATUS_STORE, "outcome %lld: not in its trace artifact",
+                           (long long)show->outcome.id);
+    }
+    return status;
+}
+
+/* What the planner wrote to stderr during the rollout, as one JSON string; empty for nothing. */
+static enum status read_output(struct show *show, json_t **out, struct error *error)
+{
+    void *data = NULL;
+    struct trace_reader reader = {0};
+    int32_t rollout;
+    uint32_t bytes = 0;
+    char text[TRACE_OUTPUT_BYTES_MAX + 1] = "";
+    enum status status = open_trace(show, &data, &reader, &rollout, error);
+    if (status == STATUS_OK) {
+        const char *found = trace_reader_output(&reader, rollout, &bytes);
+        memcpy(text, found != NULL ? found : "", bytes);
+        *out = json_text_new(text, sizeof text);
+    }
+    trace_reader_finish(&reader);
+    free(data);
+    return status;
+}
+
+static enum status print_output(struct show *show, struct error *error)
+{
+    json_t *text = NULL;
+    TRY(read_output(show, &text, error));
+    text_print_lines(stdout, "%s", json_string_value(text));
+    json_decref(text);
+    return STATUS_OK;
+}
+
 /* Where the outcome's job comes from and where it went, beside the outcome itself. */
 static json_t *with_lineage(struct show *show)
 {
@@ -77,6 +134,15 @@ static json_t *with_lineage(struct show *show)
         json_object_set_new(json, "job_state", json_string(job_state_names[job.state]));
         json_object_set_new(json, "job_key", json_string(job.spec.key));
     }
+    json_t *output = NULL;
+    if (json != NULL && show->outcome.artifact_hash[0] != '\0') {
+        if (read_output(show, &output, &ignored) != STATUS_OK) {
+            json_object_set_new(json, "trace_fault", json_text_new(ignored.text, ERROR_TEXT_BYTES));
+        } else if (json_string_length(output) > 0) {
+            json_object_set(json, "planner_output", output);
+        }
+    }
+    json_decref(output);
     return json;
 }
 
@@ -114,25 +180,9 @@ static enum status print_line(struct show *show, json_t *json, struct error *err
 static enum status print_trace(struct show *show, struct error *error)
 {
     void *data = NULL;
-    size_t bytes = 0;
     struct trace_reader reader = {0};
-    enum status status = show->store->ops->artifact_get(show->store, show->outcome.artifact_hash,
-                                                        &data, &bytes, error);
-    if (status == STATUS_NOT_FOUND) { /* the outcome is known: it is the store that lacks a part */
-        char cause[ERROR_TEXT_BYTES];
-        snprintf(cause, sizeof cause, "%s", error->text);
-        status = error_set(error, STATUS_STORE,
-                           "outcome %lld: its trace is missing: %.800s; run the suite again (the "
-                           "same command), or restore the file",
-                           (long long)show->outcome.id, cause);
-    }
-    THEN(status, trace_reader_init(&reader, data, bytes, error));
-    int32_t rollout =
-        status == STATUS_OK ? trace_reader_find(&reader, show->outcome.branch_id) : -1;
-    if (status == STATUS_OK && rollout < 0) {
-        status = error_set(error, STATUS_STORE, "outcome %lld: not in its trace artifact",
-                           (long long)show->outcome.id);
-    }
+    int32_t rollout;
+    enum status status = open_trace(show, &data, &reader, &rollout, error);
     for (uint32_t t = 0; status == STATUS_OK && t <= trace_reader_last_tick(&reader, rollout);
          t++) {
         struct trace_tick tick;
@@ -161,6 +211,9 @@ static enum status show_one(struct show *show, int64_t id, struct error *error)
     if (show->trace) {
         return print_trace(show, error);
     }
+    if (show->output) {
+        return print_output(show, error);
+    }
     if (show->snapshot != NULL) {
         return write_snapshot(show, error);
     }
@@ -177,6 +230,7 @@ int command_show(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
         {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
         {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
+        {"--stderr", NULL, "what its planner wrote to stderr", .flag = &show.output},
         {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.snapshot},
         {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
         {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
@@ -194,13 +248,13 @@ int command_show(int argc, char **argv)
         return code;
     }
     enum status status = STATUS_OK;
-    int parts = show.trace + show.scenario + (show.snapshot != NULL);
+    int parts = show.trace + show.scenario + show.output + (show.snapshot != NULL);
     if ((count == 1) == show.all || (show.all && parts > 0) || parts > 1 ||
         (!show.all && show.suite != NULL)) {
         status =
             error_set(&error, STATUS_USAGE,
-                      "expected one OUTCOME with --trace, --scenario or --evidence, or --all with "
-                      "--suite");
+                      "expected one OUTCOME with --trace, --scenario, --stderr or --evidence, or "
+                      "--all with --suite");
     } else if (count == 1) {
         status = cli_parse_id(argument, &id, &error);
     }

@@ -352,3 +352,10 @@ const char *planner_stderr_tail(struct planner *planner)
 {
     return planner->exec != NULL ? planner_exec_stderr(planner->exec) : "";
 }
+
+const char *planner_session_output(struct planner *planner, uint32_t session, size_t *bytes)
+{
+    CHECK(session < planner->session_count);
+    *bytes = 0;
+    return planner->exec != NULL ? planner_exec_session_output(planner->exec, session, bytes) : "";
+}

@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/planner.h"
+#include "worker/planner/planner_output.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,9 @@ struct planner_config {
     void (*observed)(void *context, uint32_t count, const struct swerve_observation *observations,
                      const struct swerve_action *actions);
     void *observed_context;
+    /* Told of each line that a session of an exec planner writes to stderr. NULL: nobody is. */
+    planner_output_line *said;
+    void *said_context;
     /* An exec planner is being debugged: what it writes to stderr is written to ours at once, and
      * the terminal's input is its own (SWERVE_DEBUG=1 tells its client). Deadlines are the
      * caller's to lift. */
@@ -109,5 +113,8 @@ const char *planner_session_error(const struct planner *planner, uint32_t sessio
 
 /* The last few KiB an exec planner wrote to stderr, terminated; "" for the others. */
 const char *planner_stderr_tail(struct planner *planner);
+
+/* What one session of it wrote since its reset or fork, at most PLANNER_OUTPUT_BYTES. */
+const char *planner_session_output(struct planner *planner, uint32_t session, size_t *bytes);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "schemas/observation.h"
+#include "worker/planner/planner_output.h"
 #include "worker/planner/planner_process.h"
 #include "worker/planner/planner_sandbox.h"
 #include "worker/planner/planner_wire.h"
@@ -46,7 +47,9 @@ struct planner_exec {
     size_t frame_capacity;
     uint8_t *answer; /* header, payload */
     size_t answer_capacity;
-    char tail_text[PROCESS_TAIL_BYTES + 1];
+    struct planner_output *output;
+    char tail_text[PLANNER_OUTPUT_TAIL_BYTES + 1];
+    char session_text[PLANNER_OUTPUT_BYTES + 1];
 };
 
 /* ---- death ---- */
@@ -55,7 +58,7 @@ struct planner_exec {
  * kept: it is what says why. */
 static void last_line(struct planner_exec *exec, char *line, size_t bytes)
 {
-    process_tail_text(&exec->process, exec->tail_text);
+    planner_output_tail(exec->output, exec->tail_text);
     size_t end = strlen(exec->tail_text);
     while (end > 0 && (exec->tail_text[end - 1] == '\n' || exec->tail_text[end - 1] == ' ')) {
         end--;
@@ -245,6 +248,10 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
         exec->frame = larger;
         exec->frame_capacity = bytes;
     }
+    /* What comes before the answer without a label may still be of the rollout before. */
+    process_drain(&exec->process);
+    planner_output_speaker(exec->output, PLANNER_OUTPUT_NOBODY);
+    planner_output_clear(exec->output, episode->session);
     wire_reset_encode(exec->frame, exec->sequence, episode);
     struct wire_header header;
     if (ask(exec, bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX, &header,
@@ -278,6 +285,8 @@ static int exec_act(void *planner, uint32_t count, const struct swerve_observati
     for (uint32_t i = 0; i < count; i++) {
         share(exec, &observations[i]);
     }
+    planner_output_speaker(exec->output,
+                           count == 1 ? (int32_t)observations[0].session : PLANNER_OUTPUT_NOBODY);
     CHECK(wire_act_bytes(count) <= exec->frame_capacity);
     wire_act_encode(exec->frame, exec->sequence, exec->wants, count, observations);
     struct wire_header header;
@@ -306,6 +315,8 @@ static int exec_fork(void *planner, uint32_t from, uint32_t to, char *error_text
     if (!exec->alive) {
         return refuse_dead(exec, error_text, error_bytes);
     }
+    planner_output_speaker(exec->output, PLANNER_OUTPUT_NOBODY);
+    planner_output_clear(exec->output, to);
     struct wire_header header;
     size_t bytes = wire_fork_encode(exec->frame, exec->sequence, from, to);
     if (ask(exec, bytes, WIRE_DONE, exec->config.open_deadline_ms, WIRE_ERROR_BYTES_MAX, &header,
@@ -357,6 +368,7 @@ static void exec_close(void *planner)
     }
     free(exec->frame);
     free(exec->answer);
+    planner_output_destroy(exec->output);
     free(exec);
 }
 
@@ -437,11 +449,13 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     if (exec->frame == NULL || exec->answer == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "out of memory");
     } else {
-        status = shm_create(exec, &shm_fd, error);
+        status = planner_output_create(config->session_count, &exec->output, error);
+        THEN(status, shm_create(exec, &shm_fd, error));
     }
     if (status == STATUS_OK) {
+        planner_output_listen(exec->output, config->said, config->said_context);
         const struct process_limits limits = {config->memory_limit_bytes, EXEC_FILES_MAX,
-                                              config->confinement, config->debug};
+                                              config->confinement, exec->output, config->debug};
         status = process_start(&exec->process, words, shm_fd, exec->shm_bytes, &limits, error);
         exec->alive = status == STATUS_OK;
     }
@@ -466,7 +480,8 @@ enum status planner_confinement_check(const struct planner_confinement *confinem
 {
     struct planner_argv words;
     struct planner_process process;
-    const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement, false};
+    const struct process_limits limits = {INT64_C(1) << 30, EXEC_FILES_MAX, confinement, NULL,
+                                          false};
     TRY(planner_argv_parse("/bin/true", &words, error));
     int fd = memfd_create("swerve-check", MFD_CLOEXEC);
     if (fd < 0) {
@@ -500,6 +515,13 @@ bool planner_exec_alive(const struct planner_exec *exec)
 const char *planner_exec_stderr(struct planner_exec *exec)
 {
     process_drain(&exec->process);
-    process_tail_text(&exec->process, exec->tail_text);
+    planner_output_tail(exec->output, exec->tail_text);
     return exec->tail_text;
+}
+
+const char *planner_exec_session_output(struct planner_exec *exec, uint32_t session, size_t *bytes)
+{
+    process_drain(&exec->process);
+    *bytes = planner_output_session(exec->output, session, exec->session_text);
+    return exec->session_text;
 }

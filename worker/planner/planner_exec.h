@@ -26,6 +26,9 @@ bool planner_exec_alive(const struct planner_exec *exec);
 /* Drains what the child has written so far. Terminated; valid until the next call. */
 const char *planner_exec_stderr(struct planner_exec *exec);
 
+/* The same for what is known to be one session's (worker/planner/planner_output.h). */
+const char *planner_exec_session_output(struct planner_exec *exec, uint32_t session, size_t *bytes);
+
 /* reset, act, fork, end and close; the instance pointer is a struct planner_exec. A failure leaves
  * the instance either alive (the child answered with an error) or dead. open is NULL. */
 extern const struct swerve_planner_ops planner_exec_ops;

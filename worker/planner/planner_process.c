@@ -310,6 +310,7 @@ enum status process_start(struct planner_process *process, const struct planner_
     process->pid = pid;
     process->memory_bytes = limits->memory_bytes;
     process->debug = limits->debug;
+    process->output = limits->output;
     process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
     process->in_fd = plumbing.in[0];
     process->out_fd = plumbing.out[0];
@@ -347,8 +348,8 @@ void process_drain(struct planner_process *process)
         if (process->debug && write(STDERR_FILENO, block, (size_t)got) < 0) {
             process->debug = false; /* nobody reads it any more */
         }
-        for (ssize_t i = 0; i < got; i++) {
-            process->tail[process->tail_total_bytes++ % PROCESS_TAIL_BYTES] = block[i];
+        if (process->output != NULL) {
+            planner_output_put(process->output, block, (size_t)got);
         }
     }
 }
@@ -500,15 +501,4 @@ void process_exit_text(const struct planner_process *process, char *text, size_t
     } else {
         snprintf(text, bytes, "had to be killed");
     }
-}
-
-void process_tail_text(const struct planner_process *process, char *text)
-{
-    size_t total = process->tail_total_bytes;
-    size_t kept = total < PROCESS_TAIL_BYTES ? total : PROCESS_TAIL_BYTES;
-    for (size_t i = 0; i < kept; i++) {
-        char byte = process->tail[(total - kept + i) % PROCESS_TAIL_BYTES];
-        text[i] = byte != '\0' ? byte : '?';
-    }
-    text[kept] = '\0';
 }

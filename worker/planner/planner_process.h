@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "worker/planner/planner.h"
 #include "worker/planner/planner_cgroup.h"
+#include "worker/planner/planner_output.h"
 #include "worker/planner/planner_spec.h"
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { PROCESS_TAIL_BYTES = 8192, PROCESS_SHM_FD = 3 };
+enum { PROCESS_SHM_FD = 3 };
 
 struct planner_process {
     pid_t pid;  /* process group leader; 0: none, or reaped */
@@ -34,8 +35,7 @@ struct planner_process {
     struct planner_cgroup cgroup;
     int64_t memory_bytes;    /* the limit */
     int64_t killed_at_bytes; /* memory of all its processes when it was ended for that; else 0 */
-    size_t tail_total_bytes; /* everything it wrote to stderr so far */
-    char tail[PROCESS_TAIL_BYTES]; /* ring */
+    struct planner_output *output; /* what it writes to stderr; borrowed, NULL: not kept */
 };
 
 struct process_limits {
@@ -43,6 +43,7 @@ struct process_limits {
                              also of all together (worker/planner/planner_memory.h) */
     uint32_t files;
     const struct planner_confinement *confinement; /* NULL: none */
+    struct planner_output *output;                 /* NULL: stderr is read and dropped */
     bool debug; /* stderr is echoed, the terminal's input is the child's */
 };
 
@@ -76,8 +77,5 @@ void process_finish(struct planner_process *process);
 
 /* "exited with status 3", "was killed by signal 11 (Segmentation fault)", .. */
 void process_exit_text(const struct planner_process *process, char *text, size_t bytes);
-
-/* The ring as terminated text of at most PROCESS_TAIL_BYTES; text has room for one more byte. */
-void process_tail_text(const struct planner_process *process, char *text);
 
 #endif

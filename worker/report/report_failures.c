@@ -278,6 +278,9 @@ static enum status card(struct report *report, const struct report_job *job, str
     }
     report_key_figures(html, outcome);
     report_planner_error(html, outcome);
+    if (there) {
+        report_planner_output(html, &report->drive, rollout, outcome);
+    }
     branch_links(report, job);
     html_raw(html, "<p>");
     report_command(report, "replay", outcome->id, "");

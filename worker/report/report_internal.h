@@ -113,6 +113,9 @@ void report_plain(struct html *html, const char *name);
 
 /* The planner's last words, if any. */
 void report_planner_error(struct html *html, const struct outcome *outcome);
+/* What it wrote in that rollout otherwise, folded away; nothing when it wrote nothing. */
+void report_planner_output(struct html *html, const struct report_drive *drive, int32_t rollout,
+                           const struct outcome *outcome);
 
 /* Opens the drive of an outcome. *there is false, with a note written, when it cannot be redrawn;
  * report_scenario() then tells whether at least its scenario could be read. */

@@ -336,6 +336,22 @@ void report_planner_error(struct html *html, const struct outcome *outcome)
     }
 }
 
+void report_planner_output(struct html *html, const struct report_drive *drive, int32_t rollout,
+                           const struct outcome *outcome)
+{
+    uint32_t bytes = 0;
+    char text[TRACE_OUTPUT_BYTES_MAX + 1];
+    const char *found = trace_reader_output(&drive->reader, rollout, &bytes);
+    if (found == NULL || outcome->verdict == VERDICT_PLANNER_ERROR) {
+        return;
+    }
+    memcpy(text, found, bytes);
+    text[bytes] = '\0';
+    html_raw(html, "<details><summary>The planner wrote</summary><pre>");
+    html_text(html, text);
+    html_raw(html, "</pre></details>");
+}
+
 enum status report_open(struct report *report, const struct outcome *outcome, bool *there,
                         struct error *error)
 {

@@ -306,9 +306,19 @@ static void end_main_line(struct job_run *job)
     }
 }
 
+void runner_keep_output(struct runner *runner, struct rollout *rollout)
+{
+    size_t bytes = 0;
+    if (runner->planner != NULL && rollout->has_session) {
+        const char *text = planner_session_output(runner->planner, rollout->session, &bytes);
+        trace_keep_output(&rollout->trace, text, bytes);
+    }
+}
+
 static void end_rollout(struct runner *runner, struct rollout *rollout, uint32_t ticks,
                         const char *error)
 {
+    runner_keep_output(runner, rollout);
     struct job_run *job = rollout->job;
     bool main_line = rollout->branch == ROLLOUT_MAIN;
     rollout_finish(rollout, ticks, error);
@@ -401,6 +411,7 @@ static bool look(struct runner *runner, struct rollout *rollout)
     if (!healthy(runner, rollout, scene, &health)) {
         struct job_run *job = rollout->job;
         bool main_line = rollout->branch == ROLLOUT_MAIN;
+        runner_keep_output(runner, rollout);
         rollout_flag(rollout, scene->tick, &health, take_snapshot(runner, rollout));
         runner_discard(runner, rollout);
         if (main_line) {
@@ -547,7 +558,7 @@ static void drive(struct runner *runner, uint32_t count)
         const struct scene *scene = runner_ops(runner)->slot_scene(runner->world, slot);
         if (runner->failed[q]) {
             char text[OUTCOME_ERROR_BYTES];
-            runner_fault_text(runner, scene->tick,
+            runner_fault_text(runner, rollout, scene->tick,
                               planner_session_error(runner->planner, rollout->session), text);
             record(runner, rollout, scene, (struct action){0}, true);
             end_rollout(runner, rollout, scene->tick, text);

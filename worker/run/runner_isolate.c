@@ -109,10 +109,12 @@ static void isolate_branches(struct runner *runner, struct job_run *job)
     }
 }
 
-void runner_fault_text(struct runner *runner, uint32_t tick, const char *sentence,
-                       char text[OUTCOME_ERROR_BYTES])
+void runner_fault_text(struct runner *runner, const struct rollout *rollout, uint32_t tick,
+                       const char *sentence, char text[OUTCOME_ERROR_BYTES])
 {
-    const char *tail = planner_stderr_tail(runner->planner);
+    size_t own_bytes = 0;
+    const char *own = planner_session_output(runner->planner, rollout->session, &own_bytes);
+    const char *tail = own_bytes > 0 ? own : planner_stderr_tail(runner->planner);
     size_t used = 0;
     int wrote = snprintf(text, OUTCOME_ERROR_BYTES, "tick %u: %s", tick, sentence);
     CHECK(wrote > 0 && wrote < OUTCOME_ERROR_BYTES);
@@ -142,7 +144,8 @@ static void blame(struct runner *runner, const struct error *error)
     struct rollout *guilty = runner->alone;
     char text[OUTCOME_ERROR_BYTES];
     uint32_t tick = runner_ops(runner)->slot_scene(runner->world, (uint32_t)guilty->slot)->tick;
-    runner_fault_text(runner, tick, error->text, text);
+    runner_fault_text(runner, guilty, tick, error->text, text);
+    runner_keep_output(runner, guilty);
     rollout_finish(guilty, tick, text);
     runner_discard(runner, guilty);
 }

@@ -6,6 +6,7 @@
 #include "worker/trace/trace.h"
 
 #include "base/check.h"
+#include "worker/trace/trace_output.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,7 +30,10 @@ void trace_init(struct trace *trace, uint32_t agent_count)
 void trace_finish(struct trace *trace)
 {
     keyframes_finish(&trace->keyframes);
+    free(trace->output);
     free(trace->data);
+    trace->output = NULL;
+    trace->output_bytes = 0;
     trace->data = NULL;
     trace->bytes = 0;
     trace->capacity_bytes = 0;
@@ -164,6 +168,9 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
     }
     size_t keyframe_sets = keyframes_bytes(traces, count);
     total += keyframe_sets;
+    size_t output = trace_output_bytes(
+        traces, count, total < LIMIT_ARTIFACT_BYTES ? LIMIT_ARTIFACT_BYTES - total : 0);
+    total += output;
     uint8_t *packed = malloc(total);
     TRY(memory_check(packed, error, "trace: out of memory for %zu bytes", total));
     struct trace_file_header header = {
@@ -191,6 +198,7 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
         }
     }
     pack_keyframes(traces, count, keyframe_sets, out);
+    trace_output_pack(traces, count, output, out + keyframe_sets);
     *data = packed;
     *bytes = total;
     return STATUS_OK;
@@ -305,20 +313,18 @@ static enum status read_rollout(struct trace_reader *reader, uint32_t index, con
     return check_ticks(reader, index, error);
 }
 
-/* What follows the rollouts: nothing, or a set of keyframes to the end, in order. */
+/* What may follow the rollouts: a set of keyframes, in order. *used: its bytes. */
 static enum status read_keyframes(struct trace_reader *reader, const uint8_t *data, size_t bytes,
-                                  struct error *error)
+                                  size_t *used, struct error *error)
 {
     struct trace_keyframe_header header;
     uint64_t last = 0;
-    if (bytes == 0) {
+    if (bytes < sizeof header || memcmp(data, TRACE_KEYFRAME_MAGIC, sizeof header.magic) != 0) {
         return STATUS_OK;
     }
-    if (bytes < sizeof header || memcmp(data, TRACE_KEYFRAME_MAGIC, sizeof header.magic) != 0) {
-        return error_set(error, STATUS_BAD_INPUT, "trace: %zu bytes after the last rollout", bytes);
-    }
     memcpy(&header, data, sizeof header);
-    if (bytes - sizeof header != (uint64_t)header.frame_count * sizeof(struct trace_keyframe)) {
+    uint64_t frames_bytes = (uint64_t)header.frame_count * sizeof(struct trace_keyframe);
+    if (bytes - sizeof header < frames_bytes) {
         return error_set(error, STATUS_BAD_INPUT, "trace: a film of %u frames in %zu bytes",
                          header.frame_count, bytes);
     }
@@ -333,6 +339,7 @@ static enum status read_keyframes(struct trace_reader *reader, const uint8_t *da
         }
         last = key;
     }
+    *used += sizeof header + frames_bytes;
     reader->keyframes = data + sizeof header;
     reader->keyframes_count = header.frame_count;
     return STATUS_OK;
@@ -365,7 +372,8 @@ enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, 
             return status;
         }
     }
-    enum status status = read_keyframes(reader, data + used, bytes - used, error);
+    enum status status = read_keyframes(reader, data + used, bytes - used, &used, error);
+    THEN(status, trace_output_read(reader, data + used, bytes - used, error));
     if (status != STATUS_OK) {
         trace_reader_finish(reader);
     }

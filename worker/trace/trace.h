@@ -26,6 +26,8 @@ struct trace {
     uint32_t agent_count;
     struct sha256 hash;
     struct keyframes keyframes; /* of learned worlds; not part of the hash */
+    char *output;               /* what the planner wrote; owned, NULL: nothing; nor part of it */
+    uint32_t output_bytes;
 };
 
 /* Everything of a tick that is not in the scene. */
@@ -45,6 +47,9 @@ void trace_fork(struct trace *branch, const struct trace *parent, uint32_t tick)
 /* Appends one tick. NO_MEMORY leaves the trace as it was. */
 enum status trace_append(struct trace *trace, const struct scene *scene,
                          const struct trace_extra *extra, struct error *error);
+
+/* Keeps what the planner wrote, at most TRACE_OUTPUT_BYTES_MAX; nothing where memory is short. */
+void trace_keep_output(struct trace *trace, const char *text, size_t bytes);
 
 /* Hash over everything from tick 0 on; the trace can go on afterwards. */
 void trace_hash_hex(const struct trace *trace, char out[SHA256_HEX_BYTES]);
@@ -73,6 +78,8 @@ struct trace_reader {
     struct trace_rollout_view *rollouts; /* owned */
     const uint8_t *keyframes; /* frames, borrowed from the artifact; NULL: no keyframes */
     uint32_t keyframes_count;
+    const uint8_t *output; /* struct trace_output and texts, borrowed; NULL: none */
+    uint32_t output_count;
 };
 
 /* Checks an untrusted artifact completely: magic, sizes, parents, tick continuity. `data` is
@@ -95,6 +102,11 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
 /* The filmed frame nearest to a tick, looked up in the parents before the fork. False: none. */
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                             struct trace_keyframe *out);
+
+/* What the planner wrote in that rollout since its first tick there; one that shares its main
+ * line's end shares this too. NULL: nothing. Borrowed, not terminated. */
+const char *trace_reader_output(const struct trace_reader *reader, int32_t rollout,
+                                uint32_t *bytes);
 
 /* The scene of that tick, for redrawing and re-scoring. */
 bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
