@@ -112,6 +112,10 @@ struct store_outcome_filter {
     enum verdict verdict;
     int64_t after_id; /* paging: ids greater than this */
     uint32_t limit;   /* 1..1000 */
+    bool by_slice;
+    uint32_t slice_kind; /* enum slice_kind */
+    char slice_value[LIMIT_ID_BYTES];
+    bool main_lines; /* no branches */
 };
 
 struct store_ledger_row {
@@ -161,6 +165,28 @@ struct store_stats {
     int64_t commit_buckets[STORE_STATS_BUCKETS]; /* commits by how long they took, fsync and all */
     int64_t commits;
     int64_t commit_ns;
+};
+
+/* Outcomes of a suite under one value of one kind of slice, planners apart. */
+struct store_slice {
+    char planner[LIMIT_SPEC_BYTES];
+    uint32_t kind; /* enum slice_kind; SLICE_KIND_COUNT: all outcomes */
+    char value[LIMIT_ID_BYTES];
+    int64_t rollouts[VERDICT_COUNT]; /* main lines alone */
+    int64_t branches[VERDICT_COUNT];
+    int64_t audited; /* rollouts of twins where both sides pass or fail .. */
+    int64_t agreed;  /* .. and where both say the same */
+};
+
+enum { STORE_SLICES_MAX = 1024 }; /* of one page; values beyond them are left out */
+
+/* A worker with a live lease. */
+struct store_live_worker {
+    char worker_id[LIMIT_ID_BYTES];
+    char pool[LIMIT_ID_BYTES]; /* with device and host "" until it has claimed a job */
+    char device[LIMIT_ID_BYTES];
+    char host[LIMIT_ID_BYTES];
+    int64_t jobs; /* that it has leased */
 };
 
 struct artifact_writer;
@@ -289,6 +315,18 @@ struct store_ops {
     /* Ends what those are asking at this moment (BUSY); any thread. */
     void (*looking_end)(struct store *store);
     enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
+    /* As suites, those that are older than `after` ("": all). */
+    enum status (*suites_page)(struct store *store, const char *after, char (*ids)[LIMIT_ID_BYTES],
+                               uint32_t max, uint32_t *count, struct error *error);
+    /* The suite's outcomes with ids above `after`, counted by slice: as many of them as take a
+     * moment. *next > 0: there may be more, above that one. out[STORE_SLICES_MAX]. */
+    enum status (*slices_page)(struct store *store, const char *suite_id, int64_t after,
+                               struct store_slice *out, uint32_t *count, int64_t *next,
+                               struct error *error);
+    /* Live workers by name, above `after` ("": all). */
+    enum status (*workers_page)(struct store *store, const char *after,
+                                struct store_live_worker *out, uint32_t max, uint32_t *count,
+                                struct error *error);
     /* Artifacts piece by piece (store/artifacts/artifacts.h); to be finished before the store is
      * closed. */
     enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,

@@ -10,6 +10,7 @@
 
 #include "schemas/job_json.h"
 #include "schemas/json_record.h"
+#include "schemas/scenario_json.h"
 #include "store/client/http_call.h"
 #include "store/client/http_client_internal.h"
 
@@ -156,6 +157,15 @@ static void outcomes_path(const struct store_outcome_filter *filter, int64_t aft
     }
     if (filter->by_verdict) {
         http_path_add_query(path, "verdict", verdict_names[filter->verdict]);
+    }
+    if (filter->by_slice) {
+        char slice[2 * LIMIT_ID_BYTES];
+        snprintf(slice, sizeof slice, "%s:%s", slice_names[filter->slice_kind],
+                 filter->slice_value);
+        http_path_add_query(path, "slice", slice);
+    }
+    if (filter->main_lines) {
+        http_path_add_query(path, "branches", "no");
     }
     if (after_id != 0) {
         http_path_add_query_i64(path, "after", after_id);

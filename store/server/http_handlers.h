@@ -11,7 +11,7 @@
 #include "store/server/http_routes.h"
 #include "store/wire/http_wire.h"
 
-enum { HTTP_CAPTURES_MAX = 2, HTTP_QUERY_MAX = 8, HTTP_CAPTURE_BYTES = 128 };
+enum { HTTP_CAPTURES_MAX = 2, HTTP_QUERY_MAX = 9, HTTP_CAPTURE_BYTES = 128 };
 
 struct http_query_entry {
     char key[LIMIT_ID_BYTES];
@@ -80,6 +80,12 @@ enum status http_check_id(const char *what, const char *id, size_t capacity, str
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error);
 
+enum { HTTP_OVERVIEW_SUITES = 25 }; /* of an overview that does not say how many */
+
+/* Suites older than `after` ("": the newest), pools and workers, as GET /v1/overview says them. */
+enum status http_overview(struct store *store, const char *after, int64_t limit, json_t **out,
+                          struct error *error);
+
 /* ---- handlers ---- */
 
 enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
@@ -104,6 +110,10 @@ enum status http_handle_price_set(struct http_exchange *exchange, struct error *
 enum status http_handle_commits_lost(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_get(struct http_exchange *exchange, struct error *error);
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error);
+enum status http_handle_web(struct http_exchange *exchange, struct error *error);
+enum status http_handle_overview(struct http_exchange *exchange, struct error *error);
+enum status http_handle_slices(struct http_exchange *exchange, struct error *error);
+enum status http_handle_workers(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error);
 

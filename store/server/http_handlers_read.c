@@ -1,6 +1,7 @@
 /*
  * Handlers of the endpoints that look, cancel, set prices and move artifacts. See http_handlers.h.
  */
+#include "schemas/scenario_json.h"
 #include "store/artifacts/zstd_frame.h"
 #include "store/server/http_handlers.h"
 
@@ -36,6 +37,38 @@ enum status http_handle_suites(struct http_exchange *exchange, struct error *err
     return status;
 }
 
+/* "KIND:VALUE", and whether branches are wanted. */
+static enum status decode_slice(const struct http_exchange *exchange,
+                                struct store_outcome_filter *filter, struct error *error)
+{
+    const char *slice = http_query_find(exchange, "slice");
+    const char *branches = http_query_find(exchange, "branches");
+    if (branches != NULL && strcmp(branches, "yes") != 0 && strcmp(branches, "no") != 0) {
+        return error_set(error, STATUS_BAD_INPUT, "branches: expected yes or no, found \"%.40s\"",
+                         branches);
+    }
+    filter->main_lines = branches != NULL && strcmp(branches, "no") == 0;
+    if (slice == NULL) {
+        return STATUS_OK;
+    }
+    size_t bytes = strcspn(slice, ":");
+    int kind = 0;
+    while (kind < SLICE_KIND_COUNT &&
+           (strlen(slice_names[kind]) != bytes || strncmp(slice, slice_names[kind], bytes) != 0)) {
+        kind++;
+    }
+    if (kind == SLICE_KIND_COUNT || slice[bytes] != ':') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "slice: expected KIND:VALUE with a kind like weather, found \"%.60s\"",
+                         slice);
+    }
+    TRY(http_check_id("slice", slice + bytes + 1, sizeof filter->slice_value, error));
+    filter->by_slice = true;
+    filter->slice_kind = (uint32_t)kind;
+    strcpy(filter->slice_value, slice + bytes + 1);
+    return STATUS_OK;
+}
+
 static enum status decode_filter(const struct http_exchange *exchange,
                                  struct store_outcome_filter *filter, struct error *error)
 {
@@ -64,6 +97,7 @@ static enum status decode_filter(const struct http_exchange *exchange,
         filter->by_verdict = true;
         filter->verdict = (enum verdict)index;
     }
+    THEN(status, decode_slice(exchange, filter, error));
     if (status == STATUS_OK && (limit < 1 || limit > HTTP_PAGE_MAX)) {
         return error_set(error, STATUS_LIMIT, "limit: expected 1 to %d, found %lld", HTTP_PAGE_MAX,
                          (long long)limit);

@@ -30,7 +30,15 @@ struct http_request {
     struct artifact_writer *upload;
 };
 
-enum http_content { HTTP_CONTENT_BYTES = 0, HTTP_CONTENT_JSON, HTTP_CONTENT_METRICS };
+enum http_content {
+    HTTP_CONTENT_BYTES = 0,
+    HTTP_CONTENT_JSON,
+    HTTP_CONTENT_METRICS,
+    HTTP_CONTENT_HTML, /* this and what follows: for browsers */
+    HTTP_CONTENT_SCRIPT,
+    HTTP_CONTENT_STYLE,
+    HTTP_CONTENT_COUNT
+};
 
 struct http_reply {
     int code;

@@ -12,6 +12,7 @@
 #include "store/server/http_server.h"
 
 #include "store/server/http_connections.h"
+#include "store/server/http_headers.h"
 #include "store/server/http_metrics.h"
 #include "store/server/http_routes.h"
 #include "store/server/request_body.h"
@@ -235,47 +236,19 @@ static struct MHD_Response *make_response(struct store_server *server, struct ht
     return response; /* NULL: no memory even for an error, the connection ends */
 }
 
-static bool add_header(struct MHD_Response *response, const char *name, const char *value)
-{
-    return MHD_add_response_header(response, name, value) == MHD_YES;
-}
-
 /* False: no memory for one of them, and without it the body may be taken for something else. */
 static bool add_headers(struct MHD_Response *response, const struct request *request,
                         const struct http_reply *reply, bool close_after)
 {
-    static const char *const types[] = {
-        [HTTP_CONTENT_BYTES] = "application/octet-stream",
-        [HTTP_CONTENT_JSON] = "application/json",
-        [HTTP_CONTENT_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
-    };
-    char text[64];
-    bool well = add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[reply->content]);
-    if (reply->packed) {
-        well = well && add_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd");
+    struct http_headers headers;
+    http_headers_make(reply, request->uri, request->takes_packed, close_after, &headers);
+    for (size_t i = 0; i < headers.count; i++) {
+        if (MHD_add_response_header(response, headers.list[i].name, headers.list[i].value) !=
+            MHD_YES) {
+            return false;
+        }
     }
-    if (reply->stream != NULL) {
-        well = well && add_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    }
-    if (reply->code == 415) {
-        well = well && add_header(response, MHD_HTTP_HEADER_ACCEPT_ENCODING,
-                                  request->takes_packed ? "zstd" : "identity");
-    }
-    if (close_after) {
-        well = well && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    }
-    if (reply->code == 401) {
-        well = well && add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    }
-    if (reply->code == 405) {
-        http_route_methods(request->uri, text, sizeof text);
-        well = well && add_header(response, MHD_HTTP_HEADER_ALLOW, text);
-    }
-    if (reply->code == 429 || reply->code == 503) {
-        snprintf(text, sizeof text, "%d", HTTP_RETRY_S);
-        well = well && add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
-    }
-    return well;
+    return true;
 }
 
 static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request *request,
@@ -391,6 +364,18 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
     if (request->connection->crowd == HTTP_CROWD_SERVER) {
         request_body_refuse(request_body, STATUS_BUSY, 503,
                             "too many connections, try again later");
+        return;
+    }
+    const struct http_origin origin = {
+        .host = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+        .origin = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN),
+        .fetch_site = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, "Sec-Fetch-Site"),
+    };
+    bool trusting = server->context.guard == NULL && request->connection->peer.known;
+    /* Anybody may point to the page, which holds no data. */
+    if (strcmp(request->uri, "/") != 0 &&
+        http_origin_check(&origin, trusting, &refused) != STATUS_OK) {
+        request_body_refuse(request_body, refused.status, 403, "%s", refused.text);
         return;
     }
     const char *authorization =

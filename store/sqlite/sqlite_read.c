@@ -194,7 +194,10 @@ static enum status read_outcome(struct sqlite_db *db, const struct store_outcome
     if (*matches) {
         memset(out, 0, sizeof *out);
         record_outcome_read(&query, out);
-        *matches = filter->suite_id[0] == '\0' || strcmp(out->suite_id, filter->suite_id) == 0;
+        *matches =
+            (filter->suite_id[0] == '\0' || strcmp(out->suite_id, filter->suite_id) == 0) &&
+            (!filter->main_lines || out->branch_id[0] == '\0') &&
+            (!filter->by_slice || strcmp(out->slice[filter->slice_kind], filter->slice_value) == 0);
         numbers = check_numbers(out, error);
     }
     enum status status = query_end(&query, numbers == STATUS_OK ? error : NULL);

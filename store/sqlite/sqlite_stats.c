@@ -1,12 +1,17 @@
 /*
- * What a server wants to know of the embedded store: counts for its metrics, and whose worker a
- * worker is.
+ * What a server wants to know of the embedded store: counts for its metrics and its dashboard, and
+ * whose worker a worker is.
  *
  * Jobs are counted as they change state (pool_jobs), so asking costs little.
  */
+#include "schemas/scenario.h"
+#include "store/sqlite/records.h"
 #include "store/sqlite/sqlite_store.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { SLICE_LOOKS_MAX = 10000 }; /* outcomes behind one page of slices: some 50 ms */
 
 struct owner_call {
     struct sqlite_store *store;
@@ -128,4 +133,180 @@ enum status stats_read(struct store *base, struct store_stats *out, struct error
     TRY(count_jobs(base, out, error));
     group_commit_stats(store->group, out);
     return STATUS_OK;
+}
+
+/* ---- the dashboard ---- */
+
+enum status look_suites_page(struct store *base, const char *after, char (*ids)[LIMIT_ID_BYTES],
+                             uint32_t max, uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    uint32_t found = 0;
+    if (after[0] == '\0') {
+        return sqlite_read_suites(base, ids, max, count, error);
+    }
+    TRY(sqlite_store_read_begin(base, &db, error));
+    struct query query = query_begin(db, STATEMENT_SUITES_OLDER);
+    query_text(&query, after);
+    query_int(&query, max);
+    while (found < max && query_row(&query)) {
+        query_column_text(&query, 0, ids[found++], LIMIT_ID_BYTES);
+    }
+    enum status status = query_end(&query, error);
+    sqlite_store_read_end(sqlite_store_of(base), db);
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+/* The place of a (planner, kind, value), made where there is none; NULL: no room for another. */
+static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *count,
+                                       const char *planner, uint32_t kind, const char *value)
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        struct store_slice *slice = &slices[i];
+        if (slice->kind == kind && strcmp(slice->value, value) == 0 &&
+            strcmp(slice->planner, planner) == 0) {
+            return slice;
+        }
+    }
+    if (*count == STORE_SLICES_MAX) {
+        return NULL;
+    }
+    struct store_slice *slice = &slices[(*count)++];
+    memset(slice, 0, sizeof *slice);
+    slice->kind = kind;
+    memcpy(slice->planner, planner, strlen(planner) + 1);
+    memcpy(slice->value, value, strlen(value) + 1);
+    return slice;
+}
+
+/* One row of SLICE_COLUMNS. */
+static void count_slices(struct query *query, struct store_slice *slices, uint32_t *count)
+{
+    enum { AUDIT = 1, VERDICT, BRANCH, PLANNER, SLICES, OTHER = SLICES + SLICE_KIND_COUNT };
+    char planner[LIMIT_SPEC_BYTES];
+    char branch[LIMIT_ID_BYTES];
+    int64_t verdict = query_column_int(query, VERDICT);
+    bool audit = query_column_int(query, AUDIT) != 0;
+    query_column_text(query, BRANCH, branch, sizeof branch);
+    query_column_text(query, PLANNER, planner, sizeof planner);
+    if (verdict < 0 || verdict >= VERDICT_COUNT) {
+        return; /* the store was edited: `swerve check` says so */
+    }
+    bool paired = audit && verdict <= VERDICT_FAIL && !query_column_is_null(query, OTHER);
+    for (uint32_t kind = 0; kind <= SLICE_KIND_COUNT; kind++) {
+        char value[LIMIT_ID_BYTES] = "";
+        if (kind < SLICE_KIND_COUNT) {
+            query_column_text(query, SLICES + (int)kind, value, sizeof value);
+        }
+        bool has_none = kind < SLICE_KIND_COUNT && value[0] == '\0';
+        struct store_slice *slice =
+            has_none ? NULL : slice_entry(slices, count, planner, kind, value);
+        if (slice != NULL && !audit) {
+            (branch[0] == '\0' ? slice->rollouts : slice->branches)[verdict]++;
+        } else if (slice != NULL && paired) {
+            slice->audited++;
+            slice->agreed += query_column_int(query, OTHER) == verdict;
+        }
+    }
+}
+
+static enum status read_slices(struct sqlite_db *db, const char *suite_id, int64_t after,
+                               struct store_slice *out, uint32_t *count, int64_t *next,
+                               struct error *error)
+{
+    int64_t suite = 0;
+    int64_t last = 0;
+    uint32_t looks = 0;
+    uint32_t found = 0;
+    TRY(record_find(db, STATEMENT_SUITE_FIND, suite_id, &suite, error));
+    if (suite == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
+    }
+    struct query query = query_begin(db, STATEMENT_SLICES_OF_SUITE);
+    query_int(&query, after);
+    query_int(&query, suite);
+    query_int(&query, SLICE_LOOKS_MAX);
+    while (query_row(&query)) {
+        last = query_column_int(&query, 0);
+        count_slices(&query, out, &found);
+        looks++;
+    }
+    TRY(query_end(&query, error));
+    *count = found;
+    *next = looks == SLICE_LOOKS_MAX ? last : 0;
+    return STATUS_OK;
+}
+
+enum status look_slices_page(struct store *base, const char *suite_id, int64_t after,
+                             struct store_slice *out, uint32_t *count, int64_t *next,
+                             struct error *error)
+{
+    struct sqlite_db *db;
+    TRY(sqlite_store_read_begin(base, &db, error));
+    enum status status = read_slices(db, suite_id, after, out, count, next, error);
+    sqlite_store_read_end(sqlite_store_of(base), db);
+    return status;
+}
+
+/* The live workers whose names come next. */
+struct workers_call {
+    struct sqlite_store *store;
+    const char *after;
+    struct store_live_worker *out;
+    uint32_t max;
+    uint32_t count;
+};
+
+/* Keeps the `max` least names above `after`, in order. */
+static enum status list_workers_op(struct sqlite_db *db, void *context, struct error *error)
+{
+    struct workers_call *call = context;
+    const struct leases *leases = &call->store->leases;
+    (void)db;
+    (void)error;
+    for (size_t i = 0; i < leases->count; i++) {
+        const char *name = leases->rows[i].worker_id;
+        bool full = call->count == call->max;
+        if (strcmp(name, call->after) <= 0 ||
+            (full && (call->max == 0 || strcmp(name, call->out[call->max - 1].worker_id) > 0))) {
+            continue;
+        }
+        uint32_t at = full ? call->max - 1 : call->count++;
+        for (; at > 0 && strcmp(call->out[at - 1].worker_id, name) > 0; at--) {
+            memcpy(call->out[at].worker_id, call->out[at - 1].worker_id, LIMIT_ID_BYTES);
+        }
+        memcpy(call->out[at].worker_id, name, LIMIT_ID_BYTES);
+    }
+    return STATUS_OK;
+}
+
+enum status stats_workers_page(struct store *base, const char *after, struct store_live_worker *out,
+                               uint32_t max, uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    struct sqlite_store *store = sqlite_store_of(base);
+    struct workers_call call = {.store = store, .after = after, .out = out, .max = max};
+    enum status status = STATUS_OK;
+    memset(out, 0, max * sizeof *out);
+    TRY(sqlite_store_write(store, list_workers_op, &call, error));
+    TRY(sqlite_store_read_begin(base, &db, error));
+    for (uint32_t i = 0; i < call.count && status == STATUS_OK; i++) {
+        struct query query = query_begin(db, STATEMENT_WORKER_LIVE);
+        query_text(&query, out[i].worker_id);
+        if (query_row(&query)) {
+            query_column_text(&query, 0, out[i].pool, sizeof out[i].pool);
+            query_column_text(&query, 1, out[i].device, sizeof out[i].device);
+            query_column_text(&query, 2, out[i].host, sizeof out[i].host);
+            out[i].jobs = query_column_int(&query, 3);
+        }
+        status = query_end(&query, error);
+    }
+    sqlite_store_read_end(store, db);
+    if (status == STATUS_OK) {
+        *count = call.count;
+    }
+    return status;
 }

@@ -312,6 +312,9 @@ static const struct store_ops sqlite_ops = {
     .looking = looking,
     .looking_end = looking_end,
     .stats = stats_read,
+    .suites_page = look_suites_page,
+    .slices_page = look_slices_page,
+    .workers_page = stats_workers_page,
     .artifact_write = write_artifact,
     .artifact_read = read_artifact,
 };

@@ -157,5 +157,12 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
                                struct store_worker_owner *out, struct error *error);
 enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error);
 enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
+enum status look_suites_page(struct store *base, const char *after, char (*ids)[LIMIT_ID_BYTES],
+                             uint32_t max, uint32_t *count, struct error *error);
+enum status look_slices_page(struct store *base, const char *suite_id, int64_t after,
+                             struct store_slice *out, uint32_t *count, int64_t *next,
+                             struct error *error);
+enum status stats_workers_page(struct store *base, const char *after, struct store_live_worker *out,
+                               uint32_t max, uint32_t *count, struct error *error);
 
 #endif

@@ -54,6 +54,17 @@
     " CROSS JOIN contexts c ON c.id = o.context" \
     " LEFT JOIN scenarios x ON x.id = s.scenario"
 
+/* Of an outcome `o` of job `j`: id, whether it is a twin's, verdict, branch, planner, slices; of a
+ * twin's the verdict of the rollout that it repeats: pass, fail or NULL. */
+#define SLICE_COLUMNS                                                               \
+    "o.id, j.audit, o.verdict, o.branch_id, c.planner, o.weather, o.light, o.road," \
+    " o.geography, o.actor, o.scenario_type, CASE j.audit WHEN 1 THEN"              \
+    " (SELECT q.verdict FROM job_specs s"                                           \
+    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"         \
+    "  CROSS JOIN jobs f ON f.id = r.job"                                           \
+    "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"                  \
+    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1) END"
+
 /* The job with spec `s` is in none of the entries of a JSON list: [planner, planner_hash], or that
  * with [.., tier, model_hash, sampler, backend]. */
 #define NOT_WITHOUT(list)                                                            \
@@ -395,6 +406,20 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_POOL_JOBS] =
         "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
         " ORDER BY p.id, n.state",
+    [STATEMENT_SUITES_OLDER] =
+        "SELECT name FROM suites WHERE id < (SELECT id FROM suites WHERE name = ?1)"
+        " ORDER BY id DESC LIMIT ?2",
+    [STATEMENT_SLICES_OF_SUITE] =
+        "SELECT " SLICE_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = o.job"
+        " CROSS JOIN contexts c ON c.id = o.context WHERE o.suite = ?2 AND o.id > ?1"
+        " UNION ALL SELECT " SLICE_COLUMNS " FROM memo_outcomes m"
+        " CROSS JOIN outcomes o ON o.id = m.outcome CROSS JOIN jobs j ON j.id = m.job"
+        " CROSS JOIN contexts c ON c.id = o.context WHERE m.suite = ?2 AND m.outcome > ?1"
+        " ORDER BY 1 LIMIT ?3",
+    [STATEMENT_WORKER_LIVE] =
+        "SELECT p.name, w.device, w.host,"
+        " (SELECT COUNT(*) FROM jobs j WHERE j.worker = w.id AND j.state = 1)"
+        " FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
     [STATEMENT_CHECK_SUITES] =
         "SELECT id, name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
         " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"

@@ -133,6 +133,11 @@ static const struct {
 } expected[] = {
     {"GET", "/healthz", "-"},
     {"GET", "/metrics", "ra"},
+    {"GET", "/", "-"},
+    {"GET", "/web/*", "-"},
+    {"GET", "/v1/overview", "rsa"},
+    {"GET", "/v1/suites/*/slices", "rsa"},
+    {"GET", "/v1/workers", "rsa"},
     {"GET", "/v1/health", "rswa"},
     {"PUT", "/v1/scenarios/*", "sa"},
     {"GET", "/v1/scenarios/*", "rswa"},
