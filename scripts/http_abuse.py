@@ -146,7 +146,7 @@ def exchange(port, pieces, half_close=False):
 
 
 def head(method, path, *lines):
-    return ("%s %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (
+    return ("%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n" % (
         method, path, "".join(line + "\r\n" for line in lines))).encode()
 
 

@@ -49,7 +49,7 @@ class Server:
         return self.context.wrap_socket(plain, server_hostname="127.0.0.1") if self.context else plain
 
     def head(self, method: str, path: str, length: int = 0) -> bytes:
-        return (f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\n"
+        return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}\r\n"
                 f"Content-Length: {length}\r\n\r\n").encode()
 
     def code(self, connection: socket.socket) -> int:

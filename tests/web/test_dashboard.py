@@ -103,6 +103,7 @@ def headers_and_origins(server):
               f"{method} {path}: and so is another site")
     own = f"127.0.0.1:{server.port}"
     check(server.ask("/v1/overview", origin="http://" + own, fetch_site="same-origin")[0] == 200, "its own page is not")
+    check(server.ask("/v1/overview", host="evil.example")[0] == 403, "a name that anybody could point here is refused")
     check(server.ask("/", fetch_site="cross-site")[0] == 200, "anybody may link to the page")
 
 

@@ -151,6 +151,7 @@ static const struct {
     {"POST", "/v1/workers/*/gone", "wa"},
     {"POST", "/v1/completions", "wa"},
     {"GET", "/v1/outcomes", "rsa"},
+    {"GET", "/v1/outcomes/*/drive", "rsa"},
     {"GET", "/v1/jobs/*", "rswa"},
     {"GET", "/v1/jobs/*/partials", "rswa"},
     {"GET", "/v1/ledger", "rsa"},

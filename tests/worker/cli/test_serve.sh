@@ -152,7 +152,7 @@ a_signal_drains_and_a_second_one_does_not() {
     says claim.json '"leases":[]'
     start --store d.db --listen 127.0.0.1:0 --verbose || return
     exec 4<>"/dev/tcp/127.0.0.1/${url##*:}"
-    printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{' >&4
+    printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{' >&4
     until_true phase receiving 1 || return
     kill -TERM "$server"
     until_true grep -q "finishing the requests" serve.err || return
