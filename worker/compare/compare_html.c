@@ -267,6 +267,7 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     if (all->mains > 0) {
         write_slices(&html, compare);
     }
+    html_raw(&html, "</main>");
     html_end(&html);
     enum status status = html.failed ? error_set(error, STATUS_NO_MEMORY, "compare: out of memory")
                                      : file_replace(path, html.text, html.bytes, 0644, error);

@@ -1,8 +1,8 @@
 /*
- * The report as a whole: makes the plan, runs the sections in reading order, writes the file at
- * once. What a section shows is in report_head.c, report_slices.c, report_failures.c,
- * report_fanouts.c, report_learned.c and report_table.c; frames and charts come from report_drive.c
- * and report_chart.c.
+ * The report as a whole: makes the plan, packs drives for the player, runs the sections in reading
+ * order, writes the file at once. What a section shows is in report_head.c, report_slices.c,
+ * report_failures.c, report_fanouts.c, report_learned.c and report_table.c; frames and charts come
+ * from report_drive.c and report_chart.c.
  */
 #include "worker/report/report.h"
 
@@ -31,8 +31,10 @@ static enum status write_sections(struct report *report, struct error *error)
     TRY(report_fanouts(report, error));
     report_rollouts(report);
     report_definitions(&report->html);
+    html_raw(&report->html, "</main>");
+    html_raw(&report->html, report->drives.text != NULL ? report->drives.text : "");
     html_end(&report->html);
-    if (report->html.failed) {
+    if (report->html.failed || report->drives.failed) {
         return error_set(error, STATUS_NO_MEMORY, "report: out of memory");
     }
     return STATUS_OK;
@@ -78,10 +80,12 @@ enum status report_write(struct store *store, const char *store_url, const char 
         .summary = summary,
     };
     enum status status = report_plan_make(&report, error);
+    THEN(status, report_drives(&report, error));
     THEN(status, write_sections(&report, error));
     THEN(status, file_replace(path, report.html.text, report.html.bytes, 0644, error));
     report_drive_close(&report.drive);
     report_plan_finish(&report.plan);
+    html_finish(&report.drives);
     html_finish(&report.html);
     return status;
 }

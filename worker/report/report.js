@@ -1,49 +1,166 @@
-"use strict";
-// Filter and sort the table of all rollouts; everything else in the report is static.
+// The report's own script: one filter for every table and card of rollouts, sorting of the last table, and
+// the player. Everything else in the report is static; without this script all of it can be read.
 (() => {
-  const table = document.getElementById("rollouts");
-  const filter = document.getElementById("filter");
-  const count = document.getElementById("shown");
-  if (!table || !filter || !count) return;
-  const body = table.tBodies[0];
-  const rows = [...body.rows];
-  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  const byId = (id) => document.getElementById(id);
+
+  // ---- filter ----
+
+  const filter = byId("filter");
+  const groups = [
+    ["rollouts", [...document.querySelectorAll("#rollouts tbody tr")]],
+    ["failures", [...document.querySelectorAll("table.filtered tbody tr")]],
+    ["cards", [...document.querySelectorAll("article.card")]],
+  ].filter(([, items]) => items.length > 0);
+  const texts = new Map();
+  const textOf = (item) => {
+    if (!texts.has(item)) texts.set(item, item.textContent.toLowerCase());
+    return texts.get(item);
+  };
   const apply = () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rows) {
-      row.hidden = !words.every((word) => texts.get(row).includes(word));
-      if (!row.hidden) shown++;
-    }
-    count.textContent = shown + " of " + rows.length;
-  };
-  filter.hidden = false;
-  filter.addEventListener("input", apply);
-  apply();
-
-  const heads = [...table.tHead.rows[0].cells];
-  const value = (row, column) => {
-    const text = row.cells[column].textContent.trim();
-    const number = Number(text);
-    return text === "" || Number.isNaN(number) ? text : number;
-  };
-  const compare = (x, y) => {
-    if (typeof x !== typeof y) return typeof x === "number" ? -1 : 1;
-    return x < y ? -1 : x > y ? 1 : 0;
-  };
-  const sort = (column) => {
-    const up = heads[column].getAttribute("aria-sort") !== "ascending";
-    heads.forEach((head) => head.removeAttribute("aria-sort"));
-    heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
-    rows.sort((a, b) => compare(value(a, column), value(b, column)) * (up ? 1 : -1));
-    body.append(...rows);
-  };
-  table.classList.add("sortable");
-  heads.forEach((head, column) => {
-    head.tabIndex = 0;
-    head.addEventListener("click", () => sort(column));
-    head.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") sort(column);
+    const counts = groups.map(([name, items]) => {
+      let shown = 0;
+      for (const item of items) {
+        item.hidden = words.length > 0 && !words.every((word) => textOf(item).includes(word));
+        if (!item.hidden) shown++;
+      }
+      return `${shown} of ${items.length} ${name}`;
     });
-  });
+    byId("shown").textContent = words.length > 0 ? counts.join(", ") : "";
+  };
+  if (filter && groups.length > 0) {
+    filter.hidden = false;
+    filter.addEventListener("input", apply);
+    filter.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { filter.value = ""; apply(); }
+    });
+    // A link may lead to what the filter hides.
+    window.addEventListener("hashchange", () => {
+      const target = byId(location.hash.slice(1));
+      if (target && target.closest("[hidden]")) {
+        filter.value = "";
+        apply();
+        target.scrollIntoView();
+      }
+    });
+  }
+
+  // ---- sorting ----
+
+  const table = byId("rollouts");
+  const sorting = () => {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const heads = [...table.tHead.rows[0].cells];
+    const value = (row, column) => {
+      const text = row.cells[column].textContent.replace("▶", "").trim();
+      const number = Number(text);
+      return text === "" || Number.isNaN(number) ? text : number;
+    };
+    const compare = (x, y) => {
+      if (typeof x !== typeof y) return typeof x === "number" ? -1 : 1;
+      return x < y ? -1 : x > y ? 1 : 0;
+    };
+    const sort = (column) => {
+      const up = heads[column].getAttribute("aria-sort") !== "ascending";
+      heads.forEach((head) => head.removeAttribute("aria-sort"));
+      heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
+      rows.sort((a, b) => compare(value(a, column), value(b, column)) * (up ? 1 : -1));
+      body.append(...rows);
+    };
+    table.classList.add("sortable");
+    heads.forEach((head, column) => {
+      head.tabIndex = 0;
+      head.addEventListener("click", () => sort(column));
+      head.addEventListener("keydown", (event) => {
+        if (event.key === "Enter") sort(column);
+      });
+    });
+  };
+  if (table) sorting();
+
+  // ---- player ----
+
+  const packed = [...document.querySelectorAll("script[type='application/x-swerve-drive']")];
+  const holder = new Map(packed.flatMap((script) => script.dataset.outcomes.split(" ").map((id) => [Number(id), script])));
+
+  // The pictures that the page has of an outcome anyway.
+  const pictures = (outcome) => {
+    const strip = document.querySelector(`[data-frames="${outcome}"]`);
+    const data = (image) => image.src.slice(image.src.indexOf(",") + 1);
+    return [...(strip ? strip.querySelectorAll("figure[data-tick]") : [])].map((figure) => {
+      const find = (name) => [...figure.querySelectorAll("img")].find((image) => image.alt.startsWith(name));
+      const [front, bev] = [find("front"), find("bird")];
+      return { tick: Number(figure.dataset.tick), front: front && data(front), bev: bev && data(bev) };
+    });
+  };
+
+  const load = async (outcome) => {
+    const script = holder.get(outcome);
+    const bytes = Uint8Array.from(atob(script.textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    const drive = JSON.parse(await new Response(stream).text());
+    for (const rollout of drive.rollouts) {
+      rollout.frames = rollout.outcome ? pictures(rollout.outcome) : [];
+      rollout.generated = rollout.tier === "student" || rollout.tier === "teacher";
+    }
+    return drive;
+  };
+
+  // Other drives of the same scenario: another seed, planner or world.
+  const others = (outcome) => {
+    const own = holder.get(outcome);
+    return packed.filter((script) => script !== own && script.dataset.scenario === own.dataset.scenario).map((script) => {
+      const id = Number(script.dataset.outcomes.split(" ")[0]);
+      return { outcome: id, label: script.dataset.label, load: () => load(id) };
+    });
+  };
+
+  let open = null;
+  const closed = () => {
+    if (!open) return;
+    open.player.destroy();
+    open.dialog.remove();
+    open = null;
+    if (location.hash.startsWith("#play=")) history.replaceState(null, "", location.pathname + location.search);
+  };
+
+  const play = async (outcome) => {
+    closed();
+    const dialog = document.createElement("dialog");
+    const container = document.createElement("div");
+    dialog.className = "p-dialog";
+    dialog.setAttribute("aria-label", "player");
+    dialog.append(container);
+    document.body.append(dialog);
+    const player = SwervePlayer.create(container, { others: others(outcome), onclose: () => dialog.close() });
+    open = { dialog, player };
+    dialog.addEventListener("close", () => { if (open && open.dialog === dialog) closed(); });
+    dialog.showModal();
+    container.focus();
+    history.replaceState(null, "", `#play=${outcome}`);
+    try {
+      await player.show(await load(outcome), outcome);
+    } catch (problem) {
+      container.textContent = `This drive cannot be shown: ${problem.message}`;
+    }
+  };
+
+  const fromAddress = () => {
+    const match = /^#play=(\d+)$/.exec(location.hash);
+    if (match && holder.has(Number(match[1]))) play(Number(match[1]));
+  };
+
+  if (holder.size > 0 && typeof DecompressionStream === "function") {
+    for (const button of document.querySelectorAll(".play")) {
+      button.hidden = false;
+      button.setAttribute("aria-label", `play outcome ${button.dataset.play}`);
+    }
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-play]");
+      if (button) play(Number(button.dataset.play));
+    });
+    window.addEventListener("hashchange", fromAddress);
+    fromAddress();
+  }
 })();

@@ -46,6 +46,7 @@ static void triage_row(struct report *report, const struct report_job *job)
     struct html *html = &report->html;
     const struct outcome *outcome = &report->summary->outcomes[job->main];
     html_raw(html, "<tr><td class=\"wrap\">");
+    report_play(html, job, outcome);
     if (job->failure_card) {
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     }
@@ -83,7 +84,8 @@ static void triage(struct report *report)
 {
     struct html *html = &report->html;
     uint32_t shown = 0;
-    html_raw(html, "<div class=\"card\"><table><thead><tr><th>scenario</th><th>verdict</th><th>"
+    html_raw(html, "<div class=\"card\"><table "
+                   "class=\"filtered\"><thead><tr><th>scenario</th><th>verdict</th><th>"
                    "first contact</th><th class=\"n\">");
     report_metric(html, "guardian", "guardian");
     html_raw(html, "</th><th>saved by branch</th></tr></thead><tbody>");
@@ -200,7 +202,8 @@ static void strip(struct report *report, const struct outcome *outcome, int32_t 
                   uint32_t start, uint32_t end)
 {
     uint32_t shown = UINT32_MAX;
-    html_raw(&report->html, "<div class=\"strip\">");
+    html_format(&report->html, "<div class=\"strip\" data-frames=\"%lld\">",
+                (long long)outcome->id);
     for (uint32_t i = 0; i < STRIP_FRAMES; i++) {
         uint32_t tick = start + (end - start) * i / (STRIP_FRAMES - 1);
         if (tick != shown) {
@@ -258,6 +261,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     const struct scenario *scenario = report_scenario(report, outcome);
     bool titled = scenario != NULL && scenario->title[0] != '\0';
     html_raw(html, "<h3>");
+    report_play(html, job, outcome);
     html_text(html, titled ? scenario->title : outcome->scenario_id);
     html_raw(html, "</h3><p>");
     report_chips(html, outcome);

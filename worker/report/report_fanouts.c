@@ -197,7 +197,7 @@ static void frames(struct report *report, const struct fanout *fanout,
     uint32_t last = trace_reader_last_tick(&report->drive.reader, rollout);
     uint32_t shown = UINT32_MAX;
     bool ended = false;
-    html_raw(html, "<div class=\"strip\">");
+    html_format(html, "<div class=\"strip\" data-frames=\"%lld\">", (long long)outcome->id);
     for (uint32_t i = 0; i < COLUMNS; i++) {
         uint32_t tick = fanout->columns[i];
         if (i > 0 && tick == fanout->columns[i - 1]) {
@@ -254,6 +254,7 @@ static void branch_row(struct report *report, const struct fanout *fanout,
         html_format(html, " id=\"o%lld\"", (long long)outcome->id);
     }
     html_raw(html, "><div><h4>");
+    report_play(html, fanout->job, outcome);
     html_text(html, outcome->branch_id[0] != '\0' ? outcome->branch_id : "as the planner drove");
     html_raw(html, "</h4><p>");
     report_chips(html, outcome);

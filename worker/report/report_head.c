@@ -360,6 +360,21 @@ static void write_tiles(struct report *report)
     html_raw(html, "</div>");
 }
 
+/* Stays in sight; its filter reaches every table and card of rollouts. */
+static void menu(struct report *report)
+{
+    struct html *html = &report->html;
+    html_raw(html, "<nav class=\"menu\"><a href=\"#top\">Top</a><a href=\"#slices\">Slices</a>"
+                   "<a href=\"#cost\">Cost</a>");
+    html_raw(html, report->summary->agreement_count > 0 ? "<a href=\"#audit\">Audit</a>" : "");
+    html_raw(html, report->summary->total.learned > 0 ? "<a href=\"#flags\">Flagged</a>" : "");
+    html_raw(html, "<a href=\"#failures\">Failures</a><a href=\"#branches\">What if</a>"
+                   "<a href=\"#all\">All rollouts</a><a href=\"#words\">Definitions</a>"
+                   "<input id=\"filter\" type=\"search\" hidden aria-label=\"filter\" "
+                   "placeholder=\"Filter: words that must all occur, e.g. fail night\">"
+                   "<span class=\"soft\" id=\"shown\"></span></nav>");
+}
+
 void report_head(struct report *report)
 {
     struct html *html = &report->html;
@@ -367,18 +382,15 @@ void report_head(struct report *report)
     time_t now = time(NULL);
     struct tm parts;
     strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &parts));
-    html_raw(html, "<header><h1>");
+    menu(report);
+    html_raw(html, "<header id=\"top\"><h1>");
     html_text(html, report->suite_id);
     html_format(html, "</h1><p class=\"soft\">Swerve closed-loop report, written %s", date);
     if (report->store_url != NULL) {
         html_raw(html, ", from the store ");
         html_text(html, report->store_url);
     }
-    html_raw(html, "</p><nav><a href=\"#slices\">Slices</a><a href=\"#cost\">Cost</a>");
-    html_raw(html, report->summary->agreement_count > 0 ? "<a href=\"#audit\">Audit</a>" : "");
-    html_raw(html, report->summary->total.learned > 0 ? "<a href=\"#flags\">Flagged</a>" : "");
-    html_raw(html, "<a href=\"#failures\">Failures</a><a href=\"#branches\">What if</a>"
-                   "<a href=\"#all\">All rollouts</a><a href=\"#words\">Definitions</a></nav>");
+    html_raw(html, "</p>");
     write_paragraph(report);
     write_tiles(report);
     html_raw(html, "</header><main>");

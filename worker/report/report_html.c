@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/check.h"
 #include "base/embedded.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 static bool reserve(struct html *html, size_t bytes)
 {
@@ -123,6 +125,29 @@ static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
     }
 }
 
+void html_deflated(struct html *html, const void *data, size_t bytes)
+{
+    z_stream stream = {0};
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        html->failed = true;
+        return;
+    }
+    uLong room = deflateBound(&stream, (uLong)bytes);
+    uint8_t *packed = malloc(room);
+    stream.next_in = (z_const Bytef *)(uintptr_t)data;
+    stream.avail_in = (uInt)bytes;
+    stream.next_out = packed;
+    stream.avail_out = (uInt)room;
+    if (packed != NULL && deflate(&stream, Z_FINISH) == Z_STREAM_END) {
+        append_base64(html, packed, stream.total_out);
+    } else {
+        html->failed = true;
+    }
+    deflateEnd(&stream);
+    free(packed);
+}
+
 void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,
                   uint32_t shown_width, const char *alt)
 {
@@ -181,20 +206,61 @@ static const char *asset(const char *name)
     return "";
 }
 
+/* In the order in which they build on one another. */
+static const char *const scripts[] = {"drive.js", "scene.js", "player.js", "report.js"};
+
+/* The one script of a page, as text; the caller's. */
+static char *whole_script(void)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < COUNT_OF(scripts); i++) {
+        bytes += strlen(asset(scripts[i]));
+    }
+    char *text = calloc(1, bytes);
+    for (size_t i = 0; text != NULL && i < COUNT_OF(scripts); i++) {
+        strcat(text, asset(scripts[i]));
+    }
+    return text;
+}
+
+/* Nothing is fetched, and of scripts only ours runs, whatever gets into the page. */
+static void policy(struct html *html)
+{
+    uint8_t digest[SHA256_BYTES];
+    struct sha256 hash;
+    char *script = whole_script();
+    if (script == NULL) {
+        html->failed = true;
+        return;
+    }
+    sha256_init(&hash);
+    sha256_update(&hash, script, strlen(script));
+    sha256_final(&hash, digest);
+    free(script);
+    html_raw(html, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                   "img-src data:; style-src 'unsafe-inline'; script-src 'sha256-");
+    append_base64(html, digest, sizeof digest);
+    html_raw(html, "'\">");
+}
+
 void html_begin(struct html *html, const char *title)
 {
+    html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    policy(html);
     html_raw(html,
-             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
              "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
     html_text(html, title);
     html_raw(html, "</title><style>");
     html_raw(html, asset("report.css"));
+    html_raw(html, asset("player.css"));
     html_raw(html, "</style></head><body>");
 }
 
 void html_end(struct html *html)
 {
-    html_raw(html, "</main><script>");
-    html_raw(html, asset("report.js"));
+    html_raw(html, "<script>");
+    for (size_t i = 0; i < COUNT_OF(scripts); i++) {
+        html_raw(html, asset(scripts[i]));
+    }
     html_raw(html, "</script></body></html>\n");
 }

@@ -18,8 +18,8 @@ struct html {
 
 void html_finish(struct html *html);
 
-/* The document up to its body, with the reports' style; and its end, after </main>, with their
- * script. */
+/* The document up to its body, with the reports' style and a policy that lets nothing but their own
+ * script run; and its end with that script. */
 void html_begin(struct html *html, const char *title);
 void html_end(struct html *html);
 
@@ -31,6 +31,9 @@ void html_format(struct html *html, const char *format, ...) __attribute__((form
 
 /* Text from anywhere: & < > " ' are escaped, control characters become spaces. */
 void html_text(struct html *html, const char *text);
+
+/* Bytes as base64 of a raw deflate stream (RFC 1951). */
+void html_deflated(struct html *html, const void *data, size_t bytes);
 
 /* <img> with an RGB picture as an inline PNG of the given display size. */
 void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,

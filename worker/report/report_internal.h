@@ -21,8 +21,9 @@ enum {
     REPORT_SLICE_ROWS_MAX = 200,     /* of one slice */
     REPORT_TABLE_ROWS_MAX = 5000,
     REPORT_DEAD_ROWS_MAX = 100,
-    REPORT_SCENARIOS_MAX = 5000,   /* scenarios read to name their branches */
-    REPORT_PICTURE_BYTES = 6 << 20 /* once the file is this big, cards go without pictures */
+    REPORT_SCENARIOS_MAX = 5000,    /* scenarios read to name their branches */
+    REPORT_PICTURE_BYTES = 6 << 20, /* once the file is this big, cards go without pictures */
+    REPORT_DRIVES_BYTES = 2 << 20   /* no further drive for the player beyond this */
 };
 
 /* One job: a main line with its branches, and what the report makes of it. */
@@ -37,6 +38,7 @@ struct report_job {
     bool repeat;      /* its main line ended as another seed's: told there */
     bool failure_card;
     bool fanout_card;
+    bool played;           /* its drives are in the file */
     uint16_t rescue_kinds; /* bit per enum intervention_kind */
 };
 
@@ -59,11 +61,13 @@ struct report_plan {
     uint32_t failures_rescued;     /* of these, with a branch that passes */
     uint32_t fanouts;
     uint32_t degraded; /* jobs that ask about perception, answered without a learned world */
+    uint32_t played;   /* rollouts whose drives are in the file */
     bool truncated;    /* more scenarios than REPORT_SCENARIOS_MAX: kinds are of the first */
 };
 
 struct report {
     struct html html;
+    struct html drives; /* what the player reads, written behind the page */
     struct store *store;
     const char *store_url; /* NULL: not to be shown */
     const char *suite_id;
@@ -127,6 +131,14 @@ const struct scenario *report_scenario(const struct report *report, const struct
 
 /* Whether there is room for more pictures. */
 bool report_pictures(struct report *report);
+
+/* ---- report_player.c ---- */
+
+/* Packs the drives that the player shows; before the sections. */
+enum status report_drives(struct report *report, struct error *error);
+
+/* A button that plays the outcome, where its drive is in the file. */
+void report_play(struct html *html, const struct report_job *job, const struct outcome *outcome);
 
 /* ---- sections ---- */
 

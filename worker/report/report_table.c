@@ -23,8 +23,9 @@ static void table_row(struct report *report, uint32_t index)
     const struct outcome *outcome = &report->summary->outcomes[index];
     const struct report_job *job = report_job_of(report, index);
     bool main = (int32_t)index == job->main;
-    html_format(html, "<tr id=\"r%lld\"><td class=\"n\">%lld</td><td class=\"wrap\">",
-                (long long)outcome->id, (long long)outcome->id);
+    html_format(html, "<tr id=\"r%lld\"><td class=\"n\">", (long long)outcome->id);
+    report_play(html, job, outcome);
+    html_format(html, "%lld</td><td class=\"wrap\">", (long long)outcome->id);
     if (main && job->failure_card) {
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     } else if (job->fanout_card) {
@@ -33,7 +34,8 @@ static void table_row(struct report *report, uint32_t index)
         html_raw(html, "\">");
     }
     html_text(html, outcome->scenario_id);
-    html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a></td><td>" : "</td><td>");
+    html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a>" : "");
+    html_raw(html, "</td><td class=\"wrap\">");
     html_text(html, outcome->branch_id);
     html_raw(html, "</td><td>");
     report_chips(html, outcome);
@@ -47,9 +49,7 @@ static void table_row(struct report *report, uint32_t index)
 
 static void table_head(struct html *html)
 {
-    html_raw(html, "<div class=\"card\"><input id=\"filter\" hidden aria-label=\"filter\" "
-                   "placeholder=\"Filter: words that must all occur, e.g. fail night\">"
-                   "<p class=\"soft\" id=\"shown\"></p><div class=\"scroll\">"
+    html_raw(html, "<div class=\"card\"><div class=\"scroll\">"
                    "<table id=\"rollouts\"><thead><tr><th class=\"n\">id</th><th>scenario</th>"
                    "<th>branch</th><th>verdict</th><th>tier</th><th class=\"n\">seed</th>"
                    "<th class=\"n\">");
@@ -61,6 +61,23 @@ static void table_head(struct html *html)
     html_raw(html, "</th><th class=\"n\">driven, s</th></tr></thead><tbody>");
 }
 
+/* What the player has here, and where it has the others. */
+static void playable(struct report *report)
+{
+    struct html *html = &report->html;
+    uint32_t played = report->plan.played;
+    uint32_t count = report->summary->outcome_count;
+    if (count == 0) {
+        return;
+    }
+    html_format(html, "<p class=\"soft\">%u of %u rollouts can be played here (&#9654;)", played,
+                count);
+    html_raw(html, played < count
+                       ? ". The others: <code>swerve show ID --video FILE.mp4</code>, or "
+                         "the pages of <code>swerve serve</code>.</p>"
+                       : ".</p>");
+}
+
 void report_rollouts(struct report *report)
 {
     struct html *html = &report->html;
@@ -68,6 +85,7 @@ void report_rollouts(struct report *report)
     bool all = summary->outcome_count <= REPORT_TABLE_ROWS_MAX;
     uint32_t shown = 0;
     html_raw(html, "<h2 id=\"all\">All rollouts</h2>");
+    playable(report);
     table_head(html);
     for (int pass = 0; pass < (all ? 1 : 2); pass++) {
         for (uint32_t i = 0; i < summary->outcome_count && shown < REPORT_TABLE_ROWS_MAX; i++) {

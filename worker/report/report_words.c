@@ -380,7 +380,7 @@ const struct scenario *report_scenario(const struct report *report, const struct
 
 bool report_pictures(struct report *report)
 {
-    if (report->html.bytes < REPORT_PICTURE_BYTES) {
+    if (report->html.bytes + report->drives.bytes < REPORT_PICTURE_BYTES) {
         return true;
     }
     report->pictures_left_out++;

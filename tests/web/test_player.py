@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Goal: the report's page and its player work in a real browser: every embedded rollout plays, the figures
+that the player measures are those of the outcomes, keys, buttons and scrubbing move one time, two rollouts
+lie over one another, texts from outside stay texts, the filter reaches every table, and nothing overflows a
+narrow screen.
+Method: a suite with branches, contacts and hostile names is driven; its report is opened in Chromium and used.
+
+Usage: test_player.py SWERVE SOURCE_ROOT
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import browser
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+HOSTILE = "<img src=x onerror=\"document.title='hurt'\">"
+SUITE = {"id": "pages", "scenarios": [{"file": "hit.json"}, {"file": "bend.json"}]}
+ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}
+SCENARIOS = {
+    "hit": {"id": "hit", "title": HOSTILE, "map": ROAD,
+            "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
+            "agents": [{"id": "parked", "kind": "car", "pose": {"lane": "east", "s_m": 80}, "behaviour": "static"}],
+            "branches": [{"id": "brake", "at_tick": 10,
+                          "interventions": [{"kind": "ego_brake", "tick": 10, "decel_mps2": 5}]}],
+            "horizon_s": 6},
+    "bend": {"id": "bend", "title": "a bend", "horizon_s": 5,
+             "map": {"lanes": [{"id": "a", "centre_line": [[0, 0], [60, 0], [90, 12], [400, 200]], "width_m": 3.5,
+                                "speed_limit_mps": 15}]},
+             "ego": {"pose": {"lane": "a", "s_m": 10}, "speed_mps": 8, "route": ["a"]},
+             "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "a", "s_m": 40}, "speed_mps": 9,
+                         "behaviour": "idm"}]}}
+
+
+class Stage:
+    """A driven suite, its report, and a browser."""
+
+    def __init__(self, work, chromium):
+        self.browser = chromium
+        self.report = f"file://{work}/report.html"
+        shown = subprocess.run([SWERVE, "show", "--all", "--store", "a.db"], stdout=subprocess.PIPE, text=True,
+                               check=True)
+        self.outcomes = [json.loads(line) for line in shown.stdout.splitlines()]
+
+    def outcome(self, scenario, branch=""):
+        return next(one for one in self.outcomes if one["scenario_id"] == scenario and one["branch_id"] == branch)
+
+    def open(self, outcome=None, **kind):
+        page = self.browser.page(self.report + (f"#play={outcome['id']}" if outcome else ""), **kind)
+        if outcome:
+            page.wait("document.querySelector('.p-clock') && document.querySelector('.p-clock').textContent !== ''")
+        return page
+
+
+def setup():
+    with tempfile.TemporaryDirectory(prefix="swerve-pages-") as work:
+        os.chdir(work)
+        for name, scenario in SCENARIOS.items():
+            pathlib.Path(name + ".json").write_text(json.dumps(scenario))
+        pathlib.Path("suite.json").write_text(json.dumps(SUITE))
+        made = subprocess.run([SWERVE, "run", "suite.json", "--world", "object", "--store", "a.db", "--planner",
+                               "builtin:maintain", "--report", "report.html"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        if made.returncode > 1:
+            sys.exit(f"Bail out! {made.stdout}")
+        with browser.Browser() as chromium:
+            yield Stage(work, chromium)
+        os.chdir("/")
+
+
+def seconds(page):
+    return float(page.text(".p-clock").split()[0])
+
+
+def the_page_runs_clean_and_hostile_titles_are_text(stage):
+    page = stage.open()
+    assert page.evaluate("document.querySelectorAll('.play:not([hidden])').length") >= len(stage.outcomes)
+    page.click(f"[data-play='{stage.outcome('hit')['id']}']")
+    page.wait("document.querySelector('.p-head h2') && document.querySelector('.p-head h2').textContent !== ''")
+    assert page.text(".p-head h2") == HOSTILE, page.text(".p-head h2")
+    assert page.evaluate("document.title").startswith("Swerve") and page.problems == [], page.problems
+
+
+def every_rollout_plays_with_the_figures_of_its_outcome(stage):
+    page = stage.open()
+    drives = page.evaluate("""(async () => {
+      const found = [];
+      for (const script of document.querySelectorAll("script[type='application/x-swerve-drive']")) {
+        const bytes = Uint8Array.from(atob(script.textContent), (c) => c.charCodeAt(0));
+        const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+        const drive = SwerveDrive.read(JSON.parse(await new Response(stream).text()));
+        for (const rollout of drive.rollouts) {
+          const track = SwerveDrive.trackOf(drive, rollout);
+          found.push({outcome: rollout.outcome, count: track.count, gap: Math.min(...track.gap),
+                      speed: Math.max(...track.ego.speed), kinds: track.events.map((event) => event.kind)});
+        }
+      }
+      return found;
+    })()""")
+    assert sorted(one["outcome"] for one in drives) == sorted(one["id"] for one in stage.outcomes), drives
+    for drive in drives:
+        outcome = next(one for one in stage.outcomes if one["id"] == drive["outcome"])
+        metrics = outcome["metrics"]
+        # Positions are whole centimetres: a gap is right to two of them, and after a contact boxes may overlap.
+        assert abs(drive["gap"] - metrics["min_distance_m"]) < 0.03, (drive, metrics["min_distance_m"])
+        assert abs(drive["speed"] - metrics["speed_max_mps"]) < 0.0051, (drive, metrics["speed_max_mps"])
+        assert ("contact" in drive["kinds"]) == (metrics["collision_count"] > 0), drive
+        assert ("fork" in drive["kinds"]) == (outcome["branch_id"] != ""), drive
+
+
+def keys_and_scrubbing_move_one_time(stage):
+    page = stage.open(stage.outcome("bend"))
+    assert seconds(page) == 0
+    for key, shift, expected in [("ArrowRight", False, 0.1), ("ArrowRight", True, 1.1), ("ArrowLeft", False, 1.0),
+                                 ("Home", False, 0.0)]:
+        page.key(key, shift)
+        assert abs(seconds(page) - expected) < 1e-6, (key, page.text(".p-clock"))
+    page.key("End")
+    end = seconds(page)
+    assert end >= 4.9, end
+    x, y, width = page.evaluate("(() => { const r = document.querySelector('.p-axis').getBoundingClientRect();"
+                                " return [r.x, r.y + r.height / 2, r.width]; })()")
+    page.mouse("mousePressed", x + width * 0.3, y)
+    early = seconds(page)
+    page.mouse("mouseMoved", x + width * 0.7, y)
+    late = seconds(page)
+    page.mouse("mouseReleased", x + width * 0.7, y)
+    assert 0 < early < late < end, (early, late, end)
+    page.key("Home")
+    page.key("n")
+    assert seconds(page) > 0, "no event to go to"
+
+
+def it_plays_to_the_end_and_pauses(stage):
+    page = stage.open(stage.outcome("bend"))
+    page.evaluate("document.querySelector('.p-controls select').value = '8', "
+                  "document.querySelector('.p-controls select').dispatchEvent(new Event('change'))")
+    page.key(" ")
+    assert page.evaluate("document.querySelector('.p-controls').textContent.includes('⏸')")
+    page.wait("document.querySelector('.p-controls').textContent.includes('▶')")
+    assert seconds(page) == float(page.text(".p-clock").split()[3]), page.text(".p-clock")
+
+
+def the_picture_changes_with_time(stage):
+    page = stage.open(stage.outcome("hit"))
+    picture = "document.querySelector('.p-scene').toDataURL()"
+    before = page.evaluate(picture)
+    page.key("ArrowRight", True)
+    assert page.evaluate(picture) != before
+    page.key("ArrowLeft", True)
+    assert page.evaluate(picture) == before
+
+
+def two_rollouts_lie_over_one_another(stage):
+    page = stage.open(stage.outcome("hit", "brake"))
+    page.wait("document.querySelectorAll('.p-readings tr:first-child td').length === 2")
+    page.key("End")
+    speeds = page.evaluate("[...document.querySelectorAll('.p-readings tr:first-child td')].map((td) => parseFloat(td.textContent))")
+    assert speeds[0] < 1 < speeds[1], speeds
+    page.evaluate("(() => { const s = document.querySelectorAll('.p-choice select')[1]; s.value = '';"
+                  " s.dispatchEvent(new Event('change')); })()")
+    page.wait("document.querySelectorAll('.p-readings tr:first-child td').length === 1")
+    assert page.problems == [], page.problems
+
+
+def escape_closes_and_the_address_opens(stage):
+    page = stage.open(stage.outcome("bend"))
+    page.key("Escape")
+    page.wait("document.querySelector('dialog') === null")
+    assert page.evaluate("location.hash") == ""
+    page.evaluate(f"location.hash = '#play={stage.outcome('hit')['id']}'")
+    page.wait("document.querySelector('.p-clock') && document.querySelector('.p-clock').textContent !== ''")
+
+
+def the_filter_reaches_every_table(stage):
+    page = stage.open()
+    page.click("#filter")
+    page.type("hit brake")
+    shown = "[...document.querySelectorAll('#rollouts tbody tr')].filter((row) => !row.hidden).length"
+    assert page.wait(f"{shown} === 1 && {shown}") == 1
+    page.evaluate("document.getElementById('filter').value = ''")
+    page.type("bend")
+    page.wait("document.querySelectorAll('article.card:not([hidden])').length === 0")
+    assert page.evaluate("[...document.querySelectorAll('table.filtered tbody tr')].every((row) => row.hidden)")
+    assert "of" in page.text("#shown")
+
+
+def nothing_overflows_a_narrow_screen(stage):
+    page = stage.open(stage.outcome("hit", "brake"), width=420, height=900)
+    wide = "(() => { const d = document.querySelector('dialog'); return d.scrollWidth - d.clientWidth; })()"
+    assert page.evaluate(wide) <= 0, page.evaluate(wide)
+    page.key("Escape")
+    page.wait("document.querySelector('dialog') === null")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420, page.evaluate("document.documentElement.scrollWidth")
+    laps = page.evaluate("""[...document.querySelectorAll('.strip')].flatMap((strip) => {
+      const places = [...strip.querySelectorAll('figcaption')].map((one) => one.getBoundingClientRect());
+      return places.slice(1).filter((place, i) => place.left < places[i].right - 0.5);
+    }).length""")
+    assert laps == 0, f"{laps} captions overlap"
+
+
+browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_plays_with_the_figures_of_its_outcome,
+               keys_and_scrubbing_move_one_time, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
+               two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
+               nothing_overflows_a_narrow_screen], setup)
