@@ -51,10 +51,12 @@ ROOMS = {
     "worker/report": ["worker/trace", "scheduler", "engine/bench"],
     "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
-    "worker/dossier": ["worker/report", "scenarios/protocol", "scenarios/coverage"],
+    "worker/risk": ["worker/report", "scenarios/coverage"],
+    "worker/dossier": ["worker/risk", "scenarios/protocol", "scenarios/coverage"],
     "worker/datagen": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier", "scenarios/import",
+    "worker/cli": ["worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
+                   "worker/risk", "scenarios/import",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.

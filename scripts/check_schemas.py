@@ -10,6 +10,8 @@ import jsonschema
 def kind_of(document: dict) -> str:
     if "protocols" in document:
         return "protocols"
+    if "exposures" in document:
+        return "exposure"
     if "scenarios" in document or "suites" in document:
         return "suite"
     return "scenario" if "ego" in document else "map"
@@ -18,7 +20,7 @@ def kind_of(document: dict) -> str:
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     validators = {}
-    for kind in ("scenario", "suite", "protocols"):
+    for kind in ("scenario", "suite", "protocols", "exposure"):
         schema = json.loads((root / f"schemas/{kind}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[kind] = jsonschema.Draft202012Validator(schema)

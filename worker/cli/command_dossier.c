@@ -21,12 +21,40 @@ struct dossier_options {
     const char *store_url;
     const char *suite; /* in the store; NULL: the newest */
     const char *protocols;
-    const char *output; /* NULL: stdout */
+    const char *exposure; /* NULL: no chapter on risk */
+    const char *output;   /* NULL: stdout */
 };
+
+/* Exposures and what follows from them. */
+struct dossier_risk {
+    struct exposure_file *file;
+    struct risk_study *studies;
+    uint32_t count;
+};
+
+static void risk_finish(struct dossier_risk *risk)
+{
+    risk_studies_free(risk->studies, risk->count);
+    exposure_destroy(risk->file);
+}
+
+static enum status read_risk(const struct dossier_options *options, struct store *store,
+                             const struct summary *summary, struct dossier_risk *risk,
+                             struct error *error)
+{
+    char found[LIMIT_PATH_BYTES];
+    TRY(exposure_load(cli_suite_path(options->exposure, found), &risk->file, error));
+    TRY(risk_studies_load(store, summary, risk->file, &risk->studies, &risk->count, error));
+    for (uint32_t s = 0; s < risk->count; s++) {
+        risk->studies[s].plan_event = RISK_CONTACT;
+    }
+    return STATUS_OK;
+}
 
 /* The suite in the store that was asked for, or the newest. */
 static enum status read_results(const struct dossier_options *options, char id[LIMIT_ID_BYTES],
-                                struct summary *summary, struct error *error)
+                                struct summary *summary, struct dossier_risk *risk,
+                                struct error *error)
 {
     struct store *store = NULL;
     char ids[1][LIMIT_ID_BYTES];
@@ -47,6 +75,9 @@ static enum status read_results(const struct dossier_options *options, char id[L
         }
     }
     THEN(status, summary_load(store, id, summary, error));
+    if (options->exposure != NULL) {
+        THEN(status, read_risk(options, store, summary, risk, error));
+    }
     store->ops->close(store);
     return status;
 }
@@ -79,6 +110,7 @@ static enum status write_dossier(const struct dossier_options *options, struct e
     struct suite *suite = NULL;
     struct coverage *coverage = NULL;
     struct protocol_register *protocols = NULL;
+    struct dossier_risk risk = {0};
     enum status status = suite_load(options->path, &suite, error);
     THEN(status, coverage_load(suite, &coverage, error));
     if (options->protocols != NULL) {
@@ -86,7 +118,7 @@ static enum status write_dossier(const struct dossier_options *options, struct e
     }
     bool read = status == STATUS_OK && options->store_url != NULL;
     if (read) {
-        status = read_results(options, store_suite, &summary, error);
+        status = read_results(options, store_suite, &summary, &risk, error);
     }
     if (status == STATUS_OK) {
         struct dossier_request request = {
@@ -97,11 +129,14 @@ static enum status write_dossier(const struct dossier_options *options, struct e
             .store_url = options->store_url,
             .store_suite = store_suite,
             .summary = read ? &summary : NULL,
+            .studies = risk.studies,
+            .study_count = risk.count,
             .version = SWERVE_VERSION,
             .revision = revision_hash,
         };
         status = write_text(options, &request, error);
     }
+    risk_finish(&risk);
     if (read) {
         summary_finish(&summary);
     }
@@ -120,6 +155,8 @@ int command_dossier(int argc, char **argv)
         {"--suite", "ID", "of the store's suites (the newest)", .text = &options.suite},
         {"--protocols", "REGISTER", "a chapter on scenarios named after test protocols",
          .text = &options.protocols},
+        {"--exposure", "FILE", "a chapter on risk, from how often traffic brings situations about",
+         .text = &options.exposure},
         {"--output", "FILE", "write there instead of to stdout", .text = &options.output},
     };
     const struct cli_command command = {
@@ -137,6 +174,10 @@ int command_dossier(int argc, char **argv)
     int code = cli_parse(&command, argc, argv, &options.path, &count, &help);
     if (code != 0 || help) {
         return code;
+    }
+    if (options.exposure != NULL && options.store_url == NULL) {
+        error_set(&error, STATUS_USAGE, "dossier: --exposure weighs results: expected --store");
+        return cli_fail(&error);
     }
     return write_dossier(&options, &error) == STATUS_OK ? 0 : cli_fail(&error);
 }

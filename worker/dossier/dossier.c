@@ -137,6 +137,26 @@ static uint32_t write_protocols(const struct dossier_request *request)
     return unverified;
 }
 
+/* ---- risk ---- */
+
+static void write_risk(const struct dossier_request *request)
+{
+    FILE *out = request->out;
+    fputs("\n## Risk, weighted by exposure\n\nEvents that follow from how often traffic brings the "
+          "situations about, with intervals over logical scenarios and exposures; severity from "
+          "published curves (docs/risk.md).\n",
+          out);
+    for (uint32_t s = 0; s < request->study_count; s++) {
+        const struct risk_study *study = &request->studies[s];
+        fputs("\n**", out);
+        dossier_put(study->planner, out);
+        fprintf(out, "** in %s; exposures: ", tier_names[study->tier]);
+        dossier_put(study->file->title, out);
+        fputs(".\n", out);
+        risk_study_markdown(study, out);
+    }
+}
+
 /* ---- what is missing ---- */
 
 static void write_not_driven(const struct dossier_request *request,
@@ -218,8 +238,13 @@ static void write_missing(const struct dossier_request *request, const struct do
     } else if (unverified > 0) {
         fprintf(out, "* Protocols: %u values rest on no source that was at hand.\n", unverified);
     }
+    if (request->studies == NULL) {
+        fputs("* Risk: no exposures were named (--exposure), so nothing here says how often "
+              "anything happens.\n",
+              out);
+    }
     fputs("* What the argument below says under Limits: above all, any comparison with measured "
-          "drives, exposure, and the risk that is left.\n",
+          "drives, and the risk of what no scenario shows.\n",
           out);
 }
 
@@ -238,6 +263,9 @@ enum status dossier_write(const struct dossier_request *request, struct error *e
     dossier_write_identity(request, &match);
     dossier_write_results(request);
     dossier_write_envelope(request);
+    if (request->studies != NULL) {
+        write_risk(request);
+    }
     write_coverage(request);
     if (request->protocols != NULL) {
         unverified = write_protocols(request);

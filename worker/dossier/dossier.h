@@ -12,6 +12,7 @@
 #include "scenarios/coverage/coverage.h"
 #include "scenarios/protocol/protocol.h"
 #include "worker/report/summary.h"
+#include "worker/risk/risk.h"
 
 #include <stdio.h>
 
@@ -23,6 +24,8 @@ struct dossier_request {
     const char *store_url;               /* NULL: no results */
     const char *store_suite;             /* id in the store */
     const struct summary *summary;       /* of that suite; NULL: no results */
+    const struct risk_study *studies;    /* of the summary; NULL: no chapter on risk */
+    uint32_t study_count;
     const char *version;
     const char *revision; /* of this binary's simulation sources */
     FILE *out;

@@ -77,6 +77,17 @@ protocols_have_a_chapter() {
     code 0 "$swerve" dossier some.json --protocols register.json
     says out '* drive.json, drive/gap_m=20: undeclared ego_speed_kph'
 }
+exposures_have_a_chapter() {
+    echo '{"title": "made up", "basis": "encounters", "mean_speed_kmh": 40, "exposures":
+        [{"id": "c", "per_million_km": 6, "source": "nobody", "scenarios": ["drive"]}]}' >exposure.json
+    code 0 "$swerve" dossier some.json --store a.db --exposure exposure.json
+    says out '## Risk, weighted by exposure'
+    # Two of three concrete scenarios fail.
+    grep -q '^| criteria not met | .* | 4 | ' out || fail "no observed rate of 4: $(grep criteria out)"
+    grep -q 'no exposures were named' out && fail "exposures were named"
+    says a.md 'no exposures were named'
+    code 2 "$swerve" dossier some.json --exposure exposure.json
+}
 the_argument_is_the_page() {
     tail -n "$(wc -l <"$root/docs/credibility.md")" a.md | cmp -s - "$root/docs/credibility.md" ||
         fail "the argument differs from docs/credibility.md"
@@ -94,6 +105,7 @@ t nominal_results_say_so
 t the_same_store_gives_the_same_bytes
 t what_is_missing_is_named
 t protocols_have_a_chapter
+t exposures_have_a_chapter
 t the_argument_is_the_page
 t mistakes_leave_what_was_there
 echo "1..$count" >&3
