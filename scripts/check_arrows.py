@@ -66,7 +66,7 @@ GUARDED = {
     "sqlite3.h": ["store/sqlite/sqlite_db.c"],
     "libpq-fe.h": ["store/postgres/postgres_db.c"],
     "expat.h": ["scenarios/import/commonroad_xml.c"],
-    "microhttpd.h": ["store/server/http_server.c"],
+    "microhttpd.h": ["store/server/http_server.c", "store/server/http_response.c"],
     "gnutls/abstract.h": ["store/server/tls.h"],
     "gnutls/gnutls.h": ["store/server/tls.c"],
     "gnutls/x509.h": ["store/server/tls.c"],

@@ -11,7 +11,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+
+enum { DESCRIPTORS_RESERVED = 96 }; /* left to the rest of the process */
 
 static int64_t now_ns(void)
 {
@@ -236,4 +239,15 @@ void http_connections_finish(struct http_connections *list)
     pthread_mutex_unlock(&list->mutex);
     pthread_join(list->watchdog, NULL);
     destroy(list);
+}
+
+size_t http_connections_limit(size_t wanted, size_t spare)
+{
+    struct rlimit files = {0};
+    size_t reserved = spare + DESCRIPTORS_RESERVED;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY ||
+        files.rlim_cur >= wanted + reserved) {
+        return wanted;
+    }
+    return files.rlim_cur > 2 * reserved ? (size_t)files.rlim_cur - reserved : reserved;
 }

@@ -61,6 +61,9 @@ enum status http_connections_start(struct http_connections *list, int64_t watch_
 /* Ends the watchdog. No connection may be left. */
 void http_connections_finish(struct http_connections *list);
 
+/* As many connections as the process's descriptors allow beside `spare` more, at most `wanted`. */
+size_t http_connections_limit(size_t wanted, size_t spare);
+
 /* A new connection, idle until allow_ms from now; NULL when memory runs out. */
 struct http_connection *http_connection_open(struct http_connections *list, void *owner, int fd,
                                              const struct sockaddr *address, int64_t allow_ms);

@@ -33,6 +33,7 @@ struct http_exchange {
     size_t data_bytes;
     enum http_content content;      /* of `data` */
     struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
+    struct http_follower *follower; /* gives events, instead of `data` */
     bool packed;                    /* what is given is a zstd frame */
     struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     bool looks;                     /* on behalf of one who only looks */
@@ -112,6 +113,7 @@ enum status http_handle_price_get(struct http_exchange *exchange, struct error *
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error);
 enum status http_handle_web(struct http_exchange *exchange, struct error *error);
 enum status http_handle_overview(struct http_exchange *exchange, struct error *error);
+enum status http_handle_events(struct http_exchange *exchange, struct error *error);
 enum status http_handle_slices(struct http_exchange *exchange, struct error *error);
 enum status http_handle_workers(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);

@@ -140,6 +140,18 @@ enum status http_handle_overview(struct http_exchange *exchange, struct error *e
     return http_overview(exchange->store, after, limit, &exchange->reply, error);
 }
 
+enum status http_handle_events(struct http_exchange *exchange, struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    if (exchange->context->events == NULL || exchange->store->ops->suites_page == NULL) {
+        return refuse_unable(error);
+    }
+    TRY(http_events_follow(exchange->context->events, grant != NULL ? grant->name : "",
+                           &exchange->follower, &exchange->code, error));
+    exchange->content = HTTP_CONTENT_EVENTS;
+    return STATUS_OK;
+}
+
 /* ---- a suite by slices ---- */
 
 static json_t *slice_new(const struct store_slice *slice)

@@ -16,6 +16,7 @@ static const char *const content_types[HTTP_CONTENT_COUNT] = {
     [HTTP_CONTENT_BYTES] = "application/octet-stream",
     [HTTP_CONTENT_JSON] = "application/json",
     [HTTP_CONTENT_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
+    [HTTP_CONTENT_EVENTS] = "text/event-stream; charset=utf-8",
     [HTTP_CONTENT_HTML] = "text/html; charset=utf-8",
     [HTTP_CONTENT_SCRIPT] = "text/javascript; charset=utf-8",
     [HTTP_CONTENT_STYLE] = "text/css; charset=utf-8",

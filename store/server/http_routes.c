@@ -60,6 +60,7 @@ static const struct route routes[] = {
      BODY_NONE,
      http_handle_overview,
      {"after", "limit", NULL}},
+    {"GET", "/v1/events", READERS, WORK, BODY_NONE, http_handle_events, {NULL}},
     {"GET", "/v1/suites/*/slices", READERS, LOOKS, BODY_NONE, http_handle_slices, {"after", NULL}},
     {"GET",
      "/v1/workers",
@@ -389,8 +390,10 @@ void http_route(const struct http_context *context, const struct http_request *r
     if (status != STATUS_OK) {
         error.status = status;
         http_reply_error(reply, &error, exchange.code);
-    } else if (exchange.data != NULL || exchange.stream != NULL) {
+    } else if (exchange.data != NULL || exchange.stream != NULL || exchange.follower != NULL) {
         reply->code = 200;
+        reply->follower = exchange.follower;
+        exchange.follower = NULL;
         reply->content = exchange.content;
         reply->data = exchange.data;
         reply->stream = exchange.stream;
@@ -405,4 +408,5 @@ void http_route(const struct http_context *context, const struct http_request *r
     json_decref(exchange.reply);
     free(exchange.data);
     artifact_reader_close(exchange.stream);
+    http_events_leave(exchange.follower);
 }

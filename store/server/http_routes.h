@@ -9,6 +9,7 @@
 #include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
 #include "store/server/http_connections.h"
+#include "store/server/http_events.h"
 #include "store/server/http_looks.h"
 #include "store/server/http_metrics.h"
 #include "store/server/request_body.h"
@@ -34,6 +35,7 @@ enum http_content {
     HTTP_CONTENT_BYTES = 0,
     HTTP_CONTENT_JSON,
     HTTP_CONTENT_METRICS,
+    HTTP_CONTENT_EVENTS,
     HTTP_CONTENT_HTML, /* this and what follows: for browsers */
     HTTP_CONTENT_SCRIPT,
     HTTP_CONTENT_STYLE,
@@ -46,6 +48,7 @@ struct http_reply {
     char *data; /* malloc'ed, owned by the caller; NULL with a stream */
     size_t bytes;
     struct artifact_reader *stream; /* gives `bytes` bytes; owned by the caller */
+    struct http_follower *follower; /* gives bytes without end; owned by the caller */
     bool packed;                    /* they are a zstd frame */
     bool looks;                     /* the answer to one who only looks */
 };
@@ -54,6 +57,7 @@ struct http_context {
     struct store *store;
     const struct clock *clock;
     const atomic_bool *stopping; /* claims that wait end with what they have; NULL: never */
+    struct http_events *events;  /* NULL where requests are made up: there are none */
     struct http_looks *looks;    /* NULL where requests are made up: nobody waits for a turn */
     struct token_guard *guard;   /* NULL: everybody may do everything */
     store_server_drive *drive;   /* NULL: drives cannot be shown */
@@ -89,7 +93,8 @@ bool http_route_takes_artifact(const char *method, const char *uri);
 /* Largest body that the request's route takes; 0 where it takes none or there is no such route. */
 size_t http_route_body_max(const char *method, const char *uri);
 
-/* Never fails: an error is a reply. reply->data is NULL only when memory ran out (code 500). */
+/* Never fails: an error is a reply. reply->data is NULL only with a stream or follower, or when
+ * memory ran out (code 500). */
 void http_route(const struct http_context *context, const struct http_request *request,
                 struct http_reply *reply);
 

@@ -14,6 +14,7 @@
 #include "store/server/http_connections.h"
 #include "store/server/http_headers.h"
 #include "store/server/http_metrics.h"
+#include "store/server/http_response.h"
 #include "store/server/http_routes.h"
 #include "store/server/request_body.h"
 #include "store/server/tls.h"
@@ -30,15 +31,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    STACK_BYTES = 1 << 20,     /* per connection, virtual */
-    DESCRIPTORS_RESERVED = 96, /* left to the rest of the process */
-    CROWD_MAX = 64,            /* connections that are only told that there are too many */
-    STREAM_BLOCK_BYTES = 128 << 10,
+    STACK_BYTES = 1 << 20, /* per connection, virtual */
+    CROWD_MAX = 64,        /* connections that are only told that there are too many */
 };
 
 static const struct http_server_times usual_times = {
@@ -68,6 +66,7 @@ struct store_server {
     struct http_server_times times;
     atomic_bool stopping;
     struct http_looks looks;
+    struct http_events events;
     struct http_connections connections;
     struct http_budget budget;
     struct http_metrics metrics;
@@ -179,89 +178,21 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
 
 /* ---- replies ---- */
 
-struct download {
-    struct artifact_reader *reader;
-    struct http_budget *budget;
-    bool looks;
-    const struct logger *logger;
-};
-
-static ssize_t give_artifact(void *context, uint64_t position, char *out, size_t capacity)
-{
-    struct download *download = context;
-    struct error error;
-    size_t count = 0;
-    (void)position; /* asked for in order */
-    if (artifact_reader_read(download->reader, out, capacity, &count, &error) != STATUS_OK) {
-        log_event(download->logger, LOG_ERROR, "%s", error.text);
-        return MHD_CONTENT_READER_END_WITH_ERROR; /* the connection is cut: the client sees it */
-    }
-    return count > 0 ? (ssize_t)count : MHD_CONTENT_READER_END_OF_STREAM;
-}
-
-static void end_download(void *context)
-{
-    struct download *download = context;
-    artifact_reader_close(download->reader);
-    http_download_give(download->budget, download->looks);
-    free(download);
-}
-
-/* Takes the reply's data or stream over, on failure too. */
-static struct MHD_Response *make_response(struct store_server *server, struct http_reply *reply)
-{
-    struct MHD_Response *response = NULL;
-    if (reply->stream != NULL) {
-        struct download *download = malloc(sizeof *download);
-        if (download == NULL) {
-            artifact_reader_close(reply->stream);
-            http_download_give(&server->budget, reply->looks);
-            return NULL;
-        }
-        *download = (struct download){reply->stream, &server->budget, reply->looks, server->logger};
-        response = MHD_create_response_from_callback(reply->bytes, STREAM_BLOCK_BYTES,
-                                                     give_artifact, download, end_download);
-        if (response == NULL) {
-            end_download(download);
-        }
-        return response;
-    }
-    if (reply->data != NULL) {
-        response =
-            MHD_create_response_from_buffer(reply->bytes, reply->data, MHD_RESPMEM_MUST_FREE);
-        if (response == NULL) {
-            free(reply->data);
-        }
-    }
-    return response; /* NULL: no memory even for an error, the connection ends */
-}
-
-/* False: no memory for one of them, and without it the body may be taken for something else. */
-static bool add_headers(struct MHD_Response *response, const struct request *request,
-                        const struct http_reply *reply, bool close_after)
-{
-    struct http_headers headers;
-    http_headers_make(reply, request->uri, request->takes_packed, close_after, &headers);
-    for (size_t i = 0; i < headers.count; i++) {
-        if (MHD_add_response_header(response, headers.list[i].name, headers.list[i].value) !=
-            MHD_YES) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request *request,
                                    struct http_reply *reply, bool close_after)
 {
     struct store_server *server = request->connection->owner;
-    bool buffered = reply->stream == NULL;
-    struct MHD_Response *response = make_response(server, reply);
+    bool buffered = reply->stream == NULL && reply->follower == NULL;
+    struct http_headers headers;
+    const struct http_response_site site = {
+        .context = &server->context,
+        .connection = request->connection,
+        .logger = server->logger,
+        .request_ms = server->times.request_ms,
+    };
+    http_headers_make(reply, request->uri, request->takes_packed, close_after, &headers);
+    struct MHD_Response *response = http_response_make(&site, handle, &headers, reply);
     if (response == NULL) {
-        return MHD_NO;
-    }
-    if (!add_headers(response, request, reply, close_after)) {
-        MHD_destroy_response(response);
         return MHD_NO;
     }
     if (buffered) {
@@ -538,18 +469,6 @@ static void log_library(void *context, const char *format, va_list args)
     log_event(server->logger, LOG_DEBUG, "http: %s", text);
 }
 
-/* As many connections as the process's descriptors allow, at most `wanted`. */
-static size_t connection_limit(size_t wanted)
-{
-    struct rlimit files = {0};
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY ||
-        files.rlim_cur >= wanted + CROWD_MAX + DESCRIPTORS_RESERVED) {
-        return wanted;
-    }
-    size_t reserved = CROWD_MAX + DESCRIPTORS_RESERVED;
-    return files.rlim_cur > 2 * reserved ? (size_t)files.rlim_cur - reserved : reserved;
-}
-
 /* The server's threads take no signals: they belong to the program's own threads, and a client
  * that hangs up must not raise SIGPIPE. */
 static struct MHD_Daemon *start_daemon(struct store_server *server)
@@ -586,6 +505,8 @@ static struct MHD_Daemon *start_daemon(struct store_server *server)
 static void destroy(struct store_server *server)
 {
     http_connections_finish(&server->connections);
+    http_events_stop(&server->events);
+    http_events_finish(&server->events);
     http_metrics_finish(&server->metrics);
     http_looks_finish(&server->looks);
     free(server);
@@ -603,9 +524,9 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         close(listen_fd);
         return error_set(error, STATUS_NO_MEMORY, "out of memory for the store's server");
     }
-    enum status status =
-        http_connections_start(&server->connections, times->watch_ms, connection_limit(server_max),
-                               options->peer_connections_max, error);
+    enum status status = http_connections_start(&server->connections, times->watch_ms,
+                                                http_connections_limit(server_max, CROWD_MAX),
+                                                options->peer_connections_max, error);
     if (status != STATUS_OK) {
         close(listen_fd);
         free(server);
@@ -613,6 +534,14 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
     }
     atomic_init(&server->stopping, false);
     http_looks_init(&server->looks);
+    status = http_events_start(&server->events, store, &server->looks, error);
+    if (status != STATUS_OK) {
+        close(listen_fd);
+        http_connections_finish(&server->connections);
+        http_looks_finish(&server->looks);
+        free(server);
+        return status;
+    }
     http_metrics_init(&server->metrics);
     server->logger = config != NULL ? config->logger : NULL;
     server->times = *times;
@@ -623,6 +552,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .clock = clock_system(), /* waits are real even where leases run on simulated time */
         .stopping = &server->stopping,
         .looks = &server->looks,
+        .events = &server->events,
         .guard = options->guard,
         .drive = options->drive,
         .metrics = &server->metrics,
@@ -665,6 +595,7 @@ void store_server_stop(struct store_server *server)
     struct store *store = server->context.store;
     atomic_store(&server->stopping, true);
     http_looks_stop(&server->looks);
+    http_events_stop(&server->events);
     if (store->ops->looking_end != NULL) {
         store->ops->looking_end(store);
     }

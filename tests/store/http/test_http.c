@@ -487,7 +487,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 22);
+    EXPECT_INT(paths, 23);
     stack_stop(&stack);
 }
 

@@ -136,6 +136,7 @@ static const struct {
     {"GET", "/", "-"},
     {"GET", "/web/*", "-"},
     {"GET", "/v1/overview", "rsa"},
+    {"GET", "/v1/events", "rsa"},
     {"GET", "/v1/suites/*/slices", "rsa"},
     {"GET", "/v1/workers", "rsa"},
     {"GET", "/v1/health", "rswa"},
