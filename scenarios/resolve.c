@@ -2,6 +2,7 @@
  * Resolving a document: parameters substituted, map inlined, places computed. See resolve.h.
  */
 #include "scenarios/resolve.h"
+#include "base/check.h"
 
 #include "schemas/scenario_json.h"
 
@@ -165,15 +166,15 @@ static enum status cached_map(const struct json_cursor *reference, struct map_ca
 static enum status merge_map(const struct json_cursor *map, const struct map_file *file,
                              struct error *error)
 {
-    static const char *const lists[] = {"drivable", "crosswalks", "surfaces"};
+    static const char *const lists[] = {"drivable", "crosswalks", "surfaces", "signals"};
     json_t *object = mutable(map->value);
     json_object_del(object, "file");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
         json_t *own = json_object_get(object, lists[i]);
         json_t *base = json_object_get(file->map, lists[i]);
         if (own != NULL && base != NULL && json_array_extend(own, base) != 0) {
             struct json_cursor member = json_cursor_member(map, lists[i]);
-            return json_fail(&member, error, "expected an array of polygons or surfaces");
+            return json_fail(&member, error, "expected an array");
         }
     }
     if (json_object_update_missing(object, file->map) != 0) {
@@ -185,7 +186,8 @@ static enum status merge_map(const struct json_cursor *map, const struct map_fil
 static enum status resolve_map_reference(const struct json_cursor *map, struct map_cache *cache,
                                          const struct map_file **file, struct error *error)
 {
-    static const char *const keys[] = {"file", "drivable", "crosswalks", "surfaces", NULL};
+    static const char *const keys[] = {"file",     "drivable", "crosswalks",
+                                       "surfaces", "signals",  NULL};
     struct json_cursor reference = json_cursor_member(map, "file");
     struct lane_table borrowed;
     TRY(json_object_begin(map, keys, error));

@@ -6,6 +6,7 @@
  */
 #include "base/dmath.h"
 #include "scenarios/resolve.h"
+#include "schemas/scenario_json.h"
 
 #include <math.h>
 
@@ -252,6 +253,49 @@ static enum status check_polygon(const char *name, const char *path, const char 
     return STATUS_OK;
 }
 
+static double lane_length_m(const struct lane *lane)
+{
+    double length_m = 0.0;
+    for (uint32_t i = 1; i < lane->point_count; i++) {
+        struct vec2 a = lane->centre_line[i - 1];
+        struct vec2 b = lane->centre_line[i];
+        length_m += sqrt((b.x_m - a.x_m) * (b.x_m - a.x_m) + (b.y_m - a.y_m) * (b.y_m - a.y_m));
+    }
+    return length_m;
+}
+
+static enum status check_signal(const char *name, const char *path, uint32_t index,
+                                const struct map *map, struct error *error)
+{
+    const struct traffic_signal *signal = &map->signals[index];
+    for (uint32_t i = 0; i < signal->lane_count; i++) {
+        const struct lane *lane = &map->lanes[signal->lanes[i]];
+        if (lane->kind != LANE_DRIVING && lane->kind != LANE_CYCLE) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "%s: %s.signals[%u].lanes[%u]: signal \"%s\": expected a driving or "
+                             "cycle lane, found \"%s\", a %s",
+                             name, path, index, i, signal->id, lane->id,
+                             lane_kind_names[lane->kind]);
+        }
+        double length_m = lane_length_m(lane);
+        if (signal->stop_m >= length_m) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "%s: %s.signals[%u].stop_m: signal \"%s\": expected less than the "
+                             "%.2f m of lane \"%s\", found %g",
+                             name, path, index, signal->id, length_m, lane->id, signal->stop_m);
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (signal->lanes[k] == signal->lanes[i]) {
+                return error_set(error, STATUS_BAD_INPUT,
+                                 "%s: %s.signals[%u].lanes[%u]: signal \"%s\": expected each lane "
+                                 "once, found \"%s\" again",
+                                 name, path, index, i, signal->id, lane->id);
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status map_validate(const char *name, const char *path, const struct map *map, bool lanes_too,
                          struct error *error)
 {
@@ -269,6 +313,9 @@ enum status map_validate(const char *name, const char *path, const struct map *m
     }
     for (uint32_t i = 0; i < map->surface_count; i++) {
         TRY(check_polygon(name, path, "surfaces", i, &map->surfaces[i].area, error));
+    }
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        TRY(check_signal(name, path, i, map, error));
     }
     return STATUS_OK;
 }

@@ -16,6 +16,9 @@ enum {
     LIMIT_MAP_POINTS = 200000, /* points of one map, all lanes and polygons */
     LIMIT_LANE_LINKS = 16,     /* successors of one lane */
     LIMIT_POLYGONS = 1024,     /* drivable areas, crosswalks, surface patches, each */
+    LIMIT_SIGNALS = 64,        /* traffic signals of one map */
+    LIMIT_SIGNAL_LANES = 16,   /* lanes that one of them controls */
+    LIMIT_SIGNAL_PHASES = 256, /* phases of one */
     LIMIT_AGENTS = 256,        /* agents of one scenario, those of branches included */
     LIMIT_TRAJECTORY_POINTS = 4096,
     LIMIT_MANOEUVRES = 16,    /* of one agent */

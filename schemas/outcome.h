@@ -42,7 +42,8 @@ enum reason {
     REASON_PROGRESS = 1 << 9,
     REASON_SCORE = 1 << 10,
     REASON_SPEED = 1 << 11,
-    REASON_BIT_COUNT = 12
+    REASON_RED_LIGHT = 1 << 12,
+    REASON_BIT_COUNT = 13
 };
 
 enum collision_kind {

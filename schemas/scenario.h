@@ -50,6 +50,33 @@ struct surface {
     struct polygon area;
 };
 
+/* What a traffic signal shows. */
+enum traffic_light {
+    TRAFFIC_LIGHT_RED = 0,
+    TRAFFIC_LIGHT_RED_YELLOW, /* about to turn green */
+    TRAFFIC_LIGHT_YELLOW,     /* about to turn red */
+    TRAFFIC_LIGHT_GREEN,
+    TRAFFIC_LIGHT_OFF, /* dark or flashing: nobody is told anything */
+    TRAFFIC_LIGHT_COUNT
+};
+
+struct signal_phase {
+    enum traffic_light light; /* JSON "light": "red", "red_yellow", "yellow", "green", "off" */
+    double duration_s;
+};
+
+/* A traffic signal for the traffic on some lanes, each of which ends behind its stop line. */
+struct traffic_signal {
+    char id[LIMIT_ID_BYTES];
+    uint32_t lane_count;
+    uint32_t *lanes;      /* indices; JSON: lane ids */
+    double stop_m;        /* from the stop line to the lanes' ends, default 1 */
+    double offset_s;      /* how far into its phases the signal is at the start */
+    bool repeats;         /* after the last phase the first; else the last one stays (a log) */
+    uint32_t phase_count; /* >= 1 */
+    struct signal_phase *phases;
+};
+
 struct map {
     char id[LIMIT_ID_BYTES];
     uint32_t lane_count;
@@ -60,6 +87,8 @@ struct map {
     struct polygon *crosswalks;
     uint32_t surface_count;
     struct surface *surfaces;
+    uint32_t signal_count;
+    struct traffic_signal *signals;
 };
 
 /* ---- motion ---- */
@@ -252,6 +281,7 @@ struct criteria {
     bool right_direction;        /* default true: driving-direction metric > 0 */
     bool reach_goal;             /* default false */
     bool comfortable;            /* default false */
+    bool obey_signals;           /* default true: ego's front passes no stop line on red */
     double min_ttc_s;            /* smallest TTC allowed */
     double min_distance_m;       /* smallest clearance to any agent allowed */
     double impact_speed_max_mps; /* relative speed at a contact, when contact itself may pass */
@@ -278,6 +308,7 @@ enum intervention_kind {
     INTERVENE_CONDITIONS,    /* weather, light, friction, visibility change */
     INTERVENE_STACK_LATENCY, /* action arrives latency_ms late, +- uniform jitter_ms */
     INTERVENE_STACK_DROPOUT, /* sensors stay dark for duration_s */
+    INTERVENE_SIGNAL,        /* a signal shows a light from now on */
     INTERVENE_COUNT
 };
 
@@ -305,7 +336,9 @@ struct intervention {
     double duration_s;
     double latency_ms;
     double jitter_ms;
-    uint32_t sensors; /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
+    uint32_t signal;          /* index in the map; JSON: signal id */
+    enum traffic_light light; /* JSON "light" */
+    uint32_t sensors;         /* enum sensor_mask; JSON list of "lidar", "camera_left", .. */
     struct conditions conditions;
     uint32_t action_count;
     struct action *actions; /* JSON [[accel,steer],..] */

@@ -243,6 +243,7 @@ static const char *const intervention_keys[INTERVENE_COUNT][KEYS_MAX] = {
     [INTERVENE_CONDITIONS] = {"kind", "tick", "conditions"},
     [INTERVENE_STACK_LATENCY] = {"kind", "tick", "latency_ms", "jitter_ms"},
     [INTERVENE_STACK_DROPOUT] = {"kind", "tick", "sensors", "duration_s"},
+    [INTERVENE_SIGNAL] = {"kind", "tick", "signal", "light"},
 };
 
 static enum status decode_action(const struct json_cursor *cursor, struct scenario_decoder *decoder,
@@ -332,6 +333,8 @@ static enum status decode_intervention_members(const struct json_cursor *cursor,
         part = json_cursor_member(cursor, "sensors");
         TRY(decode_sensors(&part, &out->sensors, error));
         return json_member_number(cursor, "duration_s", true, 0.1, 600.0, &out->duration_s, error);
+    case INTERVENE_SIGNAL:
+        return decode_signal_members(cursor, decoder, out);
     default:
         return STATUS_OK;
     }
@@ -343,9 +346,9 @@ static enum status decode_intervention(const struct json_cursor *cursor,
                                        const struct scenario *scenario, uint32_t at_tick,
                                        uint32_t first_tick, struct intervention *out)
 {
-    static const char *const any[] = {"kind",     "tick",       "agent",      "decel_mps2",
-                                      "offset_m", "duration_s", "latency_ms", "jitter_ms",
-                                      "sensors",  "conditions", "actions",    NULL};
+    static const char *const any[] = {
+        "kind",      "tick",    "agent",      "decel_mps2", "offset_m", "duration_s", "latency_ms",
+        "jitter_ms", "sensors", "conditions", "actions",    "signal",   "light",      NULL};
     struct error *error = decoder->error;
     int64_t tick = at_tick;
     int kind;

@@ -181,6 +181,9 @@ static json_t *encode_criteria(struct json_builder *builder, const struct criter
     build_member(builder, object, "right_direction", json_boolean(criteria->right_direction));
     build_member(builder, object, "reach_goal", json_boolean(criteria->reach_goal));
     build_member(builder, object, "comfortable", json_boolean(criteria->comfortable));
+    if (!criteria->obey_signals) { /* as with ego's later members */
+        build_member(builder, object, "obey_signals", json_false());
+    }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (!isnan(numbers[i].value)) {
             build_member(builder, object, numbers[i].name, json_real(numbers[i].value));

@@ -83,6 +83,9 @@ json_t *encode_map(struct json_builder *builder, const struct map *map)
     build_member(builder, object, "crosswalks",
                  encode_polygons(builder, map->crosswalk_count, map->crosswalks));
     build_member(builder, object, "surfaces", surfaces);
+    if (map->signal_count > 0) { /* so that maps from before there were any keep their identity */
+        build_member(builder, object, "signals", encode_signals(builder, map));
+    }
     return object;
 }
 
@@ -213,6 +216,10 @@ static json_t *encode_intervention(struct json_builder *builder, const struct sc
     }
     if (kind == INTERVENE_STACK_DROPOUT) {
         build_member(builder, object, "sensors", encode_sensors(builder, it->sensors));
+    }
+    if (kind == INTERVENE_SIGNAL) {
+        build_member(builder, object, "signal", json_string(scenario->map.signals[it->signal].id));
+        build_member(builder, object, "light", json_string(traffic_light_names[it->light]));
     }
     return object;
 }

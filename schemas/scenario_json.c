@@ -270,6 +270,7 @@ struct criteria criteria_default(void)
         .no_at_fault_collision = true,
         .stay_drivable = true,
         .right_direction = true,
+        .obey_signals = true,
         .min_ttc_s = NAN,
         .min_distance_m = NAN,
         .impact_speed_max_mps = NAN,
@@ -283,20 +284,12 @@ struct criteria criteria_default(void)
 static enum status decode_criteria(const struct json_cursor *cursor, struct criteria *out,
                                    struct error *error)
 {
-    static const char *const keys[] = {"no_at_fault_collision",
-                                       "no_collision",
-                                       "stay_drivable",
-                                       "right_direction",
-                                       "reach_goal",
-                                       "comfortable",
-                                       "min_ttc_s",
-                                       "min_distance_m",
-                                       "impact_speed_max_mps",
-                                       "progress_min",
-                                       "score_min",
-                                       "speed_max_mps",
-                                       "expected_progress_m",
-                                       NULL};
+    static const char *const keys[] = {
+        "no_at_fault_collision", "no_collision",        "stay_drivable",
+        "right_direction",       "reach_goal",          "comfortable",
+        "obey_signals",          "min_ttc_s",           "min_distance_m",
+        "impact_speed_max_mps",  "progress_min",        "score_min",
+        "speed_max_mps",         "expected_progress_m", NULL};
     *out = criteria_default();
     if (!json_cursor_present(cursor)) {
         return STATUS_OK;
@@ -304,7 +297,8 @@ static enum status decode_criteria(const struct json_cursor *cursor, struct crit
     const struct {
         bool *value;
     } flags[] = {{&out->no_at_fault_collision}, {&out->no_collision}, {&out->stay_drivable},
-                 {&out->right_direction},       {&out->reach_goal},   {&out->comfortable}};
+                 {&out->right_direction},       {&out->reach_goal},   {&out->comfortable},
+                 {&out->obey_signals}};
     const struct {
         double min, max;
         double *value;

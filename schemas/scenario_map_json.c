@@ -177,7 +177,8 @@ static enum status decode_surface(const struct json_cursor *cursor,
 enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                        struct map *out)
 {
-    static const char *const keys[] = {"id", "lanes", "drivable", "crosswalks", "surfaces", NULL};
+    static const char *const keys[] = {"id",       "lanes",   "drivable", "crosswalks",
+                                       "surfaces", "signals", NULL};
     struct map map = {0};
     TRY(json_object_begin(cursor, keys, decoder->error));
     TRY(decode_id(cursor, "id", false, map.id, decoder->error));
@@ -188,6 +189,8 @@ enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder
     struct json_cursor surfaces = json_cursor_member(cursor, "surfaces");
     TRY(decode_list(&surfaces, 0, LIMIT_POLYGONS, decoder, decode_surface, sizeof *map.surfaces,
                     &map.surfaces, &map.surface_count));
+    struct json_cursor signals = json_cursor_member(cursor, "signals");
+    TRY(decode_signals(&signals, decoder, &map));
     *out = map;
     return STATUS_OK;
 }

@@ -7,6 +7,9 @@ const char *const lane_kind_names[LANE_KIND_COUNT] = {"driving", "shoulder", "cy
 
 const char *const marking_names[MARKING_COUNT] = {"none", "dashed", "solid"};
 
+const char *const traffic_light_names[TRAFFIC_LIGHT_COUNT] = {"red", "red_yellow", "yellow",
+                                                              "green", "off"};
+
 const char *const trigger_names[TRIGGER_COUNT] = {"time", "ego_distance", "ego_tta", "ego_passed",
                                                   "after"};
 
@@ -30,7 +33,7 @@ const char *const slice_names[SLICE_KIND_COUNT] = {
 
 const char *const intervention_names[INTERVENE_COUNT] = {
     "ego_brake",    "ego_swerve",   "ego_maintain", "ego_actions",   "ego_planner",   "agent_brake",
-    "agent_cut_in", "agent_appear", "conditions",   "stack_latency", "stack_dropout",
+    "agent_cut_in", "agent_appear", "conditions",   "stack_latency", "stack_dropout", "signal",
 };
 
 const char *const sensor_names[SENSOR_KIND_COUNT] = {"lidar", "camera_left", "camera_front",

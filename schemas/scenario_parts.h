@@ -28,6 +28,7 @@ struct scenario_decoder {
     uint32_t map_points; /* so far, bounded by LIMIT_MAP_POINTS */
     struct id_index lanes;
     struct id_index agents;
+    struct id_index signals;
     struct scenario *scenario; /* what is decoded so far, for branches */
 };
 
@@ -81,6 +82,12 @@ enum status decode_route(const struct json_cursor *cursor, uint32_t min,
 
 enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                        struct map *out);
+/* "signals" of a map; absent: none. */
+enum status decode_signals(const struct json_cursor *list, struct scenario_decoder *decoder,
+                           struct map *out);
+/* Members "signal" and "light" of an intervention. */
+enum status decode_signal_members(const struct json_cursor *cursor,
+                                  struct scenario_decoder *decoder, struct intervention *out);
 enum status decode_agents(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                           struct scenario *out);
 enum status decode_branches(const struct json_cursor *cursor, struct scenario_decoder *decoder,
@@ -106,6 +113,7 @@ json_t *encode_pose(struct json_builder *builder, struct pose pose);
 json_t *encode_trajectory(struct json_builder *builder, const struct trajectory *trajectory);
 json_t *encode_lane_ids(struct json_builder *builder, const struct map *map, uint32_t count,
                         const uint32_t *lanes);
+json_t *encode_signals(struct json_builder *builder, const struct map *map);
 json_t *encode_map(struct json_builder *builder, const struct map *map);
 json_t *encode_agent(struct json_builder *builder, const struct map *map,
                      const struct agent *agent);

@@ -34,7 +34,9 @@ struct scene {
     uint32_t tick;
     uint32_t agent_count;
     struct ego_state ego;
-    struct conditions conditions; /* as they are now; branches may change them */
+    struct conditions conditions;        /* as they are now; branches may change them */
+    uint8_t signal_light[LIMIT_SIGNALS]; /* enum traffic_light of the map's signals */
+    uint8_t signal_held[LIMIT_SIGNALS];  /* 0: by its phases, else an intervention's light + 1 */
     struct agent_state agents[LIMIT_AGENTS];
 };
 

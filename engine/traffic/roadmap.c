@@ -315,6 +315,12 @@ double roadmap_lane_length_m(const struct roadmap *roadmap, int32_t lane)
     return last->s_m + last->length_m;
 }
 
+double roadmap_lane_width_m(const struct roadmap *roadmap, int32_t lane, double s_m)
+{
+    const struct road_segment *segment = segment_at(roadmap, lane, s_m);
+    return 2.0 * half_width_at(segment, s_m - segment->s_m);
+}
+
 struct pose roadmap_lane_pose(const struct roadmap *roadmap, int32_t lane, double s_m,
                               double offset_m)
 {

@@ -45,6 +45,7 @@ double roadmap_off_drivable_m(const struct roadmap *roadmap, struct vec2 point);
 double roadmap_friction(const struct roadmap *roadmap, struct vec2 point, double otherwise);
 
 double roadmap_lane_length_m(const struct roadmap *roadmap, int32_t lane);
+double roadmap_lane_width_m(const struct roadmap *roadmap, int32_t lane, double s_m);
 struct pose roadmap_lane_pose(const struct roadmap *roadmap, int32_t lane, double s_m,
                               double offset_m);
 

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "engine/traffic/roadmap.h"
+#include "engine/traffic/signals.h"
 #include "engine/traffic/track.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
@@ -77,6 +78,7 @@ struct traffic_plan {
     double *lane_s_m;    /* where the lane begins on it */
     uint32_t agent_count;
     struct agent_plan *agents;
+    struct track_stops stops; /* of the tracks */
 };
 
 enum { TRAFFIC_TRACK_ROUTE = 0 };

@@ -21,6 +21,7 @@
 #include "engine/traffic/traffic.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #define LOOK_MAX_M 150.0
 #define LOOK_MIN_M 20.0
@@ -35,6 +36,8 @@
 #define BEND_DECEL_MAX_MPS2 4.0
 #define CROSSING_SIN 0.5 /* beyond 30 degrees a body crosses, below it merges */
 #define STOPPABLE_MPS2 8.0
+
+#define YELLOW_DECEL_MPS2 3.0 /* who must brake harder than this drives on at yellow */
 
 #define MOBIL_PERIOD 10
 #define MOBIL_THRESHOLD_MPS2 0.2
@@ -274,6 +277,29 @@ static struct corridor corridor_of(const struct traffic_plan *plan, uint32_t age
     };
 }
 
+/* Hindrance by signals: the stop line is a leader that stands. At red everybody brakes who still
+ * can stop; at yellow who can do it without braking hard (ITE's yellow times count on 3 m/s2). */
+static double hindrance_by_signals(const struct traffic_plan *plan, const struct scene *scene,
+                                   const struct driver *driver, double headway_s,
+                                   const struct corridor *corridor, int32_t track, double v)
+{
+    double worst = 0.0;
+    if (plan->stops.first == NULL || corridor->direction < 0.0) {
+        return 0.0;
+    }
+    for (uint32_t i = plan->stops.first[track]; i < plan->stops.first[track + 1]; i++) {
+        const struct track_stop *stop = &plan->stops.stops[i];
+        enum traffic_light light = (enum traffic_light)scene->signal_light[stop->signal];
+        double gap_m = stop->s_m - corridor->s_m - corridor->half_length_m;
+        double decel_mps2 = light == TRAFFIC_LIGHT_YELLOW ? YELLOW_DECEL_MPS2 : STOPPABLE_MPS2;
+        bool asks = signal_stops(light) || light == TRAFFIC_LIGHT_YELLOW;
+        if (asks && gap_m > 0.0 && gap_m < LOOK_MAX_M && v * v <= 2.0 * decel_mps2 * gap_m) {
+            worst = dmath_max(worst, interaction(driver, headway_s, v, gap_m, 0.0));
+        }
+    }
+    return worst;
+}
+
 /* What the driver would do with nobody ahead: the desired speed, and less in a bend. The track's
  * cap is for BEND_LAT_ACCEL_MPS2; on ice a bend takes less. */
 static double open_accel(const struct driver *driver, const struct agent_motion *motion,
@@ -305,7 +331,10 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
                       ? log_accel(prepared, corridor.track, v, motion->s_m, traffic_time_s(scene))
                       : open_accel(driver, motion, corridor.track, v, grip_mps2);
     double headway_s = driver->time_headway_s * motion->headway_factor;
-    double accel = open - hindrance(driver, headway_s, actors, self, &corridor, v);
+    double hindered = dmath_max(
+        hindrance(driver, headway_s, actors, self, &corridor, v),
+        hindrance_by_signals(plan, scene, driver, headway_s, &corridor, motion->track, v));
+    double accel = open - hindered;
     return dmath_clamp(accel, dmath_max(ACCEL_MIN_MPS2, -grip_mps2), grip_mps2);
 }
 
@@ -387,6 +416,7 @@ static double follower_gain(const struct driver *driver, double v, double gap_be
 
 struct mobil {
     const struct traffic_plan *plan;
+    const struct scene *scene;
     const struct actors *actors;
     uint32_t self;
     uint32_t agent;
@@ -427,7 +457,10 @@ static double mobil_incentive(const struct mobil *m, const struct agent_motion *
     }
     double open = open_accel(driver, to, corridor.track, m->v, m->grip_mps2);
     double headway_s = driver->time_headway_s * to->headway_factor;
-    double accel = open - hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v);
+    double hindered = dmath_max(
+        hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v),
+        hindrance_by_signals(m->plan, m->scene, driver, headway_s, &corridor, to->track, m->v));
+    double accel = open - hindered;
     return accel - m->accel_mps2 + driver->politeness * (new_gain + m->old_gain_mps2);
 }
 
@@ -463,7 +496,7 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
     if (open - accel_mps2 < MOBIL_THRESHOLD_MPS2) {
         return; /* nobody is in the way */
     }
-    struct mobil m = {plan, actors, self, agent, v, grip_mps2, accel_mps2, 0.0};
+    struct mobil m = {plan, scene, actors, self, agent, v, grip_mps2, accel_mps2, 0.0};
     m.old_gain_mps2 = old_follower_gain(&m, motion);
     uint32_t span = track->sample_span[track_sample_index(track, motion->s_m)];
     const struct map *map = roadmap_map(plan->roadmap);

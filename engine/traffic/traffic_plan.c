@@ -475,6 +475,7 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
             error_prefix(error, "agent %s", scenario->agents[i].id);
         }
     }
+    THEN(status, track_stops_create(roadmap, plan->tracks, plan->track_count, &plan->stops, error));
     if (status != STATUS_OK) {
         goto fail;
     }
@@ -496,6 +497,7 @@ void traffic_plan_destroy(struct traffic_plan *plan)
     for (uint32_t i = 0; plan->agents != NULL && i < plan->agent_count; i++) {
         free(plan->agents[i].log_cells);
     }
+    track_stops_finish(&plan->stops);
     free(plan->tracks);
     free(plan->lane_track);
     free(plan->lane_s_m);

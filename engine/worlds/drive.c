@@ -4,6 +4,7 @@
 #include "engine/worlds/drive.h"
 
 #include "engine/traffic/ego_model.h"
+#include "engine/traffic/signals.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -18,6 +19,7 @@ void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, 
         .pose = scenario->ego.pose,
         .speed_mps = scenario->ego.speed_mps,
     };
+    signals_update(&scenario->map, &drive->scene);
     traffic_reset(prepared->traffic, seed, follow_logs, &drive->scene, drive->motion);
 }
 
@@ -32,6 +34,7 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic)
     }
     ego_motion_step(ego, &drive->ego, &prepared->scenario->ego, action, friction);
     drive->scene.tick++;
+    signals_update(&prepared->scenario->map, &drive->scene);
 }
 
 enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
@@ -39,6 +42,11 @@ enum status drive_intervene(struct drive *drive, const struct intervention *inte
 {
     if (intervention->kind == INTERVENE_CONDITIONS) {
         drive->scene.conditions = intervention->conditions;
+        return STATUS_OK;
+    }
+    if (intervention->kind == INTERVENE_SIGNAL) {
+        signals_hold(&drive->prepared->scenario->map, intervention->signal, intervention->light,
+                     &drive->scene);
         return STATUS_OK;
     }
     return traffic_intervene(drive->prepared->traffic, intervention, &drive->scene, drive->motion,

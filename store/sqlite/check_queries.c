@@ -233,7 +233,7 @@ static const struct {
      " OR (j.state = 2) = (o.verdict = 3)"},
     {"outcome", "numbers of outcomes",
      "SELECT 'outcome ' || o.id, 'holds a number beyond what there is' FROM outcomes o WHERE"
-     " o.verdict NOT BETWEEN 0 AND 4 OR o.reasons NOT BETWEEN 0 AND 4095 OR o.ticks NOT BETWEEN 0 AND 4294967295"
+     " o.verdict NOT BETWEEN 0 AND 4 OR o.reasons NOT BETWEEN 0 AND 8191 OR o.ticks NOT BETWEEN 0 AND 4294967295"
      " OR o.prefix_ticks NOT BETWEEN 0 AND o.ticks OR o.metres_mm < 0 OR o.device_ns < 0"
      " OR o.mflop < 0 OR o.safety_critical NOT IN (0, 1) OR o.at_fault NOT IN (0, 1)"
      " OR o.goal_reached NOT IN (0, 1) OR o.collision_kind NOT BETWEEN 0 AND 5"

@@ -99,6 +99,23 @@ static void grow_lane(struct arena *arena, uint32_t index, uint32_t count, struc
     lane->intersection = coin();
 }
 
+static void grow_signal(struct arena *arena, uint32_t index, uint32_t lanes,
+                        struct traffic_signal *signal)
+{
+    grow_id(signal->id, "signal", index);
+    signal->lane_count = 1 + below(3);
+    signal->lanes = grow_indices(arena, signal->lane_count, lanes);
+    signal->stop_m = uniform(0, 1000);
+    signal->offset_s = uniform(0, 3600);
+    signal->repeats = coin();
+    signal->phase_count = 1 + below(4);
+    signal->phases = take(arena, signal->phase_count, sizeof *signal->phases);
+    for (uint32_t i = 0; i < signal->phase_count; i++) {
+        signal->phases[i].light = (enum traffic_light)below(TRAFFIC_LIGHT_COUNT);
+        signal->phases[i].duration_s = uniform(0.1, 3600);
+    }
+}
+
 static void grow_map(struct arena *arena, struct map *map)
 {
     static const char *const kinds[] = {"water", "ice", "oil", "gravel", "snow"};
@@ -120,6 +137,11 @@ static void grow_map(struct arena *arena, struct map *map)
         strcpy(map->surfaces[i].kind, kinds[below(5)]);
         map->surfaces[i].friction = uniform(0.01, 1.2);
         map->surfaces[i].area = *grow_polygons(arena, 1);
+    }
+    map->signal_count = below(3);
+    map->signals = take(arena, map->signal_count, sizeof *map->signals);
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        grow_signal(arena, i, map->lane_count, &map->signals[i]);
     }
 }
 
@@ -257,8 +279,9 @@ static void grow_intervention(struct arena *arena, const struct scenario *scenar
     *it = (struct intervention){.agent = -1, .tick = tick};
     do {
         it->kind = (enum intervention_kind)below(INTERVENE_COUNT);
-    } while (it->kind >= INTERVENE_AGENT_BRAKE && it->kind <= INTERVENE_AGENT_APPEAR &&
-             scenario->agent_count == 0);
+    } while ((it->kind >= INTERVENE_AGENT_BRAKE && it->kind <= INTERVENE_AGENT_APPEAR &&
+              scenario->agent_count == 0) ||
+             (it->kind == INTERVENE_SIGNAL && scenario->map.signal_count == 0));
     if (it->kind >= INTERVENE_AGENT_BRAKE && it->kind <= INTERVENE_AGENT_APPEAR) {
         it->agent = (int32_t)below(scenario->agent_count);
         scenario->agents[it->agent].hidden |= it->kind == INTERVENE_AGENT_APPEAR;
@@ -292,6 +315,10 @@ static void grow_intervention(struct arena *arena, const struct scenario *scenar
     case INTERVENE_STACK_DROPOUT:
         it->sensors = 1 + below(SENSOR_ALL);
         it->duration_s = uniform(0.1, 600);
+        break;
+    case INTERVENE_SIGNAL:
+        it->signal = below(scenario->map.signal_count);
+        it->light = (enum traffic_light)below(TRAFFIC_LIGHT_COUNT);
         break;
     default:
         break;
@@ -342,9 +369,9 @@ static void grow_scenario(struct arena *arena, struct scenario *scenario)
     }
     scenario->slices.safety_critical = coin();
     scenario->criteria =
-        (struct criteria){coin(),      coin(),        coin(),        coin(),      coin(),
-                          coin(),      maybe(0, 3),   maybe(0, 100), maybe(0, 9), maybe(0, 1),
-                          maybe(0, 1), maybe(0, 100), maybe(1, 1e5)};
+        (struct criteria){coin(),      coin(),      coin(),        coin(),        coin(),
+                          coin(),      coin(),      maybe(0, 3),   maybe(0, 100), maybe(0, 9),
+                          maybe(0, 1), maybe(0, 1), maybe(0, 100), maybe(1, 1e5)};
     grow_branches(arena, scenario);
 }
 
@@ -390,6 +417,20 @@ static void expect_same_polygons(uint32_t count, const struct polygon *left,
     }
 }
 
+static void expect_same_signal(const struct traffic_signal *a, const struct traffic_signal *b)
+{
+    SAME_TEXT(id);
+    SAME_ARRAY(lane_count, lanes);
+    SAME(stop_m);
+    SAME(offset_s);
+    SAME(repeats);
+    SAME(phase_count);
+    for (uint32_t i = 0; i < a->phase_count; i++) {
+        EXPECT(a->phases[i].light == b->phases[i].light);
+        EXPECT(a->phases[i].duration_s == b->phases[i].duration_s);
+    }
+}
+
 static void expect_same_map(const struct map *a, const struct map *b)
 {
     SAME_TEXT(id);
@@ -406,6 +447,10 @@ static void expect_same_map(const struct map *a, const struct map *b)
         EXPECT_TEXT(b->surfaces[i].kind, a->surfaces[i].kind);
         EXPECT(a->surfaces[i].friction == b->surfaces[i].friction);
         expect_same_polygons(1, &a->surfaces[i].area, &b->surfaces[i].area);
+    }
+    EXPECT(a->signal_count == b->signal_count);
+    for (uint32_t i = 0; i < a->signal_count; i++) {
+        expect_same_signal(&a->signals[i], &b->signals[i]);
     }
 }
 
@@ -495,6 +540,8 @@ static void expect_same_intervention(const struct intervention *a, const struct 
     SAME(latency_ms);
     SAME(jitter_ms);
     SAME(sensors);
+    SAME(signal);
+    SAME(light);
     expect_same_conditions(&a->conditions, &b->conditions);
     SAME_ARRAY(action_count, actions);
 }
@@ -524,6 +571,7 @@ static void expect_same_scenario(const struct scenario *a, const struct scenario
     SAME(criteria.right_direction);
     SAME(criteria.reach_goal);
     SAME(criteria.comfortable);
+    SAME(criteria.obey_signals);
     SAME_OR_ABSENT(min_ttc_s);
     SAME_OR_ABSENT(min_distance_m);
     SAME_OR_ABSENT(impact_speed_max_mps);

@@ -193,6 +193,11 @@ void report_intervention(struct html *html, const struct scenario *scenario,
         agent_name(html, scenario, what->agent);
         html_raw(html, " appears");
         break;
+    case INTERVENE_SIGNAL:
+        html_raw(html, "signal ");
+        html_text(html, scenario->map.signals[what->signal].id);
+        html_format(html, " turns %s", traffic_light_names[what->light]);
+        break;
     case INTERVENE_CONDITIONS:
         html_format(html, "conditions become %s, %s, friction %.2f, visibility %.0f m",
                     weather_names[what->conditions.weather], light_names[what->conditions.light],
@@ -278,6 +283,10 @@ void report_criteria(struct html *html, const struct scenario *scenario,
     if (c->comfortable) {
         criterion(html, outcome, REASON_UNCOMFORTABLE, "comfort", "within bounds",
                   m->comfort == 0 ? "out of bounds" : "within bounds");
+    }
+    if (c->obey_signals && scenario->map.signal_count > 0) {
+        criterion(html, outcome, REASON_RED_LIGHT, "red lights", "none passed",
+                  (outcome->reasons & REASON_RED_LIGHT) != 0 ? "passed one" : "none passed");
     }
     limit(html, outcome, REASON_TTC, "smallest TTC", "&ge;", c->min_ttc_s, m->min_ttc_s, " s");
     limit(html, outcome, REASON_DISTANCE, "smallest distance", "&ge;", c->min_distance_m,

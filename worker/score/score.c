@@ -336,6 +336,7 @@ void score_update(struct score *score, const struct scene *scene)
     view_ego(score, scene);
     record_signals(score, scene);
     update_ego_metrics(score, scene);
+    score_signals_update(score, scene);
     update_agents(score, scene);
     score->last_tick = scene->tick;
     score->sample_count++;
@@ -449,6 +450,7 @@ static uint32_t judge(const struct score *score, const struct metrics *metrics)
         {metrics->progress < criteria->progress_min, REASON_PROGRESS},
         {metrics->score < criteria->score_min, REASON_SCORE},
         {metrics->speed_max_mps > criteria->speed_max_mps, REASON_SPEED},
+        {criteria->obey_signals && score->ran_red_light, REASON_RED_LIGHT},
     };
     uint32_t reasons = 0;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {

@@ -12,6 +12,7 @@
 #include "engine/traffic/roadmap.h"
 #include "worker/score/score.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -91,6 +92,9 @@ struct score {
     enum collision_kind collision_kind;
     bool at_fault;
     bool goal_reached;
+    bool ran_red_light;
+    uint64_t red_signals;   /* a bit each: red at the last tick */
+    struct vec2 last_front; /* middle of ego's front edge then */
     bool ended;
     bool guardian_active;
     bool guardian_acts; /* judges down to standstill, so that ego does not creep on */
@@ -131,6 +135,13 @@ bool ego_in_intersection(struct score *score);
 /* Posted limit where ego is, 0: none. In a junction, the highest of the lanes before and after the
  * junction lanes that contain ego, as nuPlan has it. */
 double ego_speed_limit_mps(const struct score *score);
+
+/* ---- signals (score_signals.c) ---- */
+
+static_assert(LIMIT_SIGNALS <= 64, "red_signals has a bit per signal");
+
+/* Notes whether ego passes a stop line on red. */
+void score_signals_update(struct score *score, const struct scene *scene);
 
 /* ---- collisions (score_collision.c) ---- */
 

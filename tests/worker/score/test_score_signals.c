@@ -1,0 +1,111 @@
+/*
+ * Goal: ego fails for a red light exactly where it passes a stop line on red.
+ * Method: ego drives straight over, beside, short of and against a stop line while the light is one
+ * or the other, changes in the very tick, or is held by an intervention.
+ */
+#include "engine/traffic/signals.h"
+#include "tests/worker/rig.h"
+
+#define STOP_X_M 600.0 /* lanes end at 1,000 m */
+
+static uint32_t red_lane = 0;
+static struct signal_phase red_phase = {TRAFFIC_LIGHT_RED, 1.0};
+
+/* Ego's front edge 5 m short of the line of lane 0 at tick 0, 10 m/s; no criteria but the lights.
+ */
+static void begin(struct rig *rig, struct traffic_signal *signal, struct signal_phase *phases,
+                  uint32_t phase_count, double y_m, double heading_rad)
+{
+    double front_m = heading_rad == 0.0 ? STOP_X_M - 5.0 - EGO_LENGTH_M / 2 : STOP_X_M + 5.0;
+    *signal = (struct traffic_signal){.lane_count = 1,
+                                      .lanes = &red_lane,
+                                      .stop_m = 1000.0 - STOP_X_M,
+                                      .phase_count = phase_count,
+                                      .phases = phases};
+    rig_init(rig);
+    maps_motorway(&rig->arena, &rig->scenario.map, 3, 1000);
+    rig->scenario.map.signal_count = 1;
+    rig->scenario.map.signals = signal;
+    rig_scenario(rig, (struct pose){front_m, y_m, heading_rad}, 10, 0, 60);
+    rig->scenario.criteria = (struct criteria){.obey_signals = true,
+                                               .min_ttc_s = NAN,
+                                               .min_distance_m = NAN,
+                                               .impact_speed_max_mps = NAN,
+                                               .progress_min = NAN,
+                                               .score_min = NAN,
+                                               .speed_max_mps = NAN,
+                                               .expected_progress_m = NAN};
+    rig_start(rig);
+}
+
+static void drive(struct rig *rig, uint32_t ticks)
+{
+    for (uint32_t i = 0; i < ticks; i++) {
+        signals_update(&rig->scenario.map, &rig->scene);
+        rig_drive(rig, 1);
+    }
+}
+
+static uint32_t reasons_after(struct signal_phase *phases, uint32_t count, double y_m,
+                              double heading_rad, uint32_t ticks)
+{
+    struct rig rig;
+    struct traffic_signal signal;
+    begin(&rig, &signal, phases, count, y_m, heading_rad);
+    drive(&rig, ticks);
+    rig_metrics(&rig);
+    uint32_t reasons = rig.reasons;
+    rig_finish(&rig);
+    return reasons;
+}
+
+static void red_lights_stop_ego(void)
+{
+    for (int light = 0; light < TRAFFIC_LIGHT_COUNT; light++) {
+        struct signal_phase phase = {(enum traffic_light)light, 1.0};
+        bool stops = light == TRAFFIC_LIGHT_RED || light == TRAFFIC_LIGHT_RED_YELLOW;
+        /* The front is at the line after 5 ticks. */
+        EXPECT_INT(reasons_after(&phase, 1, 0.0, 0.0, 8), stops ? REASON_RED_LIGHT : 0);
+        EXPECT_INT(reasons_after(&phase, 1, 0.0, 0.0, 5), 0);
+    }
+    EXPECT_INT(reasons_after(&red_phase, 1, 1.7, 0.0, 8), REASON_RED_LIGHT); /* in lane 0 */
+    EXPECT_INT(reasons_after(&red_phase, 1, 1.8, 0.0, 8), 0);                /* in lane 1 */
+    EXPECT_INT(reasons_after(&red_phase, 1, 0.0, PI_RAD, 12), 0); /* against the traffic */
+}
+
+/* The light turns while ego is in front of the line: yellow and green before it is fine. */
+static void the_light_at_the_line_counts(void)
+{
+    for (uint32_t turn = 1; turn < 10; turn++) {
+        struct signal_phase late_red[] = {{TRAFFIC_LIGHT_YELLOW, turn * TICK_S},
+                                          {TRAFFIC_LIGHT_RED, 1.0}};
+        struct signal_phase late_green[] = {{TRAFFIC_LIGHT_RED, turn * TICK_S},
+                                            {TRAFFIC_LIGHT_GREEN, 1.0}};
+        /* Passed between ticks 4 and 5 (or on 5): red at both is a fault. */
+        EXPECT_INT(reasons_after(late_red, 2, 0.0, 0.0, 10), turn <= 4 ? REASON_RED_LIGHT : 0);
+        EXPECT_INT(reasons_after(late_green, 2, 0.0, 0.0, 10), turn >= 6 ? REASON_RED_LIGHT : 0);
+    }
+}
+
+static void interventions_and_criteria_count(void)
+{
+    struct rig rig;
+    struct traffic_signal signal;
+    struct signal_phase green = {TRAFFIC_LIGHT_GREEN, 1.0};
+    begin(&rig, &signal, &green, 1, 0.0, 0.0);
+    signals_hold(&rig.scenario.map, 0, TRAFFIC_LIGHT_RED, &rig.scene);
+    drive(&rig, 8);
+    rig_metrics(&rig);
+    EXPECT_INT(rig.reasons, REASON_RED_LIGHT);
+    EXPECT_INT(rig.verdict, VERDICT_FAIL);
+    rig.scenario.criteria.obey_signals = false;
+    rig_metrics(&rig);
+    EXPECT_INT(rig.reasons, 0);
+    rig_finish(&rig);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(red_lights_stop_ego), TEST(the_light_at_the_line_counts),
+                    TEST(interventions_and_criteria_count));
+}
