@@ -16,39 +16,40 @@
 
 enum { RETRY_AFTER_MS_MAX = 5000 };
 
-void http_path_begin(struct http_path *path, const char *text)
+static void add_parts(struct http_path *path, const char *format, va_list args)
 {
+    for (const char *at = format; *at != '\0'; at++) {
+        char piece[24] = {*at};
+        if (strncmp(at, "%s", 2) == 0) {
+            CHECK(http_percent_encode(va_arg(args, const char *), path->text, sizeof path->text));
+            at += 1;
+            continue;
+        }
+        if (strncmp(at, "%lld", 4) == 0) {
+            snprintf(piece, sizeof piece, "%lld", va_arg(args, long long));
+            at += 3;
+        }
+        size_t used = strlen(path->text);
+        CHECK(used + strlen(piece) < sizeof path->text);
+        strcpy(path->text + used, piece);
+    }
+}
+
+void http_path_make(struct http_path *path, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
     path->text[0] = '\0';
-    path->has_query = false;
-    http_path_add(path, text);
+    add_parts(path, format, args);
+    va_end(args);
 }
 
-void http_path_add(struct http_path *path, const char *text)
+void http_path_add(struct http_path *path, const char *format, ...)
 {
-    size_t used = strlen(path->text);
-    CHECK(used + strlen(text) < sizeof path->text);
-    strcpy(path->text + used, text);
-}
-
-void http_path_add_id(struct http_path *path, const char *id)
-{
-    CHECK(http_percent_encode(id, path->text, sizeof path->text));
-}
-
-void http_path_add_query(struct http_path *path, const char *key, const char *value)
-{
-    http_path_add(path, path->has_query ? "&" : "?");
-    http_path_add(path, key);
-    http_path_add(path, "=");
-    http_path_add_id(path, value);
-    path->has_query = true;
-}
-
-void http_path_add_query_i64(struct http_path *path, const char *key, int64_t value)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%lld", (long long)value);
-    http_path_add_query(path, key, digits);
+    va_list args;
+    va_start(args, format);
+    add_parts(path, format, args);
+    va_end(args);
 }
 
 enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error)
@@ -234,6 +235,23 @@ enum status http_take_integer(const char *path, json_t *root, const char *name, 
     return status;
 }
 
+enum status http_get_record(struct http_transport *transport, const struct http_path *path,
+                            const struct wire_codec *codec, void *record, struct error *error)
+{
+    json_t *root = NULL;
+    TRY(http_get_json(transport, path, &root, error));
+    struct json_cursor cursor = json_cursor_root(path->text, root);
+    void *scratch = calloc(1, codec->bytes);
+    enum status status = memory_check(scratch, error, "%s: out of memory", path->text);
+    THEN(status, wire_decode(codec, &cursor, scratch, error));
+    if (status == STATUS_OK) {
+        memcpy(record, scratch, codec->bytes);
+    }
+    free(scratch);
+    json_decref(root);
+    return status;
+}
+
 enum status http_get_list(struct http_transport *transport, const struct http_path *path,
                           const char *name, const struct wire_codec *codec, void *records,
                           size_t max, uint32_t *count, struct error *error)
@@ -241,18 +259,4 @@ enum status http_get_list(struct http_transport *transport, const struct http_pa
     json_t *root = NULL;
     TRY(http_get_json(transport, path, &root, error));
     return http_take_list(path->text, root, name, codec, records, max, count, error);
-}
-
-json_t *http_object_of(const char *name, json_t *value)
-{
-    json_t *object = json_object();
-    if (object == NULL) {
-        json_decref(value);
-        return NULL;
-    }
-    if (!json_put(object, name, value)) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
 }

@@ -9,16 +9,15 @@
 #include "store/wire/http_wire.h"
 
 struct http_path {
-    char text[1536]; /* fits every path of this file: identifiers are bounded */
-    bool has_query;
+    char text[1536]; /* fits every path: identifiers are bounded */
 };
 
-void http_path_begin(struct http_path *path, const char *text);
-void http_path_add(struct http_path *path, const char *text);
-/* Percent-coded. The identifier has been checked. */
-void http_path_add_id(struct http_path *path, const char *id);
-void http_path_add_query(struct http_path *path, const char *key, const char *value);
-void http_path_add_query_i64(struct http_path *path, const char *key, int64_t value);
+/* A path with its query, made or gone on with: %s is a text that has been checked, percent-coded,
+ * and %lld a long long; nothing else is known. */
+void http_path_make(struct http_path *path, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void http_path_add(struct http_path *path, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Identifiers come from callers, and may be longer than any identifier that the store knows. */
 enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error);
@@ -43,6 +42,9 @@ enum status http_get_bytes(struct http_transport *transport, const struct http_p
 /* The same from a server that may answer with a zstd frame. */
 enum status http_get_packed(struct http_transport *transport, const struct http_path *path,
                             size_t max, void **data, size_t *bytes, struct error *error);
+/* The one record that a reply is; written on success only. */
+enum status http_get_record(struct http_transport *transport, const struct http_path *path,
+                            const struct wire_codec *codec, void *record, struct error *error);
 /* The one list of a reply {"name": [..]}. */
 enum status http_get_list(struct http_transport *transport, const struct http_path *path,
                           const char *name, const struct wire_codec *codec, void *records,
@@ -54,8 +56,5 @@ enum status http_take_list(const char *path, json_t *root, const char *name,
                            uint32_t *count, struct error *error);
 enum status http_take_integer(const char *path, json_t *root, const char *name, int64_t *out,
                               struct error *error);
-
-/* A new object {name: value}, taking over value; NULL when memory runs out or value is NULL. */
-json_t *http_object_of(const char *name, json_t *value);
 
 #endif

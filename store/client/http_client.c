@@ -25,8 +25,7 @@ static enum status client_scenario_put(struct store *store, const char *hash, co
 {
     struct http_path path;
     TRY(http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error));
-    http_path_begin(&path, "/v1/scenarios/");
-    http_path_add_id(&path, hash);
+    http_path_make(&path, "/v1/scenarios/%s", hash);
     return http_put_bytes(http_client_of(store)->transport, &path, body, bytes, error);
 }
 
@@ -35,23 +34,19 @@ static enum status client_scenario_get(struct store *store, const char *hash, ch
 {
     struct http_path path;
     TRY(http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error));
-    http_path_begin(&path, "/v1/scenarios/");
-    http_path_add_id(&path, hash);
+    http_path_make(&path, "/v1/scenarios/%s", hash);
     return http_get_bytes(http_client_of(store)->transport, &path, LIMIT_DOCUMENT_BYTES, body,
                           bytes, error);
 }
 
 static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32_t count)
 {
-    json_t *body = http_object_of("weight", json_integer(weight));
     json_t *jobs = json_array();
-    bool good = body != NULL && jobs != NULL &&
-                (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
+    json_t *body = json_pack("{s:I, s:O}", "weight", (json_int_t)weight, "jobs", jobs);
+    bool good =
+        body != NULL && (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
     for (uint32_t i = 0; good && i < count; i++) {
         good = json_array_append_new(jobs, job_spec_encode(&specs[i], &specs[0])) == 0;
-    }
-    if (good) {
-        good = json_put(body, "jobs", json_incref(jobs));
     }
     json_decref(jobs);
     if (!good) {
@@ -68,9 +63,7 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
     struct http_path path;
     TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
     enum status status = STATUS_OK;
-    http_path_begin(&path, "/v1/suites/");
-    http_path_add_id(&path, suite_id);
-    http_path_add(&path, "/jobs");
+    http_path_make(&path, "/v1/suites/%s/jobs", suite_id);
     for (uint32_t done = 0; done < count || (done == 0 && count == 0);) {
         uint32_t part = count - done;
         if (part > HTTP_SUBMIT_JOBS_MAX) {
@@ -96,33 +89,13 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
 
 /* ---- looking ---- */
 
-static enum status suite_path(struct http_path *path, const char *suite_id, const char *verb,
-                              struct error *error)
-{
-    enum status status = http_id_check("suite", suite_id, LIMIT_ID_BYTES, error);
-    http_path_begin(path, "/v1/suites/");
-    if (status == STATUS_OK) {
-        http_path_add_id(path, suite_id);
-        http_path_add(path, verb);
-    }
-    return status;
-}
-
 static enum status client_suite_status(struct store *store, const char *suite_id,
                                        struct store_suite_status *out, struct error *error)
 {
     struct http_path path;
-    json_t *root = NULL;
-    struct store_suite_status scratch = {0};
-    TRY(suite_path(&path, suite_id, "", error));
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
-    struct json_cursor cursor = json_cursor_root(path.text, root);
-    enum status status = wire_decode(&wire_suite_status, &cursor, &scratch, error);
-    json_decref(root);
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/suites/%s", suite_id);
+    return http_get_record(http_client_of(store)->transport, &path, &wire_suite_status, out, error);
 }
 
 static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
@@ -132,8 +105,7 @@ static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES
     if (max > HTTP_LIST_MAX) {
         max = HTTP_LIST_MAX;
     }
-    http_path_begin(&path, "/v1/suites");
-    http_path_add_query_i64(&path, "max", max);
+    http_path_make(&path, "/v1/suites?max=%lld", (long long)max);
     return http_get_list(http_client_of(store)->transport, &path, "suites", &wire_text_id, ids, max,
                          count, error);
 }
@@ -141,22 +113,21 @@ static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES
 static void outcomes_path(const struct store_outcome_filter *filter, int64_t after_id,
                           uint32_t limit, struct http_path *path)
 {
-    http_path_begin(path, "/v1/outcomes");
-    http_path_add_query_i64(path, "limit", limit);
+    http_path_make(path, "/v1/outcomes?limit=%lld", (long long)limit);
     if (filter->suite_id[0] != '\0') {
-        http_path_add_query(path, "suite", filter->suite_id);
+        http_path_add(path, "&suite=%s", filter->suite_id);
     }
     if (filter->scenario_id[0] != '\0') {
-        http_path_add_query(path, "scenario", filter->scenario_id);
+        http_path_add(path, "&scenario=%s", filter->scenario_id);
     }
     if (filter->job_id != 0) {
-        http_path_add_query_i64(path, "job", filter->job_id);
+        http_path_add(path, "&job=%lld", (long long)filter->job_id);
     }
     if (filter->outcome_id != 0) {
-        http_path_add_query_i64(path, "outcome", filter->outcome_id);
+        http_path_add(path, "&outcome=%lld", (long long)filter->outcome_id);
     }
     if (filter->by_verdict) {
-        http_path_add_query(path, "verdict", verdict_names[filter->verdict]);
+        http_path_add(path, "&verdict=%s", verdict_names[filter->verdict]);
     }
     if (filter->by_slice) {
         char slice[2 * LIMIT_ID_BYTES];
@@ -168,7 +139,7 @@ static void outcomes_path(const struct store_outcome_filter *filter, int64_t aft
         http_path_add_query(path, "branches", "no");
     }
     if (after_id != 0) {
-        http_path_add_query_i64(path, "after", after_id);
+        http_path_add(path, "&after=%lld", (long long)after_id);
     }
 }
 
@@ -225,21 +196,8 @@ static enum status client_job(struct store *store, int64_t job_id, struct store_
                               struct error *error)
 {
     struct http_path path;
-    json_t *root = NULL;
-    char digits[24];
-    snprintf(digits, sizeof digits, "%lld", (long long)job_id);
-    http_path_begin(&path, "/v1/jobs/");
-    http_path_add_id(&path, digits);
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
-    struct store_job scratch;
-    memset(&scratch, 0, sizeof scratch);
-    struct json_cursor cursor = json_cursor_root(path.text, root);
-    enum status status = wire_decode(&wire_job, &cursor, &scratch, error);
-    json_decref(root);
-    if (status == STATUS_OK) {
-        *out = scratch;
-    }
-    return status;
+    http_path_make(&path, "/v1/jobs/%lld", (long long)job_id);
+    return http_get_record(http_client_of(store)->transport, &path, &wire_job, out, error);
 }
 
 static enum status client_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
@@ -247,12 +205,10 @@ static enum status client_dead_jobs(struct store *store, const char *suite_id, i
                                     struct error *error)
 {
     struct http_path path;
-    TRY(suite_path(&path, suite_id, "/dead", error));
-    if (max > HTTP_PAGE_MAX) {
-        max = HTTP_PAGE_MAX;
-    }
-    http_path_add_query_i64(&path, "after", after_id);
-    http_path_add_query_i64(&path, "max", max);
+    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
+    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
+    http_path_make(&path, "/v1/suites/%s/dead?after=%lld&max=%lld", suite_id, (long long)after_id,
+                   (long long)max);
     return http_get_list(http_client_of(store)->transport, &path, "jobs", &wire_job, out, max,
                          count, error);
 }
@@ -266,10 +222,9 @@ static enum status client_ledger(struct store *store, const char *suite_id,
     if (max > HTTP_LIST_MAX) {
         max = HTTP_LIST_MAX;
     }
-    http_path_begin(&path, "/v1/ledger");
-    http_path_add_query_i64(&path, "max", max);
+    http_path_make(&path, "/v1/ledger?max=%lld", (long long)max);
     if (suite_id != NULL) {
-        http_path_add_query(&path, "suite", suite_id);
+        http_path_add(&path, "&suite=%s", suite_id);
     }
     return http_get_list(http_client_of(store)->transport, &path, "rows", &wire_ledger_row, rows,
                          max, count, error);
@@ -278,15 +233,10 @@ static enum status client_ledger(struct store *store, const char *suite_id,
 static enum status price_path(struct http_path *path, const char *pool, const char *device,
                               struct error *error)
 {
-    enum status status = http_id_check("pool", pool, LIMIT_ID_BYTES, error);
-    THEN(status, http_id_check("device", device, LIMIT_ID_BYTES, error));
-    http_path_begin(path, "/v1/prices/");
-    if (status == STATUS_OK) {
-        http_path_add_id(path, pool);
-        http_path_add(path, "/");
-        http_path_add_id(path, device);
-    }
-    return status;
+    TRY(http_id_check("pool", pool, LIMIT_ID_BYTES, error));
+    TRY(http_id_check("device", device, LIMIT_ID_BYTES, error));
+    http_path_make(path, "/v1/prices/%s/%s", pool, device);
+    return STATUS_OK;
 }
 
 static enum status client_price_set(struct store *store, const char *pool, const char *device,
@@ -294,14 +244,11 @@ static enum status client_price_set(struct store *store, const char *pool, const
 {
     struct http_path path;
     json_t *root = NULL;
-    enum status status = price_path(&path, pool, device, error);
-    if (status == STATUS_OK) {
-        status = http_send_json(
-            http_client_of(store)->transport, "PUT", &path,
-            http_object_of("price_uusd_per_hour", json_integer(price_uusd_per_hour)), &root, error);
-        json_decref(root);
-    }
-    return status;
+    TRY(price_path(&path, pool, device, error));
+    json_t *body = json_pack("{s:I}", "price_uusd_per_hour", (json_int_t)price_uusd_per_hour);
+    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path, body, &root, error));
+    json_decref(root);
+    return STATUS_OK;
 }
 
 static enum status client_price_get(struct store *store, const char *pool, const char *device,
@@ -318,7 +265,7 @@ static enum status client_commits_lost(struct store *store, int64_t *count, stru
 {
     struct http_path path;
     json_t *root = NULL;
-    http_path_begin(&path, "/v1/losses");
+    http_path_make(&path, "/v1/losses");
     TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     return http_take_integer(path.text, root, "commits_lost", count, error);
 }
@@ -328,7 +275,8 @@ static enum status client_cancel(struct store *store, const char *suite_id, int6
 {
     struct http_path path;
     json_t *root = NULL;
-    TRY(suite_path(&path, suite_id, "/cancel", error));
+    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/suites/%s/cancel", suite_id);
     TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
                        error));
     return http_take_integer(path.text, root, "cancelled", count, error);
@@ -346,8 +294,7 @@ static enum status client_artifact_put(struct store *store, const void *data, si
                          LIMIT_ARTIFACT_BYTES, bytes);
     }
     sha256_hex(data, bytes, name);
-    http_path_begin(&path, "/v1/artifacts/");
-    http_path_add_id(&path, name);
+    http_path_make(&path, "/v1/artifacts/%s", name);
     TRY(http_put_packed(http_client_of(store)->transport, &path, data, bytes, error));
     memcpy(hash, name, sizeof name);
     return STATUS_OK;
@@ -361,8 +308,7 @@ static enum status client_artifact_get(struct store *store, const char *hash, vo
     void *body = NULL;
     size_t body_bytes = 0;
     TRY(http_id_check("artifact hash", hash, SHA256_HEX_BYTES, error));
-    http_path_begin(&path, "/v1/artifacts/");
-    http_path_add_id(&path, hash);
+    http_path_make(&path, "/v1/artifacts/%s", hash);
     TRY(http_get_packed(http_client_of(store)->transport, &path, LIMIT_ARTIFACT_BYTES, &body,
                         &body_bytes, error));
     sha256_hex(body, body_bytes, found);
@@ -452,7 +398,7 @@ enum status http_client_ping(struct store *store, struct error *error)
     struct http_path path;
     json_t *root = NULL;
     int64_t api = 0;
-    http_path_begin(&path, "/v1/health");
+    http_path_make(&path, "/v1/health");
     TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
     struct json_cursor cursor = json_cursor_root(path.text, root);
     enum status status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);

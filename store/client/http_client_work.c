@@ -14,31 +14,16 @@ enum { HEARTBEAT_MS_MAX = 5000 };
 
 static enum status worker_check(const struct store_worker *worker, struct error *error)
 {
+    TRY(http_id_check("worker", worker->worker_id, LIMIT_ID_BYTES, error));
     TRY(http_id_check("pool", worker->pool, sizeof worker->pool, error));
     return http_id_check("device", worker->device, sizeof worker->device, error);
 }
 
-static enum status worker_path(struct http_path *path, const char *worker_id, const char *verb,
-                               struct error *error)
-{
-    enum status status = http_id_check("worker", worker_id, LIMIT_ID_BYTES, error);
-    http_path_begin(path, "/v1/workers/");
-    if (status == STATUS_OK) {
-        http_path_add_id(path, worker_id);
-        http_path_add(path, verb);
-    }
-    return status;
-}
-
+/* What every call of a worker says of it; NULL when memory runs out. */
 static json_t *worker_body(const struct store_worker *worker)
 {
-    json_t *body = json_object();
-    if (body == NULL || !json_put(body, "pool", json_text_new(worker->pool, sizeof worker->pool)) ||
-        !json_put(body, "device", json_text_new(worker->device, sizeof worker->device))) {
-        json_decref(body);
-        return NULL;
-    }
-    return body;
+    return json_pack("{s:o, s:o}", "pool", json_text_new(worker->pool, sizeof worker->pool),
+                     "device", json_text_new(worker->device, sizeof worker->device));
 }
 
 /* The answers to a heartbeat and to a claim: a time to live, a list of at most `max` records and,
@@ -81,8 +66,8 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
     json_t *root = NULL;
     uint32_t found = 0;
     uint32_t listed = progress != NULL ? count : 0;
-    TRY(worker_path(&path, worker->worker_id, "/heartbeat", error));
     TRY(worker_check(worker, error));
+    http_path_make(&path, "/v1/workers/%s/heartbeat", worker->worker_id);
     json_t *body = worker_body(worker);
     if (body != NULL &&
         !json_put(body, "progress", wire_list_encode(&wire_progress, progress, listed))) {
@@ -100,33 +85,33 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
     return STATUS_OK;
 }
 
+/* The planners that it leaves alone; NULL when memory runs out. */
+static json_t *without_list(const struct store_worker *worker)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list != NULL && i < worker->without_count; i++) {
+        const struct store_planner *one = &worker->without[i];
+        json_t *entry = one->in_world
+                            ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "planner", one->planner,
+                                        "planner_hash", one->planner_hash, "tier",
+                                        tier_names[one->tier], "model_hash", one->model_hash,
+                                        "sampler", one->sampler, "backend", one->backend)
+                            : json_pack("{s:s, s:s}", "planner", one->planner, "planner_hash",
+                                        one->planner_hash);
+        if (json_array_append_new(list, entry) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 /* What a worker has to say only now and then: servers of earlier versions know neither. */
 static bool put_host(json_t *body, const struct store_worker *worker)
 {
-    if (worker->host[0] != '\0' &&
-        !json_put(body, "host", json_text_new(worker->host, sizeof worker->host))) {
-        return false;
-    }
-    json_t *list = worker->without_count > 0 ? json_array() : NULL;
-    bool good = worker->without_count == 0 || list != NULL;
-    for (uint32_t i = 0; good && i < worker->without_count; i++) {
-        const struct store_planner *one = &worker->without[i];
-        json_t *entry =
-            json_pack("{s:s,s:s}", "planner", one->planner, "planner_hash", one->planner_hash);
-        if (one->in_world && (!json_put(entry, "tier", json_string(tier_names[one->tier])) ||
-                              !json_put(entry, "model_hash", json_string(one->model_hash)) ||
-                              !json_put(entry, "sampler", json_string(one->sampler)) ||
-                              !json_put(entry, "backend", json_string(one->backend)))) {
-            json_decref(entry);
-            entry = NULL;
-        }
-        good = json_array_append_new(list, entry) == 0;
-    }
-    if (good && list != NULL) {
-        return json_put(body, "without", list);
-    }
-    json_decref(list);
-    return good;
+    return (worker->host[0] == '\0' ||
+            json_put(body, "host", json_text_new(worker->host, sizeof worker->host))) &&
+           (worker->without_count == 0 || json_put(body, "without", without_list(worker)));
 }
 
 static json_t *claim_body(const struct store_worker *worker, uint32_t max, int64_t wait_ms,
@@ -150,8 +135,8 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
     struct http_client *client = http_client_of(store);
     struct http_path path;
     json_t *root = NULL;
-    TRY(worker_path(&path, worker->worker_id, "/claim", error));
     TRY(worker_check(worker, error));
+    http_path_make(&path, "/v1/workers/%s/claim", worker->worker_id);
     if (wait_ms > HTTP_WAIT_MS_MAX) {
         wait_ms = HTTP_WAIT_MS_MAX; /* a caller that finds nothing asks again */
     }
@@ -177,15 +162,13 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
 static json_t *completions_body(const struct job_completion *completions, uint32_t count)
 {
     json_t *list = json_array();
-    bool good = list != NULL;
-    for (uint32_t i = 0; good && i < count; i++) {
-        good = json_array_append_new(list, job_completion_encode(&completions[i])) == 0;
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        if (json_array_append_new(list, job_completion_encode(&completions[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
     }
-    if (!good) {
-        json_decref(list);
-        return NULL;
-    }
-    return http_object_of("completions", list);
+    return json_pack("{s:o}", "completions", list);
 }
 
 /* How many of the completions fit into one request; at least one. */
@@ -208,7 +191,7 @@ enum status http_client_complete(struct store *store, const struct job_completio
                                  struct error *error)
 {
     struct http_path path;
-    http_path_begin(&path, "/v1/completions");
+    http_path_make(&path, "/v1/completions");
     for (uint32_t done = 0; done < count;) {
         uint32_t part = completions_part(completions + done, count - done);
         json_t *root = NULL;
@@ -230,25 +213,19 @@ enum status http_client_worker_gone(struct store *store, const char *worker_id, 
 {
     struct http_path path;
     json_t *root = NULL;
-    enum status status = worker_path(&path, worker_id, "/gone", error);
-    if (status == STATUS_OK) {
-        status = http_send_json(http_client_of(store)->transport, "POST", &path, json_object(),
-                                &root, error);
-        json_decref(root);
-    }
-    return status;
+    TRY(http_id_check("worker", worker_id, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/workers/%s/gone", worker_id);
+    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
+                       error));
+    json_decref(root);
+    return STATUS_OK;
 }
 
 enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error)
 {
     struct http_path path;
-    char id[24];
-    snprintf(id, sizeof id, "%lld", (long long)job_id);
-    http_path_begin(&path, "/v1/jobs/");
-    http_path_add(&path, id);
-    http_path_add(&path, "/partials");
-    http_path_add_query_i64(&path, "max", max);
+    http_path_make(&path, "/v1/jobs/%lld/partials?max=%lld", (long long)job_id, (long long)max);
     return http_get_list(http_client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
                          max, count, error);
 }
