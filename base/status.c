@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const status_names[STATUS_COUNT] = {
+const char *const status_names[STATUS_COUNT] = {
     [STATUS_OK] = "ok",
     [STATUS_USAGE] = "usage",
     [STATUS_BAD_INPUT] = "bad_input",

@@ -38,6 +38,7 @@ struct error {
 };
 
 /* Stable lower-case name ("bad_input"), for JSON and logs. Never NULL. */
+extern const char *const status_names[STATUS_COUNT];
 const char *status_name(enum status status);
 
 /* Process exit code of the command-line contract for a status (0, 1, 2, 3, 4, 5 or 6). */

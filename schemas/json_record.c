@@ -117,6 +117,19 @@ static json_t *encode_field(const struct json_field *field, const void *place)
     return NULL;
 }
 
+bool json_record_omits(const struct json_field *field, const void *record)
+{
+    const char *place = (const char *)record + field->offset;
+    size_t zeroes = 0;
+    if (!field->optional || field->kind == JSON_FIELD_TEXT) {
+        return field->optional && place[0] == '\0';
+    }
+    while (zeroes < field->bytes && place[zeroes] == 0) {
+        zeroes++;
+    }
+    return zeroes == field->bytes;
+}
+
 static bool same(const struct json_field *field, const void *a, const void *b)
 {
     if (field->kind == JSON_FIELD_TEXT) {
@@ -151,6 +164,9 @@ json_t *json_record_encode(const struct json_field_list *list, const void *recor
     for (size_t i = 0; object != NULL && i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
         const void *place = (const char *)record + field->offset;
+        if (json_record_omits(field, record)) {
+            continue;
+        }
         if (common != NULL && same(field, place, (const char *)common + field->offset)) {
             continue;
         }
@@ -273,6 +289,12 @@ static enum status decode_field(const struct json_field *field, const struct jso
     }
 }
 
+enum status json_record_take(const struct json_field *field, const struct json_cursor *cursor,
+                             void *record, struct error *error)
+{
+    return decode_field(field, cursor, (char *)record + field->offset, error);
+}
+
 enum status json_record_decode(const struct json_field_list *list, const char *const *extra_keys,
                                bool required, const struct json_cursor *cursor, void *record,
                                struct error *error)
@@ -292,8 +314,10 @@ enum status json_record_decode(const struct json_field_list *list, const char *c
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
         struct json_cursor member = json_cursor_member(cursor, field->name);
-        if (required || json_cursor_present(&member)) {
-            TRY(decode_field(field, &member, (char *)record + field->offset, error));
+        if (json_cursor_present(&member) || (required && !field->optional)) {
+            TRY(json_record_take(field, &member, record, error));
+        } else if (required) {
+            memset((char *)record + field->offset, 0, field->bytes);
         }
     }
     return STATUS_OK;

@@ -41,6 +41,7 @@ struct json_field {
     const char *const *names; /* enums and sets: [name_count], contiguous from 0 */
     size_t name_count;
     const struct json_field_list *list; /* of a record */
+    bool optional; /* there only where it is neither zero nor empty: absent, it is read as that */
 };
 
 /* A record's table. */
@@ -53,6 +54,17 @@ struct json_field_list {
     {                                                                              \
         .name = #member, .kind = (field_kind), .offset = offsetof(record, member), \
         .bytes = sizeof(((record *)0)->member)                                     \
+    }
+#define JSON_FIELD_OPTIONAL(record, member, field_kind)                            \
+    {                                                                              \
+        .name = #member, .kind = (field_kind), .offset = offsetof(record, member), \
+        .bytes = sizeof(((record *)0)->member), .optional = true                   \
+    }
+/* One of an array of numbers; what else there is to say of it may follow. */
+#define JSON_FIELD_COUNT(count_name, index, ...)                                           \
+    {                                                                                      \
+        .name = (count_name), .kind = JSON_FIELD_I64, .offset = (index) * sizeof(int64_t), \
+        .bytes = sizeof(int64_t), ##__VA_ARGS__                                            \
     }
 #define JSON_FIELD_ENUM(record, member, text_names, text_count)                                   \
     {                                                                                             \
@@ -82,22 +94,29 @@ struct json_field_list {
 /* Most fields and extra keys of one record together. */
 enum { JSON_RECORD_KEYS_MAX = 48 };
 
-/* A new object with one member per field; NULL when memory runs out. Members equal to those of
+/* A new object with one member per field, optional ones where there is something; NULL when memory
+ * runs out. Members equal to those of
  * `common` (may be NULL) are left out. */
 json_t *json_record_encode(const struct json_field_list *list, const void *record,
                            const void *common);
 
 /* Reads an object of exactly these members plus `extra_keys` (NULL-terminated; may be NULL), which
- * the caller reads itself. required: every field must be there; else absent ones are left alone.
+ * the caller reads itself. required: every field that is not optional must be there; else absent
+ * ones are left alone.
  * The record may be partly written on failure: decode into a scratch record. */
 enum status json_record_decode(const struct json_field_list *list, const char *const *extra_keys,
                                bool required, const struct json_cursor *cursor, void *record,
                                struct error *error);
 
-/* One member of a record: its JSON value (a new reference; NULL when memory runs out), and whether
- * two records agree on it. Numbers that are equal are the same, and so are two NaN. */
+/* One member of a record: its JSON value (a new reference; NULL when memory runs out), reading it
+ * from one, and whether two records agree on it. Numbers that are equal are the same, and so are
+ * two NaN. */
 json_t *json_record_value(const struct json_field *field, const void *record);
+enum status json_record_take(const struct json_field *field, const struct json_cursor *cursor,
+                             void *record, struct error *error);
 bool json_record_same(const struct json_field *field, const void *a, const void *b);
+/* Whether an encoder leaves the member out: it is optional, and zero or empty. */
+bool json_record_omits(const struct json_field *field, const void *record);
 
 /* A JSON string of at most capacity - 1 bytes of `text`, made well-formed as above; NULL when
  * memory runs out. */

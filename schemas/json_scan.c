@@ -422,11 +422,17 @@ static void write_field(struct json_text *text, const struct json_field *field, 
 void json_write_record(struct json_text *text, const struct json_field_list *list,
                        const void *record)
 {
+    json_write_literal(text, "{");
+    bool first = true;
     for (size_t i = 0; i < list->count; i++) {
-        json_write_literal(text, i == 0 ? "{\"" : ",\"");
+        if (json_record_omits(&list->fields[i], record)) {
+            continue;
+        }
+        json_write_literal(text, first ? "\"" : ",\"");
         json_write_literal(text, list->fields[i].name);
         json_write_literal(text, "\":");
         write_field(text, &list->fields[i], (const char *)record + list->fields[i].offset);
+        first = false;
     }
     json_write_literal(text, "}");
 }

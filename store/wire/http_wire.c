@@ -39,20 +39,8 @@ int http_code_of(enum status status)
 
 json_t *http_error_encode(const struct error *error)
 {
-    json_t *root = json_object();
-    json_t *body = json_object();
-    bool good = root != NULL && body != NULL &&
-                json_put(body, "status", json_string(status_name(error->status))) &&
-                json_put(body, "text", json_text_new(error->text, sizeof error->text));
-    if (good) {
-        good = json_put(root, "error", json_incref(body));
-    }
-    json_decref(body);
-    if (!good) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    return json_pack("{s:{s:s, s:o}}", "error", "status", status_name(error->status), "text",
+                     json_text_new(error->text, sizeof error->text));
 }
 
 static enum status status_by_name(const char *name)
@@ -176,6 +164,7 @@ enum status http_percent_decode(const char *what, const char *text, size_t bytes
 #define SUBMIT_RESULT(member, kind) JSON_FIELD(struct store_submit_result, member, kind)
 #define PROGRESS(member, kind) JSON_FIELD(struct store_progress, member, kind)
 #define SUITE(member, kind) JSON_FIELD(struct store_suite_status, member, kind)
+#define RESULT(member, kind) JSON_FIELD(struct store_completion_result, member, kind)
 #define ROW(member, kind) JSON_FIELD(struct store_ledger_row, member, kind)
 #define JOB(member, kind) JSON_FIELD(struct store_job, member, kind)
 
@@ -192,6 +181,35 @@ static const struct json_field progress_fields[] = {
     PROGRESS(mflop, JSON_FIELD_I64),
 };
 
+static const struct json_field completion_result_fields[] = {
+    JSON_FIELD_ENUM(struct store_completion_result, status, status_names, STATUS_COUNT),
+    RESULT(escalated_job_id, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_completion_result, excused, JSON_FIELD_BOOL),
+};
+
+/* Named as job_state_names has them. */
+static const struct json_field job_state_fields[] = {
+    JSON_FIELD_COUNT("queued", JOB_QUEUED), JSON_FIELD_COUNT("leased", JOB_LEASED),
+    JSON_FIELD_COUNT("done", JOB_DONE),     JSON_FIELD_COUNT("flagged", JOB_FLAGGED),
+    JSON_FIELD_COUNT("dead", JOB_DEAD),     JSON_FIELD_COUNT("cancelled", JOB_CANCELLED),
+};
+
+/* As verdict_names; a client from before there was "invalid" reads a suite that has none. */
+static const struct json_field verdict_fields[] = {
+    JSON_FIELD_COUNT("pass", VERDICT_PASS),
+    JSON_FIELD_COUNT("fail", VERDICT_FAIL),
+    JSON_FIELD_COUNT("planner_error", VERDICT_PLANNER_ERROR),
+    JSON_FIELD_COUNT("flagged", VERDICT_FLAGGED),
+    JSON_FIELD_COUNT("invalid", VERDICT_INVALID, .optional = true),
+};
+
+_Static_assert(COUNT_OF(job_state_fields) == JOB_STATE_COUNT &&
+                   COUNT_OF(verdict_fields) == VERDICT_COUNT,
+               "counts of a suite");
+
+static const struct json_field_list job_state_list = JSON_FIELD_LIST(job_state_fields);
+static const struct json_field_list verdict_list = JSON_FIELD_LIST(verdict_fields);
+
 static const struct json_field suite_status_fields[] = {
     SUITE(rollouts_total, JSON_FIELD_I64),
     SUITE(ticks, JSON_FIELD_I64),
@@ -203,6 +221,10 @@ static const struct json_field suite_status_fields[] = {
     SUITE(rollouts_audit, JSON_FIELD_I64),
     SUITE(mflop, JSON_FIELD_I64),
     SUITE(audits_dead, JSON_FIELD_I64),
+    JSON_FIELD_OBJECT("jobs", offsetof(struct store_suite_status, jobs), &job_state_list),
+    JSON_FIELD_OBJECT("rollouts", offsetof(struct store_suite_status, rollouts), &verdict_list),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted_hosts, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted, JSON_FIELD_TEXT),
 };
 
 static const struct json_field ledger_row_fields[] = {
@@ -227,156 +249,39 @@ static const struct json_field job_fields[] = {
 
 static const struct json_field_list submit_result_list = JSON_FIELD_LIST(submit_result_fields);
 static const struct json_field_list progress_list = JSON_FIELD_LIST(progress_fields);
+static const struct json_field_list completion_result_list =
+    JSON_FIELD_LIST(completion_result_fields);
 static const struct json_field_list suite_status_list = JSON_FIELD_LIST(suite_status_fields);
 static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row_fields);
 static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
-
-static json_t *completion_result_encode(const void *record)
-{
-    const struct store_completion_result *result = record;
-    json_t *object = json_object();
-    if (object == NULL || !json_put(object, "status", json_string(status_name(result->status))) ||
-        !json_put(object, "escalated_job_id", json_integer(result->escalated_job_id)) ||
-        (result->excused && !json_put(object, "excused", json_true()))) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static enum status completion_result_decode(const struct json_cursor *cursor, void *record,
-                                            struct error *error)
-{
-    static const char *const keys[] = {"status", "escalated_job_id", "excused", NULL};
-    struct store_completion_result *result = record;
-    char name[LIMIT_ID_BYTES];
-    TRY(json_object_begin(cursor, keys, error));
-    TRY(json_member_text(cursor, "status", true, name, sizeof name, error));
-    TRY(json_member_integer(cursor, "escalated_job_id", true, INT64_MIN, INT64_MAX,
-                            &result->escalated_job_id, error));
-    result->status = strcmp(name, "ok") == 0 ? STATUS_OK : status_by_name(name);
-    result->excused = false;
-    return json_member_bool(cursor, "excused", false, &result->excused, error);
-}
-
-/* An object of one count per name. */
-static json_t *counts_encode(const int64_t *counts, const char *const *names, size_t count)
-{
-    json_t *object = json_object();
-    for (size_t i = 0; object != NULL && i < count; i++) {
-        /* A client from before there was such a verdict reads a suite that has none. */
-        if (names[i] == verdict_names[VERDICT_INVALID] && counts[i] == 0) {
-            continue;
-        }
-        if (!json_put(object, names[i], json_integer(counts[i]))) {
-            json_decref(object);
-            return NULL;
-        }
-    }
-    return object;
-}
-
-static enum status counts_decode(const struct json_cursor *cursor, int64_t *counts,
-                                 const char *const *names, size_t count, struct error *error)
-{
-    const char *keys[JOB_STATE_COUNT + VERDICT_COUNT + 1] = {NULL};
-    for (size_t i = 0; i < count; i++) {
-        keys[i] = names[i];
-    }
-    TRY(json_object_begin(cursor, keys, error));
-    for (size_t i = 0; i < count; i++) {
-        counts[i] = 0;
-        TRY(json_member_integer(cursor, names[i], names[i] != verdict_names[VERDICT_INVALID],
-                                INT64_MIN, INT64_MAX, &counts[i], error));
-    }
-    return STATUS_OK;
-}
-
-static json_t *suite_status_encode(const void *record)
-{
-    const struct store_suite_status *suite = record;
-    json_t *object = json_record_encode(&suite_status_list, record, NULL);
-    if (object == NULL ||
-        !json_put(object, "jobs", counts_encode(suite->jobs, job_state_names, JOB_STATE_COUNT)) ||
-        !json_put(object, "rollouts",
-                  counts_encode(suite->rollouts, verdict_names, VERDICT_COUNT)) ||
-        (suite->unstarted_hosts > 0 &&
-         (!json_put(object, "unstarted_hosts", json_integer(suite->unstarted_hosts)) ||
-          !json_put(object, "unstarted",
-                    json_text_new(suite->unstarted, sizeof suite->unstarted))))) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static enum status suite_status_decode(const struct json_cursor *cursor, void *record,
-                                       struct error *error)
-{
-    static const char *const extra_keys[] = {"jobs", "rollouts", "unstarted_hosts", "unstarted",
-                                             NULL};
-    struct store_suite_status *suite = record;
-    TRY(json_record_decode(&suite_status_list, extra_keys, true, cursor, record, error));
-    struct json_cursor jobs = json_cursor_member(cursor, "jobs");
-    TRY(counts_decode(&jobs, suite->jobs, job_state_names, JOB_STATE_COUNT, error));
-    struct json_cursor rollouts = json_cursor_member(cursor, "rollouts");
-    TRY(counts_decode(&rollouts, suite->rollouts, verdict_names, VERDICT_COUNT, error));
-    suite->unstarted_hosts = 0; /* the members are there where a host has said so */
-    suite->unstarted[0] = '\0';
-    TRY(json_member_integer(cursor, "unstarted_hosts", false, 0, INT64_MAX, &suite->unstarted_hosts,
-                            error));
-    return json_member_text(cursor, "unstarted", false, suite->unstarted, sizeof suite->unstarted,
-                            error);
-}
-
-static json_t *text_id_encode(const void *record)
-{
-    return json_text_new(record, LIMIT_ID_BYTES);
-}
-
-static enum status text_id_decode(const struct json_cursor *cursor, void *record,
-                                  struct error *error)
-{
-    return json_value_text(cursor, record, LIMIT_ID_BYTES, error);
-}
-
-static json_t *i64_encode(const void *record)
-{
-    return json_integer(*(const int64_t *)record);
-}
-
-static enum status i64_decode(const struct json_cursor *cursor, void *record, struct error *error)
-{
-    return json_value_integer(cursor, INT64_MIN, INT64_MAX, record, error);
-}
+static const struct json_field text_id_field = {.kind = JSON_FIELD_TEXT, .bytes = LIMIT_ID_BYTES};
+static const struct json_field i64_field = {.kind = JSON_FIELD_I64, .bytes = sizeof(int64_t)};
 
 const struct wire_codec wire_submit_result = {sizeof(struct store_submit_result),
-                                              &submit_result_list, NULL, NULL};
-const struct wire_codec wire_progress = {sizeof(struct store_progress), &progress_list, NULL, NULL};
-const struct wire_codec wire_completion_result = {sizeof(struct store_completion_result), NULL,
-                                                  completion_result_encode,
-                                                  completion_result_decode};
-const struct wire_codec wire_suite_status = {sizeof(struct store_suite_status), NULL,
-                                             suite_status_encode, suite_status_decode};
-const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &ledger_row_list, NULL,
-                                           NULL};
-const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL, NULL};
-const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL, NULL};
-const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL, NULL};
-const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, text_id_encode, text_id_decode};
-const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, i64_encode, i64_decode};
+                                              &submit_result_list, NULL};
+const struct wire_codec wire_progress = {sizeof(struct store_progress), &progress_list, NULL};
+const struct wire_codec wire_completion_result = {sizeof(struct store_completion_result),
+                                                  &completion_result_list, NULL};
+const struct wire_codec wire_suite_status = {sizeof(struct store_suite_status), &suite_status_list,
+                                             NULL};
+const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &ledger_row_list, NULL};
+const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL};
+const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL};
+const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL};
+const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};
+const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, &i64_field};
 
 json_t *wire_encode(const struct wire_codec *codec, const void *record)
 {
     return codec->list != NULL ? json_record_encode(codec->list, record, NULL)
-                               : codec->encode(record);
+                               : json_record_value(codec->field, record);
 }
 
 enum status wire_decode(const struct wire_codec *codec, const struct json_cursor *cursor,
                         void *record, struct error *error)
 {
     return codec->list != NULL ? json_record_decode(codec->list, NULL, true, cursor, record, error)
-                               : codec->decode(cursor, record, error);
+                               : json_record_take(codec->field, cursor, record, error);
 }
 
 json_t *wire_list_encode(const struct wire_codec *codec, const void *records, size_t count)

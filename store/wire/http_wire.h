@@ -63,12 +63,11 @@ size_t http_document_bytes(const char *text, size_t bytes);
 
 /* ---- codecs ---- */
 
-/* The form of one record: a table, or a pair of functions. */
+/* The form of one record: an object of the members of a table, or one value alone. */
 struct wire_codec {
     size_t bytes; /* sizeof of the record */
     const struct json_field_list *list;
-    json_t *(*encode)(const void *record);
-    enum status (*decode)(const struct json_cursor *cursor, void *record, struct error *error);
+    const struct json_field *field; /* without a list */
 };
 
 extern const struct wire_codec wire_submit_result;     /* struct store_submit_result */
