@@ -130,13 +130,10 @@ static void outcomes_path(const struct store_outcome_filter *filter, int64_t aft
         http_path_add(path, "&verdict=%s", verdict_names[filter->verdict]);
     }
     if (filter->by_slice) {
-        char slice[2 * LIMIT_ID_BYTES];
-        snprintf(slice, sizeof slice, "%s:%s", slice_names[filter->slice_kind],
-                 filter->slice_value);
-        http_path_add_query(path, "slice", slice);
+        http_path_add(path, "&slice=%s:%s", slice_names[filter->slice_kind], filter->slice_value);
     }
     if (filter->main_lines) {
-        http_path_add_query(path, "branches", "no");
+        http_path_add(path, "&branches=no");
     }
     if (after_id != 0) {
         http_path_add(path, "&after=%lld", (long long)after_id);
