@@ -31,7 +31,7 @@ static enum status decode_signal(const struct json_cursor *cursor, struct scenar
     TRY(decode_list(&part, 1, LIMIT_SIGNAL_LANES, decoder, decode_lane_id, sizeof *out->lanes,
                     &out->lanes, &out->lane_count));
     TRY(json_member_number(cursor, "stop_m", false, 0.0, 1000.0, &out->stop_m, error));
-    TRY(json_member_number(cursor, "offset_s", false, 0.0, 3600.0, &out->offset_s, error));
+    TRY(json_member_number(cursor, "offset_s", false, 0.0, 1e6, &out->offset_s, error));
     TRY(json_member_bool(cursor, "repeats", false, &out->repeats, error));
     part = json_cursor_member(cursor, "phases");
     return decode_list(&part, 1, LIMIT_SIGNAL_PHASES, decoder, decode_phase, sizeof *out->phases,

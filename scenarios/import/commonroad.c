@@ -205,6 +205,7 @@ static enum status make_scenario(struct import *import, const struct xml_element
     snprintf(scenario->title, sizeof scenario->title, "CommonRoad %s", scenario->id);
     TRY(copy_lanes(import, &scenario->map));
     TRY(read_ego(import, problem, &scenario->ego, &start_s));
+    TRY(cr_signals_read(context, import->root, &import->map, start_s, &scenario->map));
     TRY(read_horizon(import, problem, start_s, &scenario->horizon_ticks));
     TRY(cr_route_find(context, problem, &import->map, start_s, scenario));
     TRY(cr_agents_make(context, &import->obstacles, start_s, scenario));

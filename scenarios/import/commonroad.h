@@ -30,16 +30,22 @@ enum { CR_PARTS_MAX = 1024, CR_ARENA_BYTES = 768 << 20 };
 /* The elements that are read, in strcmp order of their names. */
 enum cr_tag {
     CR_ABSOLUTE_SHAPE_GROUP = 0,
+    CR_ACTIVE,
     CR_ADDITIONAL_VALUE,
     CR_ADJACENT_LEFT,
     CR_ADJACENT_RIGHT,
     CR_CENTER,
     CR_CIRCLE,
+    CR_COLOR,
     CR_COMMON_ROAD,
     CR_CRITICAL,
     CR_CROSSING,
     CR_CROSSING_LANELET,
     CR_CUT_IN,
+    CR_CYCLE,
+    CR_CYCLE_ELEMENT,
+    CR_DIRECTION,
+    CR_DURATION,
     CR_DYNAMIC_OBSTACLE,
     CR_EMERGENCY_BRAKING,
     CR_ENVIRONMENT,
@@ -86,12 +92,16 @@ enum cr_tag {
     CR_SPEED_LIMIT,
     CR_STATE,
     CR_STATIC_OBSTACLE,
+    CR_STOP_LINE,
     CR_SUCCESSOR,
     CR_SUCCESSORS_LEFT,
     CR_SUCCESSORS_RIGHT,
     CR_SUCCESSORS_STRAIGHT,
     CR_TIME,
     CR_TIME_OF_DAY,
+    CR_TIME_OFFSET,
+    CR_TRAFFIC_LIGHT,
+    CR_TRAFFIC_LIGHT_REF,
     CR_TRAFFIC_SIGN,
     CR_TRAFFIC_SIGN_ELEMENT,
     CR_TRAFFIC_SIGN_ID,
@@ -124,6 +134,8 @@ enum cr_note {
     CR_NOTE_LANE_DROPPED,
     CR_NOTE_LINK_DROPPED,
     CR_NOTE_CROSSWALK_DROPPED,
+    CR_NOTE_SIGNAL_DROPPED,
+    CR_NOTE_LIGHT_FOR_ALL,
     CR_NOTE_SIZE_CAPPED,
     CR_NOTE_NO_PREDICTION,
     CR_NOTE_SAMPLES_THINNED,
@@ -271,6 +283,13 @@ const struct cr_lanelet *cr_map_find(const struct cr_map *map, const char *id);
 /* ---- commonroad_links.c: between lanes ---- */
 
 enum status cr_links_read(struct cr_context *context, struct cr_map *map);
+
+/* ---- commonroad_signals.c ---- */
+
+/* Signals of the lanes in `map`, which are those of `lanelets`, for a scenario that starts at
+ * start_s. */
+enum status cr_signals_read(struct cr_context *context, const struct xml_element *root,
+                            const struct cr_map *lanelets, double start_s, struct map *map);
 
 /* ---- commonroad_obstacles.c, commonroad_agents.c ---- */
 

@@ -251,6 +251,8 @@ void cr_source_write(const struct cr_context *context, char out[LIMIT_TEXT_BYTES
         [CR_NOTE_LANE_DROPPED] = "lanelets without length dropped",
         [CR_NOTE_LINK_DROPPED] = "lane links dropped",
         [CR_NOTE_CROSSWALK_DROPPED] = "crosswalks without area dropped",
+        [CR_NOTE_SIGNAL_DROPPED] = "traffic lights beyond 64 dropped",
+        [CR_NOTE_LIGHT_FOR_ALL] = "lights for one direction taken for all of their lane",
         [CR_NOTE_SIZE_CAPPED] = "sizes capped at 50 m",
         [CR_NOTE_NO_PREDICTION] = "agents without prediction go straight on",
         [CR_NOTE_SAMPLES_THINNED] = "trajectories thinned",

@@ -502,6 +502,34 @@ static void map_of_2020a(void)
     imported_free(&imported);
 }
 
+/* At step t a light is (t - timeOffset) into its cycle, as in CommonRoad's own tools. */
+static void lights_of_2020a(void)
+{
+    struct imported imported = import_hand_made("commonroad_2020a.xml");
+    static const enum traffic_light lights[] = {TRAFFIC_LIGHT_GREEN, TRAFFIC_LIGHT_YELLOW,
+                                                TRAFFIC_LIGHT_RED, TRAFFIC_LIGHT_RED_YELLOW};
+    static const double seconds[] = {4, 3, 8, 1};
+    for (size_t i = 0; i < imported.count; i++) {
+        const struct scenario *s = &imported.documents[i]->scenario;
+        EXPECT_INT(s->map.signal_count, 1);
+        const struct traffic_signal *signal = &s->map.signals[0];
+        EXPECT_TEXT(signal->id, "310"); /* straight on, not to the left */
+        EXPECT_INT(signal->lane_count, 1);
+        EXPECT_TEXT(s->map.lanes[signal->lanes[0]].id, "101");
+        EXPECT_NEAR(signal->stop_m, 3.0, 1e-9);
+        EXPECT(signal->repeats);
+        /* -20 s into 16 s; the second problem begins a second later. */
+        EXPECT_NEAR(signal->offset_s, i == 0 ? 12.0 : 13.0, 1e-9);
+        EXPECT_INT(signal->phase_count, 4);
+        for (uint32_t k = 0; k < 4; k++) {
+            EXPECT(signal->phases[k].light == lights[k]);
+            EXPECT_NEAR(signal->phases[k].duration_s, seconds[k], 1e-9);
+        }
+        EXPECT(strstr(s->source, "lights for one direction") != NULL);
+    }
+    imported_free(&imported);
+}
+
 static void obstacles_of_2020a(void)
 {
     struct imported imported = import_hand_made("commonroad_2020a.xml");
@@ -565,5 +593,5 @@ int main(void)
                     TEST(recorded_files_run_in_both_worlds),
                     TEST(hand_made_files_run_in_both_worlds), TEST(lanes_of_2018b),
                     TEST(obstacles_of_2018b), TEST(problem_of_2018b), TEST(map_of_2020a),
-                    TEST(obstacles_of_2020a), TEST(problems_of_2020a));
+                    TEST(lights_of_2020a), TEST(obstacles_of_2020a), TEST(problems_of_2020a));
 }
