@@ -54,6 +54,7 @@ ROOMS = {
     "worker/risk": ["worker/report", "scenarios/coverage"],
     "worker/dossier": ["worker/risk", "scenarios/protocol", "scenarios/coverage"],
     "worker/datagen": ["worker/run"],
+    "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
     "worker/cli": ["worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "scenarios/import",

@@ -1,0 +1,131 @@
+/*
+ * Environments: many rollouts that a learner steps by itself, as a C ABI for libswerve_env.so. The
+ * loop is the runner's (worker/run/runner.h) with the caller in the planner's place: the same
+ * physics, sensors, scoring and checks in the same order, so a drive here has the bits, and the
+ * trace hash, of `swerve run` under the same actions. docs/python.md describes the Gymnasium
+ * environments that stand on it.
+ *
+ * One handle holds `count` environments over the scenarios of one suite, in the object or the
+ * replay world. What they show lies in arrays with a row per environment, at addresses that stay:
+ * nothing is copied. Environments are independent: what one does never depends on the others, on
+ * its index or on the number of threads.
+ *
+ * Functions that return int give 0, or the number of a status and a terminated sentence in
+ * error_text; after a failure nothing has been stepped. One thread at a time may call with a
+ * handle. This header is self-contained: C11 or C++11, libc types only.
+ */
+#ifndef SWERVE_WORKER_ENV_ENV_H
+#define SWERVE_WORKER_ENV_ENV_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SWERVE_ENV_ABI_VERSION 1u
+#define SWERVE_ENV_API __attribute__((visibility("default")))
+
+struct swerve_env;
+struct swerve_env_state;
+
+enum swerve_env_wants {
+    SWERVE_ENV_BEV = 1, /* as SWERVE_WANTS_BEV and SWERVE_WANTS_CAMERAS of planner.h */
+    SWERVE_ENV_CAMERAS = 2,
+    SWERVE_ENV_HASH = 4, /* outcomes have a trace hash */
+};
+
+enum {
+    SWERVE_ENV_COUNT_MAX = 1024,
+    SWERVE_ENV_EGO = 8, /* x_m, y_m, heading_rad, speed_mps, accel_mps2, lat_accel_mps2,
+                           yaw_rate_rps, steer_rad */
+    SWERVE_ENV_ROUTE_POINTS = 32,
+    SWERVE_ENV_ROUTE = 7, /* members of struct swerve_route_point of planner.h, in their order */
+    SWERVE_ENV_BEV_BYTES = 4 * 192 * 96,
+    SWERVE_ENV_CAMERA_BYTES = 3 * 64 * 96 * 3,
+    SWERVE_ENV_OUTCOME_BYTES = 16384,
+};
+
+enum swerve_env_end {
+    SWERVE_ENV_GOES_ON = 0,
+    SWERVE_ENV_HORIZON,   /* the scenario's time is over */
+    SWERVE_ENV_COLLISION, /* ego hit a vehicle or a person; rollouts end there */
+    SWERVE_ENV_SICK,      /* a health check found the world unbelievable: no result */
+    SWERVE_ENV_EMPTY,     /* not reset yet */
+};
+
+struct swerve_env_config {
+    uint32_t abi_version; /* SWERVE_ENV_ABI_VERSION */
+    uint32_t count;       /* environments, 1 to SWERVE_ENV_COUNT_MAX */
+    uint32_t threads;     /* that score and draw; 0 counts as 1 */
+    uint32_t wants;       /* enum swerve_env_wants */
+    const char *world;    /* "object" or "replay" */
+    const char *suite;    /* file or folder of a suite or scenario */
+};
+
+/* Rows of all environments, valid until close. All but `actions` are written by reset, step, fork
+ * and restore. */
+struct swerve_env_rows {
+    double *actions;          /* [count][2], in: acceleration in m/s2, front-wheel angle in rad */
+    const double *ego;        /* [count][SWERVE_ENV_EGO], world frame */
+    const float *route;       /* [count][SWERVE_ENV_ROUTE_POINTS][SWERVE_ENV_ROUTE], ego frame */
+    const uint8_t *bev;       /* [count][4][192][96]; NULL: not wanted */
+    const uint8_t *cameras;   /* [count][3][64][96][3]; NULL: not wanted */
+    const double *advance_m;  /* [count], along the route in the last step, 0 after a reset */
+    const uint8_t *contact;   /* [count], 1: ego touched something in the last step, not before */
+    const uint8_t *end;       /* [count], enum swerve_env_end */
+    const uint32_t *tick;     /* [count] */
+    const uint32_t *scenario; /* [count], index of the scenario that is driven */
+    const uint64_t *seed;     /* [count] */
+};
+
+/* Hash over the sources that decide a drive's bits; that of `swerve` is in each of its outcomes. */
+SWERVE_ENV_API const char *swerve_env_revision(void);
+
+/* Loads the suite; every environment is empty. On success *out is the caller's to close. */
+SWERVE_ENV_API int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **out,
+                                   char *error_text, uint32_t error_bytes);
+/* Accepts NULL. States that were saved are freed before. */
+SWERVE_ENV_API void swerve_env_close(struct swerve_env *env);
+
+SWERVE_ENV_API uint32_t swerve_env_scenarios(const struct swerve_env *env);
+/* Of scenario `index`; borrowed until close. horizon_ticks may be NULL. */
+SWERVE_ENV_API const char *swerve_env_scenario(const struct swerve_env *env, uint32_t index,
+                                               uint32_t *horizon_ticks);
+SWERVE_ENV_API void swerve_env_rows(const struct swerve_env *env, struct swerve_env_rows *out);
+
+/* Begins a drive in `count` environments: which[i] drives scenarios[i] with seeds[i] (0 varies
+ * nothing). */
+SWERVE_ENV_API int swerve_env_reset(struct swerve_env *env, uint32_t count, const uint32_t *which,
+                                    const uint32_t *scenarios, const uint64_t *seeds,
+                                    char *error_text, uint32_t error_bytes);
+
+/* One tick of 0.1 s in every environment that goes on and whose idle[i] is 0 (NULL: all). An action
+ * that is not finite or beyond 50 m/s2 or 2 rad is refused; within, the vehicle's limits hold. */
+SWERVE_ENV_API int swerve_env_step(struct swerve_env *env, const uint8_t *idle, char *error_text,
+                                   uint32_t error_bytes);
+
+/* Environment `to` becomes an exact copy of `from`, which goes on: both then do the same under the
+ * same actions. */
+SWERVE_ENV_API int swerve_env_fork(struct swerve_env *env, uint32_t from, uint32_t to,
+                                   char *error_text, uint32_t error_bytes);
+
+/* The state of an environment that goes on, to be restored any number of times into any
+ * environment of this handle. The caller frees it, before close. */
+SWERVE_ENV_API int swerve_env_save(struct swerve_env *env, uint32_t from,
+                                   struct swerve_env_state **out, char *error_text,
+                                   uint32_t error_bytes);
+SWERVE_ENV_API int swerve_env_restore(struct swerve_env *env, struct swerve_env_state *state,
+                                      uint32_t to, char *error_text, uint32_t error_bytes);
+SWERVE_ENV_API void swerve_env_state_free(struct swerve_env *env, struct swerve_env_state *state);
+
+/* The outcome of a drive that has ended, as JSON with the members that `swerve show` prints:
+ * verdict, reasons, metrics. json has `bytes`, SWERVE_ENV_OUTCOME_BYTES are enough. */
+SWERVE_ENV_API int swerve_env_outcome(const struct swerve_env *env, uint32_t index, char *json,
+                                      uint32_t bytes, char *error_text, uint32_t error_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

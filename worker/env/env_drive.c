@@ -1,0 +1,195 @@
+/*
+ * One drive of an environment: what worker/run/runner.c does with a rollout in a tick, in the same
+ * order, with the caller's action in place of the planner's answer. test_worker_env holds the two
+ * to the same bits.
+ */
+#include "worker/env/env_internal.h"
+
+#include "worker/models/health.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void borrow_pictures(const struct swerve_env *env, uint32_t index, struct rollout *rollout)
+{
+    bool has_rows = index < env->count;
+    rollout->wants = env->wants;
+    if (has_rows && env->rows.bev != NULL) {
+        rollout->bev = env->rows.bev + (size_t)index * BEV_BYTES;
+    }
+    if (has_rows && env->rows.cameras != NULL) {
+        rollout->cameras = env->rows.cameras + (size_t)index * CAMERA_COUNT * CAMERA_BYTES;
+    }
+}
+
+void env_drive_finish(struct env_drive *drive)
+{
+    if (drive->rollout != NULL) {
+        drive->rollout->bev = NULL; /* of the rows */
+        drive->rollout->cameras = NULL;
+    }
+    rollout_destroy(drive->rollout);
+    job_run_destroy(drive->job);
+    *drive = (struct env_drive){0};
+}
+
+enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepared *prepared,
+                            uint64_t seed, struct error *error)
+{
+    struct env_drive drive = {0};
+    struct job_lease lease = {.epoch = 1, .attempt = 1};
+    const struct scenario *scenario = prepared_scenario(prepared);
+    lease.spec.seed = seed;
+    lease.spec.tier = env->ops->tier;
+    memcpy(lease.spec.scenario_id, scenario->id, sizeof lease.spec.scenario_id);
+    enum status status = job_run_create(&lease, prepared, &drive.job, error);
+    THEN(status, rollout_create(drive.job, ROLLOUT_MAIN, false, 0, &drive.rollout, error));
+    THEN(status, env->ops->slot_reset(env->world, index, prepared, seed, error));
+    if (status != STATUS_OK) {
+        env_drive_finish(&drive);
+        return status;
+    }
+    drive.rollout->slot = (int32_t)index;
+    drive.rollout->session = index;
+    borrow_pictures(env, index, drive.rollout);
+    env->drives[index] = drive;
+    env->rows.end[index] = SWERVE_ENV_GOES_ON;
+    env->rows.seed[index] = seed;
+    env_drive_look(env, index);
+    return STATUS_OK;
+}
+
+void env_drive_drop(struct swerve_env *env, uint32_t index)
+{
+    if (env->drives[index].rollout != NULL) {
+        env->ops->slot_release(env->world, index);
+        env_drive_finish(&env->drives[index]);
+        env->rows.end[index] = SWERVE_ENV_EMPTY;
+    }
+}
+
+enum status env_drive_copy(const struct swerve_env *env, const struct env_drive *from,
+                           uint32_t index, struct env_drive *out, struct error *error)
+{
+    struct env_drive copy = {.touched = from->touched};
+    TRY(job_run_create(&from->job->lease, from->job->prepared, &copy.job, error));
+    /* Of another job, and without pictures of its own. */
+    struct rollout parent = *from->rollout;
+    parent.job = copy.job;
+    parent.wants = 0;
+    parent.bev = NULL;
+    parent.cameras = NULL;
+    uint32_t tick = parent.trace.first_tick + parent.trace.tick_count;
+    enum status status = rollout_fork(&parent, ROLLOUT_MAIN, tick, &copy.rollout, error);
+    if (status != STATUS_OK) {
+        env_drive_finish(&copy);
+        return status;
+    }
+    copy.rollout->prefix_ticks = 0; /* a drive in its own right */
+    copy.rollout->observation_digest = from->rollout->observation_digest;
+    copy.rollout->slot = (int32_t)index;
+    copy.rollout->session = index;
+    borrow_pictures(env, index, copy.rollout);
+    *out = copy;
+    return STATUS_OK;
+}
+
+/* The ticks themselves are not kept, only their hash goes on. */
+static void record(struct swerve_env *env, struct env_drive *drive, const struct scene *scene,
+                   struct action action)
+{
+    struct error ignored;
+    struct rollout *rollout = drive->rollout;
+    const struct trace_extra extra = {
+        .action = action,
+        .sensors_dark = actuation_sensors_dark(&rollout->actuation, scene->tick),
+        .guardian = score_guardian_active(rollout->score),
+        .observation_digest = rollout->observation_digest,
+    };
+    if (!env->hashes) {
+        rollout->trace.tick_count++;
+        return;
+    }
+    if (trace_append(&rollout->trace, scene, &extra, &ignored) != STATUS_OK) {
+        drive->out_of_memory = true;
+    }
+    rollout->trace.bytes = 0;
+}
+
+void env_drive_act(struct swerve_env *env, uint32_t index)
+{
+    struct env_drive *drive = &env->drives[index];
+    struct rollout *rollout = drive->rollout;
+    const struct scene *scene = env->ops->slot_scene(env->world, index);
+    const double *row = env->rows.actions + (size_t)2 * index;
+    const struct action answer = {row[0], row[1]};
+    rollout->action =
+        actuation_drive(&rollout->actuation, &answer, scene, prepared_route(rollout->job->prepared),
+                        rollout->job->scenario->ego.wheelbase_m, rollout->route_s_m);
+    record(env, drive, scene, rollout->action);
+    env->reached[index] = rollout->action;
+}
+
+void env_drive_show(struct swerve_env *env, uint32_t index)
+{
+    struct rollout *rollout = env->drives[index].rollout;
+    const struct scene *scene = env->ops->slot_scene(env->world, index);
+    struct swerve_observation seen;
+    struct world_view unused;
+    _Static_assert(sizeof rollout->route_points[0] == SWERVE_ENV_ROUTE * sizeof(float) &&
+                       (int)SWERVE_ENV_ROUTE_POINTS == (int)SWERVE_ROUTE_POINTS,
+                   "route points are handed on as they are");
+    _Static_assert((int)SWERVE_ENV_BEV_BYTES == (int)BEV_BYTES &&
+                       (int)SWERVE_ENV_CAMERA_BYTES == (int)CAMERA_COUNT * (int)CAMERA_BYTES,
+                   "pictures are handed on as they are");
+    rollout_observe(rollout, env->world, scene, &seen, &unused);
+    const double ego[SWERVE_ENV_EGO] = {seen.x_m,          seen.y_m,        seen.heading_rad,
+                                        seen.speed_mps,    seen.accel_mps2, seen.lat_accel_mps2,
+                                        seen.yaw_rate_rps, seen.steer_rad};
+    memcpy(env->rows.ego + (size_t)index * SWERVE_ENV_EGO, ego, sizeof ego);
+    memcpy(env->rows.route + (size_t)index * SWERVE_ENV_ROUTE_POINTS * SWERVE_ENV_ROUTE,
+           rollout->route_points, sizeof rollout->route_points);
+    env->rows.tick[index] = scene->tick;
+    env->rows.seed[index] = rollout->job->lease.spec.seed;
+}
+
+/* How the drive ends at this tick, SWERVE_ENV_GOES_ON: not. */
+static enum swerve_env_end judge(struct swerve_env *env, struct env_drive *drive,
+                                 const struct scene *scene)
+{
+    struct rollout *rollout = drive->rollout;
+    struct health_verdict health;
+    if (!health_update(&rollout->health, scene, true, &health)) {
+        rollout_flag(rollout, scene->tick, &health, NULL);
+        return SWERVE_ENV_SICK;
+    }
+    score_update(rollout->score, scene);
+    if (rollout->validity.check == VALIDITY_OK && !score_touched_any(rollout->score)) {
+        validity_update(&rollout->validity, rollout->job->prepared, scene,
+                        env->ops->tier == TIER_REPLAY, true);
+    }
+    bool over = scene->tick >= rollout->job->scenario->horizon_ticks;
+    if (!over && !score_ended(rollout->score)) {
+        return SWERVE_ENV_GOES_ON;
+    }
+    bool collision = score_ended(rollout->score);
+    record(env, drive, scene, (struct action){0});
+    rollout_finish(rollout, scene->tick, "");
+    if (!env->hashes) {
+        rollout->job->results[0].trace_hash[0] = '\0';
+    }
+    return collision ? SWERVE_ENV_COLLISION : SWERVE_ENV_HORIZON;
+}
+
+void env_drive_look(struct swerve_env *env, uint32_t index)
+{
+    struct env_drive *drive = &env->drives[index];
+    const struct scene *scene = env->ops->slot_scene(env->world, index);
+    double before_m = drive->rollout->route_s_m; /* below 0 at the start */
+    env->rows.end[index] = (uint8_t)judge(env, drive, scene);
+    bool touched = score_touched_any(drive->rollout->score);
+    env->rows.contact[index] = touched && !drive->touched;
+    drive->touched = touched;
+    env_drive_show(env, index);
+    env->rows.advance_m[index] = scene->tick == 0 ? 0.0 : drive->rollout->route_s_m - before_m;
+}

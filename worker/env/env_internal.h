@@ -1,0 +1,72 @@
+/*
+ * What the files of this room share: the handle, its drives, and the life of one of them.
+ */
+#ifndef SWERVE_WORKER_ENV_ENV_INTERNAL_H
+#define SWERVE_WORKER_ENV_ENV_INTERNAL_H
+
+#include "engine/learned/threads.h"
+#include "scenarios/scenarios.h"
+#include "worker/env/env.h"
+#include "worker/run/rollout.h"
+
+/* One environment. rollout and job are NULL while it is empty. */
+struct env_drive {
+    struct job_run *job;
+    struct rollout *rollout;
+    bool touched;
+    bool out_of_memory; /* in the last step */
+};
+
+/* Arrays behind struct swerve_env_rows, in its order. */
+struct env_arrays {
+    double *actions;
+    double *ego;
+    float *route;
+    uint8_t *bev;
+    uint8_t *cameras;
+    double *advance_m;
+    uint8_t *contact;
+    uint8_t *end;
+    uint32_t *tick;
+    uint32_t *scenario;
+    uint64_t *seed;
+};
+
+struct swerve_env {
+    uint32_t count;
+    uint32_t wants; /* enum swerve_planner_wants */
+    bool hashes;
+    const struct world_ops *ops;
+    struct world *world;
+    struct threads *threads;
+    struct suite *suite;
+    struct prepared **prepared; /* [suite->entry_count], NULL: not needed so far */
+    struct env_drive *drives;   /* [count] */
+    struct action *reached;     /* [count], actions that reach the car in this step */
+    uint8_t *active;            /* [count] */
+    struct env_arrays rows;
+};
+
+/* ---- env_drive.c ---- */
+
+/* Begins a drive of `prepared`; the environment is empty. On failure it stays so. */
+enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepared *prepared,
+                            uint64_t seed, struct error *error);
+/* Empties the environment; its world slot too. */
+void env_drive_drop(struct swerve_env *env, uint32_t index);
+
+/* What a drive carries besides the world's state: a copy, for environment `index` (or, at least
+ * that of env->count, for none). `from` goes on. */
+enum status env_drive_copy(const struct swerve_env *env, const struct env_drive *from,
+                           uint32_t index, struct env_drive *out, struct error *error);
+/* Frees the parts of a drive that env_drive_copy made; the slot is not touched. */
+void env_drive_finish(struct env_drive *drive);
+
+/* The action of a row as it reaches the car, recorded; before the world's step. */
+void env_drive_act(struct swerve_env *env, uint32_t index);
+/* Checks, scores and looks at the state after the step, or at the start. Fills the rows. */
+void env_drive_look(struct swerve_env *env, uint32_t index);
+/* Fills the rows of what is seen, without judging it: after a restore. */
+void env_drive_show(struct swerve_env *env, uint32_t index);
+
+#endif
