@@ -1,0 +1,219 @@
+"""libswerve_env.so through ctypes: a batch of environments whose rows are numpy arrays without copies.
+
+The C side is worker/env/env.h; names and units here are those of its structs.
+"""
+
+import ctypes
+import functools
+import json
+import os
+import pathlib
+import weakref
+
+import numpy
+
+from swerve import _program
+
+ABI_VERSION = 1
+BEV, CAMERAS, HASH = 1, 2, 4
+GOES_ON, HORIZON, COLLISION, SICK, EMPTY = range(5)
+COUNT_MAX = 1024
+EGO = ("x_m", "y_m", "heading_rad", "speed_mps", "accel_mps2", "lat_accel_mps2", "yaw_rate_rps", "steer_rad")
+ROUTE_SHAPE = (32, 7)
+BEV_SHAPE = (4, 192, 96)
+CAMERA_SHAPE = (3, 64, 96, 3)
+_OUTCOME_BYTES = 16384
+_ERROR_BYTES = 1024
+
+
+class _Config(ctypes.Structure):
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("wants", ctypes.c_uint32),
+        ("world", ctypes.c_char_p),
+        ("suite", ctypes.c_char_p),
+    ]
+
+
+_ROWS = (
+    ("actions", numpy.float64, (2,)),
+    ("ego", numpy.float64, (len(EGO),)),
+    ("route", numpy.float32, ROUTE_SHAPE),
+    ("bev", numpy.uint8, BEV_SHAPE),
+    ("cameras", numpy.uint8, CAMERA_SHAPE),
+    ("advance_m", numpy.float64, ()),
+    ("contact", numpy.uint8, ()),
+    ("end", numpy.uint8, ()),
+    ("tick", numpy.uint32, ()),
+    ("scenario", numpy.uint32, ()),
+    ("seed", numpy.uint64, ()),
+)
+
+
+class _Rows(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name, _, _ in _ROWS]
+
+
+def _library_path():
+    named = os.environ.get("SWERVE_ENV_LIBRARY")
+    if named:
+        return named
+    folder = pathlib.Path(_program.program()).resolve().parent
+    tried = [folder.parent / "share/swerve", folder]
+    tried += [folder.parent / "lib", *sorted((folder.parent / "lib").glob("*-linux-*"))]
+    for place in tried:
+        if (place / "libswerve_env.so").is_file():
+            return str(place / "libswerve_env.so")
+    raise _program.Error(
+        "no libswerve_env.so beside the swerve program: looked in "
+        + ", ".join(map(str, tried))
+        + "; set SWERVE_ENV_LIBRARY to it"
+    )
+
+
+@functools.lru_cache(maxsize=None)
+def _library():
+    library = ctypes.CDLL(_library_path())
+    u32, u64, pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+    text = (ctypes.c_char_p, u32)
+    for name, result, arguments in (
+        ("revision", ctypes.c_char_p, ()),
+        ("open", ctypes.c_int, (ctypes.POINTER(_Config), ctypes.POINTER(pointer), *text)),
+        ("close", None, (pointer,)),
+        ("scenarios", u32, (pointer,)),
+        ("scenario", ctypes.c_char_p, (pointer, u32, ctypes.POINTER(u32))),
+        ("rows", None, (pointer, ctypes.POINTER(_Rows))),
+        ("reset", ctypes.c_int, (pointer, u32, ctypes.POINTER(u32), ctypes.POINTER(u32), ctypes.POINTER(u64), *text)),
+        ("step", ctypes.c_int, (pointer, pointer, *text)),
+        ("fork", ctypes.c_int, (pointer, u32, u32, *text)),
+        ("save", ctypes.c_int, (pointer, u32, ctypes.POINTER(pointer), *text)),
+        ("restore", ctypes.c_int, (pointer, pointer, u32, *text)),
+        ("state_free", None, (pointer, pointer)),
+        ("outcome", ctypes.c_int, (pointer, u32, *text, *text)),
+    ):
+        function = getattr(library, "swerve_env_" + name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def revision():
+    """Of the simulation in the library; equal to outcome["revision"] of the same build."""
+    return _library().swerve_env_revision().decode()
+
+
+def suite_path(name):
+    """The file of a suite, as the program finds it: a path, or a name of its library."""
+    name = os.fspath(name)
+    if os.path.exists(name):
+        return name
+    program = pathlib.Path(_program.program()).resolve()
+    for level, folder in enumerate(list(program.parents)[:3]):
+        place = folder / ("share/swerve/scenarios" if level == 1 else "scenarios")
+        for ending in ("", ".json"):
+            if (place / (name + ending)).is_file():
+                return str(place / (name + ending))
+    return name
+
+
+class State:
+    """What Batch.save() kept; freed with the last reference."""
+
+    def __init__(self, batch, pointer):
+        self.pointer = pointer
+        self.batch = batch  # which outlives it so
+        self._free = weakref.finalize(
+            self, _library().swerve_env_state_free, batch.handle, ctypes.c_void_p(pointer)
+        )
+
+
+class Batch:
+    """Environments of one suite. Attributes named as the rows of worker/env/env.h are arrays over its
+    memory: they change with every call."""
+
+    def __init__(self, suite, count, world="object", threads=1, wants=0):
+        if not 1 <= count <= COUNT_MAX:
+            raise ValueError(f"expected 1 to {COUNT_MAX} environments, found {count}")
+        self._text = ctypes.create_string_buffer(_ERROR_BYTES)
+        config = _Config(
+            ABI_VERSION, count, threads, wants, world.encode(), os.fsencode(suite_path(suite))
+        )
+        handle = ctypes.c_void_p()
+        self.handle = None
+        self._check(_library().swerve_env_open(config, handle, self._text, _ERROR_BYTES))
+        self.handle = handle
+        self._close = weakref.finalize(self, _library().swerve_env_close, handle)
+        self.count = count
+        rows = _Rows()
+        _library().swerve_env_rows(handle, rows)
+        for name, dtype, shape in _ROWS:
+            setattr(self, name, self._array(getattr(rows, name), dtype, (count, *shape)))
+        self.scenarios, self.horizon_ticks = [], []
+        ticks = ctypes.c_uint32()
+        for index in range(_library().swerve_env_scenarios(handle)):
+            self.scenarios.append(_library().swerve_env_scenario(handle, index, ticks).decode())
+            self.horizon_ticks.append(ticks.value)
+
+    def _array(self, address, dtype, shape):
+        if address is None:
+            return None
+        size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
+        memory = (ctypes.c_uint8 * size).from_address(address)
+        memory.batch = self  # an array keeps the memory, and so the handle
+        return numpy.frombuffer(memory, dtype).reshape(shape)
+
+    def _check(self, code):
+        if code != 0:
+            text = self._text.value.decode(errors="replace")
+            raise (_program.UsageError if code == 1 else _program.InputError)(text)
+
+    def reset(self, which, scenarios, seeds):
+        """which[i] begins scenarios[i] with seeds[i]; sequences of integers of one length."""
+        count = len(which)
+        self._check(
+            _library().swerve_env_reset(
+                self.handle,
+                count,
+                (ctypes.c_uint32 * count)(*which),
+                (ctypes.c_uint32 * count)(*scenarios),
+                (ctypes.c_uint64 * count)(*seeds),
+                self._text,
+                _ERROR_BYTES,
+            )
+        )
+
+    def step(self, idle=None):
+        """One tick under self.actions; idle: uint8 [count], 1 stays as it is."""
+        pointer = None if idle is None else idle.ctypes.data
+        self._check(_library().swerve_env_step(self.handle, pointer, self._text, _ERROR_BYTES))
+
+    def fork(self, source, target):
+        self._check(
+            _library().swerve_env_fork(self.handle, source, target, self._text, _ERROR_BYTES)
+        )
+
+    def save(self, index):
+        pointer = ctypes.c_void_p()
+        self._check(
+            _library().swerve_env_save(self.handle, index, pointer, self._text, _ERROR_BYTES)
+        )
+        return State(self, pointer.value)
+
+    def restore(self, state, index):
+        if state.batch is not self:
+            raise ValueError("a state belongs to the environments that saved it")
+        self._check(
+            _library().swerve_env_restore(self.handle, state.pointer, index, self._text, _ERROR_BYTES)
+        )
+
+    def outcome(self, index):
+        """Of a drive that has ended, the dict that `swerve show` prints."""
+        out = ctypes.create_string_buffer(_OUTCOME_BYTES)
+        self._check(
+            _library().swerve_env_outcome(
+                self.handle, index, out, _OUTCOME_BYTES, self._text, _ERROR_BYTES
+            )
+        )
+        return json.loads(out.value)
