@@ -145,3 +145,33 @@ enum status scenario_load_text(const char *name, const char *text, size_t bytes,
     json_decref(root);
     return status;
 }
+
+static bool branch_within(const struct branch *branch, uint32_t ticks)
+{
+    bool within = branch->at_tick < ticks;
+    for (uint32_t i = 0; i < branch->intervention_count; i++) {
+        within = within && branch->interventions[i].tick < ticks;
+    }
+    return within;
+}
+
+enum status scenario_clip(const char *name, const struct scenario_document *document,
+                          uint32_t ticks, struct scenario_document **out, struct error *error)
+{
+    struct scenario clipped = document->scenario;
+    clipped.horizon_ticks = ticks;
+    clipped.branch_count = 0;
+    clipped.branches = calloc(document->scenario.branch_count + 1, sizeof *clipped.branches);
+    TRY(memory_check(clipped.branches, error, "%s: out of memory", name));
+    for (uint32_t i = 0; i < document->scenario.branch_count; i++) {
+        if (branch_within(&document->scenario.branches[i], ticks)) {
+            clipped.branches[clipped.branch_count++] = document->scenario.branches[i];
+        }
+    }
+    json_t *json = scenario_encode(&clipped);
+    free(clipped.branches);
+    TRY(memory_check(json, error, "%s: out of memory", name));
+    enum status status = scenario_document_create(name, json, false, out, error);
+    json_decref(json);
+    return status;
+}

@@ -36,6 +36,11 @@ enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                                struct scenario_document **out, struct error *error);
 void scenario_destroy(struct scenario_document *document); /* accepts NULL */
 
+/* The first `ticks` of a scenario that lasts longer, as a document of its own: without the branches
+ * that begin or change something later. `name` is for messages. */
+enum status scenario_clip(const char *name, const struct scenario_document *document,
+                          uint32_t ticks, struct scenario_document **out, struct error *error);
+
 /* A suite after expansion: scenarios x seeds x planners, in file order. */
 struct suite_entry {
     const struct scenario_document *document; /* owned by the suite */

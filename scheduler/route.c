@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+const char *const route_beyond_names[ROUTE_BEYOND_COUNT] = {"refuse", "clip", "route"};
+
 /* The first agent that moves without a log, or NULL: the replay world can run the scenario. */
 static const struct agent *agent_without_log(const struct scenario *scenario)
 {
@@ -78,4 +80,32 @@ enum status route_scenario(const struct scenario *scenario, const struct route_p
         *out = decide_auto(scenario, policy);
         return STATUS_OK;
     }
+}
+
+enum status route_within_horizon(const struct scenario *scenario, enum route_beyond beyond,
+                                 const struct route_horizons *horizons,
+                                 struct route_decision *decision, struct error *error)
+{
+    bool student = decision->tier == TIER_STUDENT;
+    uint32_t trusted_ticks = student ? horizons->student_ticks : horizons->teacher_ticks;
+    bool learned = student || decision->tier == TIER_TEACHER;
+    if (!learned || scenario->horizon_ticks <= trusted_ticks) {
+        return STATUS_OK;
+    }
+    if (beyond == ROUTE_BEYOND_CLIP && trusted_ticks > 0) {
+        decision->clip_ticks = trusted_ticks;
+        return STATUS_OK;
+    }
+    if (beyond == ROUTE_BEYOND_ROUTE) {
+        bool teacher = student && scenario->horizon_ticks <= horizons->teacher_ticks;
+        *decision = decide(teacher ? TIER_TEACHER : TIER_OBJECT, false);
+        decision->rerouted = true;
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "scenario %s: expected at most %g s, for which the %s is trusted here, found "
+                     "%g s; --horizon clip drives the trusted part, --horizon route asks a world "
+                     "that is trusted for longer",
+                     scenario->id, trusted_ticks / 10.0, tier_names[decision->tier],
+                     scenario->horizon_ticks / 10.0);
 }

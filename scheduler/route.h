@@ -17,10 +17,28 @@ struct route_policy {
     bool teacher_available;
 };
 
+/* What becomes of a scenario that lasts longer than the model is trusted. */
+enum route_beyond {
+    ROUTE_BEYOND_REFUSE = 0,
+    ROUTE_BEYOND_CLIP,
+    ROUTE_BEYOND_ROUTE,
+    ROUTE_BEYOND_COUNT
+};
+extern const char *const route_beyond_names[ROUTE_BEYOND_COUNT]; /* "refuse", "clip", "route" */
+
+/* Ticks for which the models that answer are trusted in the conditioning that is asked for; 0 also
+ * where a tier has no model. */
+struct route_horizons {
+    uint32_t student_ticks;
+    uint32_t teacher_ticks;
+};
+
 struct route_decision {
     enum tier tier;
     char pool[LIMIT_ID_BYTES];
     bool degraded; /* the question wants a dearer tier that is not available; the report says so */
+    bool rerouted; /* another tier answers than the one that would, for it is trusted longer */
+    uint32_t clip_ticks; /* > 0: only so much of the scenario is driven */
 };
 
 /* AUTO: regression -> replay when every moving agent has a log, else object; planning -> object;
@@ -28,5 +46,13 @@ struct route_decision {
  * the scenario is STATUS_BAD_INPUT. */
 enum status route_scenario(const struct scenario *scenario, const struct route_policy *policy,
                            struct route_decision *out, struct error *error);
+
+/* Asks before the work: a decision for a learned tier stands when its model is trusted for as long
+ * as the scenario lasts. Else the policy says: BAD_INPUT with a sentence that names both lengths;
+ * so much of it as is trusted (refused where that is nothing); or, for the student, the teacher
+ * that is trusted for longer, and where there is none the object world. */
+enum status route_within_horizon(const struct scenario *scenario, enum route_beyond beyond,
+                                 const struct route_horizons *horizons,
+                                 struct route_decision *decision, struct error *error);
 
 #endif

@@ -83,7 +83,40 @@ static void forced_choices_are_obeyed_or_refused(void)
     EXPECT_TEXT(decision.pool, "teacher");
 }
 
+/* Goal: nobody answers for longer than he is trusted. Over all tiers, policies and lengths about
+ * the horizons: what is decided is within the horizon of who answers, a decision that stands is the
+ * one that was made, and a refusal names both lengths. */
+static void nobody_answers_beyond_the_horizon(void)
+{
+    static const uint32_t lengths[] = {0, 1, 10, 11, 300, 301};
+    struct agent list[2];
+    for (uint32_t i = 0; i < TIER_COUNT * ROUTE_BEYOND_COUNT * 6 * 6 * 6; i++) {
+        uint32_t rest = i / (TIER_COUNT * ROUTE_BEYOND_COUNT);
+        enum tier tier = (enum tier)(i % TIER_COUNT);
+        enum route_beyond beyond = (enum route_beyond)(i / TIER_COUNT % ROUTE_BEYOND_COUNT);
+        struct scenario s = scenario_with(QUESTION_PERCEPTION, 3, list);
+        const struct route_horizons horizons = {lengths[rest % 6], lengths[rest / 6 % 6]};
+        struct route_decision decision = {.tier = tier};
+        struct error error = {0};
+        s.horizon_ticks = lengths[rest / 36];
+        enum status status = route_within_horizon(&s, beyond, &horizons, &decision, &error);
+        uint32_t own = tier == TIER_STUDENT ? horizons.student_ticks : horizons.teacher_ticks;
+        bool within = (tier != TIER_STUDENT && tier != TIER_TEACHER) || s.horizon_ticks <= own;
+        bool refused =
+            !within && (beyond == ROUTE_BEYOND_REFUSE || (beyond == ROUTE_BEYOND_CLIP && own == 0));
+        EXPECT_INT(status, refused ? STATUS_BAD_INPUT : STATUS_OK);
+        EXPECT_INT(decision.rerouted, !within && beyond == ROUTE_BEYOND_ROUTE);
+        EXPECT_INT(decision.clip_ticks,
+                   !within && !refused && beyond == ROUTE_BEYOND_CLIP ? own : 0);
+        bool teacher =
+            decision.rerouted && tier == TIER_STUDENT && s.horizon_ticks <= horizons.teacher_ticks;
+        EXPECT_INT(decision.tier, !decision.rerouted ? tier : teacher ? TIER_TEACHER : TIER_OBJECT);
+        EXPECT(!refused || strstr(error.text, "found") != NULL);
+    }
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(auto_takes_the_cheapest), TEST(forced_choices_are_obeyed_or_refused));
+    return TEST_RUN(TEST(auto_takes_the_cheapest), TEST(forced_choices_are_obeyed_or_refused),
+                    TEST(nobody_answers_beyond_the_horizon));
 }

@@ -272,8 +272,8 @@ static void a_flag_leads_to_the_teacher(void)
         EXPECT(bytes > 100 && memcmp(png, "\x89PNG", 4) == 0);
         free(png);
     }
-    EXPECT_OK(submission_teacher_spec(school.models, &school.order.submission.specs[0], &expected,
-                                      &error),
+    EXPECT_OK(submission_teacher_spec(school.models, &school.order.submission.specs[0], 20,
+                                      &expected, &error),
               error);
     EXPECT_OK(school.shop.store->ops->job(school.shop.store, 2, &job, &error), error);
     EXPECT_INT(job.spec.parent_job_id, 1);
@@ -324,6 +324,99 @@ static void what_nobody_answers_is_dead_with_its_evidence(void)
             EXPECT_TEXT(outcomes[i].health_check, "not_finite");
             EXPECT(outcomes[i].evidence_hash[0] != '\0');
         }
+        school_close(&school);
+    }
+}
+
+static enum status build_beyond(struct school *school, enum route_beyond beyond,
+                                const struct audit_policy *audit)
+{
+    struct submission_options options = *order_options("builtin:maintain", 1);
+    options.policy = (struct route_policy){
+        .choice = WORLD_STUDENT,
+        .student_available = true,
+        .teacher_available = models_available(school->models, TIER_TEACHER),
+    };
+    options.models = school->models;
+    options.precision = NN_BF16;
+    options.beyond = beyond;
+    options.audit = audit;
+    EXPECT_OK(suite_load(school->suite, &school->order.suite, &error), error);
+    return submission_build(school->order.suite, &options, &school->order.submission, &error);
+}
+
+/* Models that are trusted for `student` and `teacher` ticks, a scenario of 15. */
+static void school_open_trusted(struct school *school, const char *student, const char *teacher)
+{
+    char path[256];
+    school_open(school, true);
+    models_close(school->models);
+    shop_write(&school->shop, "student.safetensors", student, path);
+    shop_write(&school->shop, "teacher.safetensors", teacher, path);
+    shop_scenario(
+        &school->shop, "short", "1.5", SHOP_LEAD,
+        "{'id':'brake','at_tick':3,'interventions':[{'kind':'ego_brake','decel_mps2':3}]},"
+        "{'id':'late','at_tick':8,'interventions':[{'kind':'ego_brake','decel_mps2':3}]}",
+        school->suite);
+    EXPECT_OK(models_open(school->shop.directory, &double_loader, &school->models, &error), error);
+}
+
+/* Asked before the work: refused with both lengths; of what is clipped the trusted part is driven,
+ * with the branches within it, and nothing of it is flagged; what is routed another world answers,
+ * the teacher only where it is trusted for as long. */
+static void no_model_is_asked_beyond_its_horizon(void)
+{
+    const struct audit_policy all = {.rate = 1.0, .safety_critical_rate = 1.0};
+    struct school school;
+    school_open_trusted(&school, "student 4 7", "teacher 30 7");
+    EXPECT_INT(build_beyond(&school, ROUTE_BEYOND_REFUSE, NULL), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "expected at most 0.7 s");
+    EXPECT_CONTAINS(error.text, "found 1.5 s");
+    EXPECT_CONTAINS(error.text, school.suite);
+    suite_destroy(school.order.suite);
+    EXPECT_OK(build_beyond(&school, ROUTE_BEYOND_ROUTE, NULL), error);
+    EXPECT_INT(school.order.submission.specs[0].tier, TIER_OBJECT);
+    EXPECT_TEXT(school.order.submission.specs[0].model_hash, "");
+    EXPECT_INT(school.order.submission.rerouted_count, 1);
+    order_finish(&school.order);
+    EXPECT_OK(build_beyond(&school, ROUTE_BEYOND_CLIP, &all), error);
+    EXPECT_INT(school.order.submission.clipped_count, 1);
+    EXPECT_INT(school.order.submission.job_count, 2);
+    EXPECT_INT(school.order.submission.specs[0].rollout_count, 2);
+    EXPECT_OK(submission_send(&school.order.submission, school.shop.store, 10, &error), error);
+    drain(&school, "bulk", school.models);
+    drain(&school, "teacher", school.models);
+    EXPECT_INT(look(&school), 4);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_INT(outcomes[i].ticks, 7);
+        EXPECT(outcomes[i].verdict == VERDICT_PASS || outcomes[i].verdict == VERDICT_FAIL);
+    }
+    school_close(&school);
+}
+
+static void only_a_teacher_that_is_trusted_for_as_long_answers(void)
+{
+    const struct audit_policy all = {.rate = 1.0, .safety_critical_rate = 1.0};
+    for (int covers = 0; covers < 2; covers++) {
+        struct school school;
+        school_open_trusted(&school, "student 4 100", covers ? "teacher 30 15" : "teacher 30 14");
+        EXPECT_OK(build_beyond(&school, ROUTE_BEYOND_REFUSE, &all), error);
+        EXPECT_INT(school.order.submission.audit_count, covers);
+        order_finish(&school.order);
+        planted.fault = PLANTED_NAN;
+        planted.from_tick = 6;
+        planted.in_tier[TIER_STUDENT] = true;
+        EXPECT_OK(build_beyond(&school, ROUTE_BEYOND_REFUSE, NULL), error);
+        EXPECT_OK(submission_send(&school.order.submission, school.shop.store, 10, &error), error);
+        drain(&school, "bulk", school.models);
+        EXPECT_INT(status_of(&school).jobs[JOB_FLAGGED], covers);
+        EXPECT_INT(status_of(&school).jobs[JOB_QUEUED], covers);
+        EXPECT_INT(status_of(&school).jobs[JOB_DEAD], !covers);
+        school_close(&school);
+        school_open_trusted(&school, "student 4 14", covers ? "teacher 30 15" : "teacher 30 14");
+        EXPECT_OK(build_beyond(&school, ROUTE_BEYOND_ROUTE, NULL), error);
+        EXPECT_INT(school.order.submission.specs[0].tier, covers ? TIER_TEACHER : TIER_OBJECT);
+        EXPECT_TEXT(school.order.submission.specs[0].pool, covers ? "teacher" : "bulk");
         school_close(&school);
     }
 }
@@ -482,6 +575,8 @@ int main(void)
 {
     return TEST_RUN(TEST(student_jobs_name_their_model), TEST(a_flag_leads_to_the_teacher),
                     TEST(what_nobody_answers_is_dead_with_its_evidence),
+                    TEST(no_model_is_asked_beyond_its_horizon),
+                    TEST(only_a_teacher_that_is_trusted_for_as_long_answers),
                     TEST(twins_are_audited_and_counted_apart), TEST(a_flagged_twin_ends),
                     TEST(a_vanished_worker_is_charged_its_flop), TEST(no_other_model_is_run),
                     TEST(no_other_backend_is_run), TEST(a_calibrated_model_stays_healthy));

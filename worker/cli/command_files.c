@@ -4,6 +4,7 @@
 #include "scenarios/scenarios.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/protocol_options.h"
+#include "worker/models/models.h"
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
@@ -33,6 +34,51 @@ static enum status check_planners(const struct suite *suite, struct error *error
     return STATUS_OK;
 }
 
+/* For how long the student that is found here is trusted in the conditioning `agents`; more than
+ * any scenario lasts where there is none. */
+static uint32_t trusted_ticks(void)
+{
+    struct error error;
+    struct models *models = NULL;
+    const struct models_model *model = NULL;
+    uint32_t ticks = LIMIT_HORIZON_TICKS;
+    if (models_open(NULL, NULL, &models, &error) == STATUS_OK &&
+        models_available(models, TIER_STUDENT) &&
+        models_promoted(models, TIER_STUDENT, NN_BF16, &model, &error) == STATUS_OK) {
+        ticks = model->config->horizon_ticks[CONDITIONING_AGENTS];
+    }
+    models_close(models);
+    return ticks;
+}
+
+/* Scenarios about perception that last longer than the model that would answer them is trusted: a
+ * submission refuses them unless it is told what to do. */
+static json_t *warn_beyond(const struct suite *suite, bool json)
+{
+    json_t *warnings = json_array();
+    uint32_t trusted = 0; /* not asked yet */
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct suite_entry *entry = &suite->entries[i];
+        const struct scenario *scenario = &entry->document->scenario;
+        if (scenario->question != QUESTION_PERCEPTION) {
+            continue;
+        }
+        trusted = trusted > 0 ? trusted : trusted_ticks();
+        if (scenario->horizon_ticks > trusted) {
+            char text[512];
+            snprintf(text, sizeof text,
+                     "%s: scenario %s lasts %g s, the student is trusted for %g s; submit it with "
+                     "--horizon clip or route",
+                     entry->file, scenario->id, scenario->horizon_ticks / 10.0, trusted / 10.0);
+            json_array_append_new(warnings, json_string(text));
+            if (!json) {
+                text_print(stderr, "warning: %s\n", text);
+            }
+        }
+    }
+    return warnings;
+}
+
 static json_t *validate_one(const char *path, bool json, struct protocol_session *protocols,
                             int *code)
 {
@@ -59,8 +105,9 @@ static json_t *validate_one(const char *path, bool json, struct protocol_session
                    suite->entry_count, suite->entry_count == 1 ? "" : "s", rollouts,
                    rollouts == 1 ? "" : "s");
     }
-    json_t *result = json_pack("{s:s, s:b, s:i, s:i}", "file", path, "valid", 1, "scenarios",
-                               (int)suite->entry_count, "rollouts", (int)rollouts);
+    json_t *result = json_pack("{s:s, s:b, s:i, s:i, s:o}", "file", path, "valid", 1, "scenarios",
+                               (int)suite->entry_count, "rollouts", (int)rollouts, "warnings",
+                               warn_beyond(suite, json));
     suite_destroy(suite);
     return result;
 }

@@ -325,6 +325,7 @@ static int present_to_people(const struct run_options *options, struct store *st
                    asked ? "" : "without a world model ", one ? "it" : "them",
                    asked ? ", as --world object says" : ", as --allow-degraded says");
     }
+    suite_options_tell_beyond(submission);
     if (options->report != NULL && code == 0) {
         text_print(stdout, "report: %s\n", options->report);
     }
@@ -404,7 +405,7 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "suite", json_string(submission->suite_id));
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
-            json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
+            suite_options_put_beyond(submission, json);
             json_object_set_new(json, "gate_met", json_boolean(gate_met));
         }
         int json_code = cli_print_json(json);

@@ -4,6 +4,7 @@
 #include "worker/cli/suite_options.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "engine/learned/device.h"
 
 #include <string.h>
@@ -26,6 +27,18 @@ static enum status choose_backend(const struct suite_options *options,
     return STATUS_OK;
 }
 
+static enum status parse_beyond(const char *name, enum route_beyond *out, struct error *error)
+{
+    for (int i = 0; i < ROUTE_BEYOND_COUNT; i++) {
+        if (strcmp(name, route_beyond_names[i]) == 0) {
+            *out = (enum route_beyond)i;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "--horizon: expected refuse, clip or route, found \"%s\"",
+                     name);
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -33,6 +46,7 @@ static enum status prepare_models(const struct suite_options *options,
 {
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
     THEN(status, models_parse_precision(options->precision, &build->precision, error));
+    THEN(status, parse_beyond(options->horizon, &build->beyond, error));
     *audit = audit_policy_default();
     build->audit = audit;
     if (options->audit != NULL && strcmp(options->audit, "off") == 0) {
@@ -112,6 +126,31 @@ static enum status choose_guardian(const struct suite_options *options, char out
                          LIMIT_SPEC_BYTES - 1);
     }
     return STATUS_OK;
+}
+
+void suite_options_tell_beyond(const struct submission *submission)
+{
+    const struct {
+        uint32_t count;
+        const char *what;
+    } rows[] = {
+        {submission->clipped_count, "driven as far as the model is trusted (--horizon clip)"},
+        {submission->rerouted_count,
+         "answered by another world, trusted for longer (--horizon route)"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rows[i].count > 0) {
+            text_print(stdout, "%u scenario%s longer than the model's trusted horizon: %s\n",
+                       rows[i].count, rows[i].count == 1 ? "" : "s", rows[i].what);
+        }
+    }
+}
+
+void suite_options_put_beyond(const struct submission *submission, json_t *json)
+{
+    json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
+    json_object_set_new(json, "clipped", json_integer(submission->clipped_count));
+    json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
 enum status suite_options_build(const struct suite_options *options, const char *path,

@@ -17,6 +17,7 @@ struct suite_options {
     const char *layout;
     const char *precision;
     const char *audit;
+    const char *horizon; /* what becomes of scenarios longer than the models are trusted */
     bool allow_degraded; /* the object world may answer what asks for a model that is not there */
     int64_t seeds;
     bool nominal; /* seed 0, before those of --seeds */
@@ -27,7 +28,7 @@ struct suite_options {
 #define SUITE_OPTIONS_DEFAULT                                                                     \
     {                                                                                             \
         .planner = "builtin:reference", .guardian = "monitor", .world = "auto", .device = "auto", \
-        .layout = "agents", .precision = "bf16", .attempts = 3, .weight = 10                      \
+        .layout = "agents", .precision = "bf16", .horizon = "refuse", .attempts = 3, .weight = 10 \
     }
 
 /* Rows for a command's option table. */
@@ -47,6 +48,10 @@ struct suite_options {
          .text = &(options).precision},                                                            \
         {"--allow-degraded", NULL, "without world models the object world answers for them",       \
          .flag = &(options).allow_degraded},                                                       \
+        {"--horizon", "refuse|clip|route",                                                         \
+         "scenarios longer than the model is trusted: the trusted part, or another world "         \
+         "(refuse)",                                                                               \
+         .text = &(options).horizon},                                                              \
         {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
          .text = &(options).audit},                                                                \
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
@@ -57,6 +62,13 @@ struct suite_options {
         "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \
             .number = &(options).weight                                                            \
     }
+
+/* Says what became of scenarios that last longer than the models are trusted; nothing where all
+ * were within. */
+void suite_options_tell_beyond(const struct submission *submission);
+
+/* Members "degraded", "clipped" and "rerouted" of a run's JSON. */
+void suite_options_put_beyond(const struct submission *submission, json_t *json);
 
 /* Loads the suite, checks every scenario, route and planner, and builds the jobs; nothing is sent.
  * The submission borrows from the suite. */

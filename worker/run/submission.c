@@ -53,8 +53,22 @@ static enum status set_model(struct models *models, enum conditioning conditioni
     return STATUS_OK;
 }
 
+static enum status tier_horizon(struct models *models, enum tier tier,
+                                enum conditioning conditioning, enum nn_precision precision,
+                                uint32_t *ticks, struct error *error)
+{
+    const struct models_model *model = NULL;
+    *ticks = 0;
+    if (!models_available(models, tier)) {
+        return STATUS_OK;
+    }
+    TRY(models_promoted(models, tier, precision, &model, error));
+    *ticks = model->config->horizon_ticks[conditioning];
+    return STATUS_OK;
+}
+
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
-                                    struct job_spec *out, struct error *error)
+                                    uint32_t ticks, struct job_spec *out, struct error *error)
 {
     enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
@@ -65,6 +79,14 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
     spec.audit_key[0] = '\0';
     snprintf(spec.pool, sizeof spec.pool, "teacher");
     THEN(status, set_model(models, conditioning, precision, &spec, error));
+    uint32_t trusted_ticks = 0;
+    THEN(status,
+         tier_horizon(models, TIER_TEACHER, conditioning, precision, &trusted_ticks, error));
+    if (status == STATUS_OK && ticks > trusted_ticks) {
+        status = error_set(error, STATUS_NOT_FOUND,
+                           "the teacher is trusted for %g s of \"%s\", the scenario lasts %g s",
+                           trusted_ticks / 10.0, conditioning_names[conditioning], ticks / 10.0);
+    }
     if (status == STATUS_OK) {
         make_key(&spec);
         *out = spec;
@@ -134,81 +156,157 @@ static enum status check_trace_bytes(const struct suite_entry *entry, struct err
                      LIMIT_ARTIFACT_BYTES >> 20);
 }
 
-static void add_job(struct submission *out, const struct suite_entry *entry,
+static void add_job(struct submission *out, const struct scenario_document *document,
                     const struct job_spec *spec)
 {
     out->specs[out->job_count] = *spec;
-    out->documents[out->job_count++] = entry->document;
+    out->documents[out->job_count++] = document;
+}
+
+/* What is asked of one entry: its scenario, or the trusted part of it, and who answers. */
+struct asked {
+    const struct suite_entry *entry;
+    const struct scenario_document *document;
+    struct route_decision decision;
+};
+
+static bool is_learned(enum tier tier)
+{
+    return tier == TIER_STUDENT || tier == TIER_TEACHER;
+}
+
+/* A teacher that is not trusted for as long repeats nothing. */
+static bool audited(const struct submission_options *options, const struct asked *question,
+                    const struct route_horizons *horizons, const struct job_spec *spec)
+{
+    const struct scenario *scenario = &question->document->scenario;
+    return options->audit != NULL && spec->tier == TIER_STUDENT &&
+           options->policy.teacher_available &&
+           scenario->horizon_ticks <= horizons->teacher_ticks &&
+           audit_sampled(spec->key, audit_rate(options->audit, &scenario->slices));
 }
 
 /* Adds a job, and its twin when it is sampled. */
-static enum status add_audited(struct submission *out, const struct suite_entry *entry,
+static enum status add_audited(struct submission *out, const struct asked *question,
                                const struct submission_options *options,
-                               const struct job_spec *spec, struct error *error)
+                               const struct route_horizons *horizons, const struct job_spec *spec,
+                               struct error *error)
 {
     struct job_spec twin;
-    add_job(out, entry, spec);
+    add_job(out, question->document, spec);
     out->rollout_count += spec->rollout_count;
-    if (options->audit == NULL || spec->tier != TIER_STUDENT ||
-        !options->policy.teacher_available ||
-        !audit_sampled(spec->key, audit_rate(options->audit, &entry->document->scenario.slices))) {
+    if (!audited(options, question, horizons, spec)) {
         return STATUS_OK;
     }
-    TRY(submission_teacher_spec(options->models, spec, &twin, error));
+    TRY(submission_teacher_spec(options->models, spec, question->document->scenario.horizon_ticks,
+                                &twin, error));
     char key[SHA256_HEX_BYTES];
     audit_twin_key(twin.key, key);
     memcpy(twin.key, key, sizeof twin.key);
     memcpy(twin.audit_key, spec->key, sizeof twin.audit_key);
-    add_job(out, entry, &twin);
+    add_job(out, question->document, &twin);
     out->audit_count++;
     return STATUS_OK;
+}
+
+/* The first `ticks` of the entry's scenario, owned by the submission. */
+static enum status clip(struct submission *out, const struct suite_entry *entry, uint32_t ticks,
+                        const struct scenario_document **document, struct error *error)
+{
+    struct scenario_document **list =
+        realloc(out->clipped, (out->clipped_count + 1) * sizeof *out->clipped);
+    TRY(memory_check(list, error, "%s: out of memory", entry->file));
+    out->clipped = list;
+    TRY(scenario_clip(entry->file, entry->document, ticks, &list[out->clipped_count], error));
+    *document = list[out->clipped_count++];
+    return STATUS_OK;
+}
+
+/* For how long those are trusted who may have to answer. */
+static enum status find_horizons(const struct submission_options *options, enum tier tier,
+                                 struct route_horizons *out, struct error *error)
+{
+    bool teacher =
+        tier == TIER_TEACHER || options->beyond == ROUTE_BEYOND_ROUTE || options->audit != NULL;
+    if (tier == TIER_STUDENT) {
+        TRY(tier_horizon(options->models, TIER_STUDENT, options->conditioning, options->precision,
+                         &out->student_ticks, error));
+    }
+    return teacher ? tier_horizon(options->models, TIER_TEACHER, options->conditioning,
+                                  options->precision, &out->teacher_ticks, error)
+                   : STATUS_OK;
+}
+
+/* Who answers, and how much of it: asked before anything is driven. */
+static enum status ask(struct submission *out, const struct suite_entry *entry,
+                       const struct submission_options *options, struct route_horizons *horizons,
+                       struct asked *question, struct error *error)
+{
+    const struct scenario *scenario = &entry->document->scenario;
+    struct route_decision decision;
+    *question = (struct asked){.entry = entry, .document = entry->document};
+    enum status status = route_scenario(scenario, &options->policy, &decision, error);
+    if (status == STATUS_OK && is_learned(decision.tier)) {
+        status = find_horizons(options, decision.tier, horizons, error);
+        THEN(status, route_within_horizon(scenario, options->beyond, horizons, &decision, error));
+    }
+    if (status != STATUS_OK) {
+        return error_prefix(error, "%s", entry->file);
+    }
+    if (decision.clip_ticks > 0) {
+        TRY(clip(out, entry, decision.clip_ticks, &question->document, error));
+    }
+    out->degraded_count += decision.degraded;
+    out->rerouted_count += decision.rerouted;
+    question->decision = decision;
+    return STATUS_OK;
+}
+
+/* All of a job but its seed, model and key. */
+static void describe(const struct asked *question, const struct submission_options *options,
+                     const char *planner, const char *planner_identity, struct job_spec *spec)
+{
+    const struct scenario_document *document = question->document;
+    enum tier tier = question->decision.tier;
+    *spec = (struct job_spec){
+        .tier = tier,
+        .priority = question->entry->priority,
+        .rollout_count = 1 + document->scenario.branch_count,
+        .attempts_max = options->attempts_max,
+    };
+    snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", document->scenario.id);
+    memcpy(spec->scenario_hash, document->hash, sizeof spec->scenario_hash);
+    memcpy(spec->prefix_key, document->hash, sizeof spec->prefix_key);
+    snprintf(spec->planner, sizeof spec->planner, "%s", planner);
+    memcpy(spec->planner_hash, planner_identity, sizeof spec->planner_hash);
+    snprintf(spec->pool, sizeof spec->pool, "%s", question->decision.pool);
+    snprintf(spec->backend, sizeof spec->backend, "%s",
+             is_learned(tier) ? options->backend : "cpu");
+    snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
 }
 
 static enum status add_entry(struct submission *out, const struct suite_entry *entry,
                              const struct submission_options *options,
                              struct planner_hashes *hashes, struct error *error)
 {
-    const struct scenario *scenario = &entry->document->scenario;
-    struct route_decision decision;
-    enum status status = route_scenario(scenario, &options->policy, &decision, error);
-    if (status != STATUS_OK) {
-        return error_prefix(error, "%s", entry->file);
-    }
+    struct route_horizons horizons = {0};
+    struct asked question;
+    TRY(ask(out, entry, options, &horizons, &question, error));
     TRY(check_trace_bytes(entry, error));
-    out->degraded_count += decision.degraded;
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
         const char *hash = NULL;
         TRY(planner_hash(hashes, planner, &hash, error));
         for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
-            struct job_spec built = {
-                .tier = decision.tier,
-                .seed = entry_seed(entry, options, s),
-                .priority = entry->priority,
-                .rollout_count = 1 + scenario->branch_count,
-                .attempts_max = options->attempts_max,
-            };
-            struct job_spec *spec = &built;
-            snprintf(spec->scenario_id, sizeof spec->scenario_id, "%s", scenario->id);
-            memcpy(spec->scenario_hash, entry->document->hash, sizeof spec->scenario_hash);
-            memcpy(spec->prefix_key, entry->document->hash, sizeof spec->prefix_key);
-            snprintf(spec->planner, sizeof spec->planner, "%s", planner);
-            memcpy(spec->planner_hash, hash, sizeof spec->planner_hash);
-            snprintf(spec->pool, sizeof spec->pool, "%s", decision.pool);
-            bool learned = spec->tier == TIER_STUDENT || spec->tier == TIER_TEACHER;
-            snprintf(spec->backend, sizeof spec->backend, "%s", learned ? options->backend : "cpu");
-            snprintf(spec->revision, sizeof spec->revision, "%s", revision_hash);
-            if (learned) {
-                status = set_model(options->models, options->conditioning, options->precision, spec,
-                                   error);
+            struct job_spec spec;
+            describe(&question, options, planner, hash, &spec);
+            spec.seed = entry_seed(entry, options, s);
+            if (is_learned(spec.tier)) {
+                TRY(set_model(options->models, options->conditioning, options->precision, &spec,
+                              error));
             }
-            if (status == STATUS_OK) {
-                make_key(spec);
-                status = add_audited(out, entry, options, spec, error);
-            }
-            if (status != STATUS_OK) {
-                return status;
-            }
+            make_key(&spec);
+            TRY(add_audited(out, &question, options, &horizons, &spec, error));
         }
     }
     return STATUS_OK;
@@ -320,8 +418,14 @@ void submission_finish(struct submission *submission)
 {
     free(submission->specs);
     free(submission->documents);
+    for (uint32_t i = 0; i < submission->clipped_count; i++) {
+        scenario_destroy(submission->clipped[i]);
+    }
+    free(submission->clipped);
     submission->specs = NULL;
     submission->documents = NULL;
+    submission->clipped = NULL;
+    submission->clipped_count = 0;
 }
 
 static enum status put_scenarios(const struct submission *submission, struct store *store,

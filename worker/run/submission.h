@@ -20,6 +20,7 @@ struct submission_options {
     struct models *models; /* borrowed; may be NULL when the policy has none available */
     enum conditioning conditioning;
     enum nn_precision precision;
+    enum route_beyond beyond;         /* the horizon for which these models are trusted */
     const struct audit_policy *audit; /* borrowed; NULL: no twins */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
@@ -36,7 +37,10 @@ struct submission {
     int64_t rollout_count;   /* without those of twins */
     uint32_t audit_count;    /* twins among the jobs */
     uint32_t degraded_count; /* scenarios answered by a cheaper tier than their question wants */
+    uint32_t rerouted_count; /* scenarios that another tier answers, for it is trusted longer */
+    uint32_t clipped_count;  /* scenarios of which only the trusted part is driven */
     uint32_t memoised_count; /* after sending */
+    struct scenario_document **clipped; /* [clipped_count], owned, among the documents */
 };
 
 /* Pure but for planner files, whose content is hashed. Fails with everything unsent. */
@@ -45,9 +49,10 @@ enum status submission_build(const struct suite *suite, const struct submission_
 void submission_finish(struct submission *submission);
 
 /* The job that asks the promoted teacher what `student` (a student's job) asks: pool, tier, model,
- * sampler, key. NOT_FOUND: no teacher is promoted. */
+ * sampler, key. NOT_FOUND: no teacher is promoted, or it is not trusted for the `ticks` that the
+ * scenario lasts. */
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
-                                    struct job_spec *out, struct error *error);
+                                    uint32_t ticks, struct job_spec *out, struct error *error);
 
 /* Puts scenario bodies, then submits all jobs. When the suite is in the store already and ended
  * with dead or cancelled jobs, it gets a new id ("<id>-2", ..) so that those are run again. */

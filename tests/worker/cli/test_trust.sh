@@ -1,0 +1,71 @@
+#!/bin/bash
+# Goal: nobody is asked for longer than he is trusted, and it is said before anything is spent.
+# Method: scenarios longer than the shipped models' horizons, with each policy.
+#
+# Usage: test_trust.sh SWERVE SOURCE_ROOT
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+root=$(realpath "$2")
+work=$(mktemp -d /tmp/swerve-trust-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+. "$here/tap.sh"
+
+export SWERVE_MODELS=$root/engine/models
+# holds EXPRESSION FILE: a Python expression over d, the JSON object in the file.
+holds() {
+    python3 -c "import json,sys; d=json.load(open(sys.argv[2])); sys.exit(not eval(sys.argv[1]))" "$1" "$2" ||
+        fail "$1 is false of $(head -c 400 "$2")"
+}
+scenario() { # scenario ID SECONDS
+    cat >"$1.json" <<JSON
+{"id": "$1", "question": "perception",
+ "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": $2,
+ "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": 60}, "speed_mps": 10, "behaviour": "idm"}],
+ "branches": [{"id": "brake", "at_tick": 3, "interventions": [{"kind": "ego_brake", "tick": 3, "decel_mps2": 3}]}]}
+JSON
+}
+scenario long 30.5
+scenario short 2
+
+a_scenario_beyond_the_horizon_costs_nothing() {
+    code 3 "$swerve" run long.json --store none.db --world student
+    says err "long.json: scenario long: expected at most 30 s, for which the student is trusted here, found 30.5 s"
+    code 3 "$swerve" run short.json --store none.db --layout map
+    says err "short.json: scenario short: expected at most 1 s"
+    code 3 "$swerve" submit short.json --store none.db --layout map --world teacher
+    says err "for which the teacher is trusted"
+    [ ! -e none.db ] || fail "a store was made for a refused suite"
+    code 2 "$swerve" run long.json --store none.db --horizon maybe
+    says err "expected refuse, clip or route"
+}
+what_is_trusted_is_driven_and_said() {
+    code 0 "$swerve" run short.json --store clip.db --layout map --horizon clip --audit off --workers 1 --json
+    holds 'd["clipped"] == 1 and d["rerouted"] == 0 and d["flagged"] == 0 and d["ticks"] <= 17' out
+    holds 'list(d["pass_rates"]) == ["student"]' out
+    code 0 "$swerve" replay --all --store clip.db
+    code 0 "$swerve" submit long.json --store clip.db --horizon clip --audit off
+    says out "1 scenario longer than the model's trusted horizon: driven as far as the model is trusted"
+}
+another_world_answers_and_it_is_said() {
+    code 0 "$swerve" run long.json --store route.db --horizon route --workers 1 --json
+    holds 'd["rerouted"] == 1 and d["clipped"] == 0 and d["degraded"] == 0' out
+    holds 'list(d["pass_rates"]) == ["object"]' out
+    code 0 "$swerve" run long.json --store route.db --horizon route --workers 1
+    says out "answered by another world, trusted for longer (--horizon route)"
+}
+validate_warns_beforehand() {
+    code 0 "$swerve" validate long.json short.json
+    says err "warning: long.json: scenario long lasts 30.5 s, the student is trusted for 30 s"
+    code 0 "$swerve" validate long.json short.json --json
+    holds '[len(f["warnings"]) for f in d["files"]] == [1, 0]' out
+}
+
+echo 1..4 >&3
+t a_scenario_beyond_the_horizon_costs_nothing
+t what_is_trusted_is_driven_and_said
+t another_world_answers_and_it_is_said
+t validate_warns_beforehand
+[ "$failed" = 0 ]
