@@ -23,36 +23,30 @@ static const struct compare_rollout *rollout_of(const struct compare *compare, u
 
 static void write_side(struct html *html, const char *name, const struct compare_side *side)
 {
-    html_format(html, "<p><b>%s</b> ", name);
-    html_text(html, side->planner);
-    html_raw(html, " <span class=\"soft\">suite ");
-    html_text(html, side->suite_id);
-    html_format(html, ", revision %.12s", side->revision);
+    html_format(html, "<p><b>%s</b> %s <span class=\"soft\">suite %s, revision %.12s", name,
+                side->planner, side->suite_id, side->revision);
     if (side->model_hash[0] != '\0') {
         html_format(html, ", model %.12s", side->model_hash);
     }
     html_raw(html, "</span></p>");
 }
 
-static void write_row(struct html *html, const struct compare_row *row, const char *style)
+static void write_row(struct html *html, const struct compare_row *row, bool total)
 {
-    html_format(html, "<tr%s><td class=\"wrap\">", style);
-    html_text(html, row->group);
-    html_raw(html, " ");
-    html_text(html, row->value);
+    html_raw(html, total ? "<tr class=\"total\">" : "<tr>");
     html_format(html,
-                "</td><td class=\"n\">%lld</td><td class=\"n\">%.1f%%</td><td class=\"n\">%.1f%%"
-                "</td><td class=\"n\">%+.1f [%+.1f, %+.1f]</td><td class=\"n\">%lld</td>"
-                "<td class=\"n\">%lld</td>",
-                (long long)row->mains, 100 * row->a.value, 100 * row->b.value,
-                100 * row->difference.value, 100 * row->difference.low, 100 * row->difference.high,
-                (long long)row->fixed, (long long)row->broken);
+                "<td class=\"wrap\">%s %s</td><td class=\"n\">%lld</td><td "
+                "class=\"n\">%.1f%%</td><td class=\"n\">%.1f%%</td><td class=\"n\">%+.1f [%+.1f, "
+                "%+.1f]</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>",
+                row->group, row->value, (long long)row->mains, 100 * row->a.value,
+                100 * row->b.value, 100 * row->difference.value, 100 * row->difference.low,
+                100 * row->difference.high, (long long)row->fixed, (long long)row->broken);
     if (isnan(row->p)) {
         html_raw(html, "<td class=\"n\">-</td></tr>");
     } else {
         char p[32];
         if (row->p < 1e-4) {
-            snprintf(p, sizeof p, "&lt; 0.0001");
+            snprintf(p, sizeof p, "< 0.0001");
         } else {
             snprintf(p, sizeof p, "%.4f", row->p);
         }
@@ -72,7 +66,7 @@ static void write_tables(struct html *html, const struct compare *compare)
 {
     html_raw(html, "<div class=\"card\">");
     begin_rows(html);
-    write_row(html, &compare->all, " class=\"total\"");
+    write_row(html, &compare->all, true);
     html_raw(html, "</tbody></table></div><div class=\"card\"><table><thead><tr><th>mean over "
                    "scenarios</th><th class=\"n\">count</th><th class=\"n\">A</th><th "
                    "class=\"n\">B</th><th class=\"n\">B &minus; A, 95%</th></tr></thead><tbody>");
@@ -99,7 +93,7 @@ static void write_slices(struct html *html, const struct compare *compare)
     begin_rows(html);
     for (uint32_t i = 0; i < compare->row_count; i++) {
         if (compare->rows[i].mains < compare->all.mains) {
-            write_row(html, &compare->rows[i], "");
+            write_row(html, &compare->rows[i], false);
         }
     }
     html_raw(html, "</tbody></table></details>");
@@ -112,12 +106,11 @@ static void write_flip_row(struct html *html, const struct compare *compare, uin
     const struct compare_rollout *a = rollout_of(compare, pair, false);
     const struct compare_rollout *b = rollout_of(compare, pair, true);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
-    html_format(html, "<tr><td class=\"%s\">%s</td><td class=\"wrap\">",
-                compare_passed(a) ? "bad" : "good", compare_passed(a) ? "broken" : "fixed");
-    html_text(html, a->scenario_id);
+    html_format(html, "<tr><td class=\"%s\">%s</td><td class=\"wrap\">%s",
+                compare_passed(a) ? "bad" : "good", compare_passed(a) ? "broken" : "fixed",
+                a->scenario_id);
     if (a->branch_id[0] != '\0') {
-        html_raw(html, " branch ");
-        html_text(html, a->branch_id);
+        html_format(html, " branch %s", a->branch_id);
     }
     html_format(html, "</td><td class=\"n\">%llu</td><td>%s</td><td>", (unsigned long long)a->seed,
                 tier_names[a->tier]);
@@ -178,9 +171,8 @@ static void write_strip(struct html *html, const char *name, const struct shown 
 
 static void write_command(struct html *html, const struct compare_side *side, int64_t id)
 {
-    html_format(html, "<code>swerve replay %lld --store ", (long long)id);
-    html_text(html, side->store_url);
-    html_raw(html, "</code> ");
+    html_format(html, "<code>swerve replay %lld --store %s</code> ", (long long)id,
+                side->store_url);
 }
 
 static void write_card(struct html *html, const struct compare *compare, uint32_t pair)
@@ -192,11 +184,10 @@ static void write_card(struct html *html, const struct compare *compare, uint32_
         html->failed = true;
         return;
     }
-    html_raw(html, "<article class=\"card\"><h3>");
-    html_text(html, a->scenario_id);
-    html_raw(html, "</h3><p class=\"soft\">");
-    html_text(html, a->branch_id[0] != '\0' ? a->branch_id : "main line");
-    html_format(html, ", seed %llu, %s</p><p>", (unsigned long long)a->seed, tier_names[a->tier]);
+    html_format(html,
+                "<article class=\"card\"><h3>%s</h3><p class=\"soft\">%s, seed %llu, %s</p><p>",
+                a->scenario_id, a->branch_id[0] != '\0' ? a->branch_id : "main line",
+                (unsigned long long)a->seed, tier_names[a->tier]);
     write_command(html, compare->a, a->id);
     write_command(html, compare->b, b->id);
     html_raw(html, "</p>");
@@ -247,19 +238,16 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     html_raw(&html, "<header><h1>Comparison</h1>");
     write_side(&html, "A", compare->a);
     write_side(&html, "B", compare->b);
-    html_format(
-        &html,
-        "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and breaks "
-        "<b class=\"bad\">%lld</b>; of %lld branches %lld and %lld.</p>",
-        (long long)all->mains, (long long)all->fixed, (long long)all->broken,
-        (long long)compare->branch_pairs, (long long)compare->branch_fixed,
-        (long long)compare->branch_broken);
-    html_format(
-        &html,
-        "<p class=\"soft\">Not compared: %lld rollouts only in A, %lld only in B, %lld of a "
-        "changed scenario, %lld without a result on a side.</p></header><main>",
-        (long long)compare->only_a, (long long)compare->only_b, (long long)compare->changed,
-        (long long)compare->no_result);
+    html_format(&html,
+                "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and "
+                "breaks <b class=\"bad\">%lld</b>; of %lld branches %lld and %lld.</p><p "
+                "class=\"soft\">Not compared: %lld rollouts only in A, %lld only in B, %lld of a "
+                "changed scenario, %lld without a result on a side.</p></header><main>",
+                (long long)all->mains, (long long)all->fixed, (long long)all->broken,
+                (long long)compare->branch_pairs, (long long)compare->branch_fixed,
+                (long long)compare->branch_broken, (long long)compare->only_a,
+                (long long)compare->only_b, (long long)compare->changed,
+                (long long)compare->no_result);
     if (all->mains > 0) {
         write_tables(&html, compare);
     }

@@ -186,13 +186,12 @@ static void box(const struct view *view, const char *style, double x_m, double y
 {
     struct vec2 p = to_view(view, x_m, y_m);
     double degrees = (view->heading_rad - heading_rad) * 180.0 / PI_RAD;
-    html_format(html,
-                "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
-                "rx=\"0.4\" transform=\"translate(%.2f %.2f) rotate(%.1f)\"><title>",
-                style, -length_m / 2, -width_m / 2, length_m, width_m, p.x_m, p.y_m,
-                fmod(degrees, 360.0));
-    html_text(html, name);
-    html_raw(html, "</title></rect>");
+    html_format(
+        html,
+        "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" rx=\"0.4\" "
+        "transform=\"translate(%.2f %.2f) rotate(%.1f)\"><title>%s</title></rect>",
+        style, -length_m / 2, -width_m / 2, length_m, width_m, p.x_m, p.y_m, fmod(degrees, 360.0),
+        name);
 }
 
 /* Path of ego (agent < 0) or of an agent during a drive. */
@@ -214,9 +213,7 @@ static void path(const struct view *view, const struct report_drive *drive,
         html_format(html, "%c%.1f %.1f", move, p.x_m, p.y_m);
         move = 'L';
     }
-    html_raw(html, "\"><title>");
-    html_text(html, line->name);
-    html_raw(html, "</title></path>");
+    html_format(html, "\"><title>%s</title></path>", line->name);
 }
 
 static void agent_box(const struct view *view, const struct report_drive *drive,
@@ -402,9 +399,7 @@ void report_chart_speed(const struct report_drive *drive, const struct report_li
                 html_format(html, "%.1f,%.1f ", speed_x(&scale, t), speed_y(&scale, at.speed_mps));
             }
         }
-        html_raw(html, "\"><title>");
-        html_text(html, lines[i].name);
-        html_raw(html, "</title></polyline>");
+        html_format(html, "\"><title>%s</title></polyline>", lines[i].name);
     }
     html_raw(html, "</svg>");
 }

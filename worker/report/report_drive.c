@@ -288,8 +288,8 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
     if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, &at)) {
         return;
     }
-    html_format(html, "<figure%s data-tick=\"%u\">", at.guardian ? " class=\"guardian\"" : "",
-                tick);
+    html_raw(html, at.guardian ? "<figure class=\"guardian\"" : "<figure");
+    html_format(html, " data-tick=\"%u\">", tick);
     if (!report_drive_filmed(drive)) {
         if (camera) {
             draw_camera(drive, &scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);

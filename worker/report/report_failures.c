@@ -112,30 +112,23 @@ static void situation(struct report *report, const struct report_job *job,
     const struct outcome *outcome = &report->summary->outcomes[job->main];
     const struct conditions *c = &scenario->conditions;
     if (scenario->prompt[0] != '\0') {
-        html_raw(html, "<blockquote>");
-        html_text(html, scenario->prompt);
-        html_raw(html, "</blockquote>");
+        html_format(html, "<blockquote>%s</blockquote>", scenario->prompt);
     }
     html_format(html, "<p class=\"soft\">%s, %s, friction %.2f, visibility %.0f m; ",
                 weather_names[c->weather], light_names[c->light], c->friction, c->visibility_m);
     static const enum slice_kind kinds[] = {SLICE_ROAD, SLICE_GEOGRAPHY, SLICE_ACTOR};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         if (outcome->slice[kinds[i]][0] != '\0') {
-            html_format(html, "%s ", slice_names[kinds[i]]);
-            html_text(html, outcome->slice[kinds[i]]);
-            html_raw(html, ", ");
+            html_format(html, "%s %s, ", slice_names[kinds[i]], outcome->slice[kinds[i]]);
         }
     }
     html_format(html, "%s world, ", tier_names[outcome->tier]);
     if (outcome->model_hash[0] != '\0') {
-        html_format(html, "model <code>%.12s</code> ", outcome->model_hash);
-        html_text(html, outcome->sampler);
-        html_raw(html, ", ");
+        html_format(html, "model <code>%.12s</code> %s, ", outcome->model_hash, outcome->sampler);
     }
     seeds_text(report, job);
     if (scenario->source[0] != '\0') {
-        html_raw(html, ". Source: ");
-        html_text(html, scenario->source);
+        html_format(html, ". Source: %s", scenario->source);
     }
     html_raw(html, "</p>");
 }
@@ -148,10 +141,9 @@ static void contact(struct html *html, const struct scenario *scenario,
     if (m->collision_kind != COLLISION_NONE && m->collision_agent >= 0 &&
         (uint32_t)m->collision_agent < scenario->agent_count) {
         const struct agent *agent = &scenario->agents[m->collision_agent];
-        html_format(html, "<b>%.1f s: %s</b>: the %s ", m->collision_tick * TICK_S,
-                    report_contact(m->collision_kind), agent_kind_names[agent->kind]);
-        html_text(html, agent->id);
-        html_format(html, ", %.1f m/s, ", m->impact_speed_mps);
+        html_format(html, "<b>%.1f s: %s</b>: the %s %s, %.1f m/s, ", m->collision_tick * TICK_S,
+                    report_contact(m->collision_kind), agent_kind_names[agent->kind], agent->id,
+                    m->impact_speed_mps);
         report_metric(html, "at fault", m->at_fault ? "at fault" : "not at fault");
         html_raw(html, ". ");
     }
@@ -187,9 +179,8 @@ static void branch_links(struct report *report, const struct report_job *job)
         } else {
             html_format(html, "<span class=\"chip %s\">", verdict_names[branch->verdict]);
         }
-        html_text(html, branch->branch_id);
-        html_format(html, ": %s%s ", verdict_names[branch->verdict],
-                    job->fanout_card ? "</a>" : "</span>");
+        html_format(html, "%s: %s", branch->branch_id, verdict_names[branch->verdict]);
+        html_raw(html, job->fanout_card ? "</a> " : "</span> ");
     }
     if (shown > BRANCH_LINKS_MAX) {
         html_format(html, "and %u more", shown - BRANCH_LINKS_MAX);
@@ -243,8 +234,8 @@ static void charts(struct report *report, int32_t rollout, const struct report_m
                 "<p class=\"soft small\">%.1f s to %.1f s. <span class=\"key ego\"></span>ego",
                 start * TICK_S, moment->tick * TICK_S);
     if (moment->agent >= 0) {
-        html_raw(html, " <span class=\"key other\"></span>");
-        html_text(html, drive->document->scenario.agents[moment->agent].id);
+        html_format(html, " <span class=\"key other\"></span>%s",
+                    drive->document->scenario.agents[moment->agent].id);
     }
     html_raw(html, "</p>");
     report_chart_speed(drive, &whole, 1, &moment->tick, 1, html);
@@ -262,14 +253,10 @@ static enum status card(struct report *report, const struct report_job *job, str
     bool titled = scenario != NULL && scenario->title[0] != '\0';
     html_raw(html, "<h3>");
     report_play(html, job, outcome);
-    html_text(html, titled ? scenario->title : outcome->scenario_id);
-    html_raw(html, "</h3><p>");
+    html_format(html, "%s</h3><p>", titled ? scenario->title : outcome->scenario_id);
     report_chips(html, outcome);
-    html_raw(html, " <span class=\"soft\">");
-    html_text(html, outcome->scenario_id);
-    html_raw(html, " &middot; ");
-    html_text(html, outcome->planner);
-    html_raw(html, "</span></p><div class=\"halves\"><div>");
+    html_format(html, " <span class=\"soft\">%s &middot; %s</span></p><div class=\"halves\"><div>",
+                outcome->scenario_id, outcome->planner);
     int32_t rollout = there ? report_drive_rollout(&report->drive, outcome) : -1;
     struct report_moment moment = {0};
     if (there) {
@@ -287,8 +274,8 @@ static enum status card(struct report *report, const struct report_job *job, str
     }
     branch_links(report, job);
     html_raw(html, "<p>");
-    report_command(report, "replay", outcome->id, "");
-    report_command(report, "show", outcome->id, "");
+    report_command(report, "replay", outcome->id);
+    report_command(report, "show", outcome->id);
     html_raw(html, "</p></div>");
     if (there) {
         charts(report, rollout, &moment);

@@ -177,9 +177,8 @@ static void overlay(struct report *report, const struct fanout *fanout)
              "<span class=\"key pass\"></span>branch passes <span class=\"key fail\"></span>branch "
              "fails; dashed: the fork.");
     if (agent >= 0) {
-        html_raw(html, " <span class=\"key other\"></span>");
-        html_text(html, fanout->scenario->agents[agent].id);
-        html_raw(html, ".");
+        html_format(html, " <span class=\"key other\"></span>%s.",
+                    fanout->scenario->agents[agent].id);
     }
     html_raw(html, " Boxes of others: where they are when the planner's own drive ends on the "
                    "map.</p></div></div>");
@@ -255,8 +254,8 @@ static void branch_row(struct report *report, const struct fanout *fanout,
     }
     html_raw(html, "><div><h4>");
     report_play(html, fanout->job, outcome);
-    html_text(html, outcome->branch_id[0] != '\0' ? outcome->branch_id : "as the planner drove");
-    html_raw(html, "</h4><p>");
+    html_format(html, "%s</h4><p>",
+                outcome->branch_id[0] != '\0' ? outcome->branch_id : "as the planner drove");
     report_chips(html, outcome);
     if (branch != NULL && fanout->job->main >= 0) {
         change_badge(html, report->summary->outcomes[fanout->job->main].verdict, outcome);
@@ -273,7 +272,7 @@ static void branch_row(struct report *report, const struct fanout *fanout,
                 outcome->ticks - outcome->prefix_ticks, outcome->prefix_ticks);
     own_cost(report, outcome);
     html_raw(html, "</p><p>");
-    report_command(report, "replay", outcome->id, "");
+    report_command(report, "replay", outcome->id);
     html_raw(html, "</p></div>");
     if (drawn) {
         frames(report, fanout, outcome, branch);
@@ -298,19 +297,14 @@ static void fanout_head(struct report *report, const struct report_job *job,
     for (uint32_t i = 0; i < job->count; i++) {
         own_usd += outcome_usd(report, &outcomes[i]);
     }
-    html_raw(html, "<h3>");
-    html_text(html, scenario != NULL && scenario->title[0] != '\0' ? scenario->title
-                                                                   : outcomes[0].scenario_id);
-    html_raw(html, "</h3><p class=\"soft\">");
-    html_text(html, outcomes[0].scenario_id);
-    html_raw(html, " &middot; ");
-    html_text(html, outcomes[0].planner);
-    html_format(html,
-                " &middot; seed %llu &middot; <b>%u of %u</b> branches change the verdict &middot; "
-                "%lld ticks simulated, %lld shared (%.0f%% saved)",
-                (unsigned long long)outcomes[0].seed, job->changed, job->count - 1, (long long)own,
-                (long long)shared,
-                100.0 * (double)shared / (double)(own + shared > 0 ? own + shared : 1));
+    html_format(
+        html,
+        "<h3>%s</h3><p class=\"soft\">%s &middot; %s &middot; seed %llu &middot; <b>%u of %u</b> "
+        "branches change the verdict &middot; %lld ticks simulated, %lld shared (%.0f%% saved)",
+        scenario != NULL && scenario->title[0] != '\0' ? scenario->title : outcomes[0].scenario_id,
+        outcomes[0].scenario_id, outcomes[0].planner, (unsigned long long)outcomes[0].seed,
+        job->changed, job->count - 1, (long long)own, (long long)shared,
+        100.0 * (double)shared / (double)(own + shared > 0 ? own + shared : 1));
     if (own_usd > 0 && own > 0) {
         html_format(html, ": it cost %s, sharing the past saved %s",
                     summary_usd_text(own_usd, cost),
@@ -318,8 +312,8 @@ static void fanout_head(struct report *report, const struct report_job *job,
     }
     html_format(html, " &middot; %s world", tier_names[outcomes[0].tier]);
     if (outcomes[0].model_hash[0] != '\0') {
-        html_format(html, ", model <code>%.12s</code> ", outcomes[0].model_hash);
-        html_text(html, outcomes[0].sampler);
+        html_format(html, ", model <code>%.12s</code> %s", outcomes[0].model_hash,
+                    outcomes[0].sampler);
     }
     if (job->failure_card) {
         html_format(html, " &middot; <a href=\"#o%lld\">the failure</a>",

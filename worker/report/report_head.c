@@ -37,8 +37,8 @@ static void rate_words(struct html *html, const struct summary_row *row)
     }
     html_raw(html, ". ");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        html_text(html, summary_range_text(row, (enum tier)tier, range));
-        html_raw(html, range[0] != '\0' ? " " : "");
+        html_format(html, "%s%s", summary_range_text(row, (enum tier)tier, range),
+                    range[0] != '\0' ? " " : "");
     }
 }
 
@@ -56,9 +56,7 @@ static void planner_sentences(struct report *report)
             html_raw(html, "More planners: see the slices. ");
             break;
         }
-        html_raw(html, "<b>");
-        html_text(html, row->value);
-        html_raw(html, "</b> passes ");
+        html_format(html, "<b>%s</b> passes ", row->value);
         rate_words(html, row);
     }
 }
@@ -194,10 +192,9 @@ static void weakest_sentence(struct report *report)
     for (uint32_t i = 0; i < shown; i++) {
         html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
         report_plain(html, rows[i]->group);
-        html_raw(html, " <b>");
-        html_text(html, rows[i]->value[0] != '\0' ? rows[i]->value : "(none)");
-        html_format(html, "</b> %lld/%lld", (long long)rows[i]->main_passed,
-                    (long long)rows[i]->main_total);
+        html_format(html, " <b>%s</b> %lld/%lld",
+                    rows[i]->value[0] != '\0' ? rows[i]->value : "(none)",
+                    (long long)rows[i]->main_passed, (long long)rows[i]->main_total);
     }
     html_raw(html, count > 0 ? ". " : "");
     free(rows);
@@ -307,9 +304,7 @@ static void write_paragraph(struct report *report)
 
 static void tile(struct html *html, const char *figure, const char *label)
 {
-    html_raw(html, "<div class=\"tile\"><b>");
-    html_text(html, figure);
-    html_raw(html, "</b><span>");
+    html_format(html, "<div class=\"tile\"><b>%s</b><span>", figure);
     html_raw(html, label);
     html_raw(html, "</span></div>");
 }
@@ -383,12 +378,12 @@ void report_head(struct report *report)
     struct tm parts;
     strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &parts));
     menu(report);
-    html_raw(html, "<header id=\"top\"><h1>");
-    html_text(html, report->suite_id);
-    html_format(html, "</h1><p class=\"soft\">Swerve closed-loop report, written %s", date);
+    html_format(
+        html,
+        "<header id=\"top\"><h1>%s</h1><p class=\"soft\">Swerve closed-loop report, written %s",
+        report->suite_id, date);
     if (report->store_url != NULL) {
-        html_raw(html, ", from the store ");
-        html_text(html, report->store_url);
+        html_format(html, ", from the store %s", report->store_url);
     }
     html_raw(html, "</p>");
     write_paragraph(report);
@@ -423,14 +418,11 @@ static enum status write_dead(struct report *report, struct error *error)
         status = report->store->ops->dead_jobs(report->store, report->suite_id, after, jobs,
                                                DEAD_PAGE, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            html_format(html, "<tr><td class=\"n\">%lld</td><td>", (long long)jobs[i].id);
-            html_text(html, jobs[i].spec.scenario_id);
-            html_raw(html, "</td><td>");
-            html_text(html, jobs[i].spec.planner);
-            html_format(html, "</td><td class=\"n\">%u</td><td class=\"wrap\"><pre>",
-                        jobs[i].attempts);
-            html_text(html, jobs[i].error);
-            html_raw(html, "</pre></td></tr>");
+            html_format(html,
+                        "<tr><td class=\"n\">%lld</td><td>%s</td><td>%s</td><td "
+                        "class=\"n\">%u</td><td class=\"wrap\"><pre>%s</pre></td></tr>",
+                        (long long)jobs[i].id, jobs[i].spec.scenario_id, jobs[i].spec.planner,
+                        jobs[i].attempts, jobs[i].error);
             after = jobs[i].id;
             shown++;
         }

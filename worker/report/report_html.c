@@ -61,20 +61,6 @@ void html_raw(struct html *html, const char *text)
     append(html, text, strlen(text));
 }
 
-void html_format(struct html *html, const char *format, ...)
-{
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    int bytes = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (bytes < 0 || (size_t)bytes >= sizeof text) {
-        html->failed = true;
-        return;
-    }
-    append(html, text, (size_t)bytes);
-}
-
 /* One character as a terminal would show it, because a browser obeys bidirectional overrides as
  * well. Returns its bytes in text. */
 static size_t append_shown(struct html *html, const char *text)
@@ -90,9 +76,11 @@ static size_t append_shown(struct html *html, const char *text)
     return bytes;
 }
 
-void html_text(struct html *html, const char *text)
+/* The first `most` bytes of a text. */
+static void put_text(struct html *html, const char *text, size_t most)
 {
-    for (; *text != '\0'; text++) {
+    for (size_t left = strnlen(text, most); left > 0;) {
+        size_t bytes = 1;
         switch (*text) {
         case '&':
             html_raw(html, "&amp;");
@@ -110,10 +98,68 @@ void html_text(struct html *html, const char *text)
             html_raw(html, "&#39;");
             break;
         default:
-            text += append_shown(html, text) - 1;
+            bytes = append_shown(html, text);
             break;
         }
+        bytes = bytes < left ? bytes : left;
+        text += bytes;
+        left -= bytes;
     }
+}
+
+void html_text(struct html *html, const char *text)
+{
+    put_text(html, text, SIZE_MAX);
+}
+
+/* One conversion of a format, "%.2f" or so; returns its bytes. */
+static size_t convert(struct html *html, const char *spec, va_list *args)
+{
+    char one[16] = "";
+    char number[64] = "";
+    size_t sized = 1 + strspn(spec + 1, "+-.0123456789");
+    size_t length = strspn(spec + sized, "lz");
+    size_t bytes = sized + length + 1;
+    CHECK(bytes < sizeof one);
+    memcpy(one, spec, bytes);
+    switch (one[bytes - 1]) {
+    case '%':
+        append(html, "%", 1);
+        break;
+    case 's': {
+        const char *point = strchr(one, '.');
+        put_text(html, va_arg(*args, const char *),
+                 point != NULL ? strtoul(point + 1, NULL, 10) : SIZE_MAX);
+        break;
+    }
+    case 'd':
+    case 'u':
+    case 'c':
+        if (length == 0) {
+            snprintf(number, sizeof number, one, va_arg(*args, int));
+        } else {
+            snprintf(number, sizeof number, one, va_arg(*args, long long));
+        }
+        break;
+    default:
+        CHECK(strchr("fg", one[bytes - 1]) != NULL);
+        snprintf(number, sizeof number, one, va_arg(*args, double));
+    }
+    append(html, number, strlen(number));
+    return bytes;
+}
+
+void html_format(struct html *html, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    while (*format != '\0') {
+        size_t plain = strcspn(format, "%");
+        append(html, format, plain);
+        format += plain;
+        format += *format == '%' ? convert(html, format, &args) : 0;
+    }
+    va_end(args);
 }
 
 static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
@@ -158,10 +204,8 @@ void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_
         html->failed = true;
         return;
     }
-    html_format(html, "<img width=\"%u\" height=\"%u\" alt=\"", shown_width,
-                height * shown_width / width);
-    html_text(html, alt);
-    html_raw(html, "\" src=\"data:image/png;base64,");
+    html_format(html, "<img width=\"%u\" height=\"%u\" alt=\"%s\" src=\"data:image/png;base64,",
+                shown_width, height * shown_width / width, alt);
     append_base64(html, png, bytes);
     html_raw(html, "\">");
     free(png);
@@ -247,10 +291,10 @@ void html_begin(struct html *html, const char *title)
 {
     html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     policy(html);
-    html_raw(html,
-             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
-    html_text(html, title);
-    html_raw(html, "</title><style>");
+    html_format(html,
+                "<meta name=\"viewport\" "
+                "content=\"width=device-width,initial-scale=1\"><title>%s</title><style>",
+                title);
     html_raw(html, asset("report.css"));
     html_raw(html, asset("player.css"));
     html_raw(html, "</style></head><body>");

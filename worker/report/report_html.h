@@ -26,7 +26,8 @@ void html_end(struct html *html);
 /* Markup: written as it is. */
 void html_raw(struct html *html, const char *text);
 
-/* Markup with values; values must be numbers or known to be safe. */
+/* Markup with values. A text (%s, %.12s) may come from anywhere: it is written as html_text does.
+ * Of numbers there are d, u, lld, llu, c, f and g. */
 void html_format(struct html *html, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Text from anywhere: & < > " ' are escaped, control characters become spaces. */

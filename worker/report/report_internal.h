@@ -103,8 +103,8 @@ void report_criteria(struct html *html, const struct scenario *scenario,
 void report_metric(struct html *html, const char *metric, const char *text);
 void report_definitions(struct html *html);
 
-/* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..] EXTRA`. */
-void report_command(struct report *report, const char *what, int64_t id, const char *extra);
+/* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */
+void report_command(struct report *report, const char *what, int64_t id);
 
 /* Name of the place where a job with a fanout card shows this outcome. */
 void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome);

@@ -18,7 +18,7 @@ static void booked_cell(struct html *html, int64_t attempts, int64_t uusd)
 {
     char money[SUMMARY_MONEY_BYTES];
     html_format(html, "<td class=\"n\">%s</td>",
-                attempts > 0 ? summary_uusd_text(uusd, money) : "&ndash;");
+                attempts > 0 ? summary_uusd_text(uusd, money) : "\u2013");
 }
 
 static void tier_row(struct report *report, enum tier tier)
@@ -27,7 +27,8 @@ static void tier_row(struct report *report, enum tier tier)
     const struct summary *summary = report->summary;
     struct summary_tier_cost cost;
     char rate[SUMMARY_MONEY_BYTES];
-    char tick[SUMMARY_MONEY_BYTES] = "&ndash;";
+    char retried[SUMMARY_MONEY_BYTES];
+    char tick[SUMMARY_MONEY_BYTES] = "\u2013";
     if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
@@ -57,10 +58,10 @@ static void tier_row(struct report *report, enum tier tier)
     } else {
         html_format(html, "<td class=\"n\">%.0f%%</td>", 100 * cost.mfu);
     }
-    html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\"><b>%s</b></td>", cost.miles,
-                summary_rate_text(row->work.usd, cost.miles, rate));
-    html_format(html, "<td class=\"n\">%s</td>",
-                summary_rate_text(cost.with_retries_usd, cost.miles, rate));
+    html_format(html,
+                "<td class=\"n\">%.2f</td><td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td>",
+                cost.miles, summary_rate_text(row->work.usd, cost.miles, rate),
+                summary_rate_text(cost.with_retries_usd, cost.miles, retried));
     booked_cell(html, cost.over.flagged_attempts, cost.over.flagged_uusd);
     booked_cell(html, cost.over.failed_attempts, cost.over.failed_uusd);
     booked_cell(html, cost.over.audit_attempts, cost.over.audit_uusd);
@@ -76,8 +77,7 @@ static void models_list(struct report *report)
         const struct summary_row *row = &summary->rows[i];
         if (strcmp(row->group, "model") == 0) {
             html_raw(html, any ? ", <code>" : "<p>Models and samplers: <code>");
-            html_text(html, row->value);
-            html_raw(html, "</code>");
+            html_format(html, "%s</code>", row->value);
             any = true;
         }
     }
@@ -142,22 +142,18 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     html_format(html, "<article class=\"card flagcard\" id=\"g%lld\"><div>",
                 (long long)outcome->id);
     snapshot(report, outcome);
-    html_raw(html, "</div><div><h4>");
-    html_text(html, outcome->scenario_id);
+    html_format(html, "</div><div><h4>%s", outcome->scenario_id);
     html_raw(html, outcome->branch_id[0] != '\0' ? " &middot; " : "");
-    html_text(html, outcome->branch_id);
-    html_format(html, "</h4><p><span class=\"chip flagged\">");
+    html_format(html, "%s</h4><p><span class=\"chip flagged\">", outcome->branch_id);
     report_plain(html, outcome->health_check);
     html_format(html, "</span> at %.1f s", outcome->health_tick * TICK_S);
     if (isfinite(outcome->health_value)) {
         html_format(html, ": measured %.3g, bound %.3g", outcome->health_value,
                     outcome->health_threshold);
     }
-    html_format(html, "</p><p class=\"soft\">%s <code>%.12s</code> ", tier_names[outcome->tier],
-                outcome->model_hash);
-    html_text(html, outcome->sampler);
-    html_format(html, ", seed %llu, job %lld</p>", (unsigned long long)outcome->seed,
-                (long long)outcome->job_id);
+    html_format(html, "</p><p class=\"soft\">%s <code>%.12s</code> %s, seed %llu, job %lld</p>",
+                tier_names[outcome->tier], outcome->model_hash, outcome->sampler,
+                (unsigned long long)outcome->seed, (long long)outcome->job_id);
     if (flag->answer >= 0) {
         const struct outcome *answer = &summary->outcomes[flag->answer];
         html_format(html, "<p>Requeued to the %s, job %lld: ", tier_names[answer->tier],
@@ -173,13 +169,13 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
 static void flag_rate_row(struct html *html, const struct summary_row *row)
 {
     struct rate_estimate at = rate_estimate(&row->flag_rate);
-    html_raw(html, "<tr><td class=\"name\">");
-    html_text(html, row->value[0] != '\0' ? row->value : "(none)");
-    html_format(html,
-                "</td><td class=\"n\">%lld</td><td class=\"n%s\">%lld</td><td class=\"n\">"
-                "%.1f%%</td><td class=\"n soft\">%.1f&ndash;%.1f%%</td></tr>",
-                (long long)row->learned, row->caught > 0 ? " flag" : "", (long long)row->caught,
-                100 * at.value, 100 * at.low, 100 * at.high);
+    html_format(
+        html,
+        "<tr><td class=\"name\">%s</td><td class=\"n\">%lld</td><td class=\"n%s\">%lld</td><td "
+        "class=\"n\">%.1f%%</td><td class=\"n soft\">%.1f&ndash;%.1f%%</td></tr>",
+        row->value[0] != '\0' ? row->value : "(none)", (long long)row->learned,
+        row->caught > 0 ? " flag" : "", (long long)row->caught, 100 * at.value, 100 * at.low,
+        100 * at.high);
 }
 
 /* A card per slice: how many of its rollouts in learned worlds were flagged. */
@@ -197,10 +193,11 @@ static void flag_rates(struct report *report)
         if (strcmp(row->group, group) != 0) {
             html_raw(html, group[0] != '\0' ? "</tbody></table></section>" : "");
             group = row->group;
-            html_raw(html, "<section class=\"card slice\"><table><thead><tr><th>");
-            html_text(html, group);
-            html_raw(html, "</th><th class=\"n\">rollouts</th><th class=\"n\">flagged</th>"
-                           "<th class=\"n\">rate</th><th class=\"n\">95%</th></tr></thead><tbody>");
+            html_format(html,
+                        "<section class=\"card slice\"><table><thead><tr><th>%s</th><th "
+                        "class=\"n\">rollouts</th><th class=\"n\">flagged</th><th "
+                        "class=\"n\">rate</th><th class=\"n\">95%%</th></tr></thead><tbody>",
+                        group);
         }
         flag_rate_row(html, row);
     }
@@ -260,9 +257,8 @@ static void agreement_row(struct html *html, const struct summary_agreement *row
     if (first) {
         report_plain(html, row->group);
     }
-    html_raw(html, "</td><td>");
-    html_text(html, strcmp(row->group, "all") == 0 ? "" : row->value);
-    html_format(html, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>", (long long)a->jobs,
+    html_format(html, "</td><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>",
+                strcmp(row->group, "all") == 0 ? "" : row->value, (long long)a->jobs,
                 (long long)a->pairs);
     share_cell(html, a, &a->verdict);
     html_format(html, "<td class=\"n%s\">%lld</td>", a->student_only_passes > 0 ? " bad" : "",
@@ -294,15 +290,15 @@ static void disagreements(struct report *report)
             continue;
         }
         html_raw(html, shown == 1 ? "<p>Verdicts that differ:</p><ul><li>" : "<li>");
-        html_format(html, "<a href=\"#r%lld\">", (long long)pair->student->id);
-        html_text(html, pair->student->scenario_id);
+        html_format(html, "<a href=\"#r%lld\">%s", (long long)pair->student->id,
+                    pair->student->scenario_id);
         html_raw(html, pair->student->branch_id[0] != '\0' ? " &middot; " : "");
-        html_text(html, pair->student->branch_id);
-        html_format(html, "</a>, seed %llu: student ", (unsigned long long)pair->student->seed);
+        html_format(html, "%s</a>, seed %llu: student ", pair->student->branch_id,
+                    (unsigned long long)pair->student->seed);
         report_chips(html, pair->student);
         html_raw(html, " teacher ");
         report_chips(html, pair->teacher);
-        report_command(report, "show", pair->teacher->id, "");
+        report_command(report, "show", pair->teacher->id);
         html_raw(html, "</li>");
     }
     html_raw(html, shown > 0 ? "</ul>" : "<p>Every verdict was the same.</p>");
@@ -330,20 +326,17 @@ void report_audit(struct report *report)
     }
     html_format(
         html,
-        "<h2 id=\"audit\">Does the teacher agree?</h2><p class=\"soft\">A sample of the "
-        "student's jobs was driven by the teacher as well: same scenario, planner and "
-        "seed; %lld rollouts in all. Each cell counts pairs of rollouts that agree. The "
-        "bracket is the 95%% interval of the rate over scenarios: a main line, its branches "
-        "and its seeds count once, and what is drawn is the logical scenario. Read it from "
-        "its lower end: a slice is trusted as far as that reaches, and few scenarios reach "
-        "nowhere, however well they agree. "
-        "<b>Optimistic</b> counts the dangerous direction: the student passes what the "
-        "teacher fails.</p>",
+        "<h2 id=\"audit\">Does the teacher agree?</h2><p class=\"soft\">A sample of the student's "
+        "jobs was driven by the teacher as well: same scenario, planner and seed; %lld rollouts in "
+        "all. Each cell counts pairs of rollouts that agree. The bracket is the 95%% interval of "
+        "the rate over scenarios: a main line, its branches and its seeds count once, and what is "
+        "drawn is the logical scenario. Read it from its lower end: a slice is trusted as far as "
+        "that reaches, and few scenarios reach nowhere, however well they agree. <b>Optimistic</b> "
+        "counts the dangerous direction: the student passes what the teacher fails.</p><div "
+        "class=\"card\"><table><thead><tr><th>slice</th><th>value</th><th class=\"n\">jobs</th><th "
+        "class=\"n\">pairs</th><th class=\"n\">pass/fail</th><th class=\"n\">optimistic</th><th "
+        "class=\"n\">collision</th><th class=\"n\">",
         (long long)(all->pairs + all->incomplete));
-    html_raw(html, "<div class=\"card\"><table><thead><tr><th>slice</th><th>value</th>"
-                   "<th class=\"n\">jobs</th><th class=\"n\">pairs</th>"
-                   "<th class=\"n\">pass/fail</th>"
-                   "<th class=\"n\">optimistic</th><th class=\"n\">collision</th><th class=\"n\">");
     report_metric(html, "guardian", "interventions");
     html_raw(html, "</th><th class=\"n\">");
     report_metric(html, "closest", "closest");

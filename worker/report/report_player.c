@@ -17,10 +17,8 @@ static void embed(struct report *report, const struct report_job *job, const str
     const struct outcome *outcomes = report->summary->outcomes + job->first;
     html_format(html,
                 "<script type=\"application/x-swerve-drive\" data-scenario=\"%.64s\" "
-                "data-label=\"",
-                outcomes[0].scenario_hash);
-    html_text(html, outcomes[0].planner);
-    html_format(html, ", %s world, seed %llu\" data-outcomes=\"", tier_names[outcomes[0].tier],
+                "data-label=\"%s, %s world, seed %llu\" data-outcomes=\"",
+                outcomes[0].scenario_hash, outcomes[0].planner, tier_names[outcomes[0].tier],
                 (unsigned long long)outcomes[0].seed);
     for (uint32_t i = 0; i < job->count; i++) {
         html_format(html, "%s%lld", i > 0 ? " " : "", (long long)outcomes[i].id);

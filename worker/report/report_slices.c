@@ -38,12 +38,12 @@ static void rate_bars(struct html *html, const struct summary_row *row)
         }
         html_format(html,
                     "<svg class=\"rate\" viewBox=\"0 0 %d 14\"><title>%s: %.1f%% pass, 95%% "
-                    "interval %.0f to %.0f%%, %lld scenarios, %lld logical</title>"
-                    "<rect class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" rx=\"2\"/>"
-                    "<rect class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/>",
+                    "interval %.0f to %.0f%%, %lld scenarios, %lld logical</title><rect "
+                    "class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" rx=\"2\"/><rect "
+                    "class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/><path "
+                    "class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
                     BAR_WIDTH, tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high,
-                    (long long)at.cases, (long long)at.logical, BAR_WIDTH, BAR_WIDTH * at.value);
-        html_format(html, "<path class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
+                    (long long)at.cases, (long long)at.logical, BAR_WIDTH, BAR_WIDTH * at.value,
                     BAR_WIDTH * at.low, BAR_WIDTH * at.high, BAR_WIDTH * at.low + 0.7,
                     BAR_WIDTH * at.high - 0.7);
         if (several) {
@@ -63,8 +63,7 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
     }
     int64_t branches = counted - row->main_total;
     int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed;
-    html_raw(html, "<tr><td class=\"name\">");
-    html_text(html, row->value[0] != '\0' ? row->value : "(none)");
+    html_format(html, "<tr><td class=\"name\">%s", row->value[0] != '\0' ? row->value : "(none)");
     if (row->main_total > 0) {
         html_format(html, "</td><td class=\"n%s\">%lld/%lld</td><td>",
                     row->main_passed < row->main_total ? " bad" : "", (long long)row->main_passed,
@@ -97,9 +96,8 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
                       total->verdicts[VERDICT_INVALID] >
                   0;
     qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
-    html_raw(html, "<section class=\"card slice\"><table><thead><tr><th>");
-    html_text(html, rows[0]->group);
-    html_raw(html, "</th><th class=\"n\">");
+    html_format(html, "<section class=\"card slice\"><table><thead><tr><th>%s</th><th class=\"n\">",
+                rows[0]->group);
     report_metric(html, "main line", "passed");
     html_raw(html, "</th><th>");
     report_metric(html, "95% interval", "95%");
@@ -188,12 +186,8 @@ void report_cost(struct report *report)
         if (last) {
             html_raw(html, "<tr class=\"total\"><td colspan=\"5\">all");
         } else {
-            html_raw(html, "<tr><td>");
-            html_text(html, row->pool);
-            html_raw(html, "</td><td>");
-            html_text(html, row->device);
-            html_format(html, "</td><td>%s</td><td>", tier_names[row->tier]);
-            html_text(html, row->end);
+            html_format(html, "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s", row->pool, row->device,
+                        tier_names[row->tier], row->end);
             html_raw(html, row->audit ? "</td><td>audit" : "</td><td>results");
             all.attempts += totals->attempts;
             all.device_ns += totals->device_ns;
@@ -212,10 +206,10 @@ void report_cost(struct report *report)
     }
     html_raw(html, "</tbody></table>");
     const struct summary_row *total = &summary->total;
-    html_format(html, "<p>The bill is %s.</p>", summary_bill_text(summary, money));
     html_format(html,
-                "<p>%lld ticks were simulated; %lld more were shared with a main line and not "
-                "simulated again, which saved %s.</p></div>",
-                (long long)total->work.ticks, (long long)summary->prefix_ticks_saved,
-                summary_usd_text(summary->prefix_usd_saved, money));
+                "<p>The bill is %s.</p><p>%lld ticks were simulated; %lld more were shared with a "
+                "main line and not simulated again, which saved %s.</p></div>",
+                summary_bill_text(summary, money), (long long)total->work.ticks,
+                (long long)summary->prefix_ticks_saved,
+                summary_usd_text(summary->prefix_usd_saved, rate));
 }

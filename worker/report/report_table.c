@@ -35,9 +35,7 @@ static void table_row(struct report *report, uint32_t index)
     }
     html_text(html, outcome->scenario_id);
     html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a>" : "");
-    html_raw(html, "</td><td class=\"wrap\">");
-    html_text(html, outcome->branch_id);
-    html_raw(html, "</td><td>");
+    html_format(html, "</td><td class=\"wrap\">%s</td><td>", outcome->branch_id);
     report_chips(html, outcome);
     html_format(html, "</td><td>%s</td><td class=\"n\">%llu</td>", tier_names[outcome->tier],
                 (unsigned long long)outcome->seed);

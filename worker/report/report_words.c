@@ -62,9 +62,7 @@ static const char *definition(const char *metric)
 
 void report_metric(struct html *html, const char *metric, const char *text)
 {
-    html_raw(html, "<abbr title=\"");
-    html_text(html, definition(metric));
-    html_raw(html, "\">");
+    html_format(html, "<abbr title=\"%s\">", definition(metric));
     html_raw(html, text);
     html_raw(html, "</abbr>");
 }
@@ -75,9 +73,7 @@ void report_definitions(struct html *html)
     for (size_t i = 0; i < COUNT_OF(definitions); i++) {
         html_raw(html, "<dt>");
         html_raw(html, definitions[i].metric);
-        html_raw(html, "</dt><dd>");
-        html_text(html, definitions[i].text);
-        html_raw(html, "</dd>");
+        html_format(html, "</dt><dd>%s</dd>", definitions[i].text);
     }
     html_raw(html, "</dl><p class=\"soft\">In full, with sources: worker/METRICS.md.</p></div>");
 }
@@ -227,11 +223,11 @@ static void criterion(struct html *html, const struct outcome *outcome, uint32_t
     /* A drive that its planner or a health check cut short was not judged. */
     bool judged = outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
     bool broken = judged && (outcome->reasons & reason) != 0;
-    html_format(html, "<tr%s><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>",
-                broken ? " class=\"broken\"" : "", name, required, measured,
-                !judged  ? "<span class=\"soft\">not judged</span>"
-                : broken ? "<b class=\"bad\">not met</b>"
-                         : "met");
+    html_raw(html, broken ? "<tr class=\"broken\">" : "<tr>");
+    html_format(html, "<td>%s</td><td>%s</td><td>%s</td>", name, required, measured);
+    html_raw(html, !judged  ? "<td><span class=\"soft\">not judged</span></td></tr>"
+                   : broken ? "<td><b class=\"bad\">not met</b></td></tr>"
+                            : "<td>met</td></tr>");
 }
 
 static void limit(struct html *html, const struct outcome *outcome, uint32_t reason,
@@ -274,7 +270,7 @@ void report_criteria(struct html *html, const struct scenario *scenario,
     }
     if (c->right_direction) {
         snprintf(text, sizeof text, "%.1f", m->driving_direction);
-        criterion(html, outcome, REASON_WRONG_DIRECTION, "driving direction", "&gt; 0", text);
+        criterion(html, outcome, REASON_WRONG_DIRECTION, "driving direction", "> 0", text);
     }
     if (c->reach_goal) {
         criterion(html, outcome, REASON_GOAL_NOT_REACHED, "goal", "reached",
@@ -288,22 +284,22 @@ void report_criteria(struct html *html, const struct scenario *scenario,
         criterion(html, outcome, REASON_RED_LIGHT, "red lights", "none passed",
                   (outcome->reasons & REASON_RED_LIGHT) != 0 ? "passed one" : "none passed");
     }
-    limit(html, outcome, REASON_TTC, "smallest TTC", "&ge;", c->min_ttc_s, m->min_ttc_s, " s");
-    limit(html, outcome, REASON_DISTANCE, "smallest distance", "&ge;", c->min_distance_m,
+    limit(html, outcome, REASON_TTC, "smallest TTC", "\u2265", c->min_ttc_s, m->min_ttc_s, " s");
+    limit(html, outcome, REASON_DISTANCE, "smallest distance", "\u2265", c->min_distance_m,
           m->min_distance_m, " m");
     /* The outcome keeps the first contact's; the verdict looks at every one. */
-    limit(html, outcome, REASON_IMPACT_SPEED, "impact speed (first contact)", "&le;",
+    limit(html, outcome, REASON_IMPACT_SPEED, "impact speed (first contact)", "\u2264",
           c->impact_speed_max_mps, m->impact_speed_mps, " m/s");
-    limit(html, outcome, REASON_PROGRESS, "progress", "&ge;", c->progress_min, m->progress, "");
-    limit(html, outcome, REASON_SCORE, "score", "&ge;", c->score_min, m->score, "");
-    limit(html, outcome, REASON_SPEED, "top speed", "&le;", c->speed_max_mps, m->speed_max_mps,
+    limit(html, outcome, REASON_PROGRESS, "progress", "\u2265", c->progress_min, m->progress, "");
+    limit(html, outcome, REASON_SCORE, "score", "\u2265", c->score_min, m->score, "");
+    limit(html, outcome, REASON_SPEED, "top speed", "\u2264", c->speed_max_mps, m->speed_max_mps,
           " m/s");
     html_raw(html, "</tbody></table>");
 }
 
 /* ---- commands, errors, drives ---- */
 
-void report_command(struct report *report, const char *what, int64_t id, const char *extra)
+void report_command(struct report *report, const char *what, int64_t id)
 {
     struct html *html = &report->html;
     html_format(html, "<code>swerve %s %lld", what, (long long)id);
@@ -315,7 +311,7 @@ void report_command(struct report *report, const char *what, int64_t id, const c
         html_text(html, report->store_url);
         html_raw(html, plain ? "" : "'");
     }
-    html_format(html, "%s</code> ", extra);
+    html_raw(html, "</code> ");
 }
 
 void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome)
@@ -339,9 +335,7 @@ void report_plain(struct html *html, const char *name)
 void report_planner_error(struct html *html, const struct outcome *outcome)
 {
     if (outcome->error[0] != '\0') {
-        html_raw(html, "<pre>");
-        html_text(html, outcome->error);
-        html_raw(html, "</pre>");
+        html_format(html, "<pre>%s</pre>", outcome->error);
     }
 }
 
@@ -356,9 +350,7 @@ void report_planner_output(struct html *html, const struct report_drive *drive, 
     }
     memcpy(text, found, bytes);
     text[bytes] = '\0';
-    html_raw(html, "<details><summary>The planner wrote</summary><pre>");
-    html_text(html, text);
-    html_raw(html, "</pre></details>");
+    html_format(html, "<details><summary>The planner wrote</summary><pre>%s</pre></details>", text);
 }
 
 enum status report_open(struct report *report, const struct outcome *outcome, bool *there,
@@ -370,9 +362,7 @@ enum status report_open(struct report *report, const struct outcome *outcome, bo
         return status;
     }
     if (status != STATUS_OK) {
-        html_raw(&report->html, "<p class=\"note\">Cannot be redrawn: ");
-        html_text(&report->html, error->text);
-        html_raw(&report->html, "</p>");
+        html_format(&report->html, "<p class=\"note\">Cannot be redrawn: %s</p>", error->text);
     } else if (!*there) {
         html_raw(&report->html, "<p class=\"note\">No trace of this drive was kept.</p>");
     }
