@@ -73,6 +73,17 @@ bool scan_expect(struct scan *scan, char c)
     return true;
 }
 
+bool scan_literal(struct scan *scan, const char *text)
+{
+    size_t bytes = strlen(text);
+    if (scan->status != STATUS_OK || scan->bytes - scan->at < bytes ||
+        memcmp(scan->text + scan->at, text, bytes) != 0) {
+        return false;
+    }
+    scan->at += bytes;
+    return true;
+}
+
 bool scan_end(struct scan *scan)
 {
     if (scan->status != STATUS_OK) {
@@ -173,6 +184,17 @@ static bool take_escape(struct scan *scan, char out[4], size_t *count)
     return take_unicode(scan, out, count);
 }
 
+/* Bytes of ASCII from here on that stand for themselves. */
+static size_t plain_bytes(const struct scan *scan)
+{
+    size_t at = scan->at;
+    while (at < scan->bytes && scan->text[at] >= 0x20 && scan->text[at] < 0x7f &&
+           scan->text[at] != '"' && scan->text[at] != '\\') {
+        at++;
+    }
+    return at - scan->at;
+}
+
 bool scan_string(struct scan *scan, char *out, size_t room, size_t *length)
 {
     if (scan->status != STATUS_OK) {
@@ -184,22 +206,22 @@ bool scan_string(struct scan *scan, char *out, size_t room, size_t *length)
     scan->at++;
     size_t used = 0;
     while (scan->at < scan->bytes && scan->text[scan->at] != '"') {
-        const char *here = scan->text + scan->at;
-        char piece[4];
-        size_t count = 0;
-        if (*here == '\\') {
+        const char *piece = scan->text + scan->at;
+        size_t count = plain_bytes(scan);
+        char escaped[4];
+        if (*piece == '\\') {
             scan->at++;
-            if (!take_escape(scan, piece, &count)) {
+            piece = escaped;
+            if (!take_escape(scan, escaped, &count)) {
                 return false;
             }
         } else {
-            count = (unsigned char)*here < 0x20
-                        ? 0
-                        : utf8_sequence_bytes((const unsigned char *)here, scan->bytes - scan->at);
+            if (count == 0 && (unsigned char)*piece >= 0x20) {
+                count = utf8_sequence_bytes((const unsigned char *)piece, scan->bytes - scan->at);
+            }
             if (count == 0) {
                 return fail_found(scan, "text in UTF-8");
             }
-            memcpy(piece, here, count);
             scan->at += count;
         }
         if (used + count >= room) {
@@ -244,6 +266,26 @@ bool scan_integer(struct scan *scan, uint64_t *out)
     if (digits == 0 || (digits > 1 && scan->text[start] == '0')) {
         scan->at = start;
         return fail_found(scan, "an integer, no sign and no leading zero");
+    }
+    *out = value;
+    return true;
+}
+
+bool scan_signed(struct scan *scan, int64_t min, int64_t max, int64_t *out)
+{
+    uint64_t size = 0;
+    skip_white(scan);
+    bool negative = scan_literal(scan, "-");
+    if (negative && !digit_at(scan)) {
+        return fail_found(scan, "a digit");
+    }
+    if (!scan_integer(scan, &size)) {
+        return false;
+    }
+    int64_t value = negative ? -(int64_t)size : (int64_t)size;
+    if (value < min || value > max) {
+        return scan_fail(scan, STATUS_LIMIT, "expected an integer from %lld to %lld",
+                         (long long)min, (long long)max);
     }
     *out = value;
     return true;

@@ -1,7 +1,7 @@
 /*
- * Scan: a strict reader of small JSON texts without building a tree, for the two that come with a
- * world model (the header of a safetensors file and its configuration). The engine builds with libc
- * alone, so it cannot use the JSON library of the rooms above.
+ * Scan: a strict reader of JSON texts without building a tree: for the two that come with a world
+ * model (the header of a safetensors file and its configuration), because the engine builds with
+ * libc alone, and for the messages that a fleet sends all the time (schemas/json_scan.h).
  *
  * The caller walks the text in the order in which it stands. The first mistake fills the error with
  * source, byte offset, what was expected and what was found; every later call then returns false,
@@ -36,6 +36,9 @@ bool scan_fail(struct scan *scan, enum status status, const char *format, ...)
 /* Skips white space and takes `c`, or fails. */
 bool scan_expect(struct scan *scan, char c);
 
+/* Behind `text` and true, when that comes next to the byte; else false, which is no failure. */
+bool scan_literal(struct scan *scan, const char *text);
+
 /* Only white space is left, or fails. */
 bool scan_end(struct scan *scan);
 
@@ -45,6 +48,9 @@ bool scan_string(struct scan *scan, char *out, size_t room, size_t *length);
 
 /* Digits alone; above 2^63 - 1 is refused. */
 bool scan_integer(struct scan *scan, uint64_t *out);
+
+/* An integer within the bounds, with a sign or without; -2^63 is refused. */
+bool scan_signed(struct scan *scan, int64_t min, int64_t max, int64_t *out);
 
 /* Any JSON number. */
 bool scan_number(struct scan *scan, double *out);

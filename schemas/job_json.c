@@ -157,18 +157,18 @@ enum status job_completion_decode(const struct json_cursor *cursor, struct job_c
 
 /* ---- without a document ---- */
 
-static bool scan_outcome(struct json_scan *scan, struct outcome *out)
+static bool scan_outcome(struct scan *scan, struct outcome *out)
 {
     memset(out, 0, sizeof *out);
-    return json_scan_literal(scan, "{") && json_scan_fields(scan, &outcome_record, out) &&
-           json_scan_literal(scan, "}");
+    return scan_literal(scan, "{") && json_scan_fields(scan, &outcome_record, out) &&
+           scan_literal(scan, "}");
 }
 
 /* Behind the bracket, the closing one included. */
-static bool scan_outcomes(struct json_scan *scan, struct outcome **outcomes, uint32_t *count)
+static bool scan_outcomes(struct scan *scan, struct outcome **outcomes, uint32_t *count)
 {
-    while (!json_scan_literal(scan, "]")) {
-        if (*count == 1 + LIMIT_BRANCHES || (*count > 0 && !json_scan_literal(scan, ","))) {
+    while (!scan_literal(scan, "]")) {
+        if (*count == 1 + LIMIT_BRANCHES || (*count > 0 && !scan_literal(scan, ","))) {
             return false;
         }
         if (array_room(outcomes, *count, sizeof **outcomes, NULL) != STATUS_OK ||
@@ -180,14 +180,13 @@ static bool scan_outcomes(struct json_scan *scan, struct outcome **outcomes, uin
     return true;
 }
 
-bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
-                         struct outcome **outcomes)
+bool job_completion_scan(struct scan *scan, struct job_completion *out, struct outcome **outcomes)
 {
     struct outcome *list = NULL;
     memset(out, 0, sizeof *out);
-    if (!json_scan_literal(scan, "{") || !json_scan_fields(scan, &completion_list, out) ||
-        !json_scan_literal(scan, ",\"outcomes\":[") ||
-        !scan_outcomes(scan, &list, &out->outcome_count) || !json_scan_literal(scan, "}")) {
+    if (!scan_literal(scan, "{") || !json_scan_fields(scan, &completion_list, out) ||
+        !scan_literal(scan, ",\"outcomes\":[") ||
+        !scan_outcomes(scan, &list, &out->outcome_count) || !scan_literal(scan, "}")) {
         free(list);
         return false;
     }

@@ -34,7 +34,6 @@ enum status job_completion_decode(const struct json_cursor *cursor, struct job_c
 
 /* The same without a document (json_scan.h). False: not understood, *out is void, and there are no
  * outcomes to free. */
-bool job_completion_scan(struct json_scan *scan, struct job_completion *out,
-                         struct outcome **outcomes);
+bool job_completion_scan(struct scan *scan, struct job_completion *out, struct outcome **outcomes);
 
 #endif

@@ -1,8 +1,7 @@
 /*
  * JSON records without a document. See json_scan.h.
  *
- * Invariant: the scanner never reads at or beyond `end`, and believes nothing that it has not
- * compared with what the grammar (RFC 8259) and the field's table allow.
+ * Invariant: what is taken is what the grammar (RFC 8259) and the field's table allow.
  */
 #include "schemas/json_scan.h"
 
@@ -14,250 +13,139 @@
 #include <string.h>
 
 enum {
-    DIGITS_MAX = 18,       /* of an integer: never overflows */
+    NAME_BYTES_MAX = 64,   /* of an enumeration's name */
     NUMBER_BYTES_MAX = 40, /* of a double with 17 digits, and more */
     TEXT_BYTES_MIN = 4096,
 };
 
 /* ---- reading ---- */
 
-bool json_scan_literal(struct json_scan *scan, const char *expected)
+static bool take_text(struct scan *scan, char *out, size_t capacity)
 {
-    size_t bytes = strlen(expected);
-    if ((size_t)(scan->end - scan->at) < bytes || memcmp(scan->at, expected, bytes) != 0) {
-        return false;
+    size_t length = 0;
+    bool good = scan_string(scan, out, capacity, &length);
+    if (good) {
+        memset(out + length, 0, capacity - length); /* equal records have equal bytes */
     }
-    scan->at += bytes;
-    return true;
+    return good;
 }
 
-static bool scan_char(struct json_scan *scan, char expected)
+static bool take_choice(struct scan *scan, const struct json_field *field, unsigned *out)
 {
-    if (scan->at == scan->end || *scan->at != expected) {
+    char name[NAME_BYTES_MAX];
+    if (!scan_string(scan, name, sizeof name, NULL)) {
         return false;
     }
-    scan->at++;
-    return true;
-}
-
-static bool scan_key(struct json_scan *scan, const char *name, bool first)
-{
-    return (first || scan_char(scan, ',')) && scan_char(scan, '"') &&
-           json_scan_literal(scan, name) && json_scan_literal(scan, "\":");
-}
-
-/* The bytes between two quotes, when all of them stand for themselves. */
-static bool scan_string(struct json_scan *scan, const char **text, size_t *bytes)
-{
-    if (!scan_char(scan, '"')) {
-        return false;
-    }
-    const char *begin = scan->at;
-    const char *at = begin;
-    while (at < scan->end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\') {
-        at++;
-    }
-    *text = begin;
-    *bytes = (size_t)(at - begin);
-    scan->at = at;
-    return scan_char(scan, '"');
-}
-
-static bool scan_text(struct json_scan *scan, char *out, size_t capacity)
-{
-    const char *text;
-    size_t bytes;
-    if (!scan_string(scan, &text, &bytes) || bytes >= capacity) {
-        return false;
-    }
-    memcpy(out, text, bytes);
-    memset(out + bytes, 0, capacity - bytes);
-    return true;
-}
-
-static bool scan_choice(struct json_scan *scan, const char *const *names, size_t count, int *out)
-{
-    const char *text;
-    size_t bytes;
-    if (!scan_string(scan, &text, &bytes)) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(names[i]) == bytes && memcmp(names[i], text, bytes) == 0) {
-            *out = (int)i;
+    for (size_t i = 0; i < field->name_count; i++) {
+        if (strcmp(field->names[i], name) == 0) {
+            *out = (unsigned)i;
             return true;
         }
     }
     return false;
 }
 
-static size_t scan_digits(struct json_scan *scan)
+/* A number without fraction and exponent is an integer to jansson: the other way. */
+static bool take_f64(struct scan *scan, double *out)
 {
-    const char *begin = scan->at;
-    while (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9') {
-        scan->at++;
-    }
-    return (size_t)(scan->at - begin);
-}
-
-/* An integer within the bounds; nothing that could go on as a fraction. */
-static bool scan_integer(struct json_scan *scan, int64_t min, int64_t max, int64_t *out)
-{
-    bool negative = scan_char(scan, '-');
-    const char *begin = scan->at;
-    size_t digits = scan_digits(scan);
-    if (digits == 0 || digits > DIGITS_MAX || (digits > 1 && *begin == '0') ||
-        (scan->at < scan->end && (*scan->at == '.' || *scan->at == 'e' || *scan->at == 'E'))) {
-        return false;
-    }
-    int64_t value = 0;
-    for (const char *at = begin; at < scan->at; at++) {
-        value = value * 10 + (*at - '0');
-    }
-    value = negative ? -value : value;
-    *out = value;
-    return value >= min && value <= max;
-}
-
-/* A number with a fraction or an exponent is converted as jansson does, by strtod; one without is
- * an integer to jansson, and converted as one. */
-static bool scan_number(struct json_scan *scan, double *out)
-{
-    char copy[NUMBER_BYTES_MAX];
-    struct json_scan start = *scan;
-    int64_t integer = 0;
-    if (scan_integer(scan, INT64_MIN, INT64_MAX, &integer)) {
-        *out = (double)integer;
-        return true;
-    }
-    *scan = start;
-    (void)scan_char(scan, '-');
-    const char *begin = scan->at;
-    size_t digits = scan_digits(scan);
-    if (digits == 0 || (digits > 1 && *begin == '0')) {
-        return false;
-    }
-    bool real = false;
-    if (scan_char(scan, '.')) {
-        real = scan_digits(scan) > 0;
-        if (!real) {
-            return false;
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"null", NAN}, {"\"inf\"", INFINITY}, {"\"-inf\"", -INFINITY}};
+    const char *start = scan->text + scan->at;
+    if (scan->at < scan->bytes && (*start == 'n' || *start == '"')) {
+        size_t i = 0;
+        while (i < COUNT_OF(words) && !scan_literal(scan, words[i].text)) {
+            i++;
         }
+        *out = i < COUNT_OF(words) ? words[i].value : 0.0;
+        return i < COUNT_OF(words);
     }
-    if (scan_char(scan, 'e') || scan_char(scan, 'E')) {
-        (void)(scan_char(scan, '-') || scan_char(scan, '+'));
-        real = scan_digits(scan) > 0;
-    }
-    size_t bytes = (size_t)(scan->at - start.at);
-    if (!real || bytes >= sizeof copy) {
+    if (!scan_number(scan, out)) {
         return false;
     }
-    memcpy(copy, start.at, bytes);
-    copy[bytes] = '\0';
-    char *end = NULL;
-    *out = strtod(copy, &end);
-    return end == copy + bytes && isfinite(*out);
+    size_t bytes = (size_t)(scan->text + scan->at - start);
+    return isfinite(*out) &&
+           (memchr(start, '.', bytes) != NULL || memchr(start, 'e', bytes) != NULL ||
+            memchr(start, 'E', bytes) != NULL);
 }
 
-static bool scan_f64(struct json_scan *scan, double *out)
-{
-    if (json_scan_literal(scan, "null")) {
-        *out = NAN;
-        return true;
-    }
-    if (json_scan_literal(scan, "\"inf\"")) {
-        *out = INFINITY;
-        return true;
-    }
-    if (json_scan_literal(scan, "\"-inf\"")) {
-        *out = -INFINITY;
-        return true;
-    }
-    return scan_number(scan, out);
-}
-
-static bool scan_u32(struct json_scan *scan, int64_t max, void *place)
-{
-    int64_t value = 0;
-    bool good = scan_integer(scan, 0, max, &value);
-    *(uint32_t *)place = (uint32_t)value;
-    return good;
-}
-
-static bool scan_bool(struct json_scan *scan, void *place)
-{
-    bool yes = json_scan_literal(scan, "true");
-    *(bool *)place = yes;
-    return yes || json_scan_literal(scan, "false");
-}
-
-static bool scan_bits(struct json_scan *scan, const struct json_field *field, uint32_t *out)
+static bool take_bits(struct scan *scan, const struct json_field *field, uint32_t *out)
 {
     uint32_t bits = 0;
-    if (!scan_char(scan, '[')) {
+    if (!scan_literal(scan, "[")) {
         return false;
     }
-    while (!scan_char(scan, ']')) {
-        int bit = 0;
-        if ((bits != 0 && !scan_char(scan, ',')) ||
-            !scan_choice(scan, field->names, field->name_count, &bit) || (bits >> bit & 1) != 0) {
+    for (bool first = true; scan_element(scan, &first);) {
+        unsigned bit = 0;
+        if (!take_choice(scan, field, &bit) || (bits >> bit & 1) != 0) {
             return false;
         }
         bits |= UINT32_C(1) << bit;
     }
     *out = bits;
-    return true;
+    return scan->status == STATUS_OK;
 }
 
-static bool scan_field(struct json_scan *scan, const struct json_field *field, void *place)
+static bool take_field(struct scan *scan, const struct json_field *field, void *place)
 {
     int64_t value = 0;
-    int index = 0;
-    bool good;
+    bool good = true;
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        return scan_text(scan, place, field->bytes);
+        return take_text(scan, place, field->bytes);
     case JSON_FIELD_I64:
-        return scan_integer(scan, INT64_MIN, INT64_MAX, place);
+        return scan_signed(scan, INT64_MIN, INT64_MAX, place);
     case JSON_FIELD_U64:
-        good = scan_integer(scan, 0, INT64_MAX, &value); /* text: the other way */
-        *(uint64_t *)place = (uint64_t)value;
-        return good;
+        return scan_integer(scan, place); /* text: the other way */
     case JSON_FIELD_I32:
-        good = scan_integer(scan, INT32_MIN, INT32_MAX, &value);
+        good = scan_signed(scan, INT32_MIN, INT32_MAX, &value);
         *(int32_t *)place = (int32_t)value;
         return good;
-    case JSON_FIELD_U32:
-        return scan_u32(scan, UINT32_MAX, place);
     case JSON_FIELD_U32_OR_NULL:
-        if (json_scan_literal(scan, "null")) {
-            *(uint32_t *)place = UINT32_MAX;
-            return true;
-        }
-        return scan_u32(scan, UINT32_MAX - 1, place);
-    case JSON_FIELD_F64:
-        return scan_f64(scan, place);
-    case JSON_FIELD_BOOL:
-        return scan_bool(scan, place);
-    case JSON_FIELD_NAME:
-        good = scan_choice(scan, field->names, field->name_count, &index);
-        *(unsigned *)place = (unsigned)index;
+        value = UINT32_MAX;
+        good = scan_literal(scan, "null") || scan_signed(scan, 0, UINT32_MAX - 1, &value);
+        *(uint32_t *)place = (uint32_t)value;
         return good;
+    case JSON_FIELD_U32:
+        good = scan_signed(scan, 0, UINT32_MAX, &value);
+        *(uint32_t *)place = (uint32_t)value;
+        return good;
+    case JSON_FIELD_F64:
+        return take_f64(scan, place);
+    case JSON_FIELD_BOOL:
+        *(bool *)place = scan_literal(scan, "true");
+        return *(bool *)place || scan_literal(scan, "false");
+    case JSON_FIELD_NAME:
+        return take_choice(scan, field, place);
     case JSON_FIELD_BITS:
-        return scan_bits(scan, field, place);
+        return take_bits(scan, field, place);
     case JSON_FIELD_RECORD:
-        return scan_char(scan, '{') && json_scan_fields(scan, field->list, place) &&
-               scan_char(scan, '}');
+        return scan_literal(scan, "{") && json_scan_fields(scan, field->list, place) &&
+               scan_literal(scan, "}");
     }
     return false;
 }
 
-bool json_scan_fields(struct json_scan *scan, const struct json_field_list *list, void *record)
+/* Behind `"name":`. */
+static bool take_key(struct scan *scan, const char *name)
+{
+    const char *at = scan->text + scan->at;
+    size_t bytes = strlen(name);
+    if (scan->bytes - scan->at < bytes + 3 || at[0] != '"' || memcmp(at + 1, name, bytes) != 0 ||
+        at[bytes + 1] != '"' || at[bytes + 2] != ':') {
+        return false;
+    }
+    scan->at += bytes + 3;
+    return true;
+}
+
+bool json_scan_fields(struct scan *scan, const struct json_field_list *list, void *record)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
-        if (!scan_key(scan, field->name, i == 0) ||
-            !scan_field(scan, field, (char *)record + field->offset)) {
+        if ((i > 0 && !scan_expect(scan, ',')) || !take_key(scan, field->name) ||
+            !take_field(scan, field, (char *)record + field->offset)) {
             return false;
         }
     }

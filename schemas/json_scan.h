@@ -2,8 +2,8 @@
  * Records from and to JSON text without a document in between, for the few messages that a fleet
  * sends all the time (completions, leases): a tenth of the time of building and reading one.
  *
- * The scanner understands exactly what the encoders of json_record.h and the writer below put out:
- * every member, in the order of the table, without spaces, text without escapes and in ASCII.
+ * The scanner understands what the encoders of json_record.h and the writer below put out: every
+ * member, in the order of the table, reals with a fraction or an exponent.
  * It never refuses: at anything else it says that it did not understand, and the caller reads the
  * text the other way, which finds the same record or the error. What it takes is what
  * json_record_decode takes, bit for bit.
@@ -11,27 +11,14 @@
 #ifndef SWERVE_SCHEMAS_JSON_SCAN_H
 #define SWERVE_SCHEMAS_JSON_SCAN_H
 
+#include "base/scan.h"
 #include "schemas/json_record.h"
 
 /* ---- reading ---- */
 
-struct json_scan {
-    const char *at; /* next byte; borrowed text */
-    const char *end;
-};
-
-static inline struct json_scan json_scan_begin(const void *text, size_t bytes)
-{
-    const char *at = text != NULL ? (const char *)text : "";
-    return (struct json_scan){.at = at, .end = at + bytes};
-}
-
-/* True and behind it, when the text goes on with `expected`; else it stays where it is. */
-bool json_scan_literal(struct json_scan *scan, const char *expected);
-
 /* The members of one record, the first right behind the brace; the brace after the last is left.
  * The record may be partly written when it is not understood. */
-bool json_scan_fields(struct json_scan *scan, const struct json_field_list *list, void *record);
+bool json_scan_fields(struct scan *scan, const struct json_field_list *list, void *record);
 
 /* ---- writing ---- */
 

@@ -386,12 +386,12 @@ static bool too_many_outcomes(const struct completions *completions)
 /* Without a document, as workers write it. False: not understood, nothing is held. */
 static bool scan_completions(const struct http_request *request, struct completions *completions)
 {
-    struct json_scan scan = json_scan_begin(request->body, request->body_bytes);
-    bool good = json_scan_literal(&scan, "{\"completions\":[");
-    while (good && !json_scan_literal(&scan, "]")) {
+    struct scan scan = scan_begin("message", "record", request->body, request->body_bytes, NULL);
+    bool good = scan_literal(&scan, "{\"completions\":[");
+    while (good && !scan_literal(&scan, "]")) {
         size_t i = completions->count;
         good = i < HTTP_COMPLETIONS_MAX && !too_many_outcomes(completions) &&
-               (i == 0 || json_scan_literal(&scan, ",")) &&
+               (i == 0 || scan_literal(&scan, ",")) &&
                (i < completions->capacity || completions_reserve(completions, 2 * i + 16)) &&
                job_completion_scan(&scan, &completions->list[i], &completions->outcomes[i]);
         if (good) {
@@ -399,7 +399,7 @@ static bool scan_completions(const struct http_request *request, struct completi
             completions->count++;
         }
     }
-    good = good && json_scan_literal(&scan, "}") && scan.at == scan.end &&
+    good = good && scan_literal(&scan, "}") && scan.at == scan.bytes &&
            !too_many_outcomes(completions);
     if (!good) {
         completions_finish(completions);

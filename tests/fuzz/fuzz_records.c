@@ -94,7 +94,7 @@ static void check_codec(const struct wire_codec *codec, const struct json_cursor
 /* What the scanner takes of the text, the decoder takes too, and both find the same. */
 static void check_scan(const char *text, size_t bytes)
 {
-    struct json_scan scan = json_scan_begin(text, bytes);
+    struct scan scan = scan_begin("message", "record", text, bytes, NULL);
     struct job_completion scanned;
     struct job_completion decoded;
     struct outcome *scanned_outcomes = NULL;
@@ -104,7 +104,7 @@ static void check_scan(const char *text, size_t bytes)
     if (!job_completion_scan(&scan, &scanned, &scanned_outcomes)) {
         return;
     }
-    CHECK(json_read_text(name, text, (size_t)(scan.at - text), &root, &error) == STATUS_OK);
+    CHECK(json_read_text(name, text, scan.at, &root, &error) == STATUS_OK);
     struct json_cursor cursor = json_cursor_root(name, root);
     CHECK(job_completion_decode(&cursor, &decoded, &decoded_outcomes, &error) == STATUS_OK);
     json_decref(root);

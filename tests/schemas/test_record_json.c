@@ -421,10 +421,10 @@ static bool scan_agrees(const char *text, size_t bytes)
     static struct outcome decoded;
     struct error error;
     json_t *root = NULL;
-    struct json_scan scan = json_scan_begin(text, bytes);
+    struct scan scan = scan_begin("message", "record", text, bytes, NULL);
     memset(&scanned, 0, sizeof scanned);
-    if (!json_scan_literal(&scan, "{") || !json_scan_fields(&scan, &outcome_record, &scanned) ||
-        !json_scan_literal(&scan, "}") || scan.at != scan.end) {
+    if (!scan_literal(&scan, "{") || !json_scan_fields(&scan, &outcome_record, &scanned) ||
+        !scan_literal(&scan, "}") || scan.at != scan.bytes) {
         return false;
     }
     EXPECT_OK(json_read_text("test", text, bytes, &root, &error), error);
@@ -493,10 +493,9 @@ static void leases_and_completions_are_scanned(void)
     lease.epoch = 3;
     struct json_text text = {0};
     json_write_record(&text, &job_lease_field_list, &lease);
-    struct json_scan scan = json_scan_begin(text.data, text.bytes);
-    EXPECT(json_scan_literal(&scan, "{") &&
-           json_scan_fields(&scan, &job_lease_field_list, &lease_out) &&
-           json_scan_literal(&scan, "}") && scan.at == scan.end);
+    struct scan scan = scan_begin("message", "record", text.data, text.bytes, NULL);
+    EXPECT(scan_literal(&scan, "{") && json_scan_fields(&scan, &job_lease_field_list, &lease_out) &&
+           scan_literal(&scan, "}") && scan.at == scan.bytes);
     EXPECT(memcmp(&lease, &lease_out, sizeof lease) == 0);
     for (uint32_t count = 0; count <= 3; count++) {
         completion.outcome_count = count;
@@ -510,8 +509,8 @@ static void leases_and_completions_are_scanned(void)
         EXPECT(sent != NULL);
         size_t sent_bytes = strlen(sent);
         json_decref(document);
-        scan = json_scan_begin(sent, sent_bytes);
-        EXPECT(job_completion_scan(&scan, &completion_out, &list) && scan.at == scan.end);
+        scan = scan_begin("message", "record", sent, sent_bytes, NULL);
+        EXPECT(job_completion_scan(&scan, &completion_out, &list) && scan.at == scan.bytes);
         EXPECT(completion_out.outcome_count == count && completion_out.epoch == 2);
         for (uint32_t i = 0; i < count; i++) {
             normalise_nan(&list[i]);
@@ -520,7 +519,7 @@ static void leases_and_completions_are_scanned(void)
         free(list);
         list = NULL;
         for (size_t bytes = 0; bytes < sent_bytes; bytes += 7) {
-            scan = json_scan_begin(sent, bytes);
+            scan = scan_begin("message", "record", sent, bytes, NULL);
             EXPECT(!job_completion_scan(&scan, &completion_out, &list));
         }
         free(sent);
