@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,34 @@ enum status file_read(const char *path, size_t limit_bytes, char **data, size_t 
     *data = text;
     *bytes = used;
     return STATUS_OK;
+}
+
+bool file_program(char *out, size_t capacity)
+{
+    ssize_t bytes = readlink("/proc/self/exe", out, capacity - 1);
+    out[bytes > 0 ? bytes : 0] = '\0';
+    return bytes > 0;
+}
+
+bool file_near_program(const char *const *names, size_t count, mode_t kind, char *out,
+                       size_t capacity)
+{
+    char folder[PATH_MAX];
+    char *slash = file_program(folder, sizeof folder) ? strrchr(folder, '/') : NULL;
+    for (int level = 0; level < FILE_FOLDERS_ABOVE && slash != NULL; level++) {
+        *slash = '\0';
+        for (size_t i = 0; i < count; i++) {
+            struct stat about;
+            int bytes = snprintf(out, capacity, "%s/%s", folder, names[i]);
+            if (bytes > 0 && (size_t)bytes < capacity && stat(out, &about) == 0 &&
+                (about.st_mode & S_IFMT) == kind) {
+                return true;
+            }
+        }
+        slash = strrchr(folder, '/');
+    }
+    out[0] = '\0';
+    return false;
 }
 
 bool file_write_at(int fd, const void *data, size_t bytes, off_t at)

@@ -24,6 +24,18 @@ enum status file_read(const char *path, size_t limit_bytes, char **data, size_t 
 /* All bytes at `at`, however often the system takes only some. False: errno says why. */
 bool file_write_at(int fd, const void *data, size_t bytes, off_t at);
 
+/* The path of this program's file, terminated; false: the system does not say. */
+bool file_program(char *out, size_t capacity);
+
+enum { FILE_FOLDERS_ABOVE = 4 };
+
+/* The first of `names`, relative paths, that is of the kind (S_IFREG, S_IFDIR) below the program's
+ * folder or one of the others of the FILE_FOLDERS_ABOVE above its file: beside an installed binary,
+ * in a build folder, or in the sources that hold it. False, and out is empty: none, or it does not
+ * fit. */
+bool file_near_program(const char *const *names, size_t count, mode_t kind, char *out,
+                       size_t capacity);
+
 /* `path` becomes these bytes, with that mode, or stays as it is: a temporary file beside it, synced
  * and renamed. BAD_INPUT: no file can be made there; IO: it cannot be filled or renamed. Both name
  * the path and the cause. */

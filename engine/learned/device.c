@@ -3,6 +3,7 @@
  */
 #include "engine/learned/device.h"
 
+#include "base/file.h"
 #include "kernels/capability.h"
 
 #include <dlfcn.h>
@@ -51,19 +52,6 @@ static enum status load(const char *path, const struct device_ops **out, struct 
     return STATUS_OK;
 }
 
-/* The folder of the executable, "." when the system does not say. */
-static void program_folder(char out[PATH_BYTES])
-{
-    ssize_t bytes = readlink("/proc/self/exe", out, PATH_BYTES - 1);
-    out[bytes > 0 ? bytes : 0] = '\0';
-    char *slash = strrchr(out, '/');
-    if (slash != NULL) {
-        *slash = '\0';
-    } else {
-        memcpy(out, ".", 2);
-    }
-}
-
 enum status device_module_open(const struct device_ops **out, struct error *error)
 {
     const char *given = getenv("SWERVE_CUDA_MODULE");
@@ -73,7 +61,12 @@ enum status device_module_open(const struct device_ops **out, struct error *erro
         return load(given, out, error);
     }
     static const char *const places[] = {"", "/../lib/swerve", "/../kernels/cuda"};
-    program_folder(folder);
+    char *slash = file_program(folder, sizeof folder) ? strrchr(folder, '/') : NULL;
+    if (slash != NULL) {
+        *slash = '\0';
+    } else {
+        memcpy(folder, ".", 2);
+    }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         snprintf(path, sizeof path, "%s%s/%s", folder, places[i], MODULE_FILE);
         if (access(path, F_OK) == 0) {

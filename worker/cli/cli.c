@@ -4,6 +4,7 @@
 #include "worker/cli/cli.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -243,44 +244,20 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
 
 /* ---- the library ---- */
 
-/* Folders above the executable: a build folder's room, the build folder, the sources. */
-enum { FOLDERS_ABOVE = 3 };
-
-static bool find_in(const char *folder, const char *given, char out[LIMIT_PATH_BYTES])
-{
-    static const char *const endings[] = {"", ".json"};
-    for (size_t i = 0; i < COUNT_OF(endings); i++) {
-        int bytes = snprintf(out, LIMIT_PATH_BYTES, "%s/%s%s", folder, given, endings[i]);
-        if (bytes > 0 && bytes < LIMIT_PATH_BYTES && access(out, R_OK) == 0) {
-            struct stat about;
-            if (stat(out, &about) == 0 && S_ISREG(about.st_mode)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES])
 {
-    char folder[LIMIT_PATH_BYTES];
-    char library[LIMIT_PATH_BYTES + 32];
-    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (bytes <= 0 || given[0] == '/' || access(given, F_OK) == 0) {
+    static const char *const forms[] = {"scenarios/%s", "scenarios/%s.json",
+                                        "share/swerve/scenarios/%s",
+                                        "share/swerve/scenarios/%s.json"};
+    char names[COUNT_OF(forms)][LIMIT_PATH_BYTES];
+    const char *list[COUNT_OF(forms)];
+    if (given[0] == '/' || access(given, F_OK) == 0) {
         return given;
     }
-    folder[bytes] = '\0';
-    for (int level = 0; level < FOLDERS_ABOVE; level++) {
-        char *slash = strrchr(folder, '/');
-        if (slash == NULL) {
-            return given;
-        }
-        *slash = '\0';
-        snprintf(library, sizeof library, level == 1 ? "%s/share/swerve/scenarios" : "%s/scenarios",
-                 folder);
-        if (find_in(library, given, out)) {
-            return out;
-        }
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        snprintf(names[i], sizeof names[i], forms[i], given);
+        list[i] = names[i];
     }
-    return given;
+    bool found = file_near_program(list, COUNT_OF(list), S_IFREG, out, LIMIT_PATH_BYTES);
+    return found ? out : given;
 }

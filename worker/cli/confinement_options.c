@@ -4,6 +4,7 @@
 #include "worker/cli/confinement_options.h"
 
 #include "base/check.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,11 +50,9 @@ enum status confinement_options_settle(struct confinement_options *options, cons
             "--planner-sandbox (or SWERVE_PLANNER_SANDBOX): expected on, off or auto, found \"%s\"",
             level);
     }
-    ssize_t bytes = readlink("/proc/self/exe", options->host, sizeof options->host - 1);
-    if (bytes <= 0) {
+    if (!file_program(options->host, sizeof options->host)) {
         return error_set(error, STATUS_IO, "cannot find this program: %s", strerror(errno));
     }
-    options->host[bytes] = '\0';
     options->confinement = (struct planner_confinement){
         .sandbox = sandbox,
         .host = options->host,

@@ -18,7 +18,7 @@
 #define MODELS_INSTALLED "/usr/share/swerve/models"
 #define MODELS_EXTENSION ".safetensors"
 
-enum { MODELS_OPEN_MAX = 16, FOLDERS_ABOVE = 4, FILES_MAX = 1024 };
+enum { MODELS_OPEN_MAX = 16, FILES_MAX = 1024 };
 
 struct models_entry {
     struct model *model; /* NULL: free */
@@ -61,8 +61,6 @@ static bool is_directory(const char *path)
 
 void models_directory(const char *given, char out[LIMIT_PATH_BYTES])
 {
-    char folder[LIMIT_PATH_BYTES];
-    char candidate[LIMIT_PATH_BYTES + 64];
     const char *environment = getenv("SWERVE_MODELS");
     if (given == NULL && environment != NULL && environment[0] != '\0') {
         given = environment;
@@ -71,33 +69,16 @@ void models_directory(const char *given, char out[LIMIT_PATH_BYTES])
         snprintf(out, LIMIT_PATH_BYTES, "%s", given);
         return;
     }
-    snprintf(out, LIMIT_PATH_BYTES, "%s", MODELS_INSTALLED);
-    ssize_t bytes = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (bytes <= 0) {
-        return;
-    }
-    folder[bytes] = '\0';
-    for (int level = 0; level < FOLDERS_ABOVE; level++) {
-        char *slash = strrchr(folder, '/');
-        if (slash == NULL) {
-            return;
-        }
-        *slash = '\0';
-        snprintf(candidate, sizeof candidate, "%s/engine/models", folder);
-        if (!is_directory(candidate) && level == 1) {
-            snprintf(candidate, sizeof candidate, "%s/share/swerve/models", folder);
-        }
-        if (is_directory(candidate) && strlen(candidate) < LIMIT_PATH_BYTES) {
-            memcpy(out, candidate, strlen(candidate) + 1);
-            return;
-        }
+    static const char *const places[] = {"engine/models", "share/swerve/models"};
+    if (!file_near_program(places, COUNT_OF(places), S_IFDIR, out, LIMIT_PATH_BYTES)) {
+        snprintf(out, LIMIT_PATH_BYTES, "%s", MODELS_INSTALLED);
     }
 }
 
 enum status models_missing(const char *given, enum tier tier, struct error *error)
 {
     char directory[LIMIT_PATH_BYTES];
-    char executable[LIMIT_PATH_BYTES] = "the executable";
+    char executable[LIMIT_PATH_BYTES];
     const char *environment = getenv("SWERVE_MODELS");
     bool named = given != NULL || (environment != NULL && environment[0] != '\0');
     models_directory(given, directory);
@@ -108,15 +89,12 @@ enum status models_missing(const char *given, enum tier tier, struct error *erro
                          tier_names[tier], directory,
                          is_directory(directory) ? "" : ", which is no directory");
     }
-    ssize_t bytes = readlink("/proc/self/exe", executable, sizeof executable - 1);
-    if (bytes > 0) {
-        executable[bytes] = '\0';
-    }
+    bool known = file_program(executable, sizeof executable);
     return error_set(error, STATUS_DEVICE,
                      "no %s model: looked for engine/models in the %d folders above %.400s, for "
                      "../share/swerve/models beside its folder and for " MODELS_INSTALLED
                      "; name the directory with --models DIR or SWERVE_MODELS",
-                     tier_names[tier], FOLDERS_ABOVE, executable);
+                     tier_names[tier], FILE_FOLDERS_ABOVE, known ? executable : "the program");
 }
 
 enum status models_open(const char *given, const struct model_loader *loader, struct models **out,
