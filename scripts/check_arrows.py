@@ -49,6 +49,7 @@ ROOMS = {
     "worker/trace": ["engine/worlds"],
     "worker/run": ["worker/planner", "worker/score", "worker/models", "worker/trace", "scheduler"],
     "worker/report": ["worker/trace", "scheduler", "engine/bench"],
+    "worker/trust": ["scheduler"],
     "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
     "worker/risk": ["worker/report", "scenarios/coverage"],
@@ -56,7 +57,7 @@ ROOMS = {
     "worker/datagen": ["worker/run"],
     "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
+    "worker/cli": ["worker/trust", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "scenarios/import",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
 }

@@ -92,6 +92,7 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
 /* An id in decimal. */
 enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 
+int command_agreement(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);

@@ -1,6 +1,8 @@
 #!/bin/bash
-# Goal: nobody is asked for longer than he is trusted, and it is said before anything is spent.
-# Method: scenarios longer than the shipped models' horizons, with each policy.
+# Goal: nobody is asked for longer than he is trusted, and it is said before anything is spent;
+# agreement is counted over a whole store, and a teacher that disagrees is heard.
+# Method: scenarios longer than the shipped models' horizons, with each policy; a store whose every
+# job was audited, then with the teacher's verdicts turned round.
 #
 # Usage: test_trust.sh SWERVE SOURCE_ROOT
 set -u -o pipefail
@@ -63,9 +65,48 @@ validate_warns_beforehand() {
     holds '[len(f["warnings"]) for f in d["files"]] == [1, 0]' out
 }
 
-echo 1..4 >&3
+# Twelve seeds of two ticks, each repeated by the teacher, and by the object world.
+agreement_is_counted_over_every_suite() {
+    sed -e 's/"horizon_s": 2/"horizon_s": 0.2/' -e 's/"branches": .*/"slices": {"weather": "clear"}}/' short.json >tiny.json
+    echo '{"rate": 1.0, "safety_critical_rate": 1.0}' >all.json
+    code 0 "$swerve" run tiny.json --store pairs.db --seeds 8 --audit all.json --json
+    sed 's/"id": "short"/"id": "other"/' tiny.json >other.json
+    code 0 "$swerve" run other.json --store pairs.db --seeds 4 --audit all.json --json
+    code 0 "$swerve" run tiny.json --store pairs.db --seeds 8 --world object --json
+    code 0 "$swerve" agreement --store pairs.db --gate --json
+    holds 'd["frozen"] == 0 and d["missing"] == 0 and d["student_drives"] == 12' out
+    holds 'd["rows"][0]["slice"] == {} and d["rows"][0]["pairs"] == 12' out
+    holds 'd["rows"][0]["agree"]["verdict"]["pairs"] == 12 and d["rows"][0]["optimistic"] == 0' out
+    holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 8}' out
+    holds 'any(r["slice"] == {"weather": "clear"} for r in d["rows"])' out
+    code 0 "$swerve" agreement --store pairs.db
+    says out "how sensitive the planner is to the drawing"
+}
+# The teacher fails what the student passes, from then on: the table says so, and the gate closes.
+disagreement_sounds_and_closes_the_gate() {
+    cp pairs.db sick.db
+    python3 -c 'import sqlite3
+with sqlite3.connect("sick.db") as db:
+    db.execute("UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE tier = 3)")'
+    code 1 "$swerve" agreement --store sick.db --gate --json
+    holds 'd["frozen"] == 1 and d["rows"][0]["optimistic"] == 12' out
+    holds 'd["rows"][0]["monitor"]["alarm"] == "trend" and d["rows"][0]["monitor"]["alarm_jobs"] == 6' out
+    holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 0}' out
+    code 0 "$swerve" agreement --store sick.db
+    says out "FROZEN to the teacher"
+    last=$(python3 -c 'import sqlite3; print(sqlite3.connect("sick.db").execute("SELECT MAX(id) FROM outcomes").fetchone()[0])')
+    echo '{"format": "swerve-trust/1", "thawed": [{"slice": {}, "after_outcome": '"$last"', "evidence": "evaluation"}]}' >thaw.json
+    code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate
+    code 3 "$swerve" agreement --store sick.db --policy all.json
+    says err "all.json"
+    code 4 "$swerve" agreement --store nothing.db
+}
+
+echo 1..6 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t another_world_answers_and_it_is_said
 t validate_warns_beforehand
+t agreement_is_counted_over_every_suite
+t disagreement_sounds_and_closes_the_gate
 [ "$failed" = 0 ]

@@ -1,0 +1,175 @@
+/*
+ * Monitors and what they decide. See trust.h.
+ */
+#include "scheduler/trust.h"
+
+#include "scheduler/rate.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One side of the band's interval errs once in 10,000 looks. */
+#define BAND_Z 3.719
+#define BAND_JOBS_MIN 20
+
+const char *const trust_alarm_names[TRUST_ALARM_COUNT] = {"quiet", "trend", "band"};
+
+bool trust_slice_has(const struct trust_slice *slice,
+                     const char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical)
+{
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        if (slice->value[kind][0] != '\0' && strcmp(slice->value[kind], value[kind]) != 0) {
+            return false;
+        }
+    }
+    return safety_critical || !slice->safety_critical;
+}
+
+bool trust_slice_equal(const struct trust_slice *a, const struct trust_slice *b)
+{
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        if (strcmp(a->value[kind], b->value[kind]) != 0) {
+            return false;
+        }
+    }
+    return a->safety_critical == b->safety_critical;
+}
+
+const char *trust_slice_text(const struct trust_slice *slice, char out[TRUST_SLICE_TEXT_BYTES])
+{
+    int at = 0;
+    out[0] = '\0';
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        if (slice->value[kind][0] != '\0') {
+            at += snprintf(out + at, (size_t)(TRUST_SLICE_TEXT_BYTES - at), "%s%s=%s",
+                           at > 0 ? ", " : "", slice_names[kind], slice->value[kind]);
+        }
+    }
+    if (slice->safety_critical) {
+        at += snprintf(out + at, (size_t)(TRUST_SLICE_TEXT_BYTES - at), "%ssafety critical",
+                       at > 0 ? ", " : "");
+    }
+    if (at == 0) {
+        snprintf(out, TRUST_SLICE_TEXT_BYTES, "all");
+    }
+    return out;
+}
+
+static bool below_band(const struct trust_monitor *monitor, double band)
+{
+    double low;
+    double high;
+    double share = (double)(monitor->jobs - monitor->bad) / (double)monitor->jobs;
+    rate_wilson(share, (double)monitor->jobs, BAND_Z, &low, &high);
+    return monitor->jobs >= BAND_JOBS_MIN && high < band;
+}
+
+void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
+                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id)
+{
+    double ratio = bad ? log(shift->shifted / shift->healthy)
+                       : log((1.0 - shift->shifted) / (1.0 - shift->healthy));
+    monitor->jobs++;
+    monitor->bad += bad;
+    monitor->sum = monitor->sum + ratio > 0.0 ? monitor->sum + ratio : 0.0;
+    if (monitor->alarm != TRUST_QUIET) {
+        return;
+    }
+    if (monitor->sum >= log(false_alarm_jobs)) {
+        monitor->alarm = TRUST_TREND;
+    } else if (below_band(monitor, band)) {
+        monitor->alarm = TRUST_BAND;
+    }
+    if (monitor->alarm != TRUST_QUIET) {
+        monitor->alarm_jobs = monitor->jobs;
+        monitor->alarm_outcome = outcome_id;
+    }
+}
+
+static bool of_slice(const struct trust_slice *slice, const struct trust_fact *fact)
+{
+    return trust_slice_has(slice, (const char(*)[LIMIT_ID_BYTES])fact->slice,
+                           fact->safety_critical);
+}
+
+/* Whether a later evaluation found the fact's scenarios fit: then it is history. */
+static bool is_thawed(const struct trust_policy *policy, const struct trust_fact *fact)
+{
+    for (uint32_t i = 0; i < policy->thaw_count; i++) {
+        if (fact->outcome_id <= policy->thaws[i].after_outcome &&
+            of_slice(&policy->thaws[i].slice, fact)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Runs the monitor over what no frozen slice explains. */
+static void run_monitor(const struct trust_policy *policy, const struct trust_fact *facts,
+                        uint32_t fact_count, const bool *used, struct trust_verdict *verdict)
+{
+    memset(&verdict->monitor, 0, sizeof verdict->monitor);
+    for (uint32_t i = 0; i < fact_count; i++) {
+        if (!used[i] && of_slice(&verdict->slice, &facts[i])) {
+            double band =
+                verdict->slice.safety_critical ? policy->safety_critical_band : policy->band;
+            trust_monitor_add(&verdict->monitor, &policy->disagreement, policy->false_alarm_jobs,
+                              band, !facts[i].agrees, facts[i].outcome_id);
+        }
+    }
+}
+
+/* How sick a slice is at the least. */
+static double lower_share(const struct trust_monitor *monitor)
+{
+    double low;
+    double high;
+    rate_wilson((double)monitor->bad / (double)monitor->jobs, (double)monitor->jobs, RATE_Z95, &low,
+                &high);
+    return low;
+}
+
+/* The sounding slice that explains most, or `count`. */
+static uint32_t pick(const struct trust_verdict *verdicts, uint32_t count)
+{
+    uint32_t best = count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!verdicts[i].frozen && verdicts[i].monitor.alarm != TRUST_QUIET &&
+            (best == count ||
+             lower_share(&verdicts[i].monitor) > lower_share(&verdicts[best].monitor))) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+uint32_t trust_judge(const struct trust_policy *policy, const struct trust_fact *facts,
+                     uint32_t fact_count, struct trust_verdict *verdicts, uint32_t count,
+                     bool *used)
+{
+    uint32_t frozen = 0;
+    for (uint32_t i = 0; i < fact_count; i++) {
+        used[i] = is_thawed(policy, &facts[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        verdicts[i].frozen = false;
+    }
+    for (;;) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (!verdicts[i].frozen) {
+                run_monitor(policy, facts, fact_count, used, &verdicts[i]);
+            }
+        }
+        uint32_t next = pick(verdicts, count);
+        if (next == count) {
+            return frozen;
+        }
+        verdicts[next].frozen = true;
+        frozen++;
+        for (uint32_t i = 0; i < fact_count; i++) {
+            used[i] = used[i] || of_slice(&verdicts[next].slice, &facts[i]);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+/*
+ * Trust: how a student's agreement with its teacher is watched, and what follows. Pure functions:
+ * the same facts in the same order give the same decision.
+ *
+ * A *monitor* sees the audited jobs of a slice in the order in which they were answered, each as
+ * one fact: the main line's verdict agreed or not. Pairs of one job are no independent draws, so a
+ * job counts once. It sounds by trend, a cumulative sum of log-likelihood ratios between a healthy
+ * and a shifted rate (Page, Biometrika 41, 1954), whose mean number of healthy jobs before an alarm
+ * is at least exp(threshold) (Lorden, Ann. Math. Stat. 42, 1971); or by band, when even the upper
+ * end of Wilson's interval of the agreement lies below what the policy asks. What sounded goes on
+ * sounding until a thaw of the slice lets it begin anew.
+ */
+#ifndef SWERVE_SCHEDULER_TRUST_H
+#define SWERVE_SCHEDULER_TRUST_H
+
+#include "base/status.h"
+#include "schemas/outcome.h"
+#include "schemas/scenario.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TRUST_CROSSED_MAX = 32, TRUST_THAWS_MAX = 256, TRUST_EVIDENCE_BYTES = 256 };
+
+/* Scenarios that have all of these values; none: all scenarios. */
+struct trust_slice {
+    char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES]; /* "": any */
+    bool safety_critical;                         /* these alone */
+};
+
+/* A slice was found fit again: facts of its scenarios up to an outcome are history, for its monitor
+ * and for all others. */
+struct trust_thaw {
+    struct trust_slice slice;
+    int64_t after_outcome;
+    char evidence[TRUST_EVIDENCE_BYTES]; /* why, for people */
+};
+
+/* Shares of jobs, between which a monitor tells. */
+struct trust_shift {
+    double healthy;
+    double shifted;
+};
+
+struct trust_policy {
+    double band; /* agreement that a slice keeps, 0..1 */
+    double safety_critical_band;
+    struct trust_shift disagreement;
+    double false_alarm_jobs; /* mean number of healthy jobs of a slice before a false alarm */
+    uint32_t crossed_count;
+    struct trust_slice crossed[TRUST_CROSSED_MAX];
+    uint32_t thaw_count;
+    struct trust_thaw thaws[TRUST_THAWS_MAX];
+};
+
+struct trust_policy trust_policy_default(void);
+
+/* A document of schemas/trust.schema.json. BAD_INPUT names file and member. */
+enum status trust_policy_load(const char *path, struct trust_policy *out, struct error *error);
+
+bool trust_slice_has(const struct trust_slice *slice,
+                     const char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical);
+bool trust_slice_equal(const struct trust_slice *a, const struct trust_slice *b);
+/* "weather=rain, light=night", "safety critical" or "all"; returns `out`. */
+enum { TRUST_SLICE_TEXT_BYTES = SLICE_KIND_COUNT * (LIMIT_ID_BYTES + 20) + 20 };
+const char *trust_slice_text(const struct trust_slice *slice, char out[TRUST_SLICE_TEXT_BYTES]);
+
+enum trust_alarm { TRUST_QUIET = 0, TRUST_TREND, TRUST_BAND, TRUST_ALARM_COUNT };
+extern const char *const trust_alarm_names[TRUST_ALARM_COUNT]; /* "quiet", "trend", "band" */
+
+/* Begins as zeros. */
+struct trust_monitor {
+    int64_t jobs;
+    int64_t bad; /* of these, disagreed or flagged */
+    double sum;  /* cumulative, never below 0 */
+    enum trust_alarm alarm;
+    int64_t alarm_jobs;    /* how many it had seen then */
+    int64_t alarm_outcome; /* the outcome that it sounded at */
+};
+
+/* One more fact. `band`: of good jobs, below which it sounds; 0: by trend alone. */
+void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
+                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id);
+
+/* One audited job with a verdict on both sides. */
+struct trust_fact {
+    int64_t outcome_id;            /* of the twin: facts come in its order */
+    char (*slice)[LIMIT_ID_BYTES]; /* [SLICE_KIND_COUNT], borrowed */
+    bool safety_critical;
+    bool agrees;
+};
+
+/* A slice and what its monitor says of the facts that no frozen slice explains. */
+struct trust_verdict {
+    struct trust_slice slice;
+    struct trust_monitor monitor;
+    bool frozen; /* to the teacher */
+};
+
+/* Judges slices [count], of which each has its `slice` set, on facts [fact_count] in order. The
+ * slice that sounds and explains most, by the lower end of its share of disagreements, is frozen;
+ * its facts say nothing of the others, which are then judged by what is left, until none sounds.
+ * So a slice that only contains sick jobs of another is not frozen with it. What a thaw covers
+ * counts for nobody. `used` [fact_count] is overwritten. Returns how many are frozen. */
+uint32_t trust_judge(const struct trust_policy *policy, const struct trust_fact *facts,
+                     uint32_t fact_count, struct trust_verdict *verdicts, uint32_t count,
+                     bool *used);
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * The trust policy's document. See trust.h.
+ */
+#include "scheduler/trust.h"
+#include "schemas/json_read.h"
+#include "schemas/scenario_json.h"
+
+#include <string.h>
+
+#define TRUST_FORMAT "swerve-trust/1"
+
+enum { POLICY_BYTES_MAX = 1 << 20 };
+
+struct trust_policy trust_policy_default(void)
+{
+    return (struct trust_policy){
+        .band = 0.9,
+        .safety_critical_band = 0.95,
+        .disagreement = {.healthy = 0.01, .shifted = 0.05},
+        .false_alarm_jobs = 10000.0,
+    };
+}
+
+static enum status read_slice(const struct json_cursor *cursor, struct trust_slice *out,
+                              struct error *error)
+{
+    const char *keys[SLICE_KIND_COUNT + 2] = {NULL};
+    struct trust_slice slice = {.safety_critical = false};
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        keys[kind] = slice_names[kind];
+    }
+    keys[SLICE_KIND_COUNT] = "safety_critical";
+    TRY(json_object_begin(cursor, keys, error));
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        TRY(json_member_text(cursor, keys[kind], false, slice.value[kind], sizeof slice.value[kind],
+                             error));
+    }
+    TRY(json_member_bool(cursor, "safety_critical", false, &slice.safety_critical, error));
+    *out = slice;
+    return STATUS_OK;
+}
+
+static enum status read_shift(const struct json_cursor *policy, const char *name,
+                              struct trust_shift *out, struct error *error)
+{
+    static const char *const keys[] = {"healthy", "shifted", NULL};
+    struct json_cursor cursor = json_cursor_member(policy, name);
+    if (!json_cursor_present(&cursor)) {
+        return STATUS_OK;
+    }
+    struct trust_shift shift;
+    TRY(json_object_begin(&cursor, keys, error));
+    TRY(json_member_number(&cursor, "healthy", true, 1e-6, 0.5, &shift.healthy, error));
+    TRY(json_member_number(&cursor, "shifted", true, 1e-6, 0.999, &shift.shifted, error));
+    if (!(shift.shifted > shift.healthy)) {
+        return json_fail(&cursor, error, "expected \"shifted\" above \"healthy\", found %g and %g",
+                         shift.shifted, shift.healthy);
+    }
+    *out = shift;
+    return STATUS_OK;
+}
+
+static enum status read_thaw(const struct json_cursor *cursor, struct trust_thaw *out,
+                             struct error *error)
+{
+    static const char *const keys[] = {"slice", "after_outcome", "evidence", NULL};
+    TRY(json_object_begin(cursor, keys, error));
+    struct json_cursor slice = json_cursor_member(cursor, "slice");
+    TRY(read_slice(&slice, &out->slice, error));
+    TRY(json_member_integer(cursor, "after_outcome", true, 0, INT64_MAX, &out->after_outcome,
+                            error));
+    return json_member_text(cursor, "evidence", true, out->evidence, sizeof out->evidence, error);
+}
+
+static enum status read_lists(const struct json_cursor *cursor, struct trust_policy *out,
+                              struct error *error)
+{
+    size_t count = 0;
+    struct json_cursor list = json_cursor_member(cursor, "crossed");
+    if (json_cursor_present(&list)) {
+        TRY(json_array_begin(&list, 0, TRUST_CROSSED_MAX, &count, error));
+        for (size_t i = 0; i < count; i++) {
+            struct json_cursor item = json_cursor_element(&list, i);
+            TRY(read_slice(&item, &out->crossed[i], error));
+        }
+        out->crossed_count = (uint32_t)count;
+    }
+    list = json_cursor_member(cursor, "thawed");
+    if (json_cursor_present(&list)) {
+        TRY(json_array_begin(&list, 0, TRUST_THAWS_MAX, &count, error));
+        for (size_t i = 0; i < count; i++) {
+            struct json_cursor item = json_cursor_element(&list, i);
+            TRY(read_thaw(&item, &out->thaws[i], error));
+        }
+        out->thaw_count = (uint32_t)count;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_policy(const struct json_cursor *cursor, struct trust_policy *out,
+                               struct error *error)
+{
+    static const char *const keys[] = {
+        "$schema", "format", "band", "safety_critical_band", "disagreement", "false_alarm_jobs",
+        "crossed", "thawed", NULL};
+    char format[LIMIT_ID_BYTES] = "";
+    TRY(json_object_begin(cursor, keys, error));
+    TRY(json_member_text(cursor, "format", true, format, sizeof format, error));
+    if (strcmp(format, TRUST_FORMAT) != 0) {
+        return json_fail(cursor, error, "expected format \"%s\", found \"%s\"", TRUST_FORMAT,
+                         format);
+    }
+    TRY(json_member_number(cursor, "band", false, 0.0, 1.0, &out->band, error));
+    TRY(json_member_number(cursor, "safety_critical_band", false, 0.0, 1.0,
+                           &out->safety_critical_band, error));
+    TRY(json_member_number(cursor, "false_alarm_jobs", false, 100.0, 1e12, &out->false_alarm_jobs,
+                           error));
+    TRY(read_shift(cursor, "disagreement", &out->disagreement, error));
+    return read_lists(cursor, out, error);
+}
+
+enum status trust_policy_load(const char *path, struct trust_policy *out, struct error *error)
+{
+    struct trust_policy policy = trust_policy_default();
+    json_t *root = NULL;
+    TRY(json_read_file(path, POLICY_BYTES_MAX, &root, error));
+    struct json_cursor cursor = json_cursor_root(path, root);
+    enum status status = read_policy(&cursor, &policy, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *out = policy;
+    }
+    return status;
+}

@@ -1,0 +1,241 @@
+/*
+ * Two passes over a store: twins first, then those whom they repeat. See pairs.h.
+ */
+#include "worker/trust/pairs.h"
+
+#include "base/check.h"
+#include "base/sha256.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof((struct pairs_pair *)0)->slice == sizeof((struct outcome *)0)->slice,
+               "slices of a pair are those of an outcome");
+
+static void add_text(struct sha256 *hash, const char *text)
+{
+    sha256_update(hash, text, strlen(text) + 1);
+}
+
+static uint64_t question_of(const struct outcome *outcome)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    uint64_t question;
+    sha256_init(&hash);
+    add_text(&hash, outcome->scenario_hash);
+    add_text(&hash, outcome->planner);
+    add_text(&hash, outcome->planner_hash);
+    add_text(&hash, outcome->branch_id);
+    sha256_update(&hash, &outcome->seed, sizeof outcome->seed);
+    sha256_final(&hash, digest);
+    memcpy(&question, digest, sizeof question);
+    return question;
+}
+
+static struct pairs_side side_of(const struct outcome *outcome)
+{
+    const struct metrics *m = &outcome->metrics;
+    return (struct pairs_side){
+        .outcome_id = outcome->id,
+        .verdict = outcome->verdict,
+        .collided = m->collision_count > 0,
+        .at_fault = m->at_fault,
+        .intervened = m->intervention_count > 0,
+        .comfortable = m->comfort >= 1.0,
+        .min_distance_m = m->min_distance_m,
+        .progress_m = m->progress_m,
+        .interventions = (double)m->intervention_count,
+    };
+}
+
+struct reading {
+    struct pairs out;
+    uint32_t capacity;
+    uint32_t *by_job;      /* pairs in the order of (job, branch) */
+    uint32_t *by_question; /* .. and of questions */
+};
+
+/* ---- the first pass ---- */
+
+static enum status add_twin(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct reading *reading = context;
+    struct pairs *out = &reading->out;
+    if (outcome->audit_of == 0) {
+        if (outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0') {
+            out->student_drives++;
+            out->student_flagged += outcome->verdict == VERDICT_FLAGGED;
+        }
+        return STATUS_OK;
+    }
+    if (out->count == reading->capacity) {
+        uint32_t capacity = reading->capacity > 0 ? 2 * reading->capacity : 256;
+        struct pairs_pair *grown = realloc(out->pairs, capacity * sizeof *grown);
+        TRY(memory_check(grown, error, "agreement: out of memory for %u pairs", capacity));
+        out->pairs = grown;
+        reading->capacity = capacity;
+    }
+    struct pairs_pair *pair = &out->pairs[out->count++];
+    *pair = (struct pairs_pair){
+        .job_id = outcome->audit_of,
+        .question = question_of(outcome),
+        .safety_critical = outcome->safety_critical,
+        .teacher = side_of(outcome),
+    };
+    memcpy(pair->branch_id, outcome->branch_id, sizeof pair->branch_id);
+    memcpy(pair->scenario_id, outcome->scenario_id, sizeof pair->scenario_id);
+    memcpy(pair->slice, outcome->slice, sizeof pair->slice);
+    memcpy(pair->teacher_hash, outcome->model_hash, sizeof pair->teacher_hash);
+    return STATUS_OK;
+}
+
+/* ---- the second ---- */
+
+/* qsort has no context: each thread reads one store at a time. */
+static _Thread_local const struct pairs_pair *sorted;
+
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct pairs_pair *x = &sorted[*(const uint32_t *)a];
+    const struct pairs_pair *y = &sorted[*(const uint32_t *)b];
+    if (x->job_id != y->job_id) {
+        return x->job_id < y->job_id ? -1 : 1;
+    }
+    return strcmp(x->branch_id, y->branch_id);
+}
+
+static int compare_questions(const void *a, const void *b)
+{
+    uint64_t x = sorted[*(const uint32_t *)a].question;
+    uint64_t y = sorted[*(const uint32_t *)b].question;
+    return (x > y) - (x < y);
+}
+
+static enum status make_index(struct reading *reading, struct error *error)
+{
+    uint32_t count = reading->out.count;
+    reading->by_job = calloc((size_t)count + 1, sizeof *reading->by_job);
+    reading->by_question = calloc((size_t)count + 1, sizeof *reading->by_question);
+    TRY(memory_check(reading->by_job, error, "agreement: out of memory"));
+    TRY(memory_check(reading->by_question, error, "agreement: out of memory"));
+    for (uint32_t i = 0; i < count; i++) {
+        reading->by_job[i] = reading->by_question[i] = i;
+    }
+    sorted = reading->out.pairs;
+    qsort(reading->by_job, count, sizeof *reading->by_job, compare_jobs);
+    qsort(reading->by_question, count, sizeof *reading->by_question, compare_questions);
+    return STATUS_OK;
+}
+
+/* The first pair of an order that is not before (job, branch), or of a question. */
+static uint32_t find_job(const struct reading *reading, int64_t job_id, const char *branch_id)
+{
+    uint32_t low = 0;
+    uint32_t high = reading->out.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct pairs_pair *pair = &reading->out.pairs[reading->by_job[middle]];
+        bool before = pair->job_id < job_id ||
+                      (pair->job_id == job_id && strcmp(pair->branch_id, branch_id) < 0);
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+static uint32_t find_question(const struct reading *reading, uint64_t question)
+{
+    uint32_t low = 0;
+    uint32_t high = reading->out.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        bool before = reading->out.pairs[reading->by_question[middle]].question < question;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+/* A suite that took a result over has it under its own job: the pair is found there too. */
+static void add_student(struct reading *reading, const struct outcome *outcome)
+{
+    uint32_t at = find_job(reading, outcome->job_id, outcome->branch_id);
+    for (; at < reading->out.count; at++) {
+        struct pairs_pair *pair = &reading->out.pairs[reading->by_job[at]];
+        if (pair->job_id != outcome->job_id || strcmp(pair->branch_id, outcome->branch_id) != 0) {
+            return;
+        }
+        pair->student = side_of(outcome);
+        memcpy(pair->student_hash, outcome->model_hash, sizeof pair->student_hash);
+    }
+}
+
+static enum status add_other(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct reading *reading = context;
+    (void)error;
+    if (outcome->audit_of == 0 && outcome->tier == TIER_STUDENT) {
+        add_student(reading, outcome);
+    } else if (outcome->audit_of == 0 && outcome->tier == TIER_OBJECT) {
+        uint64_t question = question_of(outcome);
+        for (uint32_t at = find_question(reading, question); at < reading->out.count; at++) {
+            struct pairs_pair *pair = &reading->out.pairs[reading->by_question[at]];
+            if (pair->question != question) {
+                break;
+            }
+            pair->object = side_of(outcome); /* the newest stays */
+        }
+    }
+    return STATUS_OK;
+}
+
+static void drop_incomplete(struct pairs *out)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (out->pairs[i].student.outcome_id == 0) {
+            out->missing++;
+        } else {
+            out->pairs[kept++] = out->pairs[i];
+        }
+    }
+    out->count = kept;
+}
+
+enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
+{
+    struct reading reading = {.capacity = 0};
+    enum status status = store_outcomes_each(store, NULL, add_twin, &reading, error);
+    THEN(status, make_index(&reading, error));
+    if (status == STATUS_OK && reading.out.count > 0) {
+        status = store_outcomes_each(store, NULL, add_other, &reading, error);
+    }
+    free(reading.by_job);
+    free(reading.by_question);
+    if (status != STATUS_OK) {
+        pairs_finish(&reading.out);
+        return status;
+    }
+    drop_incomplete(&reading.out);
+    *out = reading.out;
+    return STATUS_OK;
+}
+
+void pairs_finish(struct pairs *pairs)
+{
+    free(pairs->pairs);
+    pairs->pairs = NULL;
+    pairs->count = 0;
+}
+
+static bool has_verdict(const struct pairs_side *side)
+{
+    return side->verdict == VERDICT_PASS || side->verdict == VERDICT_FAIL;
+}
+
+bool pairs_judged(const struct pairs_pair *pair)
+{
+    return has_verdict(&pair->student) && has_verdict(&pair->teacher);
+}

@@ -1,0 +1,58 @@
+/*
+ * Pairs: every audited rollout of a store, over all of its suites and as long as it is kept, with
+ * its twin on the teacher and, where the object world answered the same question in any suite,
+ * that answer too. In the conditioning `agents` student and teacher are given the same agents, so
+ * their agreement says how sensitive the planner is to the drawing; the object world is the arbiter
+ * that needs no drawing.
+ *
+ * The store is read twice, page by page; memory grows with the audited rollouts alone.
+ */
+#ifndef SWERVE_WORKER_TRUST_PAIRS_H
+#define SWERVE_WORKER_TRUST_PAIRS_H
+
+#include "schemas/outcome.h"
+#include "store/api/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is compared of one rollout. */
+struct pairs_side {
+    int64_t outcome_id; /* 0: none */
+    enum verdict verdict;
+    bool collided;
+    bool at_fault;
+    bool intervened;
+    bool comfortable;
+    double min_distance_m; /* INFINITY: nobody was there */
+    double progress_m;
+    double interventions;
+};
+
+struct pairs_pair {
+    int64_t job_id;    /* the student's */
+    uint64_t question; /* hash of scenario, planner, seed and branch */
+    char branch_id[LIMIT_ID_BYTES];
+    char scenario_id[LIMIT_ID_BYTES];
+    char slice[6][LIMIT_ID_BYTES];
+    bool safety_critical;
+    char student_hash[SHA256_HEX_BYTES];
+    char teacher_hash[SHA256_HEX_BYTES];
+    struct pairs_side student, teacher, object;
+};
+
+struct pairs {
+    uint32_t count;
+    struct pairs_pair *pairs; /* owned; in the order of the twins' outcomes; both sides are there */
+    int64_t missing;          /* twins whose student's outcome is not in the store */
+    int64_t student_drives;   /* main lines of students, audited or not */
+    int64_t student_flagged;
+};
+
+enum status pairs_read(struct store *store, struct pairs *out, struct error *error);
+void pairs_finish(struct pairs *pairs); /* accepts what pairs_read never filled, if zero */
+
+/* Both sides pass or fail. */
+bool pairs_judged(const struct pairs_pair *pair);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * The table of agreement: per student, teacher and slice how often both give the same answer, what
+ * differs and which way, whom the object world sides with, and what the monitors decide
+ * (scheduler/trust.h). What is printed, written as JSON and gated on comes from here.
+ */
+#ifndef SWERVE_WORKER_TRUST_TABLE_H
+#define SWERVE_WORKER_TRUST_TABLE_H
+
+#include "scheduler/paired.h"
+#include "scheduler/rate.h"
+#include "scheduler/trust.h"
+#include "worker/trust/pairs.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+enum table_property {
+    TABLE_VERDICT = 0, /* both pass or both fail */
+    TABLE_COLLISION,   /* both with or both without contact; likewise the following */
+    TABLE_AT_FAULT,
+    TABLE_INTERVENTION,
+    TABLE_COMFORT,
+    TABLE_PROPERTIES
+};
+extern const char *const table_property_names[TABLE_PROPERTIES];
+
+enum table_difference {                     /* teacher minus student */
+                        TABLE_DISTANCE = 0, /* smallest distance to an agent, m */
+                        TABLE_PROGRESS,     /* along the route, m */
+                        TABLE_INTERVENTIONS,
+                        TABLE_DIFFERENCES
+};
+extern const char *const table_difference_names[TABLE_DIFFERENCES];
+
+struct table_row {
+    char student_hash[SHA256_HEX_BYTES];
+    char teacher_hash[SHA256_HEX_BYTES];
+    struct trust_verdict verdict; /* slice, monitor, whether it is frozen */
+    int64_t pairs;                /* rollouts with a verdict on both sides */
+    int64_t incomplete;           /* with none on one of them */
+    int64_t agree[TABLE_PROPERTIES];
+    struct rate_estimate rate[TABLE_PROPERTIES];
+    int64_t optimistic;  /* the student passes, the teacher fails */
+    int64_t pessimistic; /* the other way round */
+    struct paired_mean difference[TABLE_DIFFERENCES];
+    int64_t with_object; /* of the pairs, those that the object world answered too */
+    int64_t student_as_object;
+    int64_t teacher_as_object;
+};
+
+struct table {
+    uint32_t count;
+    struct table_row *rows; /* owned: by student and teacher, "all" first */
+    uint32_t frozen;
+    int64_t missing;
+    int64_t student_drives;
+    int64_t student_flagged;
+};
+
+/* Slices: all, each value of each kind, safety-critical scenarios, those that the policy crosses.
+ */
+enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
+                       struct table *out, struct error *error);
+void table_finish(struct table *table);
+
+void table_print(const struct table *table, FILE *stream);
+json_t *table_json(const struct table *table);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * The table of agreement for people and as JSON. See table.h.
+ */
+#include "base/text.h"
+#include "schemas/scenario_json.h"
+#include "worker/trust/table.h"
+
+#include <math.h>
+#include <string.h>
+
+static void print_models(const struct table_row *row, FILE *stream)
+{
+    text_print(stream, "\nstudent %.12s, teacher %.12s\n", row->student_hash, row->teacher_hash);
+    text_print(stream, "%-30s %6s  %-20s %6s %6s %7s %7s %5s %5s  %s\n", "slice", "pairs",
+               "same verdict (95%)", "hit", "fault", "interv.", "comfort", "opt.", "pess.",
+               "monitor");
+}
+
+static void print_share(int64_t part, int64_t whole, int width, FILE *stream)
+{
+    if (whole > 0) {
+        text_print(stream, " %*.0f%%", width - 1, 100.0 * (double)part / (double)whole);
+    } else {
+        text_print(stream, " %*s", width, "-");
+    }
+}
+
+static void print_row(const struct table_row *row, FILE *stream)
+{
+    static const int widths[TABLE_PROPERTIES] = {0, 6, 6, 7, 7};
+    char slice[TRUST_SLICE_TEXT_BYTES];
+    char rate[64] = "-";
+    const struct rate_estimate *verdict = &row->rate[TABLE_VERDICT];
+    const struct trust_monitor *monitor = &row->verdict.monitor;
+    if (row->pairs > 0) {
+        snprintf(rate, sizeof rate, "%.1f%% (%.0f to %.0f)", 100.0 * verdict->value,
+                 100.0 * verdict->low, 100.0 * verdict->high);
+    }
+    text_print(stream, "%-30s %6lld  %-20s", trust_slice_text(&row->verdict.slice, slice),
+               (long long)row->pairs, rate);
+    for (int p = TABLE_COLLISION; p < TABLE_PROPERTIES; p++) {
+        print_share(row->agree[p], row->pairs, widths[p], stream);
+    }
+    text_print(stream, " %5lld %5lld  %s", (long long)row->optimistic, (long long)row->pessimistic,
+               trust_alarm_names[monitor->alarm]);
+    if (monitor->alarm != TRUST_QUIET) {
+        text_print(stream, " after %lld jobs", (long long)monitor->alarm_jobs);
+    }
+    text_print(stream, "%s\n", row->verdict.frozen ? ", FROZEN to the teacher" : "");
+}
+
+/* What differs and whom the arbiter sides with, of all that two models were asked. */
+static void print_whole(const struct table_row *row, FILE *stream)
+{
+    static const char *const words[TABLE_DIFFERENCES] = {"nearest agent, m", "progress, m",
+                                                         "interventions of the guardian"};
+    for (int d = 0; d < TABLE_DIFFERENCES; d++) {
+        const struct paired_mean *mean = &row->difference[d];
+        if (isfinite(mean->value) && isfinite(mean->low)) {
+            text_print(stream, "teacher minus student, %s: %+.3f (95%%: %+.3f to %+.3f)\n",
+                       words[d], mean->value, mean->low, mean->high);
+        } else if (isfinite(mean->value)) {
+            text_print(stream, "teacher minus student, %s: %+.3f (one logical scenario)\n",
+                       words[d], mean->value);
+        }
+    }
+    if (row->with_object > 0) {
+        text_print(
+            stream,
+            "of %lld pairs that the object world answered too, it gives the student's verdict "
+            "in %lld, the teacher's in %lld\n",
+            (long long)row->with_object, (long long)row->student_as_object,
+            (long long)row->teacher_as_object);
+    }
+}
+
+static void print_legend(FILE *stream)
+{
+    text_print(stream,
+               "\nopt.: the student passes, the teacher fails; pess.: the other way round\n");
+    text_print(stream, "student and teacher were given the same agents: their agreement says how "
+                       "sensitive the planner is to the drawing\n");
+}
+
+void table_print(const struct table *table, FILE *stream)
+{
+    const struct table_row *whole = NULL;
+    if (table->count == 0) {
+        text_print(stream, "no job was audited: nothing is known of whether the student agrees\n");
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct table_row *row = &table->rows[i];
+        if (whole == NULL || strcmp(row->student_hash, whole->student_hash) != 0 ||
+            strcmp(row->teacher_hash, whole->teacher_hash) != 0) {
+            if (whole != NULL) {
+                print_whole(whole, stream);
+            }
+            whole = row; /* "all" comes first */
+            print_models(row, stream);
+        }
+        print_row(row, stream);
+    }
+    if (whole != NULL) {
+        print_whole(whole, stream);
+        print_legend(stream);
+    }
+    if (table->missing > 0) {
+        text_print(stream, "%lld twins repeat a job of which the store has no outcome\n",
+                   (long long)table->missing);
+    }
+    if (table->student_drives > 0) {
+        text_print(stream, "%lld of %lld main lines on the student were flagged\n",
+                   (long long)table->student_flagged, (long long)table->student_drives);
+    }
+}
+
+/* ---- JSON ---- */
+
+static json_t *slice_json(const struct trust_slice *slice)
+{
+    json_t *json = json_object();
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        if (slice->value[kind][0] != '\0') {
+            json_object_set_new(json, slice_names[kind], json_string(slice->value[kind]));
+        }
+    }
+    if (slice->safety_critical) {
+        json_object_set_new(json, "safety_critical", json_true());
+    }
+    return json;
+}
+
+/* null where there is no number. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *monitor_json(const struct trust_verdict *verdict)
+{
+    const struct trust_monitor *monitor = &verdict->monitor;
+    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:I, s:b}", "alarm",
+                     trust_alarm_names[monitor->alarm], "jobs", (json_int_t)monitor->jobs,
+                     "disagreed", (json_int_t)monitor->bad, "sum", monitor->sum, "alarm_jobs",
+                     (json_int_t)monitor->alarm_jobs, "alarm_outcome",
+                     (json_int_t)monitor->alarm_outcome, "frozen", verdict->frozen);
+}
+
+static json_t *row_json(const struct table_row *row)
+{
+    json_t *agree = json_object();
+    json_t *differences = json_object();
+    for (int p = 0; p < TABLE_PROPERTIES; p++) {
+        const struct rate_estimate *rate = &row->rate[p];
+        json_object_set_new(agree, table_property_names[p],
+                            json_pack("{s:I, s:o, s:o, s:o}", "pairs", (json_int_t)row->agree[p],
+                                      "rate", number(rate->value), "low", number(rate->low), "high",
+                                      number(rate->high)));
+    }
+    for (int d = 0; d < TABLE_DIFFERENCES; d++) {
+        const struct paired_mean *mean = &row->difference[d];
+        json_object_set_new(differences, table_difference_names[d],
+                            json_pack("{s:o, s:o, s:o}", "mean", number(mean->value), "low",
+                                      number(mean->low), "high", number(mean->high)));
+    }
+    return json_pack(
+        "{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, s:o}", "student",
+        row->student_hash, "teacher", row->teacher_hash, "slice", slice_json(&row->verdict.slice),
+        "pairs", (json_int_t)row->pairs, "incomplete", (json_int_t)row->incomplete, "agree", agree,
+        "optimistic", (json_int_t)row->optimistic, "pessimistic", (json_int_t)row->pessimistic,
+        "teacher_minus_student", differences, "object", "pairs", (json_int_t)row->with_object,
+        "student_agrees", (json_int_t)row->student_as_object, "teacher_agrees",
+        (json_int_t)row->teacher_as_object, "monitor", monitor_json(&row->verdict));
+}
+
+json_t *table_json(const struct table *table)
+{
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < table->count; i++) {
+        json_array_append_new(rows, row_json(&table->rows[i]));
+    }
+    return json_pack("{s:o, s:i, s:I, s:I, s:I}", "rows", rows, "frozen", (int)table->frozen,
+                     "missing", (json_int_t)table->missing, "student_drives",
+                     (json_int_t)table->student_drives, "student_flagged",
+                     (json_int_t)table->student_flagged);
+}
