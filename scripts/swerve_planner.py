@@ -24,6 +24,7 @@ keeps it with the outcome of the session during whose call it was written.
 """
 
 import copy
+import hashlib
 import io
 import logging
 import mmap
@@ -31,6 +32,7 @@ import os
 import pdb
 import struct
 import sys
+import sysconfig
 import traceback
 
 try:
@@ -42,6 +44,7 @@ BEV = 1
 CAMERAS = 2
 
 PROTOCOL_VERSION = 1
+LABELS, LOADED = 1, 2  # features of a worker
 MAGIC = 0x4C505753
 HELLO, WELCOME, RESET, DONE, ACT, ACTIONS, FORK, END, ERROR, BYE = range(1, 11)
 
@@ -104,6 +107,7 @@ class Planner:
 
     wants = 0
     name = "python"
+    files = ()  # what it reads besides modules (weights, tables): part of the planner's identity
 
     def reset(self, episode):
         """A rollout begins."""
@@ -121,6 +125,7 @@ class BatchPlanner:
 
     wants = 0
     name = "python"
+    files = ()  # as in Planner
 
     def reset(self, session, episode):
         """A rollout begins in `session`."""
@@ -209,6 +214,7 @@ class _Sessions(BatchPlanner):
         self.told = None  # the last exception that stands in full on stderr
         self.wants = factory.wants
         self.name = factory.name
+        self.files = getattr(factory, "files", ())
         self.planners = {}
 
     def reset(self, session, episode):
@@ -246,6 +252,40 @@ class _Sessions(BatchPlanner):
             planner.end()
 
 
+def _own_modules():
+    """{name: file} of the modules that were imported and belong to no installed Python or package."""
+    installed = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+    installed |= {sys.prefix, sys.base_prefix} - {"/usr", "/"}
+    roots = tuple(os.path.realpath(path) + os.sep for path in installed if path)
+    found = {}
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        # The script itself stands on the command line; this client is a part of Swerve.
+        script = name == "__main__" and getattr(module, "__spec__", None) is None
+        if not path or script or name == __name__:
+            continue
+        path = os.path.realpath(path)
+        if path.startswith(roots) or "/dist-packages/" in path or "/site-packages/" in path:
+            continue
+        found[name] = path
+    return found
+
+
+def _file_hash(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _loaded(files):
+    """SHA-256 over names and contents of modules and files; "" for none. Places do not count."""
+    lines = [f"module {name} {_file_hash(path)}" for name, path in _own_modules().items()]
+    lines += [f"file {os.path.basename(path)} {_file_hash(path)}" for path in files]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest() if lines else ""
+
+
 class _Connection:
     """Frames on two descriptors, which it owns."""
 
@@ -266,10 +306,8 @@ class _Connection:
         if _terminal():
             os.dup2(terminal, 1)
         os.close(terminal)
-        if os.environ.get("SWERVE_DEBUG") == "1":
-            sys.stdout.reconfigure(line_buffering=True)
-        else:
-            _label_output()
+        # Not a terminal, so Python would keep lines back; a planner that is killed never flushes.
+        sys.stdout.reconfigure(line_buffering=True)
         return connection
 
     def close(self):
@@ -315,6 +353,8 @@ class _Client:
         self.world = None
         self.views = {}
         self.memory = None
+        self.modules = 0  # how many there were when what is loaded was last looked at
+        self.known = set()  # those that count as ours
 
     # ---- decoding ----
 
@@ -324,6 +364,7 @@ class _Client:
             raise RuntimeError(f"expected protocol version {PROTOCOL_VERSION}, found {fields[0]}")
         names = ("x_m", "y_m", "z_m", "yaw_rad", "hfov_rad")
         cameras = [Record(**dict(zip(names, fields[20 + 5 * i : 25 + 5 * i]))) for i in range(3)]
+        self.features = fields[14]
         self.slot_bytes = fields[2]
         self.bev_offset = fields[3]
         self.camera_offset = fields[4:7]
@@ -420,6 +461,29 @@ class _Client:
 
     # ---- messages ----
 
+    def welcome(self, payload):
+        self.hello(payload)
+        loaded = b""
+        if self.features & LABELS and self.errors is None:
+            _label_output()
+        if self.features & LOADED and self.errors is None:
+            loaded = _loaded(getattr(self.planner, "files", ())).encode()
+            self.known, self.modules = set(_own_modules()), len(sys.modules)
+        name = self.planner.name.encode("ascii", "replace")[:63]
+        head = _WELCOME.pack(PROTOCOL_VERSION, self.planner.wants, len(name), len(loaded))
+        return head + name + loaded
+
+    def note_late_modules(self):
+        """Says so where a module comes too late to be part of the planner's identity."""
+        if self.modules == 0 or len(sys.modules) == self.modules:
+            return
+        self.modules = len(sys.modules)
+        late = sorted(set(_own_modules()) - self.known)
+        self.known.update(late)
+        for name in late:
+            print(f"swerve_planner: module {name} was imported after run(): a change in it does not "
+                  "make another planner; import it before", file=sys.stderr)
+
     def act(self, payload):
         count, record_bytes = _ACT.unpack_from(payload)
         observations = [
@@ -427,6 +491,7 @@ class _Client:
         ]
         _speak(observations[0].session if count == 1 else None)
         answers = self.planner.act(observations)
+        self.note_late_modules()
         if len(answers) != count:
             raise RuntimeError(f"act() gave {len(answers)} answers to {count} observations")
         parts = [_ACT.pack(count, _ANSWER.size)]
@@ -464,10 +529,7 @@ class _Client:
         if kind == ACT:
             return ACTIONS, self.act(payload)
         if kind == HELLO:
-            self.hello(payload)
-            name = self.planner.name.encode("ascii", "replace")[:63]
-            wants = self.planner.wants
-            return WELCOME, _WELCOME.pack(PROTOCOL_VERSION, wants, len(name), 0) + name
+            return WELCOME, self.welcome(payload)
         if kind == RESET:
             episode = self.episode(payload)
             _speak(episode.session)

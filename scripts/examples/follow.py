@@ -1,4 +1,5 @@
-"""A minimal Swerve planner: keep the lane, brake for what the lidar sees straight ahead.
+"""A minimal Swerve planner: keep the lane, brake for what the lidar sees straight ahead. It takes everything for
+standing still and sees nothing coming from the side; drive.py, beside this file, does.
 
 swerve run SUITE --planner 'exec:python3 scripts/examples/follow.py'
 """
@@ -24,9 +25,10 @@ class Follow(swerve_planner.Planner):
         ahead = target.x_m + self.wheelbase_m / 2
         steer = math.atan(2 * self.wheelbase_m * target.y_m / (ahead**2 + target.y_m**2))
         limit = observation.route[0].speed_limit_mps or 13.9
-        gap = self.gap_m(observation.bev)
-        speed = min(limit, math.sqrt(2 * 3.0 * max(gap - 6.0, 0.0)))
-        return max(-8.0, min(1.5, speed - observation.speed_mps)), steer
+        # What stops ego 6 m before it, from its centre on; sooner and gently rather than late and hard.
+        needed = observation.speed_mps**2 / (2 * max(self.gap_m(observation.bev) - 6.0, 0.1))
+        accel = -1.2 * needed if needed > 1.5 else limit - observation.speed_mps
+        return max(-8.0, min(1.5, accel)), steer
 
     def gap_m(self, bev):
         """Distance from ego's centre to the first occupied cell within 1.5 m of straight ahead."""

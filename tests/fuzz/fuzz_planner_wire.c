@@ -29,12 +29,12 @@ static void decode_payload(const uint8_t *bytes, size_t size, uint32_t count)
     } else {
         CHECK(failed[0] == 0xee && error.text[0] != '\0');
     }
-    uint32_t wants = 99;
-    char name[WIRE_NAME_BYTES_MAX + 1] = "";
-    if (wire_welcome_decode(bytes, size, &wants, name, &error) == STATUS_OK) {
-        CHECK(wants <= 3 && strlen(name) <= WIRE_NAME_BYTES_MAX);
+    struct wire_greeting greeting = {.wants = 99};
+    if (wire_welcome_decode(bytes, size, &greeting, &error) == STATUS_OK) {
+        CHECK(greeting.wants <= 3 && strlen(greeting.name) <= WIRE_NAME_BYTES_MAX);
+        CHECK(strlen(greeting.loaded) == 0 || strlen(greeting.loaded) == WIRE_LOADED_BYTES);
     } else {
-        CHECK(wants == 99 && name[0] == '\0');
+        CHECK(greeting.wants == 99 && greeting.name[0] == '\0');
     }
     char text[64];
     wire_error_text(bytes, size, text, sizeof text);

@@ -31,8 +31,9 @@ struct replay {
     struct prepared_cache *prepared_scenarios;
     struct models *models;
     struct open_runner open;
-    struct job_spec spec;                /* what the runner was opened for */
-    char planner_hash[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened */
+    struct job_spec spec;                 /* what the runner was opened for */
+    char planner_files[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened, */
+    char planner_hash[SHA256_HEX_BYTES];  /* and with what it loaded */
     uint32_t slot_count;
     int64_t deadline_ms;
     bool json;
@@ -93,8 +94,12 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
     memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
     memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
-    enum status status = planner_identity(outcome->planner, replay->planner_hash, error);
+    enum status status = planner_identity(outcome->planner, replay->planner_files, error);
     THEN(status, runner_open(&source, &replay->spec, &replay->open, error));
+    if (status == STATUS_OK) {
+        memcpy(replay->planner_hash, replay->planner_files, sizeof replay->planner_hash);
+        planner_identity_extend(replay->planner_hash, runner_planner_loaded(replay->open.runner));
+    }
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)outcome->id);
 }
@@ -176,7 +181,8 @@ static void report_text(const struct replay *replay, const struct outcome *outco
         text_print(stdout, "  %-24s stored   %s\n", row->field, row->stored);
         text_print(stdout, "  %-24s replayed %s\n", "", row->replayed);
     }
-    if (strcmp(outcome->planner_hash, replay->planner_hash) != 0) {
+    if (strcmp(outcome->planner_hash, replay->planner_hash) != 0 &&
+        strcmp(outcome->planner_hash, replay->planner_files) != 0) {
         text_print(stdout,
                    "  recorded with another version of the planner (hash %.12s, now %.12s)\n",
                    outcome->planner_hash, replay->planner_hash);

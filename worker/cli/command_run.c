@@ -8,6 +8,7 @@
 #include "worker/cli/pool.h"
 #include "worker/cli/suite_options.h"
 #include "worker/export/export.h"
+#include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/report/report.h"
 #include "worker/report/summary.h"
@@ -93,15 +94,18 @@ static bool tried(struct trials *trials, const struct job_spec *spec)
     return false;
 }
 
-/* A planner that cannot even start is told to the user now, not job by job. */
+/* A planner that cannot even start is told to the user now, not job by job. Exec planners were
+ * started already, to learn what they load. */
 static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
     struct trials trials = {0};
     for (uint32_t i = 0; i < submission->job_count; i++) {
         const struct job_spec *spec = &submission->specs[i];
-        if (!tried(&trials, spec)) {
-            TRY(planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, error));
+        bool exec = strncmp(planner_spec_bare(spec->planner), "exec:", strlen("exec:")) == 0;
+        if (!exec && !tried(&trials, spec)) {
+            TRY(planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, NULL,
+                            error));
         }
     }
     return STATUS_OK;
@@ -291,9 +295,8 @@ static void tell_known(const struct submission *submission, const struct summary
     if (summary->total.verdicts[VERDICT_PLANNER_ERROR] > 0) {
         text_print(
             stdout,
-            "planner errors are results like others, kept until a file that the planner's "
-            "command line names changes (a mended import or a longer deadline does not count); "
-            "another --store drives them again\n");
+            "planner errors are results like others, kept until the planner's files or what it "
+            "imports change; --fresh drives everything again\n");
     }
 }
 
@@ -573,6 +576,7 @@ int command_run(int argc, char **argv)
                                    &options.confinement, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
+    options.suite.confinement = options.confinement;
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

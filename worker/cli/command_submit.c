@@ -49,6 +49,7 @@ static int submit(const struct suite_options *options, const char *url, const ch
 int command_submit(int argc, char **argv)
 {
     struct suite_options options = SUITE_OPTIONS_DEFAULT;
+    options.untried = true;
     const char *url = NULL;
     bool json = false;
     const struct cli_option rows[] = {

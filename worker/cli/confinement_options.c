@@ -30,6 +30,7 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         int64_t max;
     } numbers[] = {
         {"--planner-memory-mib", options->memory_mib, 16, INT64_C(1) << 30},
+        {"--planner-start-ms", options->start_ms, 1, INT64_C(86400000)},
         {"--planner-processes", options->processes, 1, 1 << 20},
         {"--planner-tmp-mib", options->tmp_mib, 1, INT64_C(1) << 30},
     };
@@ -62,6 +63,7 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .environment = options->environment.values,
         .environment_count = options->environment.count,
         .memory_bytes = options->memory_mib << 20,
+        .start_ms = options->start_ms,
         .processes = (uint32_t)options->processes,
         .tmp_bytes = options->tmp_mib << 20,
         /* A store in sight would be open to whoever can connect to its socket. */

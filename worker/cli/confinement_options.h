@@ -21,6 +21,7 @@ struct confinement_options {
     int64_t memory_mib;
     int64_t processes;
     int64_t tmp_mib;
+    int64_t start_ms;
     char host[LIMIT_PATH_BYTES];            /* this binary */
     struct planner_confinement confinement; /* filled by confinement_options_settle */
 };
@@ -28,7 +29,7 @@ struct confinement_options {
 #define CONFINEMENT_OPTIONS_DEFAULT                                                             \
     {                                                                                           \
         .paths = {.max = CONFINEMENT_NAMES_MAX}, .environment = {.max = CONFINEMENT_NAMES_MAX}, \
-        .memory_mib = 4096, .processes = 512, .tmp_mib = 256,                                   \
+        .memory_mib = 4096, .processes = 512, .tmp_mib = 256, .start_ms = 20000,                \
     }
 
 #define CONFINEMENT_OPTION_ROWS(options)                                                          \
@@ -41,6 +42,8 @@ struct confinement_options {
         {"--planner-memory-mib", "N",                                                             \
          "memory of an exec planner's process, sandboxed of all (4096)",                          \
          .number = &(options).memory_mib},                                                        \
+        {"--planner-start-ms", "MS", "longest start, reset and fork of an exec planner (20000)",  \
+         .number = &(options).start_ms},                                                          \
         {"--planner-processes", "N", "of a sandboxed planner, threads included (512)",            \
          .number = &(options).processes},                                                         \
     {                                                                                             \

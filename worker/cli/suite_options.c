@@ -6,8 +6,12 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "engine/learned/device.h"
+#include "worker/planner/planner_spec.h"
+#include "worker/planner/planner_trial.h"
 
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* Where learned tiers run. Devices compute in bf16; a worker that lacks the device says so. */
 static enum status choose_backend(const struct suite_options *options,
@@ -153,6 +157,35 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
     json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
+/* What an exec planner loads is part of its identity, and known once it has started. */
+static enum status loads(void *context, const char *planner, char loaded[SHA256_HEX_BYTES],
+                         struct error *error)
+{
+    const struct suite_options *options = context;
+    if (strncmp(planner_spec_bare(planner), "exec:", strlen("exec:")) != 0) {
+        return STATUS_OK;
+    }
+    enum status status =
+        planner_try(planner, options->confinement, false, PLANNER_TRY_MS, loaded, error);
+    if (status != STATUS_PLANNER || !options->untried) {
+        return status;
+    }
+    text_print(stderr,
+               "swerve: %s; submitted for workers elsewhere, under an identity that knows its "
+               "files but not what it imports\n",
+               error->text);
+    return STATUS_OK;
+}
+
+/* A number that no other submission has. */
+static uint64_t fresh_number(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t time = (uint64_t)now.tv_sec << 30 | (uint64_t)now.tv_nsec;
+    return (time ^ (uint64_t)getpid() << 44) | 1;
+}
+
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error)
@@ -163,6 +196,9 @@ enum status suite_options_build(const struct suite_options *options, const char 
         .seed_count = (uint32_t)options->seeds,
         .nominal = options->nominal,
         .attempts_max = (uint32_t)options->attempts,
+        .loads = loads,
+        .loads_context = (void *)(uintptr_t)options,
+        .fresh = options->fresh ? fresh_number() : 0,
     };
     struct device device;
     char found[LIMIT_PATH_BYTES];

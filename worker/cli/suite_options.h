@@ -6,6 +6,7 @@
 #define SWERVE_WORKER_CLI_SUITE_OPTIONS_H
 
 #include "worker/cli/cli.h"
+#include "worker/planner/planner.h"
 #include "worker/run/submission.h"
 
 struct suite_options {
@@ -23,6 +24,9 @@ struct suite_options {
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
+    bool fresh;   /* what was driven before is driven again */
+    bool untried; /* planners that do not start here may start where workers are */
+    const struct planner_confinement *confinement; /* to start planners under; NULL: none */
 };
 
 #define SUITE_OPTIONS_DEFAULT                                                                     \
@@ -57,6 +61,7 @@ struct suite_options {
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
         {"--nominal", NULL, "seed 0, which varies nothing, instead of the suite's seeds",          \
          .flag = &(options).nominal},                                                              \
+        {"--fresh", NULL, "drive again what has results already", .flag = &(options).fresh},       \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
     {                                                                                              \
         "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \
@@ -70,8 +75,9 @@ void suite_options_tell_beyond(const struct submission *submission);
 /* Members "degraded", "clipped" and "rerouted" of a run's JSON. */
 void suite_options_put_beyond(const struct submission *submission, json_t *json);
 
-/* Loads the suite, checks every scenario, route and planner, and builds the jobs; nothing is sent.
- * The submission borrows from the suite. */
+/* Loads the suite, starts each exec planner once to learn what it loads, checks every scenario,
+ * route and planner, and builds the jobs; nothing is sent. The submission borrows from the suite.
+ */
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error);

@@ -158,6 +158,9 @@ enum status planner_open(const char *text, const struct planner_config *config,
     CHECK(config->session_count >= 1);
     struct planner_config filled = *config;
     filled.tick_deadline_ms = filled.tick_deadline_ms > 0 ? filled.tick_deadline_ms : 1000;
+    if (filled.open_deadline_ms <= 0 && filled.confinement != NULL) {
+        filled.open_deadline_ms = filled.confinement->start_ms;
+    }
     filled.open_deadline_ms = filled.open_deadline_ms > 0 ? filled.open_deadline_ms : 20000;
     if (filled.memory_limit_bytes <= 0 && filled.confinement != NULL) {
         filled.memory_limit_bytes = filled.confinement->memory_bytes;
@@ -213,6 +216,11 @@ void planner_close(struct planner *planner)
 uint32_t planner_wants(const struct planner *planner)
 {
     return planner->wants;
+}
+
+const char *planner_loaded(const struct planner *planner)
+{
+    return planner->exec != NULL ? planner_exec_loaded(planner->exec) : "";
 }
 
 bool planner_alive(const struct planner *planner)

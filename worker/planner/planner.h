@@ -35,6 +35,7 @@ struct planner_confinement {
     uint32_t environment_count;
     const char *secrets[2]; /* files that must not be visible; NULL: none */
     int64_t memory_bytes;   /* where planner_config has none; 0: 4 GiB */
+    int64_t start_ms;       /* open_deadline_ms where planner_config has none; 0: 20,000 */
     uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
     int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
 };
@@ -42,7 +43,8 @@ struct planner_confinement {
 struct planner_config {
     uint32_t session_count;     /* sessions 0 .. session_count - 1 */
     int64_t tick_deadline_ms;   /* for one act() of an exec planner; 0: 1,000 */
-    int64_t open_deadline_ms;   /* for start-up of an exec planner; 0: 20,000 */
+    int64_t open_deadline_ms;   /* for start-up, reset and fork of an exec planner; 0: as
+                                   confinement says, or 20,000 */
     int64_t memory_limit_bytes; /* of each process of an exec planner, in a sandbox of all together;
                                    0: as confinement says, or 4 GiB */
     const struct planner_confinement *confinement; /* NULL: none */
@@ -78,6 +80,10 @@ enum status planner_spec_check(const char *spec, struct error *error);
  * regular file named in it. */
 enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
 
+/* The identity of an exec planner, once planner_loaded() is known: `hash` becomes that of both.
+ * Where it says nothing, `hash` stays as it is. */
+void planner_identity_extend(char hash[SHA256_HEX_BYTES], const char *loaded);
+
 /* Whether confined planners can be run here, by running one: what stands in the way otherwise. */
 enum status planner_confinement_check(const struct planner_confinement *confinement,
                                       struct error *error);
@@ -88,6 +94,10 @@ void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a p
 
 /* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. */
 uint32_t planner_wants(const struct planner *planner);
+
+/* Of an exec planner whose client says it: SHA-256 in hex of the files that it had loaded when it
+ * answered hello (schemas/planner.md); else "". */
+const char *planner_loaded(const struct planner *planner);
 
 /* Whether the instance is still usable. */
 bool planner_alive(const struct planner *planner);

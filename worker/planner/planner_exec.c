@@ -37,9 +37,8 @@ struct planner_exec {
     struct planner_process process;
     struct planner_config config;
     uint32_t sequence;
-    uint32_t wants;
+    struct wire_greeting greeting;
     bool alive;
-    char name[WIRE_NAME_BYTES_MAX + 1];
     char death[DEATH_BYTES]; /* why it is dead */
     uint8_t *shm;            /* session_count * WIRE_SLOT_BYTES, ours to write */
     size_t shm_bytes;
@@ -195,8 +194,9 @@ static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_
     case PROCESS_OK:
         break;
     case PROCESS_TIMEOUT:
-        snprintf(text, sizeof text, "no answer within %lld ms%s", (long long)deadline_ms,
-                 type == WIRE_ACTIONS ? " (--planner-deadline-ms)" : "");
+        snprintf(text, sizeof text, "no answer within %lld ms (%s raises this limit of ours)",
+                 (long long)deadline_ms,
+                 type == WIRE_ACTIONS ? "--planner-deadline-ms" : "--planner-start-ms");
         die(exec, text, 0, false);
         return report(exec->death, error_text, error_bytes);
     case PROCESS_CLOSED:
@@ -264,11 +264,11 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
 static void share(struct planner_exec *exec, const struct swerve_observation *observation)
 {
     uint8_t *slot = exec->shm + (size_t)observation->session * WIRE_SLOT_BYTES;
-    if ((exec->wants & SWERVE_WANTS_BEV) != 0 && observation->bev != NULL) {
+    if ((exec->greeting.wants & SWERVE_WANTS_BEV) != 0 && observation->bev != NULL) {
         memcpy(slot, observation->bev, BEV_BYTES);
     }
     for (int i = 0; i < CAMERA_COUNT; i++) {
-        if ((exec->wants & SWERVE_WANTS_CAMERAS) != 0 && observation->camera[i] != NULL) {
+        if ((exec->greeting.wants & SWERVE_WANTS_CAMERAS) != 0 && observation->camera[i] != NULL) {
             memcpy(slot + BEV_BYTES + i * CAMERA_BYTES, observation->camera[i], CAMERA_BYTES);
         }
     }
@@ -288,7 +288,7 @@ static int exec_act(void *planner, uint32_t count, const struct swerve_observati
     planner_output_speaker(exec->output,
                            count == 1 ? (int32_t)observations[0].session : PLANNER_OUTPUT_NOBODY);
     CHECK(wire_act_bytes(count) <= exec->frame_capacity);
-    wire_act_encode(exec->frame, exec->sequence, exec->wants, count, observations);
+    wire_act_encode(exec->frame, exec->sequence, exec->greeting.wants, count, observations);
     struct wire_header header;
     if (ask(exec, wire_act_bytes(count), WIRE_ACTIONS, exec->config.tick_deadline_ms,
             wire_answer_bytes_max(count), &header, error_text, error_bytes) != 0) {
@@ -418,7 +418,8 @@ static enum status greet(struct planner_exec *exec, struct error *error)
     char text[512] = "";
     struct wire_header header;
     wire_hello_encode(exec->frame, exec->sequence, exec->config.session_count,
-                      (uint32_t)exec->config.tick_deadline_ms);
+                      (uint32_t)exec->config.tick_deadline_ms,
+                      exec->config.debug ? WIRE_LOADED : WIRE_LOADED | WIRE_LABELS);
     if (ask(exec, wire_hello_bytes(), WIRE_WELCOME, exec->config.open_deadline_ms,
             WIRE_ERROR_BYTES_MAX, &header, text, sizeof text) != 0) {
         return error_set(error, STATUS_PLANNER, "hello: %s", text);
@@ -428,7 +429,7 @@ static enum status greet(struct planner_exec *exec, struct error *error)
         wire_error_text(payload, header.payload_bytes, text, sizeof text);
         return error_set(error, STATUS_PLANNER, "%s", text);
     }
-    return wire_welcome_decode(payload, header.payload_bytes, &exec->wants, exec->name, error);
+    return wire_welcome_decode(payload, header.payload_bytes, &exec->greeting, error);
 }
 
 enum status planner_exec_open(const char *spec, const struct planner_argv *words,
@@ -504,7 +505,12 @@ enum status planner_confinement_check(const struct planner_confinement *confinem
 
 uint32_t planner_exec_wants(const struct planner_exec *exec)
 {
-    return exec->wants;
+    return exec->greeting.wants;
+}
+
+const char *planner_exec_loaded(const struct planner_exec *exec)
+{
+    return exec->greeting.loaded;
 }
 
 bool planner_exec_alive(const struct planner_exec *exec)

@@ -295,3 +295,17 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
     sha256_to_hex(digest, hex);
     return STATUS_OK;
 }
+
+void planner_identity_extend(char hex[SHA256_HEX_BYTES], const char *loaded)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    if (loaded[0] == '\0') {
+        return;
+    }
+    sha256_init(&hash);
+    hash_part(&hash, "identity", hex, strlen(hex));
+    hash_part(&hash, "loaded", loaded, strlen(loaded));
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, hex);
+}

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static enum status try_here(const char *spec, const struct planner_confinement *confinement,
-                            bool on_device, struct error *error)
+                            bool on_device, char loaded[SHA256_HEX_BYTES], struct error *error)
 {
     static const struct swerve_place somewhere = {0, "a device"}; /* nobody is told of it */
     struct planner *planner = NULL;
@@ -30,6 +30,9 @@ static enum status try_here(const char *spec, const struct planner_confinement *
         .trial = true,
     };
     enum status status = planner_open(spec, &config, &planner, error);
+    if (status == STATUS_OK && loaded != NULL) {
+        snprintf(loaded, SHA256_HEX_BYTES, "%s", planner_loaded(planner));
+    }
     planner_close(planner);
     return status;
 }
@@ -44,7 +47,7 @@ _Noreturn static void try_and_tell(int fd, const char *spec,
     signal(SIGTERM, SIG_DFL);
     /* What a plugin prints is no part of what the command prints. */
     error.status = dup2(STDERR_FILENO, STDOUT_FILENO) >= 0
-                       ? try_here(spec, confinement, on_device, &error)
+                       ? try_here(spec, confinement, on_device, NULL, &error)
                        : error_set(&error, STATUS_IO, "stdout: %s", strerror(errno));
     ssize_t wrote = write(fd, &error, sizeof error);
     _exit(wrote == (ssize_t)sizeof error ? 0 : 1);
@@ -118,9 +121,13 @@ static enum status try_apart(const char *spec, const struct planner_confinement 
 }
 
 enum status planner_try(const char *spec, const struct planner_confinement *confinement,
-                        bool on_device, int64_t deadline_ms, struct error *error)
+                        bool on_device, int64_t deadline_ms, char loaded[SHA256_HEX_BYTES],
+                        struct error *error)
 {
+    if (loaded != NULL) {
+        loaded[0] = '\0';
+    }
     return strncmp(planner_spec_bare(spec), "plugin:", strlen("plugin:")) == 0
                ? try_apart(spec, confinement, on_device, deadline_ms, error)
-               : try_here(spec, confinement, on_device, error);
+               : try_here(spec, confinement, on_device, loaded, error);
 }

@@ -12,8 +12,10 @@ enum { PLANNER_TRY_MS = 30000 }; /* above the deadline that exec planners have o
  * process of its own: one that hangs or crashes is ended and named, and the caller goes on. To be
  * called before the caller has threads or locks. `on_device`: its world will run on one; a plugin
  * that reads observations there is loaded and not opened, for a device that the caller has asked
- * about cannot be used in another process. STATUS_CANCELLED: a signal handler ran meanwhile. */
+ * about cannot be used in another process. `loaded` (NULL: not asked) becomes what planner_loaded()
+ * says of an exec planner, else "". STATUS_CANCELLED: a signal handler ran meanwhile. */
 enum status planner_try(const char *spec, const struct planner_confinement *confinement,
-                        bool on_device, int64_t deadline_ms, struct error *error);
+                        bool on_device, int64_t deadline_ms, char loaded[SHA256_HEX_BYTES],
+                        struct error *error);
 
 #endif

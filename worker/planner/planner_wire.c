@@ -33,7 +33,7 @@ size_t wire_hello_bytes(void)
 }
 
 void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
-                       uint32_t tick_deadline_ms)
+                       uint32_t tick_deadline_ms, uint32_t features)
 {
     _Static_assert(BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES <= WIRE_SLOT_BYTES, "slot too small");
     struct wire_hello hello = {
@@ -49,6 +49,7 @@ void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
         .camera_cols = CAMERA_COLS,
         .tick_deadline_ms = tick_deadline_ms,
         .route_points_max = SWERVE_ROUTE_POINTS,
+        .features = features,
         .route_step_m = SWERVE_ROUTE_STEP_M,
         .bev_cell_m = BEV_CELL_M,
         .bev_x_min_m = BEV_X_MIN_M,
@@ -208,7 +209,7 @@ enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_
     return STATUS_OK;
 }
 
-enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, uint32_t *wants, char *name,
+enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wire_greeting *out,
                                 struct error *error)
 {
     struct wire_welcome welcome;
@@ -225,11 +226,14 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, uint32_t *
         return error_set(error, STATUS_PLANNER, "welcome: wants has unknown bits: %x",
                          welcome.wants);
     }
-    if (welcome.name_bytes > WIRE_NAME_BYTES_MAX || bytes - sizeof welcome != welcome.name_bytes) {
+    if ((welcome.loaded_bytes != 0 && welcome.loaded_bytes != WIRE_LOADED_BYTES) ||
+        welcome.name_bytes > WIRE_NAME_BYTES_MAX ||
+        bytes - sizeof welcome != welcome.name_bytes + welcome.loaded_bytes) {
         return error_set(error, STATUS_PLANNER,
-                         "welcome: expected a name of at most %d bytes that ends the frame, found "
-                         "%u in a payload of %zu",
-                         WIRE_NAME_BYTES_MAX, welcome.name_bytes, bytes);
+                         "welcome: expected a name of at most %d bytes, then 0 or %d bytes of a "
+                         "hash, then the end of the frame, found %u and %u in a payload of %zu",
+                         WIRE_NAME_BYTES_MAX, WIRE_LOADED_BYTES, welcome.name_bytes,
+                         welcome.loaded_bytes, bytes);
     }
     const uint8_t *text = payload + sizeof welcome;
     for (uint32_t i = 0; i < welcome.name_bytes; i++) {
@@ -238,11 +242,16 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, uint32_t *
                              "welcome: name byte %u is not printable ASCII: %02x", i, text[i]);
         }
     }
-    *wants = welcome.wants;
-    if (welcome.name_bytes > 0) {
-        memcpy(name, text, welcome.name_bytes);
+    text += welcome.name_bytes;
+    for (uint32_t i = 0; i < welcome.loaded_bytes; i++) {
+        if (strchr("0123456789abcdef", text[i]) == NULL || text[i] == '\0') {
+            return error_set(error, STATUS_PLANNER,
+                             "welcome: byte %u of the hash is no hex digit: %02x", i, text[i]);
+        }
     }
-    name[welcome.name_bytes] = '\0';
+    *out = (struct wire_greeting){.wants = welcome.wants};
+    memcpy(out->name, payload + sizeof welcome, welcome.name_bytes);
+    memcpy(out->loaded, text, welcome.loaded_bytes);
     return STATUS_OK;
 }
 

@@ -10,6 +10,7 @@
 #ifndef SWERVE_WORKER_PLANNER_PLANNER_WIRE_H
 #define SWERVE_WORKER_PLANNER_PLANNER_WIRE_H
 
+#include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/planner.h"
 
@@ -21,7 +22,7 @@
 
 enum planner_wire_type {
     WIRE_HELLO = 1,   /* worker: struct wire_hello */
-    WIRE_WELCOME = 2, /* planner: struct wire_welcome, name */
+    WIRE_WELCOME = 2, /* planner: struct wire_welcome, name, loaded */
     WIRE_RESET = 3,   /* worker: struct wire_reset, log, scenario id, prompt */
     WIRE_DONE = 4,    /* planner, to RESET and FORK: empty */
     WIRE_ACT = 5,     /* worker: struct wire_act, count * struct wire_query */
@@ -37,6 +38,12 @@ enum {
     WIRE_ERROR_BYTES_MAX = 4096,
     WIRE_SLOT_BYTES = 131072, /* of shared memory per session: grid, three images, padding */
     WIRE_ROUTE_POINTS = SWERVE_ROUTE_POINTS,
+    WIRE_LOADED_BYTES = SHA256_HEX_BYTES - 1,
+};
+
+enum wire_feature {
+    WIRE_LABELS = 1, /* labels of sessions on stderr (worker/planner/planner_output.h) */
+    WIRE_LOADED = 2, /* a welcome may say what was loaded */
 };
 
 struct wire_header {
@@ -60,7 +67,8 @@ struct wire_hello {
     uint32_t camera_rows, camera_cols;
     uint32_t tick_deadline_ms;
     uint32_t route_points_max;
-    uint32_t reserved[2];
+    uint32_t features; /* enum wire_feature: what this worker understands */
+    uint32_t reserved;
     double route_step_m;
     double bev_cell_m, bev_x_min_m, bev_y_min_m;
     struct wire_camera cameras[3];
@@ -70,7 +78,7 @@ struct wire_welcome {
     uint32_t version;
     uint32_t wants;
     uint32_t name_bytes;
-    uint32_t reserved;
+    uint32_t loaded_bytes; /* 0, or WIRE_LOADED_BYTES: SHA-256 in hex of what it loaded */
 };
 
 struct wire_reset {
@@ -143,7 +151,7 @@ size_t wire_act_bytes(uint32_t count);
 /* `out` has room for the frame. `wants` (enum swerve_planner_wants) masks what a query says is
  * present. */
 void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
-                       uint32_t tick_deadline_ms);
+                       uint32_t tick_deadline_ms, uint32_t features);
 void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_episode *episode);
 void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
                      const struct swerve_observation *observations);
@@ -161,8 +169,14 @@ size_t wire_answer_bytes_max(uint32_t count);
 enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_t payload_bytes_max,
                                struct wire_header *out, struct error *error);
 
-/* name has WIRE_NAME_BYTES_MAX + 1 bytes; printable ASCII only. */
-enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, uint32_t *wants, char *name,
+/* A planner's answer to hello. */
+struct wire_greeting {
+    uint32_t wants;
+    char name[WIRE_NAME_BYTES_MAX + 1]; /* printable ASCII only */
+    char loaded[SHA256_HEX_BYTES];      /* hex digits; "": it does not say */
+};
+
+enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wire_greeting *out,
                                 struct error *error);
 
 /* Answers must come in the order of the questions. Numbers are not judged here. */

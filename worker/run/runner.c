@@ -646,6 +646,11 @@ void runner_tick(struct runner *runner)
     collect_done(runner);
 }
 
+const char *runner_planner_loaded(const struct runner *runner)
+{
+    return runner->planner != NULL ? planner_loaded(runner->planner) : "";
+}
+
 uint32_t runner_width(const struct runner *runner)
 {
     return runner->width;

@@ -72,6 +72,9 @@ enum { ROLLOUT_ALL = -2 };
 enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error);
 
+/* What its planner says that it loaded (planner_loaded()). */
+const char *runner_planner_loaded(const struct runner *runner);
+
 /* How many rollouts go on at a time: at most as many as there are slots. */
 uint32_t runner_width(const struct runner *runner);
 

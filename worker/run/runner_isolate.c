@@ -11,23 +11,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Results are stored under the identity that was submitted, so no other planner may drive. */
-static enum status check_identity(const struct runner *runner, struct error *error)
+/* Results are stored under the identity that was submitted, so no other planner may drive: the
+ * files that its command line names, and what it had loaded when it had started. Where that could
+ * not be asked when the job was submitted, the files alone count. */
+static enum status check_identity(const struct runner *runner, const char *files,
+                                  const struct planner *planner, struct error *error)
 {
     char found[SHA256_HEX_BYTES];
-    if (runner->planner_hash[0] == '\0') {
+    TRY(planner_identity(runner->planner_spec, found, error));
+    bool steady = strcmp(found, files) == 0; /* nobody wrote to them while it was starting */
+    bool same = strcmp(found, runner->planner_hash) == 0;
+    planner_identity_extend(found, planner_loaded(planner));
+    if (steady && (same || strcmp(found, runner->planner_hash) == 0)) {
         return STATUS_OK;
-    }
-    enum status status = planner_identity(runner->planner_spec, found, error);
-    if (status != STATUS_OK || strcmp(found, runner->planner_hash) == 0) {
-        return status;
     }
     bool builtin = strncmp(planner_spec_bare(runner->planner_spec), "builtin:", 8) == 0;
     return error_set(error, STATUS_PLANNER,
                      "planner %.600s: %s since the job was submitted (expected hash %.12s, found "
                      "%.12s); submit again",
                      runner->planner_spec,
-                     builtin ? "this worker's version of it changed" : "its files changed",
+                     builtin                              ? "this worker's version of it changed"
+                     : planner_loaded(planner)[0] != '\0' ? "its files changed, or what it imports,"
+                                                          : "its files changed",
                      runner->planner_hash, found);
 }
 
@@ -50,10 +55,13 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     struct planner *planner = NULL;
     config.session_count = runner->session_count;
     config.place = runner->place.backend != NULL ? &runner->place : NULL;
-    TRY(check_identity(runner, error));
+    char files[SHA256_HEX_BYTES] = "";
+    bool checked = runner->planner_hash[0] != '\0';
+    if (checked) {
+        TRY(planner_identity(runner->planner_spec, files, error));
+    }
     TRY(planner_open(runner->planner_spec, &config, &planner, error));
-    /* Once more: its files may have been written while it was starting. */
-    enum status status = check_identity(runner, error);
+    enum status status = checked ? check_identity(runner, files, planner, error) : STATUS_OK;
     if (status != STATUS_OK) {
         planner_close(planner);
         return status;

@@ -20,7 +20,7 @@ static void update_text(struct sha256 *hash, const char *text)
 }
 
 /* The result's name: everything an outcome's bits depend on. */
-static void make_key(struct job_spec *spec)
+static void make_key(struct job_spec *spec, uint64_t fresh)
 {
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
@@ -34,8 +34,26 @@ static void make_key(struct job_spec *spec)
     update_text(&hash, spec->backend);
     update_text(&hash, spec->revision);
     sha256_update(&hash, &spec->seed, sizeof spec->seed);
+    if (fresh != 0) {
+        sha256_update(&hash, &fresh, sizeof fresh);
+    }
     sha256_final(&hash, digest);
     sha256_to_hex(digest, spec->key);
+}
+
+/* The number under which a job is driven afresh, as its key tells; 0: it is not. */
+static uint64_t fresh_number(const struct job_spec *spec)
+{
+    struct job_spec known = *spec;
+    make_key(&known, 0);
+    if (strcmp(known.key, spec->key) == 0) {
+        return 0;
+    }
+    uint64_t number = 0;
+    for (int i = 0; i < 16; i++) {
+        number = number * 31 + (uint8_t)spec->key[i];
+    }
+    return number;
 }
 
 /* The promoted model of the spec's tier, and how it is sampled. */
@@ -88,7 +106,7 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
                            trusted_ticks / 10.0, conditioning_names[conditioning], ticks / 10.0);
     }
     if (status == STATUS_OK) {
-        make_key(&spec);
+        make_key(&spec, fresh_number(student));
         *out = spec;
     }
     return status;
@@ -120,9 +138,11 @@ struct planner_hashes {
 };
 
 /* Hash of a planner spec, computed once per suite. */
-static enum status planner_hash(struct planner_hashes *cache, const char *spec, const char **hash,
-                                struct error *error)
+static enum status planner_hash(struct planner_hashes *cache,
+                                const struct submission_options *options, const char *spec,
+                                const char **hash, struct error *error)
 {
+    char loaded[SHA256_HEX_BYTES] = "";
     for (uint32_t i = 0; i < cache->count; i++) {
         if (strcmp(cache->spec[i], spec) == 0) {
             *hash = cache->hash[i];
@@ -136,6 +156,10 @@ static enum status planner_hash(struct planner_hashes *cache, const char *spec, 
     }
     TRY(planner_spec_check(spec, error));
     TRY(planner_identity(spec, cache->hash[cache->count], error));
+    if (options->loads != NULL) {
+        TRY(options->loads(options->loads_context, spec, loaded, error));
+        planner_identity_extend(cache->hash[cache->count], loaded);
+    }
     snprintf(cache->spec[cache->count], sizeof cache->spec[0], "%s", spec);
     *hash = cache->hash[cache->count++];
     return STATUS_OK;
@@ -296,7 +320,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
         const char *hash = NULL;
-        TRY(planner_hash(hashes, planner, &hash, error));
+        TRY(planner_hash(hashes, options, planner, &hash, error));
         for (uint32_t s = 0; s < entry_seed_count(entry, options); s++) {
             struct job_spec spec;
             describe(&question, options, planner, hash, &spec);
@@ -305,7 +329,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
                 TRY(set_model(options->models, options->conditioning, options->precision, &spec,
                               error));
             }
-            make_key(&spec);
+            make_key(&spec, options->fresh);
             TRY(add_audited(out, &question, options, &horizons, &spec, error));
         }
     }

@@ -14,6 +14,11 @@
 
 struct submission_options {
     const char *planner; /* for entries that name none */
+    /* Asked once of each planner: what it loads (planner_loaded()), by starting it. */
+    enum status (*loads)(void *context, const char *planner, char loaded[SHA256_HEX_BYTES],
+                         struct error *error);
+    void *loads_context;
+    uint64_t fresh;      /* not 0: results under this number are no others' (make them again) */
     const char *backend; /* of learned tiers: "cpu", "cuda:sm_90"; other tiers run on the CPU */
     struct route_policy policy;
     /* Learned tiers: where their models are, and how they are sampled. */
@@ -43,7 +48,8 @@ struct submission {
     struct scenario_document **clipped; /* [clipped_count], owned, among the documents */
 };
 
-/* Pure but for planner files, whose content is hashed. Fails with everything unsent. */
+/* Pure but for planner files, whose content is hashed, and for what `loads` does. Fails with
+ * everything unsent. */
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);

@@ -317,7 +317,7 @@ static void instance_failures(void)
         const char *reason;
         int64_t tick_ms;
     } cases[] = {
-        {"session.py hang 1", "act: no answer within 300 ms (--planner-deadline-ms)", 300},
+        {"session.py hang 1", "act: no answer within 300 ms (--planner-deadline-ms raises", 300},
         {"session.py spin 1", "act: no answer within 300 ms", 300},
         {"session.py abort 1", "act: the process was killed by signal 6", 5000},
         {"session.py abort 1", "about to abort", 5000},
@@ -432,7 +432,7 @@ static void opening_fails(void)
         const char *command;
         const char *reason;
     } cases[] = {
-        {"PYTHON session.py start_hang", "hello: no answer within 400 ms"},
+        {"PYTHON session.py start_hang", "hello: no answer within 400 ms (--planner-start-ms raises"},
         {"PYTHON session.py start_exit",
          "exited with status 7; stderr ends: cannot find my weights"},
         {"PYTHON session.py start_long", "; stderr ends: ..xxx"},

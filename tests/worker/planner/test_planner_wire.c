@@ -60,7 +60,7 @@ static void hello_has_the_documented_layout(void)
 {
     uint8_t frame[512];
     EXPECT_INT(wire_hello_bytes(), 16 + 216);
-    wire_hello_encode(frame, 9, 5, 750);
+    wire_hello_encode(frame, 9, 5, 750, 3);
     EXPECT(memcmp(frame, "SWPL", 4) == 0);
     EXPECT_INT(get_u32(frame + 4), 1);
     EXPECT_INT(get_u32(frame + 8), 216);
@@ -240,29 +240,35 @@ static void headers_are_strict(void)
 
 static void welcome_survives_only_whole(void)
 {
-    uint8_t payload[16 + 63];
-    memset(payload, 'n', sizeof payload);
-    for (uint32_t name_bytes = 0; name_bytes <= 63; name_bytes++) {
+    uint8_t payload[16 + 63 + 64];
+    struct error error;
+    memset(payload, 'd', sizeof payload);
+    for (uint32_t name_bytes = 0; name_bytes <= 63 + 64; name_bytes++) {
+        bool loaded = name_bytes > 63;
+        uint32_t whole = loaded ? name_bytes - 64 : name_bytes;
         put_u32(payload, 1);
         put_u32(payload + 4, 3);
-        put_u32(payload + 8, name_bytes);
+        put_u32(payload + 8, whole);
+        put_u32(payload + 12, loaded ? 64 : 0);
         for (size_t cut = 0; cut <= sizeof payload; cut++) {
             uint8_t *copy = exact(payload, cut);
-            uint32_t wants = 99;
-            char name[64] = "untouched";
-            struct error error;
-            enum status status = wire_welcome_decode(copy, cut, &wants, name, &error);
+            struct wire_greeting greeting = {.wants = 99, .name = "untouched"};
+            enum status status = wire_welcome_decode(copy, cut, &greeting, &error);
             free(copy);
             EXPECT_INT(status, cut == 16 + name_bytes ? STATUS_OK : STATUS_PLANNER);
-            EXPECT_INT(wants, status == STATUS_OK ? 3 : 99);
-            EXPECT_INT(strlen(name), status == STATUS_OK ? name_bytes : 9);
+            EXPECT_INT(greeting.wants, status == STATUS_OK ? 3 : 99);
+            EXPECT_INT(strlen(greeting.name), status == STATUS_OK ? whole : 9);
+            EXPECT_INT(strlen(greeting.loaded), status == STATUS_OK && loaded ? 64 : 0);
         }
     }
-    payload[16] = '\n';
-    uint32_t wants;
-    char name[64];
-    struct error error;
-    EXPECT_INT(wire_welcome_decode(payload, sizeof payload, &wants, name, &error), STATUS_PLANNER);
+    struct wire_greeting greeting;
+    for (size_t at = 16; at < sizeof payload; at++) { /* a name of 63, then the hash */
+        payload[at] = at < 16 + 63 ? '\n' : 'g';
+        EXPECT_INT(wire_welcome_decode(payload, sizeof payload, &greeting, &error), STATUS_PLANNER);
+        payload[at] = 'd';
+    }
+    put_u32(payload + 12, 63);
+    EXPECT_INT(wire_welcome_decode(payload, sizeof payload - 1, &greeting, &error), STATUS_PLANNER);
 }
 
 static void noise_is_refused_or_harmless(void)
@@ -280,12 +286,11 @@ static void noise_is_refused_or_harmless(void)
         struct swerve_action actions[8];
         uint8_t failed[8];
         struct error error;
-        uint32_t wants;
-        char name[64];
+        struct wire_greeting greeting;
         char text[32];
         EXPECT_INT(wire_actions_decode(copy, cut, 1 + state % 8, seen, actions, failed, &error),
                    STATUS_PLANNER);
-        EXPECT_INT(wire_welcome_decode(copy, cut, &wants, name, &error), STATUS_PLANNER);
+        EXPECT_INT(wire_welcome_decode(copy, cut, &greeting, &error), STATUS_PLANNER);
         wire_error_text(copy, cut, text, sizeof text);
         EXPECT(strlen(text) < sizeof text);
         for (size_t i = 0; text[i] != '\0'; i++) {

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Goal: an edited import is another planner, an unchanged one is not; --fresh drives again; what comes too late is
+said; limits of ours say so. Method: a planner with a module, a data file and a late import, run and edited.
+
+Usage: test_identity.py SWERVE SOURCE_ROOT
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+
+PLANNER = """
+import swerve_planner
+import gain
+class Mine(swerve_planner.Planner):
+    files = ["weights.txt"]
+    def act(self, observation):
+        if observation.tick == 3:
+            import late
+        return gain.ACCEL, 0.0
+swerve_planner.run(Mine)
+"""
+SCENARIO = """{"id": "drive",
+ "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 1}"""
+
+
+def swerve(*words, code=0):
+    done = subprocess.run([SWERVE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == code, (words, done)
+    return done
+
+
+def run(*options, store="a.db", planner="exec:python3 mine.py"):
+    done = swerve("run", "drive.json", "--world", "object", "--store", store, "--planner", planner, "--json", *options)
+    return json.loads(done.stdout)
+
+
+def known(*options, **more):
+    return run(*options, **more)["known_jobs"] == 1
+
+
+def write(name, text):
+    pathlib.Path(name).write_text(text)
+
+
+def the_same_planner_is_not_driven_again():
+    assert not known()
+    assert known()
+
+
+def an_edited_import_is_another_planner():
+    write("gain.py", "ACCEL = 0.25\n")
+    assert not known()
+    write("gain.py", "ACCEL = 0.5\n")
+    assert known(), "back to what it was"
+
+
+def a_moved_import_is_the_same():
+    os.mkdir("lib")
+    os.rename("gain.py", "lib/gain.py")
+    os.environ["PYTHONPATH"] = "lib"
+    try:
+        assert known()
+    finally:
+        del os.environ["PYTHONPATH"]
+        os.rename("lib/gain.py", "gain.py")
+
+
+def an_edited_data_file_is_another_planner():
+    write("weights.txt", "2")
+    assert not known()
+    write("weights.txt", "1")
+    assert known()
+
+
+def a_late_import_does_not_count_and_is_said():
+    write("late.py", "# edited\n")
+    assert known()
+    row = json.loads(swerve("show", "1", "--store", "a.db").stdout)
+    assert "module late was imported after run()" in row["planner_output"], row
+
+
+def fresh_drives_again_to_the_same_end():
+    first = run()
+    assert first["known_jobs"] == 1
+    again = run("--fresh")
+    other = run("--fresh")
+    assert again["known_jobs"] == other["known_jobs"] == 0
+    assert len({first["suite"], again["suite"], other["suite"]}) == 3
+    hashes = {json.loads(line)["trace_hash"] for line in swerve("show", "--all", "--suite", again["suite"], "--store",
+                                                                "a.db").stdout.splitlines()}
+    assert len(hashes) == 1 and known()
+
+
+def jobs_of_another_version_are_refused():
+    swerve("submit", "drive.json", "--world", "object", "--store", "b.db", "--planner", "exec:python3 mine.py",
+           "--attempts", "1")
+    write("gain.py", "ACCEL = 0.125\n")
+    done = swerve("worker", "--store", "b.db", "--pool", "bulk", "--drain", code=6)
+    assert "its files changed, or what it imports, since the job was submitted" in done.stderr, done
+    write("gain.py", "ACCEL = 0.5\n")
+    swerve("worker", "--store", "b.db", "--pool", "bulk", "--drain")
+
+
+def replay_knows_versions():
+    assert "identical" in swerve("replay", "1", "--store", "a.db").stdout
+    write("gain.py", "ACCEL = 0.125\n")
+    assert "another version of the planner" in swerve("replay", "1", "--store", "a.db", code=1).stdout
+    write("gain.py", "ACCEL = 0.5\n")
+
+
+def a_planner_for_elsewhere_is_submitted():
+    done = swerve("submit", "drive.json", "--world", "object", "--store", "c.db", "--planner", "exec:python3 absent.py")
+    assert "submitted for workers elsewhere" in done.stderr and "1 jobs" in done.stdout, done
+
+
+def the_start_limit_is_ours_and_named():
+    done = swerve("run", "drive.json", "--world", "object", "--store", "d.db", "--planner", "exec:sleep 9",
+                  "--planner-start-ms", "50", code=6)
+    assert "no answer within 50 ms (--planner-start-ms raises this limit of ours)" in done.stderr, done
+    assert not os.path.exists("d.db")
+
+
+TESTS = [the_same_planner_is_not_driven_again, an_edited_import_is_another_planner, a_moved_import_is_the_same,
+         an_edited_data_file_is_another_planner, a_late_import_does_not_count_and_is_said,
+         fresh_drives_again_to_the_same_end, jobs_of_another_version_are_refused, replay_knows_versions,
+         a_planner_for_elsewhere_is_submitted, the_start_limit_is_ours_and_named]
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="swerve-identity-") as work:
+        os.chdir(work)
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        shutil.copy(ROOT / "scripts/swerve_planner.py", ".")
+        write("mine.py", PLANNER)
+        write("gain.py", "ACCEL = 0.5\n")
+        write("late.py", "")
+        write("weights.txt", "1")
+        write("drive.json", SCENARIO)
+        print(f"1..{len(TESTS)}")
+        for number, test in enumerate(TESTS, 1):
+            try:
+                test()
+                print(f"ok {number} - {test.__name__}", flush=True)
+            except Exception as problem:
+                failed += 1
+                text = f"{type(problem).__name__}: {problem}".replace("\n", "\n# ")
+                print(f"not ok {number} - {test.__name__}\n# {text}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()
