@@ -499,7 +499,7 @@ static void a_planner_that_raises_leaves_its_traceback(void)
     EXPECT_INT(outcomes_of(&shop, order.submission.suite_id, &outcome, 1), 1);
     EXPECT_INT(outcome.verdict, VERDICT_PLANNER_ERROR);
     EXPECT(strncmp(outcome.error, "tick 5: the planner marked", 26) == 0);
-    EXPECT_CONTAINS(outcome.error, "\nstderr: session 0, tick 5: act() raised\nTraceback");
+    EXPECT_CONTAINS(outcome.error, "\nstderr: tick 5: act() raised\nTraceback");
     EXPECT_CONTAINS(outcome.error, "ZeroDivisionError");
     order_finish(&order);
     shop_close(&shop);
