@@ -432,7 +432,8 @@ static void opening_fails(void)
         const char *command;
         const char *reason;
     } cases[] = {
-        {"PYTHON session.py start_hang", "hello: no answer within 400 ms (--planner-start-ms raises"},
+        {"PYTHON session.py start_hang",
+         "hello: no answer within 400 ms (--planner-start-ms raises"},
         {"PYTHON session.py start_exit",
          "exited with status 7; stderr ends: cannot find my weights"},
         {"PYTHON session.py start_long", "; stderr ends: ..xxx"},
