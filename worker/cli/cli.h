@@ -103,6 +103,7 @@ int command_datagen(int argc, char **argv);
 int command_debug(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_dossier(int argc, char **argv);
+int command_draw(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_model(int argc, char **argv);
 int command_import(int argc, char **argv);

@@ -1,9 +1,10 @@
 /*
  * swerve show: one outcome, with its metrics and what its planner wrote; its trace as JSON (one
- * object per tick, for pandas), or its scenario; with --all every outcome of a store or suite, one
- * JSON object a line.
+ * object per tick, for pandas), its scenario, or a video of it; with --all every outcome of a store
+ * or suite, one JSON object a line.
  */
 #include "worker/cli/cli.h"
+#include "worker/draw/draw_video.h"
 #include "worker/trace/trace.h"
 
 #include "base/check.h"
@@ -25,6 +26,7 @@ struct show {
     bool scenario;
     bool all;
     bool output;          /* what the planner wrote */
+    const char *video;    /* file to write the drive to */
     const char *snapshot; /* file to write the flagged frame to */
     const char *suite;
     bool reader_left; /* stdout is a pipe that nobody reads any more */
@@ -202,6 +204,25 @@ static enum status print_outcome(void *show, const struct outcome *outcome, stru
     return print_line(show, outcome_encode(outcome), error);
 }
 
+static enum status write_video(struct show *show, struct error *error)
+{
+    struct report_drive drive = {0};
+    char written[LIMIT_PATH_BYTES];
+    bool instead = false;
+    enum status status = report_drive_open(&drive, show->store, &show->outcome, error);
+    THEN(status, draw_video(&drive, &show->outcome, show->video, written, &instead, error));
+    report_drive_close(&drive);
+    if (status == STATUS_OK && instead) {
+        text_print(stdout,
+                   "%s: there is no ffmpeg in PATH, so this is an animated PNG, which browsers "
+                   "show; \"apt install ffmpeg\" for mp4 and gif\n",
+                   written);
+    } else if (status == STATUS_OK) {
+        text_print(stdout, "%s\n", written);
+    }
+    return status;
+}
+
 static enum status show_one(struct show *show, int64_t id, struct error *error)
 {
     TRY(cli_outcome_find(show->store, id, &show->outcome, error));
@@ -216,6 +237,9 @@ static enum status show_one(struct show *show, int64_t id, struct error *error)
     }
     if (show->snapshot != NULL) {
         return write_snapshot(show, error);
+    }
+    if (show->video != NULL) {
+        return write_video(show, error);
     }
     if (cli_print_json(with_lineage(show)) != 0) {
         return error_set(error, STATUS_IO, "cannot print outcome %lld", (long long)id);
@@ -232,6 +256,8 @@ int command_show(int argc, char **argv)
         {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
         {"--stderr", NULL, "what its planner wrote to stderr", .flag = &show.output},
         {"--evidence", "FILE.png", "the frame that a health check flagged", .text = &show.snapshot},
+        {"--video", "FILE", "the drive as FILE.mp4 or .gif (by ffmpeg) or an animated .png",
+         .text = &show.video},
         {"--all", NULL, "every outcome, one JSON object a line", .flag = &show.all},
         {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
     };
@@ -248,13 +274,13 @@ int command_show(int argc, char **argv)
         return code;
     }
     enum status status = STATUS_OK;
-    int parts = show.trace + show.scenario + show.output + (show.snapshot != NULL);
+    int parts =
+        show.trace + show.scenario + show.output + (show.snapshot != NULL) + (show.video != NULL);
     if ((count == 1) == show.all || (show.all && parts > 0) || parts > 1 ||
         (!show.all && show.suite != NULL)) {
-        status =
-            error_set(&error, STATUS_USAGE,
-                      "expected one OUTCOME with --trace, --scenario, --stderr or --evidence, or "
-                      "--all with --suite");
+        status = error_set(&error, STATUS_USAGE,
+                           "expected one OUTCOME with --trace, --scenario, --stderr, --evidence or "
+                           "--video, or --all with --suite");
     } else if (count == 1) {
         status = cli_parse_id(argument, &id, &error);
     }

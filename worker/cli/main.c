@@ -36,6 +36,7 @@ static const struct {
     {"price", command_price, "what a device-hour costs: list, show, set"},
     {"dossier", command_dossier, "a credibility dossier of a suite and its results"},
     {"coverage", command_coverage, "what of an operational design domain a suite covers"},
+    {"draw", command_draw, "a scenario before it is driven, in words and as a picture"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Goal: `swerve draw` says and shows what a scenario holds, and `swerve show --video` writes the same frames
+through ffmpeg and as an animated PNG, says what it did where there is no ffmpeg, and leaves nothing half.
+Method: a scenario whose crossing point is known; pictures are decoded here; ffmpeg is a script that keeps
+what it is given, so its frames can be compared with those of the PNG one by one.
+
+Usage: test_draw.py SWERVE SOURCE_ROOT
+"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as tree
+import zlib
+
+SWERVE = os.path.realpath(sys.argv[1])
+HOSTILE = "a<b> \u001b[31m&\"'</text>"
+SCENARIO = {
+    "id": "sketch", "title": HOSTILE,
+    "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [400, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+    "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 10, "route": ["east"]},
+    "agents": [{"id": "walker", "kind": "pedestrian", "pose": {"x_m": 60, "y_m": -6, "heading_rad": 1.5707963},
+                "speed_mps": 0, "behaviour": "script",
+                "manoeuvres": [{"when": "ego_tta", "value": 2.5, "do": "path", "path": [[60, -6], [60, 8]],
+                                "speed_mps": 1.5, "rate_mps2": 2}]},
+               {"id": "ghost", "kind": "car", "pose": {"lane": "east", "s_m": 120}, "hidden": True, "behaviour": "static"}],
+    "branches": [{"id": "brake", "at_tick": 10, "interventions": [{"kind": "ego_brake", "tick": 10, "decel_mps2": 4}]}],
+    "horizon_s": 4}
+KEEPER = """#!/bin/sh
+# Stands in for ffmpeg: keeps its words and what comes in, and writes a file where it is told to.
+for last; do :; done
+printf '%s\\n' "$@" >{work}/words
+cat >{work}/raw
+printf made >"${{last#file:}}"
+"""
+BROKEN = "#!/bin/sh\necho 'no such encoder' >&2\nexit 1\n"
+
+
+def swerve(*arguments, path=None):
+    environment = dict(os.environ, PATH=path) if path else None
+    return subprocess.run([SWERVE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                          env=environment)
+
+
+def chunks(data):
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at = 8
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + size]
+        assert struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0] == zlib.crc32(kind + body), kind
+        yield kind, body
+        at += 12 + size
+
+
+def unfilter(data, width, height):
+    """Lines of RGB; filters none, sub, up, average, Paeth."""
+    stride, lines, above = width * 3, [], bytes(width * 3)
+    for y in range(height):
+        kind, line = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        if kind == 2:
+            line = bytearray((a + b) & 255 for a, b in zip(line, above))
+        elif kind:
+            for i in range(stride):
+                left = line[i - 3] if i >= 3 else 0
+                corner = above[i - 3] if i >= 3 else 0
+                if kind == 1:
+                    guess = left
+                elif kind == 3:
+                    guess = (left + above[i]) // 2
+                else:
+                    p = left + above[i] - corner
+                    near = [abs(p - left), abs(p - above[i]), abs(p - corner)]
+                    guess = [left, above[i], corner][near.index(min(near))]
+                line[i] = (line[i] + guess) & 255
+        lines.append(bytes(line))
+        above = bytes(line)
+    return lines
+
+
+def frames(path):
+    """(width, height, the frames of an animated PNG as raw RGB)."""
+    canvas, count, sequence, found, place = [], None, 0, [], None
+    for kind, body in chunks(pathlib.Path(path).read_bytes()):
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+            assert (depth, colour) == (8, 2)
+            canvas = [bytearray(width * 3) for _ in range(height)]
+        elif kind == b"acTL":
+            count = struct.unpack(">I", body[:4])[0]
+        elif kind == b"fcTL":
+            number, *place = struct.unpack(">IIIII", body[:20])
+            assert number == sequence and struct.unpack(">HHBB", body[20:]) == (1, 10, 0, 0), body
+            sequence += 1
+        elif kind in (b"IDAT", b"fdAT"):
+            if kind == b"fdAT":
+                assert struct.unpack(">I", body[:4])[0] == sequence
+                sequence += 1
+                body = body[4:]
+            w, h, x, y = place
+            for i, line in enumerate(unfilter(zlib.decompress(body), w, h)):
+                canvas[y + i][3 * x:3 * (x + w)] = line
+            found.append(b"".join(canvas))
+    assert len(found) == count, (len(found), count)
+    return width, height, found
+
+
+def words_say_what_the_scenario_holds():
+    made = swerve("draw", "sketch.json")
+    assert made.returncode == 0 and made.stderr == "", made
+    for part in ["sketch\n", "10 m/s, 1 lane of route", "1  walker: pedestrian", "when ego is less than 2.5 s away",
+                 "2  ghost: car", "hidden", "at 1.0 s  brake: ego_brake"]:
+        assert part in made.stdout, (part, made.stdout)
+    assert "\u001b" not in made.stdout, "a title may not move the cursor"
+    crossing = next(line for line in made.stdout.splitlines() if "crosses" in line)
+    assert abs(float(crossing.split("route ")[1].split()[0]) - 40) < 0.3, crossing
+
+
+def pictures_decode_and_texts_are_inert():
+    assert swerve("draw", "sketch.json", "-o", "a.svg").returncode == 0
+    root = tree.parse("a.svg").getroot()
+    texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(text and text.startswith("a<b>") for text in texts), texts
+    kinds = {one.tag.split("}")[1] for one in root.iter()}
+    assert kinds <= {"svg", "rect", "polygon", "polyline", "text"}, kinds
+    assert swerve("draw", "sketch.json", "-o", "a.png").returncode == 0
+    parts = list(chunks(pathlib.Path("a.png").read_bytes()))
+    width, height = struct.unpack(">II", parts[0][1][:8])
+    lines = unfilter(zlib.decompress(b"".join(body for kind, body in parts if kind == b"IDAT")), width, height)
+    found = {bytes(line[i:i + 3]) for line in lines for i in range(0, len(line), 3)}
+    for colour in [(0x23, 0x62, 0xc9), (0xc8, 0x35, 0x2b), (0xc3, 0xca, 0xd1)]:  # ego, a pedestrian, road
+        assert bytes(colour) in found, colour
+
+
+def wrong_uses_are_named():
+    for code, arguments in [(2, ["draw", "sketch.json", "-o", "a.jpg"]), (3, ["draw", "sketch.json", "--scenario", "x"]),
+                            (3, ["draw", "none.json"]), (2, ["show", "1", "--store", "a.db", "--video", "a.avi"]),
+                            (3, ["show", "1", "--store", "a.db", "--video", "nowhere/a.png"]),
+                            (3, ["show", "999", "--store", "a.db", "--video", "a.png"])]:
+        made = swerve(*arguments)
+        assert made.returncode == code and made.stderr.startswith("swerve: "), (arguments, made)
+
+
+def both_ways_write_the_same_frames():
+    work = pathlib.Path("keeper")
+    work.mkdir()
+    (work / "ffmpeg").write_text(KEEPER.format(work=work.resolve()))
+    (work / "ffmpeg").chmod(0o755)
+    made = swerve("show", "1", "--store", "a.db", "--video", "-v.mp4", path=f"{work.resolve()}:{os.environ['PATH']}")
+    assert made.returncode == 0 and pathlib.Path("-v.mp4").read_text() == "made", made
+    words = (work / "words").read_text().splitlines()
+    assert words[-1].startswith("file:-v.mp4."), words
+    assert swerve("show", "1", "--store", "a.db", "--video", "v.png").returncode == 0
+    width, height, pictures = frames("v.png")
+    ticks = len(swerve("show", "1", "--store", "a.db", "--trace").stdout.splitlines())
+    raw = (work / "raw").read_bytes()
+    assert len(pictures) == ticks and f"{width}x{height}" in words, (len(pictures), ticks)
+    assert raw == b"".join(pictures), "ffmpeg is shown other frames"
+    assert len(set(pictures)) == ticks, "a drive at 10 m/s looks different at each tick"
+
+
+def without_ffmpeg_it_says_so():
+    os.mkdir("empty")
+    made = swerve("show", "1", "--store", "a.db", "--video", "w.mp4", path=os.path.realpath("empty"))
+    assert made.returncode == 0 and made.stdout.startswith("w.png: there is no ffmpeg"), made
+    assert not os.path.exists("w.mp4") and frames("w.png")[2] == frames("v.png")[2]
+
+
+def what_fails_leaves_nothing():
+    work = pathlib.Path("broken")
+    work.mkdir()
+    (work / "ffmpeg").write_text(BROKEN)
+    (work / "ffmpeg").chmod(0o755)
+    before = sorted(os.listdir("."))
+    made = swerve("show", "1", "--store", "a.db", "--video", "x.gif", path=f"{work.resolve()}:{os.environ['PATH']}")
+    assert made.returncode == 4 and "no such encoder" in made.stderr, made
+    assert sorted(os.listdir(".")) == before, os.listdir(".")
+
+
+TESTS = [words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert, wrong_uses_are_named,
+         both_ways_write_the_same_frames, without_ffmpeg_it_says_so, what_fails_leaves_nothing]
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="swerve-draw-") as work:
+        os.chdir(work)
+        pathlib.Path("sketch.json").write_text(json.dumps(SCENARIO))
+        made = swerve("run", "sketch.json", "--world", "object", "--store", "a.db", "--planner", "builtin:maintain")
+        if made.returncode > 1:
+            sys.exit(f"Bail out! {made.stderr}")
+        print(f"1..{len(TESTS)}")
+        for number, test in enumerate(TESTS, 1):
+            try:
+                test()
+                print(f"ok {number} - {test.__name__}", flush=True)
+            except Exception as problem:  # every failure is reported, and the others still run
+                failed += 1
+                print(f"not ok {number} - {test.__name__}")
+                print("# " + repr(problem).replace("\n", "\n# ")[:2000], flush=True)
+        os.chdir("/")
+    sys.exit(failed > 0)
+
+
+main()
