@@ -34,6 +34,12 @@ enum status changes_read_common(const struct json_cursor *cursor, struct scenari
 {
     static const char *const keys[] = {"dynamics", "brake_delay_s", "steer_delay_s", NULL};
     struct json_cursor ego = json_cursor_member(cursor, "ego");
+    struct json_cursor links = json_cursor_member(cursor, "traceability");
+    TRY(scenario_traceability_check(&links, error));
+    for (int k = 0; k < TRACE_KIND_COUNT; k++) {
+        const json_t *list = json_object_get(links.value, trace_kind_names[k]);
+        changes->links[k] = list != NULL ? list : changes->links[k];
+    }
     TRY(json_member_choice(cursor, "question", false, question_names, QUESTION_COUNT,
                            &changes->question, error));
     if (!json_cursor_present(&ego)) {
@@ -60,6 +66,26 @@ static bool change_ego(const struct scenario_changes *changes, json_t *ego)
     return good &&
            (isnan(changes->steer_delay_s) ||
             json_object_set_new(ego, "steer_delay_s", json_real(changes->steer_delay_s)) == 0);
+}
+
+/* Kinds of which the scenario has none are inherited. False: no memory. */
+static bool inherit_links(const struct scenario_changes *changes, json_t *resolved)
+{
+    bool good = true;
+    for (int k = 0; k < TRACE_KIND_COUNT; k++) {
+        json_t *own = json_object_get(resolved, "traceability");
+        bool other = own != NULL && !json_is_object(own); /* the decoder says so */
+        if (changes->links[k] == NULL || other || json_object_get(own, trace_kind_names[k])) {
+            continue;
+        }
+        if (own == NULL) {
+            own = json_object();
+            good = json_object_set_new(resolved, "traceability", own) == 0 && good;
+        }
+        good = good && json_object_set_new(own, trace_kind_names[k],
+                                           json_deep_copy(changes->links[k])) == 0;
+    }
+    return good;
 }
 
 static const json_t *branch_of(const json_t *branches, const char *id)
@@ -122,6 +148,7 @@ enum status changes_apply(const struct scenario_changes *changes, const char *fi
     }
     json_t *ego = json_object_get(resolved, "ego");
     bad = (json_is_object(ego) && !change_ego(changes, ego)) || bad;
+    bad = !inherit_links(changes, resolved) || bad;
     if (bad) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", file);
     }

@@ -160,7 +160,9 @@ struct scenario_changes {
     int dynamics;         /* of ego: enum dynamics, -1: as written */
     double brake_delay_s; /* NAN: as written, both */
     double steer_delay_s;
-    struct json_cursor branches; /* list of the ids that stay; not present: all of them */
+    const json_t *links[TRACE_KIND_COUNT]; /* for scenarios that have none of the kind; borrowed
+                                              from the suite */
+    struct json_cursor branches;           /* list of the ids that stay; not present: all of them */
 };
 #define SCENARIO_UNCHANGED                           \
     ((struct scenario_changes){.question = -1,       \
@@ -169,11 +171,11 @@ struct scenario_changes {
                                .brake_delay_s = NAN, \
                                .steer_delay_s = NAN})
 
-/* The members question, ego, horizon_s and branches of a suite's entry; those that are absent
- * change nothing. Borrows the entry. */
+/* The members question, ego, traceability, horizon_s and branches of a suite's entry; those that
+ * are absent change nothing. Borrows the entry. */
 enum status changes_read(const struct json_cursor *entry, struct scenario_changes *changes,
                          struct error *error);
-/* The members question and ego of a suite. */
+/* The members question, ego and traceability of a suite. */
 enum status changes_read_common(const struct json_cursor *cursor, struct scenario_changes *changes,
                                 struct error *error);
 

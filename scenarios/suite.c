@@ -253,9 +253,9 @@ static bool is_suite(const json_t *root)
 static enum status load_entry(struct loading *loading, const struct level *level,
                               const struct json_cursor *entry)
 {
-    static const char *const keys[] = {"file",      "id",       "grid",     "set",
-                                       "seeds",     "planners", "priority", "question",
-                                       "horizon_s", "branches", "ego",      NULL};
+    static const char *const keys[] = {
+        "file",     "id",        "grid",     "set", "seeds",        "planners", "priority",
+        "question", "horizon_s", "branches", "ego", "traceability", NULL};
     struct error *error = loading->error;
     struct defaults defaults = level->defaults;
     char name[LIMIT_SPEC_BYTES];
@@ -290,8 +290,9 @@ static enum status load_entry(struct loading *loading, const struct level *level
 static enum status check_suite_form(const struct json_cursor *top, struct suite *head,
                                     struct error *error)
 {
-    static const char *const keys[] = {"$schema", "id",       "title",    "scenarios", "suites",
-                                       "seeds",   "planners", "question", "ego",       NULL};
+    static const char *const keys[] = {"$schema", "id",           "title",    "scenarios",
+                                       "suites",  "seeds",        "planners", "question",
+                                       "ego",     "traceability", NULL};
     char id[LIMIT_ID_BYTES];
     char title[LIMIT_TEXT_BYTES] = "";
     size_t count;

@@ -351,6 +351,22 @@ struct branch {
     struct intervention *interventions;
 };
 
+/* ---- traceability ---- */
+
+/* Why a scenario is there, in the terms of ISO 21448: ids, whose texts a register has. */
+enum trace_kind {
+    TRACE_HAZARD = 0, /* JSON "traceability": {"hazards", "triggering_conditions",
+                         "requirements"}, lists of ids, where there are any */
+    TRACE_CONDITION,
+    TRACE_REQUIREMENT,
+    TRACE_KIND_COUNT
+};
+
+struct trace_links {
+    uint32_t count;
+    char (*ids)[LIMIT_ID_BYTES];
+};
+
 /* ---- the whole ---- */
 
 /* Which tier can answer: a logged scene again, planning behaviour, or perception in the loop. */
@@ -363,6 +379,7 @@ struct scenario {
     char prompt[LIMIT_PROMPT_BYTES];
     char invalid[LIMIT_TEXT_BYTES]; /* why its rollouts mean nothing (importers say so); "": they
                                        do. JSON only where there is something to say */
+    struct trace_links links[TRACE_KIND_COUNT];
     struct map map;
     struct ego ego;
     uint32_t agent_count;

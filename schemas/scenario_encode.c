@@ -221,6 +221,11 @@ json_t *scenario_encode(const struct scenario *scenario)
     if (scenario->invalid[0] != '\0') {
         build_member(&builder, root, "invalid", json_string(scenario->invalid));
     }
+    if (scenario->links[TRACE_HAZARD].count + scenario->links[TRACE_CONDITION].count +
+            scenario->links[TRACE_REQUIREMENT].count >
+        0) {
+        build_member(&builder, root, "traceability", encode_traceability(&builder, scenario));
+    }
     build_member(&builder, root, "map", encode_map(&builder, &scenario->map));
     build_member(&builder, root, "ego", encode_ego(&builder, &scenario->map, &scenario->ego));
     build_member(&builder, root, "agents", encode_agents(&builder, scenario));

@@ -1,7 +1,10 @@
 /*
- * Reading scenario ids from their end. See scenario_id.h.
+ * Reading scenario ids from their end (scenario_id.h), and the ids by which a scenario says why it
+ * is there: form only, whether a register knows them is worker/traceability's matter.
  */
 #include "schemas/scenario_id.h"
+
+#include "schemas/scenario_parts.h"
 
 #include <string.h>
 
@@ -52,4 +55,76 @@ bool scenario_id_next(const char **at, struct scenario_id_parameter *out)
     const char *end = out->value + out->value_bytes;
     *at = *end == ',' ? end + 1 : end;
     return true;
+}
+
+/* ---- traceability: ids of hazards, triggering conditions and requirements ---- */
+
+const char *const trace_kind_names[TRACE_KIND_COUNT] = {"hazards", "triggering_conditions",
+                                                        "requirements"};
+
+static enum status decode_link(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                               void *out)
+{
+    return scenario_decode_id(cursor, out, decoder->error);
+}
+
+static enum status check_distinct(const struct json_cursor *list, const struct trace_links *links,
+                                  struct error *error)
+{
+    for (uint32_t i = 0; i < links->count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(links->ids[i], links->ids[k]) == 0) {
+                struct json_cursor element = json_cursor_element(list, i);
+                return json_fail(&element, error, "expected each id once, found \"%s\" again",
+                                 links->ids[i]);
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status decode_traceability(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                                struct trace_links out[TRACE_KIND_COUNT])
+{
+    static const char *const keys[] = {"hazards", "triggering_conditions", "requirements", NULL};
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(cursor, keys, decoder->error));
+    for (int k = 0; k < TRACE_KIND_COUNT; k++) {
+        struct json_cursor list = json_cursor_member(cursor, trace_kind_names[k]);
+        TRY(decode_list(&list, 0, LIMIT_TRACE_LINKS, decoder, decode_link, LIMIT_ID_BYTES,
+                        &out[k].ids, &out[k].count));
+        TRY(check_distinct(&list, &out[k], decoder->error));
+    }
+    return STATUS_OK;
+}
+
+enum status scenario_traceability_check(const struct json_cursor *cursor, struct error *error)
+{
+    struct trace_links links[TRACE_KIND_COUNT] = {0};
+    struct arena arena;
+    arena_init(&arena, (size_t)TRACE_KIND_COUNT * (LIMIT_TRACE_LINKS + 1) * LIMIT_ID_BYTES * 64);
+    struct scenario_decoder decoder = {.arena = &arena, .error = error};
+    enum status status = decode_traceability(cursor, &decoder, links);
+    arena_finish(&arena);
+    return status;
+}
+
+json_t *encode_traceability(struct json_builder *builder, const struct scenario *scenario)
+{
+    json_t *object = json_object();
+    for (int k = 0; k < TRACE_KIND_COUNT; k++) {
+        const struct trace_links *links = &scenario->links[k];
+        json_t *list = json_array();
+        for (uint32_t i = 0; i < links->count; i++) {
+            build_element(builder, list, json_string(links->ids[i]));
+        }
+        if (links->count > 0) {
+            build_member(builder, object, trace_kind_names[k], list);
+        } else {
+            json_decref(list);
+        }
+    }
+    return object;
 }

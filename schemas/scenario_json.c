@@ -36,9 +36,10 @@ static enum status decode_texts(const struct json_cursor *root, struct scenario 
 enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
                             struct scenario *out, struct error *error)
 {
-    static const char *const keys[] = {"id",        "title",    "source",   "prompt",     "invalid",
-                                       "map",       "ego",      "agents",   "conditions", "slices",
-                                       "horizon_s", "question", "criteria", "branches",   NULL};
+    static const char *const keys[] = {"id",         "title",    "source",       "prompt",
+                                       "invalid",    "map",      "ego",          "agents",
+                                       "conditions", "slices",   "horizon_s",    "question",
+                                       "criteria",   "branches", "traceability", NULL};
     struct scenario scenario = {.question = QUESTION_PLANNING};
     struct scenario_decoder decoder = {.arena = arena, .error = error, .scenario = &scenario};
     struct json_cursor top = json_cursor_root(file, root);
@@ -68,6 +69,8 @@ enum status scenario_decode(const char *file, const json_t *root, struct arena *
     TRY(decode_slices(&part, &scenario, error));
     part = json_cursor_member(&top, "criteria");
     TRY(decode_criteria(&part, &scenario.criteria, error));
+    part = json_cursor_member(&top, "traceability");
+    TRY(decode_traceability(&part, &decoder, scenario.links));
     part = json_cursor_member(&top, "branches");
     TRY(decode_branches(&part, &decoder, &scenario));
     *out = scenario;

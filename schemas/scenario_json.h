@@ -36,6 +36,7 @@ extern const char *const traffic_light_names[TRAFFIC_LIGHT_COUNT];
 extern const char *const trigger_names[TRIGGER_COUNT];
 extern const char *const manoeuvre_names[MANOEUVRE_COUNT];
 extern const char *const agent_kind_names[AGENT_KIND_COUNT];
+extern const char *const trace_kind_names[TRACE_KIND_COUNT];
 extern const char *const behaviour_names[BEHAVIOUR_COUNT];
 extern const char *const weather_names[WEATHER_COUNT];
 extern const char *const dynamics_names[DYNAMICS_COUNT];
@@ -44,5 +45,8 @@ extern const char *const slice_names[SLICE_KIND_COUNT];
 extern const char *const intervention_names[INTERVENE_COUNT];
 extern const char *const sensor_names[SENSOR_KIND_COUNT]; /* by bit */
 extern const char *const question_names[QUESTION_COUNT];
+
+/* Whether a member "traceability" is right in form; for suites, whose scenarios inherit it. */
+enum status scenario_traceability_check(const struct json_cursor *cursor, struct error *error);
 
 #endif

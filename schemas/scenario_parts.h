@@ -90,6 +90,8 @@ enum status decode_signal_members(const struct json_cursor *cursor,
                                   struct scenario_decoder *decoder, struct intervention *out);
 enum status decode_agents(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                           struct scenario *out);
+enum status decode_traceability(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                                struct trace_links out[TRACE_KIND_COUNT]);
 enum status decode_branches(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                             struct scenario *out);
 
@@ -118,6 +120,7 @@ json_t *encode_map(struct json_builder *builder, const struct map *map);
 json_t *encode_agent(struct json_builder *builder, const struct map *map,
                      const struct agent *agent);
 json_t *encode_conditions(struct json_builder *builder, const struct conditions *conditions);
+json_t *encode_traceability(struct json_builder *builder, const struct scenario *scenario);
 json_t *encode_branch(struct json_builder *builder, const struct scenario *scenario,
                       const struct branch *branch);
 

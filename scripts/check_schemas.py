@@ -10,6 +10,8 @@ import jsonschema
 def kind_of(document: dict) -> str:
     if "protocols" in document:
         return "protocols"
+    if "triggering_conditions" in document:
+        return "traceability"
     if "exposures" in document:
         return "exposure"
     if "scenarios" in document or "suites" in document:
@@ -20,8 +22,9 @@ def kind_of(document: dict) -> str:
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     validators = {}
-    for kind in ("scenario", "suite", "protocols", "exposure"):
-        schema = json.loads((root / f"schemas/{kind}.schema.json").read_text())
+    for kind in ("scenario", "suite", "protocols", "exposure", "traceability"):
+        room = "worker/traceability" if kind == "traceability" else "schemas"
+        schema = json.loads((root / f"{room}/{kind}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[kind] = jsonschema.Draft202012Validator(schema)
     bad = count = 0

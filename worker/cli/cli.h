@@ -118,6 +118,7 @@ int command_show(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_token(int argc, char **argv);
+int command_traceability(int argc, char **argv);
 int command_validate(int argc, char **argv);
 int command_worker(int argc, char **argv);
 

@@ -37,6 +37,7 @@ static const struct {
     {"dossier", command_dossier, "a credibility dossier of a suite and its results"},
     {"coverage", command_coverage, "what of an operational design domain a suite covers"},
     {"draw", command_draw, "a scenario before it is driven, in words and as a picture"},
+    {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},
@@ -51,7 +52,7 @@ static void print_help(FILE *stream)
     text_print(stream, "usage: swerve COMMAND ...   (swerve COMMAND --help for more)\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (commands[i].help != NULL) {
-            text_print(stream, "  %-10s %s\n", commands[i].name, commands[i].help);
+            text_print(stream, "  %-12s %s\n", commands[i].name, commands[i].help);
         }
     }
 }
