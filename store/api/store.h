@@ -93,11 +93,17 @@ struct store_suite_status {
     int64_t audits_dead;    /* twins among the dead jobs: no question is left open by them */
     int64_t ticks;          /* simulated for results that count; the shared prefix once */
     int64_t prefix_ticks_saved;
-    int64_t metres_mm;       /* of results that count */
-    int64_t device_ns;       /* of every attempt, whatever came of it */
-    int64_t mflop;           /* likewise */
-    int64_t cost_uusd;       /* likewise */
-    int64_t memoised_jobs;   /* results taken over from other suites, at no cost */
+    int64_t metres_mm;              /* of results that count */
+    int64_t device_ns;              /* of every attempt, whatever came of it */
+    int64_t mflop;                  /* likewise */
+    int64_t cost_uusd;              /* likewise */
+    int64_t memoised_jobs;          /* results taken over from other suites, at no cost */
+    int64_t submitted_s;            /* wall clock, seconds since 1970; 0: not known */
+    char planner[LIMIT_SPEC_BYTES]; /* of the suite's jobs; of several the first by name */
+    int64_t planner_count;
+    int64_t ticks_planned;   /* of jobs of its own; 0: not known */
+    int64_t ticks_ended;     /* of these, of jobs that have ended */
+    int64_t eta_ms;          /* until every job has ended, store/api/progress.h; -1: not known */
     int64_t unstarted_hosts; /* that could not start a planner of the suite, until they can */
     char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
 };

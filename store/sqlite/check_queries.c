@@ -317,6 +317,37 @@ static const struct {
      " UNION ALL SELECT 'pool ' || n.pool || ', state ' || n.state, 'does not count its ' || n.jobs ||"
      " ' jobs' FROM n LEFT JOIN pool_jobs k ON n.pool = k.pool AND n.state = k.state"
      " WHERE k.pool IS NULL"},
+    {"counter", "progress of suites",
+     "WITH n AS MATERIALIZED (SELECT j.suite, j.pool, c.tier, SUM(j.state <= 1) AS jobs_open,"
+     " SUM(COALESCE(x.ticks, 0)) AS ticks,"
+     " SUM(CASE WHEN j.state <= 1 THEN COALESCE(x.ticks, 0) ELSE 0 END) AS ticks_open"
+     " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.memo_of IS NULL GROUP BY 1, 2, 3)"
+     " SELECT 'progress of suite ' || k.suite || ', pool ' || k.pool || ', tier ' || k.tier,"
+     " 'counts ' || k.jobs_open || ' open jobs, ' || k.ticks || ' and ' || k.ticks_open ||"
+     " ' planned ticks in ' || k.wall_ns || ' ns; its jobs are ' || COALESCE(n.jobs_open, 0) || ', ' ||"
+     " COALESCE(n.ticks, 0) || ' and ' || COALESCE(n.ticks_open, 0) FROM suite_progress k"
+     " LEFT JOIN n ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
+     " WHERE (k.jobs_open, k.ticks, k.ticks_open) <> (COALESCE(n.jobs_open, 0),"
+     " COALESCE(n.ticks, 0), COALESCE(n.ticks_open, 0)) OR k.wall_ns < 0 OR n.suite IS NULL"
+     " UNION ALL SELECT 'progress of suite ' || n.suite || ', pool ' || n.pool || ', tier ' || n.tier,"
+     " 'is not there for ' || n.jobs_open || ' open jobs of ' || n.ticks || ' planned ticks'"
+     " FROM n LEFT JOIN suite_progress k ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
+     " WHERE k.suite IS NULL AND (n.ticks <> 0 OR n.jobs_open <> 0)"},
+    {"spec", "planners of suites",
+     "WITH n AS MATERIALIZED (SELECT DISTINCT s.suite, c.planner FROM job_specs s"
+     " JOIN contexts c ON c.id = s.context)"
+     " SELECT 'suite ' || k.suite, 'names the planner ' || k.planner || ', which none of its jobs has'"
+     " FROM suite_planners k LEFT JOIN n ON n.suite = k.suite AND n.planner = k.planner"
+     " WHERE n.suite IS NULL UNION ALL SELECT 'suite ' || n.suite, 'does not name the planner ' ||"
+     " n.planner || ' of its jobs' FROM n LEFT JOIN suite_planners k ON n.suite = k.suite"
+     " AND n.planner = k.planner WHERE k.suite IS NULL"},
+    {"scenario", "planned ticks of scenarios",
+     "SELECT 'scenario ' || b.id, 'is planned at ' || b.ticks || ' ticks, its body says otherwise'"
+     " FROM scenarios b WHERE b.ticks <> " SCENARIO_TICKS("b.body")},
+    {"text", "dates of suites",
+     "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
+     " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},
     {"ledger", "the ledger's sums over all suites",
      "WITH n AS MATERIALIZED (SELECT pool, device, tier, audit, ending, SUM(attempts) AS attempts,"
      " SUM(device_ns) AS device_ns, SUM(metres_mm) AS metres_mm, SUM(mflop) AS mflop,"

@@ -337,6 +337,8 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     for (uint32_t i = first; i < call->count; i++) {
         TRY(lease_row(call, &call->leases[i], error));
         TRY(tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error));
+        pace_lease(&call->store->paces, suite, call->pool, call->leases[i].spec.tier, 1,
+                   clock_now_ns(call->store->clock));
     }
     return STATUS_OK;
 }

@@ -186,6 +186,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
     struct ledger_attempt attempt = {.job_id = job_id, .end = ATTEMPT_LOST, .artifact_hash = ""};
     int64_t attempts = 0;
     int64_t lost = 0;
+    struct tally_part part = {.suite = 0};
     struct query query = query_begin(tally->db, STATEMENT_JOB_HELD);
 
     query_int(&query, job_id);
@@ -203,6 +204,10 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         attempt.metres_mm = query_column_int(&query, 11);
         attempt.mflop = query_column_int(&query, 12);
         record_spec_read(&query, 15, &spec);
+        part.suite = attempt.suite;
+        part.pool = attempt.pool;
+        part.tier = spec.tier;
+        part.ticks_open = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
     }
     enum status status = query_end(&query, error);
     if (status == STATUS_OK && !found) {
@@ -239,6 +244,8 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         status = query_run(&end, error);
     }
     THEN(status, tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
+    THEN(status, tally_over(tally, &store->paces, &part, true, to_state == JOB_QUEUED,
+                            clock_now_ns(store->clock), error));
     THEN(status, record_partials_drop(tally->db, job_id, to_state, error));
     store->made_ready |= to_state == JOB_QUEUED;
     return status;

@@ -27,6 +27,7 @@ void tally_init(struct tally *tally, struct sqlite_db *db)
     tally->pool_count = 0;
     tally->entry_count = 0;
     tally->account_count = 0;
+    tally->part_count = 0;
 }
 
 /* The suite's digest with what the tally adds to it. */
@@ -160,9 +161,49 @@ static enum status flush_accounts(struct tally *tally, struct error *error)
     return status;
 }
 
+static enum status flush_parts(struct tally *tally, struct error *error)
+{
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < tally->part_count && status == STATUS_OK; i++) {
+        const struct tally_part *part = &tally->parts[i];
+        struct query query = query_begin(tally->db, STATEMENT_PROGRESS_COUNT);
+        query_int(&query, part->suite);
+        query_int(&query, part->pool);
+        query_int(&query, (int64_t)part->tier);
+        query_int(&query, part->jobs_open);
+        query_int(&query, part->ticks);
+        query_int(&query, part->ticks_open);
+        query_int(&query, part->wall_ns);
+        status = query_run(&query, error);
+    }
+    tally->part_count = 0;
+    return status;
+}
+
+enum status tally_progress(struct tally *tally, const struct tally_part *part, struct error *error)
+{
+    for (uint32_t i = 0; i < tally->part_count; i++) {
+        struct tally_part *to = &tally->parts[i];
+        if (to->suite == part->suite && to->pool == part->pool && to->tier == part->tier) {
+            to->jobs_open += part->jobs_open;
+            to->ticks += part->ticks;
+            to->ticks_open += part->ticks_open;
+            to->wall_ns += part->wall_ns;
+            return STATUS_OK;
+        }
+    }
+    if (tally->part_count == TALLY_PARTS) {
+        TRY(flush_parts(tally, error));
+    }
+    tally->parts[tally->part_count++] = *part;
+    return STATUS_OK;
+}
+
 enum status tally_flush(struct tally *tally, struct error *error)
 {
     TRY(flush_suites(tally, error));
+    TRY(flush_parts(tally, error));
     TRY(flush_pools(tally, error));
     TRY(flush_entries(tally, error));
     return flush_accounts(tally, error);
@@ -219,6 +260,79 @@ enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum jo
     of_pool->jobs[to]++;
     return STATUS_OK;
 }
+
+/* ---- paces ---- */
+
+static int64_t leased_jobs(const struct pace_group *group)
+{
+    int64_t leased = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        leased += group->leased[tier];
+    }
+    return leased;
+}
+
+/* NULL: the suite is not timed in this pool. make: it takes the place of one of which nothing runs,
+ * if there is any. */
+static struct pace_group *pace_group(struct paces *paces, int64_t suite, int64_t pool, bool make)
+{
+    struct pace_group *idle = NULL;
+    for (size_t i = 0; i < PACE_GROUPS_MAX; i++) {
+        struct pace_group *group = &paces->groups[i];
+        if (group->suite == suite && group->pool == pool) {
+            return group;
+        }
+        if (idle == NULL || group->suite == 0) {
+            idle = leased_jobs(group) == 0 ? group : idle;
+        }
+    }
+    if (!make || idle == NULL) {
+        return NULL;
+    }
+    *idle = (struct pace_group){.suite = suite, .pool = pool};
+    return idle;
+}
+
+void pace_lease(struct paces *paces, int64_t suite, int64_t pool, enum tier tier, int change,
+                int64_t now_ns)
+{
+    struct pace_group *group = pace_group(paces, suite, pool, change > 0);
+    if (group == NULL) {
+        return;
+    }
+    int64_t leased = leased_jobs(group);
+    int64_t passed_ns = now_ns - group->settled_ns;
+    for (int i = 0; i < TIER_COUNT && leased > 0 && passed_ns > 0; i++) {
+        double share = (double)group->leased[i] / (double)leased;
+        group->wall_ns[i] += (int64_t)((double)passed_ns * share);
+    }
+    group->settled_ns = now_ns;
+    /* Below 0: leased before the store was opened, or a change was undone. */
+    group->leased[tier] += change;
+    group->leased[tier] = group->leased[tier] > 0 ? group->leased[tier] : 0;
+}
+
+enum status tally_over(struct tally *tally, struct paces *paces, const struct tally_part *job,
+                       bool leased, bool open, int64_t now_ns, struct error *error)
+{
+    struct tally_part part = *job;
+    if (leased) {
+        pace_lease(paces, job->suite, job->pool, job->tier, -1, now_ns);
+    }
+    if (open) {
+        return STATUS_OK;
+    }
+    struct pace_group *group = pace_group(paces, job->suite, job->pool, false);
+    part.jobs_open = -1;
+    part.ticks_open = -job->ticks_open;
+    if (group != NULL) {
+        part.wall_ns = group->wall_ns[job->tier];
+        group->wall_ns[job->tier] = 0;
+    }
+    return tally_progress(tally, &part, error);
+}
+
+/* ---- attempts ---- */
 
 static enum status tally_entry(struct tally *tally, const struct ledger_attempt *attempt,
                                enum attempt_end end, struct tally_entry **out, struct error *error)

@@ -38,7 +38,14 @@ extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
 #define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
 #define LEDGER_ATTEMPT_MFLOP_MAX (INT64_C(1000000) * 1000000000)
 
-enum { TALLY_SUITES = 16, TALLY_POOLS = 8, TALLY_ENTRIES = 32, TALLY_ACCOUNTS = 8 };
+enum {
+    TALLY_SUITES = 16,
+    TALLY_POOLS = 8,
+    TALLY_ENTRIES = 32,
+    TALLY_ACCOUNTS = 8,
+    TALLY_PARTS = 16,
+    PACE_GROUPS_MAX = 128
+};
 
 struct tally_suite {
     int64_t suite;
@@ -59,6 +66,35 @@ struct tally_pool {
     int64_t pool;
     int64_t jobs[JOB_STATE_COUNT];
 };
+
+/* Jobs of a suite by pool and tier, as suite_progress counts them. */
+struct tally_part {
+    int64_t suite;
+    int64_t pool;
+    enum tier tier;
+    int64_t jobs_open;
+    int64_t ticks;
+    int64_t ticks_open;
+    int64_t wall_ns;
+};
+
+/* When which tiers of a suite run in a pool: in memory, since estimates alone are made of it. The
+ * time between two changes is shared among the tiers by how many of their jobs are leased. */
+struct pace_group {
+    int64_t suite; /* 0: free */
+    int64_t pool;
+    int64_t settled_ns;
+    int64_t leased[TIER_COUNT];
+    int64_t wall_ns[TIER_COUNT]; /* not yet taken over into suite_progress */
+};
+
+struct paces {
+    struct pace_group groups[PACE_GROUPS_MAX];
+};
+
+/* Jobs of a suite were leased (1), or one is no more (-1). */
+void pace_lease(struct paces *paces, int64_t suite, int64_t pool, enum tier tier, int change,
+                int64_t now_ns);
 
 struct tally_entry {
     int64_t suite;
@@ -92,10 +128,12 @@ struct tally {
     uint32_t pool_count;
     uint32_t entry_count;
     uint32_t account_count;
+    uint32_t part_count;
     struct tally_suite suites[TALLY_SUITES];
     struct tally_pool pools[TALLY_POOLS];
     struct tally_entry entries[TALLY_ENTRIES];
     struct tally_account accounts[TALLY_ACCOUNTS];
+    struct tally_part parts[TALLY_PARTS];
 };
 
 void tally_init(struct tally *tally, struct sqlite_db *db);
@@ -106,6 +144,12 @@ enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite *
  */
 enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
                        enum job_state to, struct error *error);
+/* Adds to what the suite counts of its jobs in this pool and tier. */
+enum status tally_progress(struct tally *tally, const struct tally_part *part, struct error *error);
+/* An attempt at a job (suite, pool, tier, ticks_open) is over: was it leased until now, and is the
+ * job open still? */
+enum status tally_over(struct tally *tally, struct paces *paces, const struct tally_part *job,
+                       bool leased, bool open, int64_t now_ns, struct error *error);
 /* Writes everything; the tally is empty afterwards. */
 enum status tally_flush(struct tally *tally, struct error *error);
 

@@ -49,6 +49,7 @@ struct held_job {
     int64_t scenario;
     int64_t context;
     struct job_spec spec;
+    int64_t ticks; /* planned */
 };
 
 /* What a completion makes of its job. */
@@ -85,6 +86,7 @@ static enum status read_held(struct sqlite_db *db, int64_t job_id, struct held_j
         job->scenario = query_column_int(&query, 13);
         job->context = query_column_int(&query, 14);
         record_spec_read(&query, 15, &job->spec);
+        job->ticks = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
     }
     return query_end(&query, error);
 }
@@ -203,6 +205,10 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     enum status status = query_run(&query, error);
     THEN(status, tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
                             end->state, error));
+    const struct tally_part part = {
+        .suite = job->suite, .pool = job->pool, .tier = job->spec.tier, .ticks_open = job->ticks};
+    THEN(status, tally_over(&call->tally, &store->paces, &part, job->state == JOB_LEASED,
+                            end->state == JOB_QUEUED, clock_now_ns(store->clock), error));
     THEN(status, record_partials_drop(call->tally.db, completion->job_id, end->state, error));
     if (due_ns > 0) {
         group_commit_sweep_by(store->group, due_ns);

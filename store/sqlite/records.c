@@ -185,7 +185,7 @@ static int read_fields(struct query *query, int column, const struct json_field_
 
 void record_spec_read(struct query *query, int first, struct job_spec *spec)
 {
-    read_fields(query, first, &job_spec_field_list, spec);
+    CHECK(read_fields(query, first, &job_spec_field_list, spec) == first + RECORD_SPEC_COLUMNS);
 }
 
 void record_job_read(struct query *query, struct store_job *job)

@@ -42,7 +42,8 @@ enum status record_context_id(struct sqlite_db *db, const struct record_context 
 enum status record_find(struct sqlite_db *db, enum statement statement, const char *text,
                         int64_t *id, struct error *error);
 
-/* Reads SPEC_COLUMNS from column `first` on. */
+/* Reads SPEC_COLUMNS from column `first` on: so many. */
+enum { RECORD_SPEC_COLUMNS = 19 };
 void record_spec_read(struct query *query, int first, struct job_spec *spec);
 void record_job_read(struct query *query, struct store_job *job);
 void record_outcome_read(struct query *query, struct outcome *outcome);

@@ -98,7 +98,8 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
         out->ticks = query_column_int(&counters, column++);
         out->prefix_ticks_saved = query_column_int(&counters, column++);
         out->metres_mm = query_column_int(&counters, column++);
-        out->rollouts_audit = query_column_int(&counters, column);
+        out->rollouts_audit = query_column_int(&counters, column++);
+        out->submitted_s = query_column_int(&counters, column);
     }
     TRY(query_end(&counters, error));
     if (suite == 0) {
@@ -113,6 +114,7 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
     }
     enum status status = query_end(&cost, error);
     THEN(status, read_unstarted(db, suite, out, error));
+    THEN(status, stats_read_progress(db, suite, out, error));
     if (status != STATUS_OK || out->jobs[JOB_DEAD] == 0) {
         return status;
     }

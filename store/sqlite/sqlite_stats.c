@@ -5,6 +5,7 @@
  * Jobs are counted as they change state (pool_jobs), so asking costs little.
  */
 #include "schemas/scenario.h"
+#include "store/api/progress.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -133,6 +134,72 @@ enum status stats_read(struct store *base, struct store_stats *out, struct error
     TRY(count_jobs(base, out, error));
     group_commit_stats(store->group, out);
     return STATUS_OK;
+}
+
+/* ---- how far a suite is ---- */
+
+enum { PARTS_MAX = 64 }; /* pools times tiers of one suite; further ones are not looked at */
+
+static enum status read_planners(struct sqlite_db *db, int64_t suite,
+                                 struct store_suite_status *out, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_PLANNERS_OF_SUITE);
+    query_int(&query, suite);
+    out->planner_count = 0;
+    while (query_row(&query)) {
+        if (out->planner_count == 0) {
+            query_column_text(&query, 0, out->planner, sizeof out->planner);
+        }
+        out->planner_count++;
+    }
+    return query_end(&query, error);
+}
+
+/* The pace that a part had in the newest other suite. */
+static enum status read_elsewhere(struct sqlite_db *db, int64_t suite, struct progress_part *part,
+                                  struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_PROGRESS_ELSEWHERE);
+    query_int(&query, part->pool);
+    query_int(&query, (int64_t)part->tier);
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        part->other_ticks = query_column_int(&query, 0);
+        part->other_wall_ns = query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
+enum status stats_read_progress(struct sqlite_db *db, int64_t suite, struct store_suite_status *out,
+                                struct error *error)
+{
+    struct progress_part parts[PARTS_MAX];
+    uint32_t count = 0;
+    enum status status = read_planners(db, suite, out, error);
+    struct query query = query_begin(db, STATEMENT_PROGRESS_OF_SUITE);
+    query_int(&query, suite);
+    while (status == STATUS_OK && count < PARTS_MAX && query_row(&query)) {
+        struct progress_part *part = &parts[count++];
+        *part = (struct progress_part){
+            .pool = query_column_int(&query, 0),
+            .tier = (enum tier)query_column_int(&query, 1),
+            .jobs_open = query_column_int(&query, 2),
+            .ticks = query_column_int(&query, 3),
+            .ticks_open = query_column_int(&query, 4),
+            .wall_ns = query_column_int(&query, 5),
+        };
+        out->ticks_planned += part->ticks;
+        out->ticks_ended += part->ticks - part->ticks_open;
+    }
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    THEN(status, ended);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        bool begun = parts[i].ticks > parts[i].ticks_open && parts[i].wall_ns > 0;
+        status = begun || parts[i].jobs_open == 0 ? STATUS_OK
+                                                  : read_elsewhere(db, suite, &parts[i], error);
+    }
+    out->eta_ms = progress_eta_ms(parts, count);
+    return status;
 }
 
 /* ---- the dashboard ---- */

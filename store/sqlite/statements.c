@@ -97,7 +97,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
 
     [STATEMENT_SUITE_FIND] = "SELECT id, weight FROM suites WHERE name = ?1",
-    [STATEMENT_SUITE_INSERT] = "INSERT INTO suites (name, weight) VALUES (?1, ?2)",
+    [STATEMENT_SUITE_INSERT] = 
+        "INSERT INTO suites (name, weight, submitted_s) VALUES (?1, ?2, ?3)",
     [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
     [STATEMENT_SUITE_COUNT] =
         "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
@@ -119,7 +120,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
         " rollouts_planner_error, rollouts_flagged, rollouts_invalid, ticks, prefix_ticks_saved,"
-        " metres_mm, rollouts_audit FROM suites WHERE name = ?1",
+        " metres_mm, rollouts_audit, submitted_s FROM suites WHERE name = ?1",
     [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
     [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
     [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
@@ -132,7 +133,16 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO contexts (planner, planner_hash, pool, tier, model_hash, sampler, backend,"
         " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
-    [STATEMENT_SCENARIO_INSERT] = "INSERT INTO scenarios (hash, body) VALUES (?1, ?2)",
+    [STATEMENT_SCENARIO_INSERT] =
+        "INSERT INTO scenarios (hash, body, ticks) VALUES (?1, ?2, " SCENARIO_TICKS("?2") ")",
+    [STATEMENT_SCENARIO_TICKS] = "SELECT ticks FROM scenarios WHERE id = ?1",
+    [STATEMENT_PROGRESS_COUNT] =
+        "INSERT INTO suite_progress (suite, pool, tier, jobs_open, ticks, ticks_open, wall_ns)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (suite, pool, tier) DO UPDATE SET"
+        " jobs_open = jobs_open + ?4, ticks = ticks + ?5, ticks_open = ticks_open + ?6,"
+        " wall_ns = " ADD("wall_ns", "?7"),
+    [STATEMENT_PLANNER_COUNT] =
+        "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] =
         "SELECT id, pool, device, claim_id, holder FROM workers WHERE name = ?1",
@@ -219,7 +229,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
-        " " SPEC_COLUMNS
+        " " SPEC_COLUMNS ", COALESCE(x.ticks, 0)"
         " FROM jobs j" SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
@@ -265,8 +275,10 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
     /* `state <= 1` is what jobs_open is made of. */
     [STATEMENT_OPEN_OF_SUITE] =
-        "SELECT id, state, pool FROM jobs WHERE state <= 1 AND suite = ?1 AND id <= ?2"
-        " ORDER BY id LIMIT ?3",
+        "SELECT j.id, j.state, j.pool, c.tier, COALESCE(x.ticks, 0) FROM jobs j"
+        " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE j.state <= 1 AND j.suite = ?1 AND j.id <= ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_OPEN_LAST] =
         "SELECT id FROM jobs WHERE state <= 1 AND suite = ?1 ORDER BY id DESC LIMIT 1",
     [STATEMENT_CANCEL_QUEUED] =
@@ -409,6 +421,15 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SUITES_OLDER] =
         "SELECT name FROM suites WHERE id < (SELECT id FROM suites WHERE name = ?1)"
         " ORDER BY id DESC LIMIT ?2",
+    [STATEMENT_PLANNERS_OF_SUITE] =
+        "SELECT planner FROM suite_planners WHERE suite = ?1 ORDER BY planner",
+    [STATEMENT_PROGRESS_OF_SUITE] =
+        "SELECT pool, tier, jobs_open, ticks, ticks_open, wall_ns FROM suite_progress"
+        " WHERE suite = ?1",
+    [STATEMENT_PROGRESS_ELSEWHERE] =
+        "SELECT ticks - ticks_open, wall_ns FROM suite_progress"
+        " WHERE wall_ns > 0 AND pool = ?1 AND tier = ?2 AND suite <> ?3"
+        " ORDER BY suite DESC LIMIT 1",
     [STATEMENT_SLICES_OF_SUITE] =
         "SELECT " SLICE_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = o.job"
         " CROSS JOIN contexts c ON c.id = o.context WHERE o.suite = ?2 AND o.id > ?1"

@@ -25,6 +25,9 @@ enum statement {
     STATEMENT_SUITE_WEIGHT,
     STATEMENT_SUITE_COUNT,
     STATEMENT_POOL_COUNT,
+    STATEMENT_PROGRESS_COUNT,
+    STATEMENT_PLANNER_COUNT,
+    STATEMENT_SCENARIO_TICKS,
     STATEMENT_SUITE_DIGEST,
     STATEMENT_SUITE_STATUS,
     STATEMENT_SUITES,
@@ -120,6 +123,9 @@ enum statement {
     STATEMENT_PARTIALS_OF_JOB,
     STATEMENT_POOL_JOBS,
     STATEMENT_SUITES_OLDER,
+    STATEMENT_PLANNERS_OF_SUITE,
+    STATEMENT_PROGRESS_OF_SUITE,
+    STATEMENT_PROGRESS_ELSEWHERE,
     STATEMENT_SLICES_OF_SUITE,
     STATEMENT_WORKER_LIVE,
     /* checking */
@@ -134,6 +140,16 @@ enum statement {
     STATEMENT_CHECK_ARTIFACTS,
     STATEMENT_COUNT
 };
+
+/* Planned ticks of the rollouts of a scenario with this body, a shared past counted once: pure SQL.
+ * 0: the body is no scenario, or so large that it would hold the writer up. */
+#define SCENARIO_TICKS(body)                                                                     \
+    "CASE WHEN length(" body ") <= 1048576 AND json_valid(CAST(" body " AS TEXT)) THEN"          \
+    " (SELECT MAX(0, MIN(1000000000, CAST(h.n + COALESCE((SELECT SUM(MAX(0, h.n - CASE e.type"   \
+    " WHEN 'object' THEN COALESCE(json_extract(e.value, '$.at_tick'), 0) ELSE h.n END))"         \
+    " FROM json_each(CAST(" body " AS TEXT), '$.branches') e), 0) AS INTEGER)))"                 \
+    " FROM (SELECT COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0)" \
+    " AS n) h) ELSE 0 END"
 
 extern const char *const statement_sql[STATEMENT_COUNT];
 

@@ -6,6 +6,7 @@
  * that were open when it began, CANCEL_CHUNK per transaction.
  */
 #include "base/check.h"
+#include "base/units.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -34,6 +35,7 @@ struct spec_ids {
     int64_t prefix;
     int64_t context;
     int64_t scenario;
+    int64_t ticks; /* planned, of the scenario */
 };
 
 /* ---- scenarios ---- */
@@ -138,6 +140,7 @@ static enum status find_suite(struct submit_call *call, struct error *error)
     struct query insert = query_begin(call->db, STATEMENT_SUITE_INSERT);
     query_text(&insert, call->suite_id);
     query_int(&insert, call->weight);
+    query_int(&insert, clock_wall_ns(call->store->clock) / NS_PER_S);
     status = query_run(&insert, error);
     call->suite = sqlite_db_last_id(call->db);
     return status;
@@ -160,6 +163,28 @@ static enum status find_scenario(struct submit_call *call, const struct job_spec
     return STATUS_OK;
 }
 
+/* What is known of a job's scenario by its number. */
+static enum status find_ticks(struct submit_call *call, struct spec_ids *ids, struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_SCENARIO_TICKS);
+
+    ids->ticks = 0;
+    query_int(&query, ids->scenario);
+    if (query_row(&query)) {
+        ids->ticks = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+static enum status add_planner(struct submit_call *call, const char *planner, struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_PLANNER_COUNT);
+
+    query_int(&query, call->suite);
+    query_text(&query, planner);
+    return query_run(&query, error);
+}
+
 static enum status find_ids(struct submit_call *call, const struct job_spec *spec,
                             struct spec_ids *ids, struct error *error)
 {
@@ -179,9 +204,11 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
     }
     if (last == NULL || !record_context_equal(&last_context, &context)) {
         TRY(record_context_id(call->db, &context, &ids->context, error));
+        TRY(add_planner(call, spec->planner, error));
     }
     if (last == NULL || strcmp(last->scenario_hash, spec->scenario_hash) != 0) {
         TRY(find_scenario(call, spec, &ids->scenario, error));
+        TRY(find_ticks(call, ids, error));
     }
     ids->spec = spec;
     return STATUS_OK;
@@ -353,6 +380,15 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     }
     THEN(status, tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,
                             memo_of != 0 ? JOB_DONE : JOB_QUEUED, error));
+    if (status == STATUS_OK && memo_of == 0) {
+        const struct tally_part part = {.suite = call->suite,
+                                        .pool = ids->pool,
+                                        .tier = spec->tier,
+                                        .jobs_open = 1,
+                                        .ticks = ids->ticks,
+                                        .ticks_open = ids->ticks};
+        status = tally_progress(call->tally, &part, error);
+    }
     THEN(status, tally_suite(call->tally, call->suite, &counters, error));
     if (status == STATUS_OK) {
         counters->rollouts_total += spec->parent_job_id == 0 && !audit ? spec->rollout_count : 0;
@@ -436,6 +472,8 @@ struct open_job {
     int64_t id;
     enum job_state state;
     int64_t pool;
+    enum tier tier;
+    int64_t ticks;
 };
 
 static enum status read_open(struct sqlite_db *db, const struct cancel_call *call, int64_t suite,
@@ -451,7 +489,9 @@ static enum status read_open(struct sqlite_db *db, const struct cancel_call *cal
     while (*count < CANCEL_CHUNK && query_row(&query)) {
         jobs[*count].id = query_column_int(&query, 0);
         jobs[*count].state = (enum job_state)query_column_int(&query, 1);
-        jobs[(*count)++].pool = query_column_int(&query, 2);
+        jobs[*count].pool = query_column_int(&query, 2);
+        jobs[*count].tier = (enum tier)query_column_int(&query, 3);
+        jobs[(*count)++].ticks = query_column_int(&query, 4);
     }
     return query_end(&query, error);
 }
@@ -464,6 +504,12 @@ static enum status cancel_queued(struct tally *tally, int64_t suite, const struc
     query_int(&query, job->id);
     TRY(query_run(&query, error));
     TRY(record_partials_drop(tally->db, job->id, JOB_CANCELLED, error));
+    const struct tally_part part = {.suite = suite,
+                                    .pool = job->pool,
+                                    .tier = job->tier,
+                                    .jobs_open = -1,
+                                    .ticks_open = -job->ticks};
+    TRY(tally_progress(tally, &part, error));
     return tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error);
 }
 

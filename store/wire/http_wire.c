@@ -223,6 +223,12 @@ static const struct json_field suite_status_fields[] = {
     SUITE(audits_dead, JSON_FIELD_I64),
     JSON_FIELD_OBJECT("jobs", offsetof(struct store_suite_status, jobs), &job_state_list),
     JSON_FIELD_OBJECT("rollouts", offsetof(struct store_suite_status, rollouts), &verdict_list),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, submitted_s, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, planner, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, planner_count, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_planned, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, ticks_ended, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_suite_status, eta_ms, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted_hosts, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, unstarted, JSON_FIELD_TEXT),
 };

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "store/api/progress.h"
 
 #include <math.h>
 #include <signal.h>
@@ -117,29 +118,24 @@ static int64_t finished_jobs(const struct store_suite_status *status)
            status->jobs[JOB_CANCELLED];
 }
 
-/* On a terminal one line that changes, elsewhere a line each time. */
-static void show_progress(const struct store_suite_status *status, int64_t elapsed_ns,
-                          int64_t finished_at_start, bool terminal)
+/* On a terminal one line that changes, elsewhere a line each time. The store says how long it takes
+ * from the moment that a job ended last, `since_ms` ago. */
+static void show_progress(const struct store_suite_status *status, int64_t since_ms, bool terminal)
 {
     int64_t done = 0;
+    char eta[PROGRESS_TEXT_BYTES];
     for (int v = 0; v < VERDICT_COUNT; v++) {
         done += status->rollouts[v];
     }
-    int64_t jobs = finished_jobs(status);
-    int64_t total = jobs + status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED];
-    double elapsed_s = (double)elapsed_ns / (double)NS_PER_S;
-    double rate = (double)(jobs - finished_at_start) / elapsed_s;
     double judged =
         (double)(done - status->rollouts[VERDICT_FLAGGED] - status->rollouts[VERDICT_INVALID]);
-    char eta[32] = "?";
-    if (rate > 0) {
-        snprintf(eta, sizeof eta, "%.0f s", ceil((double)(total - jobs) / rate));
-    }
+    int64_t eta_ms = status->eta_ms > since_ms ? status->eta_ms - since_ms : 0;
     fprintf(stderr, "%s%lld/%lld rollouts  pass %.0f%%  %.2f miles  $%.6f  ETA %s%s",
             terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total,
             judged > 0 ? 100.0 * (double)status->rollouts[VERDICT_PASS] / judged : 0.0,
             (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
-            (double)status->cost_uusd / (double)UUSD_PER_USD, eta, terminal ? "" : "\n");
+            (double)status->cost_uusd / (double)UUSD_PER_USD,
+            progress_eta_text(status->eta_ms < 0 ? -1 : eta_ms, eta), terminal ? "" : "\n");
 }
 
 /* The pools of a run, one per kind of job; each is started when its first job is there. */
@@ -199,20 +195,18 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     int64_t period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS;
     int64_t shown_ns = terminal ? 0 : start_ns;
     int64_t finished = -1;
-    int64_t finished_at_start = 0;
+    int64_t changed_ns = start_ns; /* when a job ended last, or began to be waited for */
     for (;;) {
         struct store_suite_status now;
         TRY(store->ops->suite_status(store, suite_id, &now, error));
         bool progressed = finished_jobs(&now) != finished;
-        if (finished < 0) {
-            finished_at_start = finished_jobs(&now);
-        }
         finished = finished_jobs(&now);
         bool over = now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
         int64_t now_ns = clock_now_ns(clock);
+        changed_ns = progressed ? now_ns : changed_ns;
         if ((over && terminal) || now_ns - shown_ns > period_ns) {
             shown_ns = now_ns;
-            show_progress(&now, now_ns - start_ns + 1, finished_at_start, terminal);
+            show_progress(&now, (now_ns - changed_ns) / NS_PER_MS, terminal);
         }
         if (over) {
             if (terminal) {

@@ -8,9 +8,12 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "store/api/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { SUITES_MAX = 256 };
 
@@ -38,6 +41,41 @@ static enum status pick_suite(const struct suite_query *query, struct store *sto
     return cli_suite_newest(store, cli_store_url(query->store_url), id, error);
 }
 
+/* Rollouts with a verdict of the planner. */
+static int64_t judged(const struct store_suite_status *status)
+{
+    return status->rollouts[VERDICT_PASS] + status->rollouts[VERDICT_FAIL] +
+           status->rollouts[VERDICT_PLANNER_ERROR];
+}
+
+static bool is_open(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0;
+}
+
+static void progress_json(json_t *json, const struct store_suite_status *status)
+{
+    char text[32] = "";
+    struct tm parts;
+    time_t submitted = (time_t)status->submitted_s;
+    if (submitted > 0 && gmtime_r(&submitted, &parts) != NULL) {
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    }
+    json_object_set_new(json, "planner", json_string(status->planner));
+    json_object_set_new(json, "planner_count", json_integer((json_int_t)status->planner_count));
+    json_object_set_new(json, "submitted", submitted > 0 ? json_string(text) : json_null());
+    json_object_set_new(json, "pass_rate",
+                        judged(status) > 0 ? json_real((double)status->rollouts[VERDICT_PASS] /
+                                                       (double)judged(status))
+                                           : json_null());
+    json_object_set_new(json, "ticks_planned", json_integer((json_int_t)status->ticks_planned));
+    json_object_set_new(json, "ticks_ended", json_integer((json_int_t)status->ticks_ended));
+    json_object_set_new(json, "eta_s",
+                        status->eta_ms >= 0 && is_open(status)
+                            ? json_real((double)status->eta_ms / 1e3)
+                            : json_null());
+}
+
 static json_t *status_json(const char *id, const struct store_suite_status *status)
 {
     json_t *json = json_object();
@@ -55,11 +93,41 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     json_object_set_new(json, "audits_dead", json_integer((json_int_t)status->audits_dead));
     json_object_set_new(json, "unstarted_hosts", json_integer((json_int_t)status->unstarted_hosts));
     json_object_set_new(json, "unstarted", json_string(status->unstarted));
+    progress_json(json, status);
     json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
     json_object_set_new(json, "miles",
                         json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
     json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
     return json;
+}
+
+/* Whose planner, since when, how far, how well. */
+static void progress_line(const struct store_suite_status *status)
+{
+    char text[PROGRESS_TEXT_BYTES];
+    struct tm parts;
+    time_t submitted = (time_t)status->submitted_s;
+    text_print(stdout, "  %s", status->planner_count > 0 ? status->planner : "no planner yet");
+    if (status->planner_count > 1) {
+        text_print(stdout, " and %lld more", (long long)status->planner_count - 1);
+    }
+    if (submitted > 0 && localtime_r(&submitted, &parts) != NULL) {
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+        text_print(stdout, "  since %s", text);
+    }
+    if (judged(status) > 0) {
+        text_print(stdout, "  pass %.1f%% of %lld judged",
+                   100.0 * (double)status->rollouts[VERDICT_PASS] / (double)judged(status),
+                   (long long)judged(status));
+    }
+    if (is_open(status) && status->ticks_planned > 0) {
+        text_print(stdout, "  %.0f%% of ticks",
+                   floor(100.0 * (double)status->ticks_ended / (double)status->ticks_planned));
+    }
+    if (is_open(status)) {
+        text_print(stdout, "  ETA %s", progress_eta_text(status->eta_ms, text));
+    }
+    text_print(stdout, "\n");
 }
 
 static void status_line(const char *id, const struct store_suite_status *status)
@@ -80,6 +148,7 @@ static void status_line(const char *id, const struct store_suite_status *status)
     text_print(stdout, "  %.2f miles  %s\n",
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
+    progress_line(status);
     if (status->unstarted_hosts > 0 && status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0) {
         text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
                    (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",

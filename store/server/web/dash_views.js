@@ -102,15 +102,16 @@ function progressOf(suite) {
   const byTick = suite.ticks_planned > 0;
   return {
     byTick, total,
-    done: byTick ? suite.ticks_ended : total - open(suite.jobs),
+    done: byTick ? suite.ticks_ended || 0 : total - open(suite.jobs),
     of: byTick ? suite.ticks_planned : total,
   };
 }
 
+const etaOf = (suite) => (suite.eta_ms === -1 ? null : (suite.eta_ms || 0) / 1000);
+
 function plannersOf(suite) {
-  const names = suite.planners || [];
-  const more = (suite.planner_count || names.length) - names.length;
-  return names.map((name) => el('div', {class: 'mono'}, name)).concat(more > 0 ? [el('div', {class: 'soft'}, `and ${more} more`)] : []);
+  const more = (suite.planner_count || 0) - 1;
+  return [el('span', {class: 'mono'}, suite.planner || ''), more > 0 && el('span', {class: 'soft'}, ` and ${more} more`)];
 }
 
 function progressCell(suite) {
@@ -137,7 +138,7 @@ const suiteColumns = [
   ['Pass', 'n', (s) => percent(s.rollouts.pass, judged(s.rollouts))],
   ['Rollouts', 'n', (s) => count(sum(s.rollouts)) + ' / ' + count(s.rollouts_total)],
   ['Cost', 'n', (s) => money(s.cost_uusd)],
-  ['ETA', 'n', (s) => (open(s.jobs) ? duration(s.eta_s) : '\u2013')],
+  ['ETA', 'n', (s) => (open(s.jobs) ? duration(etaOf(s)) : '\u2013')],
   ['', '', notes],
 ];
 
@@ -216,7 +217,7 @@ function suiteHead(suite, status) {
       tile(percent(status.rollouts.pass, judged(status.rollouts)), 'pass, of ' + count(judged(status.rollouts)) + ' judged rollouts'),
       tile(count(sum(status.rollouts)) + ' / ' + count(status.rollouts_total), 'rollouts, branches included'),
       tile(percent(p.done, p.of), p.byTick ? 'of planned ticks' : 'of jobs'),
-      tile(open(status.jobs) ? duration(status.eta_s) : 'done', open(status.jobs) ? 'to go' : 'no job is open'),
+      tile(open(status.jobs) ? duration(etaOf(status)) : 'done', open(status.jobs) ? 'to go' : 'no job is open'),
       tile(money(status.cost_uusd), 'spent, failed attempts too'),
       tile((status.metres_mm / 1609344).toFixed(2), 'miles driven'),
       tile(count(open(status.jobs)), 'jobs open'),

@@ -135,6 +135,7 @@ static void fill(void)
         " SELECT 10000 + job, 2, key, scenario_id, 1, seed, 3 FROM job_specs"
         " WHERE job %% 10 = 0;"
         "INSERT INTO memo_outcomes SELECT 2, id, 10000 + job FROM outcomes WHERE job %% 10 = 0;"
+        "INSERT INTO suite_planners VALUES (1, 'p'), (2, 'p');"
         "INSERT INTO pool_jobs VALUES (1, 2, %1$d + %1$d / 10); COMMIT",
         JOBS);
     EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);

@@ -30,6 +30,8 @@ def idle(row, value):
 
 UNNOTICED = {
     "suites.weight": ("a wish about the future", number(1, 100)),
+    "suites.submitted_s": ("the date that people are shown", number(0, 10**11)),
+    "suite_progress.wall_ns": ("how fast jobs went, for estimates", number(0, 2**63 - 1)),
     "suites.name": ("of a suite that has no outcomes of its own", lambda row, value: row["outcomes_digested"] == 0),
     "workers.id": ("of a worker that nothing refers to", idle),
     "workers.name": ("who did it; no figure depends on it", text(1, 63)),

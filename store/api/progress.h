@@ -1,0 +1,36 @@
+/*
+ * Progress: how long a suite still takes, from how fast its parts have gone. Pure.
+ *
+ * A part is a suite's jobs of one pool and tier. Its pace is the time that some of its jobs ran
+ * over the planned ticks of those that have ended, so workers, planners and whatever else shares
+ * the machines are in it, and an object world's seconds say nothing of a teacher's hours.
+ */
+#ifndef SWERVE_STORE_API_PROGRESS_H
+#define SWERVE_STORE_API_PROGRESS_H
+
+#include "schemas/outcome.h"
+
+#include <stdint.h>
+
+struct progress_part {
+    int64_t pool; /* parts of one pool run one after the other, pools side by side */
+    enum tier tier;
+    int64_t jobs_open;
+    int64_t ticks; /* planned */
+    int64_t ticks_open;
+    int64_t wall_ns;
+    /* Of the newest other suite with this pool and tier, for a part of which nothing has ended; 0:
+     * there is none. */
+    int64_t other_ticks;
+    int64_t other_wall_ns;
+};
+
+/* How long until every open job has ended; -1: not known. */
+int64_t progress_eta_ms(const struct progress_part *parts, uint32_t count);
+
+enum { PROGRESS_TEXT_BYTES = 32 };
+
+/* "40 s", "12 min", "3.4 h"; "?" for what is not known. */
+const char *progress_eta_text(int64_t eta_ms, char out[PROGRESS_TEXT_BYTES]);
+
+#endif
