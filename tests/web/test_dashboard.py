@@ -112,7 +112,8 @@ def pages(chromium, profile, server, suite):
     check(HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in seen, "a suite named after markup is shown as text")
     check('id="pwned"' not in seen and "<title>Swerve</title>" in seen, "and does nothing")
     check("&lt;i&gt;pool" in seen, "a pool's name likewise")
-    check(suite in seen and "100%" in seen, "the suite that was run is shown, whole")
+    check(suite in seen and "100%" in seen and "builtin:reference" in seen and "<time" in seen,
+          "the suite that was run is shown, whole, with planner and date")
     seen = render(chromium, profile, f"{server.url}/#/suite/{suite}")
     check("weather: fog" in seen and "road: urban" in seen, "a suite shows its slices")
     rows = re.findall(r'href="#/outcome/(\d+)"', seen)
