@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 enum {
+    MODEL_SCENARIO_TICKS = 14, /* that the body which submitters put plans */
     MODEL_SUITES_MAX = 8,
     MODEL_WORKERS_MAX = 256,
     MODEL_JOBS_MAX = 512,

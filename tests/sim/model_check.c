@@ -295,6 +295,11 @@ static void count_job(const struct model_job *job, struct store_suite_status *su
     sum->memoised_jobs += job->memoised;
     sum->audits_dead += job->audit && job->state == JOB_DEAD;
     sum->rollouts_total += job->parent == 0 && !job->audit ? job->rollouts : 0;
+    if (!job->memoised) {
+        bool open = job->state == JOB_QUEUED || job->state == JOB_LEASED;
+        sum->ticks_planned += MODEL_SCENARIO_TICKS;
+        sum->ticks_ended += open ? 0 : MODEL_SCENARIO_TICKS;
+    }
     for (uint32_t i = 0; i < job->outcome_count; i++) {
         const struct model_outcome *outcome = &job->outcomes[i];
         if (job->audit) {
@@ -347,6 +352,10 @@ bool model_check_status(struct model *model, const char *suite_id,
     }
     sum.unstarted_hosts = unstarted_hosts(model, suite);
     memcpy(sum.unstarted, status->unstarted, sizeof sum.unstarted);
+    memcpy(sum.planner, status->planner, sizeof sum.planner);
+    sum.planner_count = status->planner_count;
+    sum.submitted_s = status->submitted_s;
+    sum.eta_ms = status->eta_ms;       /* an estimate */
     sum.cost_uusd = status->cost_uusd; /* exact over all suites only: see check_ledger */
     if (memcmp(&sum, status, sizeof sum) == 0) {
         return true;
