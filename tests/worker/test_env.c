@@ -7,6 +7,7 @@
  */
 #include "base/rng.h"
 #include "schemas/outcome_json.h"
+#include "schemas/scenario_json.h"
 #include "tests/worker/jobs.h"
 #include "worker/env/env.h"
 #include "worker/run/outcome_build.h"
@@ -366,9 +367,69 @@ static void what_cannot_be_done_changes_nothing(void)
     swerve_env_close(env);
 }
 
+/* What a drive shows at its start, where road users are as the document has them; and refusals. */
+static void a_drawing_is_what_was_seen(void)
+{
+    static uint8_t bev[SWERVE_ENV_BEV_BYTES];
+    static uint8_t cameras[SWERVE_ENV_CAMERA_BYTES];
+    static double agents[LIMIT_AGENTS][4];
+    struct suite *suite = NULL;
+    struct swerve_env_drawing *drawing = NULL;
+    struct swerve_env_rows rows;
+    struct error error;
+    char text[512];
+    EXPECT_OK(suite_load(SUITE, &suite, &error), error);
+    struct swerve_env *env = open_env(1, 1, SWERVE_ENV_BEV | SWERVE_ENV_CAMERAS);
+    swerve_env_rows(env, &rows);
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario_document *document = suite->entries[i].document;
+        const struct scenario *scenario = &document->scenario;
+        reset(env, 0, i, 0);
+        for (uint32_t a = 0; a < scenario->agent_count; a++) {
+            const struct agent *agent = &scenario->agents[a];
+            agents[a][0] = agent->hidden ? (double)NAN : agent->pose.x_m;
+            agents[a][1] = agent->pose.y_m;
+            agents[a][2] = agent->pose.heading_rad;
+            agents[a][3] = agent->speed_mps;
+        }
+        struct swerve_env_moment moment = {
+            .agent_count = scenario->agent_count,
+            .ego = rows.ego,
+            .agents = agents[0],
+            .weather = weather_names[scenario->conditions.weather],
+            .light = light_names[scenario->conditions.light],
+            .visibility_m = scenario->conditions.visibility_m,
+        };
+        ok(swerve_env_drawing_open(document->canonical, document->canonical_bytes, 0, &drawing,
+                                   text, sizeof text),
+           text);
+        ok(swerve_env_draw(drawing, &moment, bev, cameras, text, sizeof text), text);
+        EXPECT(memcmp(bev, rows.bev, sizeof bev) == 0);
+        EXPECT(memcmp(cameras, rows.cameras, sizeof cameras) == 0);
+        moment.weather = "hail";
+        expect_refused(swerve_env_draw(drawing, &moment, bev, NULL, text, sizeof text),
+                       STATUS_BAD_INPUT, text, "hail");
+        moment.weather = "clear";
+        moment.agent_count = scenario->agent_count + 1;
+        expect_refused(swerve_env_draw(drawing, &moment, bev, NULL, text, sizeof text),
+                       STATUS_BAD_INPUT, text, "agents");
+        moment.agent_count = 0;
+        moment.visibility_m = (double)NAN;
+        expect_refused(swerve_env_draw(drawing, &moment, NULL, cameras, text, sizeof text),
+                       STATUS_BAD_INPUT, text, "visibility");
+        swerve_env_drawing_close(drawing);
+    }
+    drawing = NULL;
+    EXPECT(swerve_env_drawing_open("{}", 2, 0, &drawing, text, sizeof text) != 0);
+    EXPECT(drawing == NULL);
+    swerve_env_drawing_close(NULL);
+    swerve_env_close(env);
+    suite_destroy(suite);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(drives_equal_the_runners), TEST(a_copy_goes_on_as_its_source),
                     TEST(threads_and_index_do_not_matter), TEST(what_cannot_be_opened),
-                    TEST(what_cannot_be_done_changes_nothing));
+                    TEST(what_cannot_be_done_changes_nothing), TEST(a_drawing_is_what_was_seen));
 }

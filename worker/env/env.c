@@ -25,7 +25,7 @@ struct swerve_env_state {
     uint32_t scenario;
 };
 
-static int answer(enum status status, const struct error *error, char *text, uint32_t bytes)
+int env_answer(enum status status, const struct error *error, char *text, uint32_t bytes)
 {
     if (status != STATUS_OK && bytes > 0) {
         snprintf(text, bytes, "%s", error->text);
@@ -147,7 +147,7 @@ int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **
                     char *error_text, uint32_t error_bytes)
 {
     struct error error;
-    return answer(open_env(config, out, &error), &error, error_text, error_bytes);
+    return env_answer(open_env(config, out, &error), &error, error_text, error_bytes);
 }
 
 void swerve_env_close(struct swerve_env *env)
@@ -257,8 +257,8 @@ int swerve_env_reset(struct swerve_env *env, uint32_t count, const uint32_t *whi
                      uint32_t error_bytes)
 {
     struct error error;
-    return answer(reset_all(env, count, which, scenarios, seeds, &error), &error, error_text,
-                  error_bytes);
+    return env_answer(reset_all(env, count, which, scenarios, seeds, &error), &error, error_text,
+                      error_bytes);
 }
 
 /* Which environments are stepped; their actions may be. */
@@ -304,7 +304,7 @@ int swerve_env_step(struct swerve_env *env, const uint8_t *idle, char *error_tex
     struct error error;
     enum status status = choose_active(env, idle, &error);
     if (status != STATUS_OK) {
-        return answer(status, &error, error_text, error_bytes);
+        return env_answer(status, &error, error_text, error_bytes);
     }
     uint32_t chunk = env->count / (4 * threads_count(env->threads)) + 1;
     threads_run(env->threads, env->count, chunk, act_some, env);
@@ -316,7 +316,7 @@ int swerve_env_step(struct swerve_env *env, const uint8_t *idle, char *error_tex
             status = error_set(&error, STATUS_NO_MEMORY, "environment %u: out of memory", i);
         }
     }
-    return answer(status, &error, error_text, error_bytes);
+    return env_answer(status, &error, error_text, error_bytes);
 }
 
 /* ---- copies ---- */
@@ -369,7 +369,7 @@ int swerve_env_fork(struct swerve_env *env, uint32_t from, uint32_t to, char *er
                     uint32_t error_bytes)
 {
     struct error error;
-    return answer(fork_env(env, from, to, &error), &error, error_text, error_bytes);
+    return env_answer(fork_env(env, from, to, &error), &error, error_text, error_bytes);
 }
 
 static enum status save_env(struct swerve_env *env, uint32_t from, struct swerve_env_state **out,
@@ -397,7 +397,7 @@ int swerve_env_save(struct swerve_env *env, uint32_t from, struct swerve_env_sta
                     char *error_text, uint32_t error_bytes)
 {
     struct error error;
-    return answer(save_env(env, from, out, &error), &error, error_text, error_bytes);
+    return env_answer(save_env(env, from, out, &error), &error, error_text, error_bytes);
 }
 
 static enum status restore_env(struct swerve_env *env, struct swerve_env_state *state, uint32_t to,
@@ -422,7 +422,7 @@ int swerve_env_restore(struct swerve_env *env, struct swerve_env_state *state, u
                        char *error_text, uint32_t error_bytes)
 {
     struct error error;
-    return answer(restore_env(env, state, to, &error), &error, error_text, error_bytes);
+    return env_answer(restore_env(env, state, to, &error), &error, error_text, error_bytes);
 }
 
 void swerve_env_state_free(struct swerve_env *env, struct swerve_env_state *state)
@@ -468,5 +468,6 @@ int swerve_env_outcome(const struct swerve_env *env, uint32_t index, char *json,
                        char *error_text, uint32_t error_bytes)
 {
     struct error error;
-    return answer(outcome_env(env, index, json, bytes, &error), &error, error_text, error_bytes);
+    return env_answer(outcome_env(env, index, json, bytes, &error), &error, error_text,
+                      error_bytes);
 }

@@ -124,6 +124,31 @@ SWERVE_ENV_API void swerve_env_state_free(struct swerve_env *env, struct swerve_
 SWERVE_ENV_API int swerve_env_outcome(const struct swerve_env *env, uint32_t index, char *json,
                                       uint32_t bytes, char *error_text, uint32_t error_bytes);
 
+/* ---- recordings ---- */
+
+struct swerve_env_drawing;
+
+/* A tick of a recording, as `swerve show --trace` prints it. */
+struct swerve_env_moment {
+    uint32_t tick;
+    uint32_t agent_count; /* at most the scenario's; the others are absent */
+    const double *ego;    /* [SWERVE_ENV_EGO] */
+    const double *agents; /* [agent_count][4]: x_m, y_m, heading_rad, speed_mps; NaN: absent */
+    const char *weather, *light; /* names */
+    double visibility_m;
+};
+
+/* Draws what sensors of the object and the replay world see in a scenario, given as its document.
+ * The caller closes *out. */
+SWERVE_ENV_API int swerve_env_drawing_open(const char *scenario, uint64_t bytes, uint64_t seed,
+                                           struct swerve_env_drawing **out, char *error_text,
+                                           uint32_t error_bytes);
+SWERVE_ENV_API void swerve_env_drawing_close(struct swerve_env_drawing *drawing);
+/* bev [SWERVE_ENV_BEV_BYTES] and cameras [SWERVE_ENV_CAMERA_BYTES]; NULL: not drawn. */
+SWERVE_ENV_API int swerve_env_draw(const struct swerve_env_drawing *drawing,
+                                   const struct swerve_env_moment *moment, uint8_t *bev,
+                                   uint8_t *cameras, char *error_text, uint32_t error_bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -47,6 +47,9 @@ struct swerve_env {
     struct env_arrays rows;
 };
 
+/* What the ABI answers: the status as a number, its sentence in the caller's text. */
+int env_answer(enum status status, const struct error *error, char *text, uint32_t bytes);
+
 /* ---- env_drive.c ---- */
 
 /* Begins a drive of `prepared`; the environment is empty. On failure it stays so. */
