@@ -56,6 +56,18 @@ class _Rows(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name, _, _ in _ROWS]
 
 
+class _Moment(ctypes.Structure):
+    _fields_ = [
+        ("tick", ctypes.c_uint32),
+        ("agent_count", ctypes.c_uint32),
+        ("ego", ctypes.c_void_p),
+        ("agents", ctypes.c_void_p),
+        ("weather", ctypes.c_char_p),
+        ("light", ctypes.c_char_p),
+        ("visibility_m", ctypes.c_double),
+    ]
+
+
 def _library_path():
     named = os.environ.get("SWERVE_ENV_LIBRARY")
     if named:
@@ -78,7 +90,7 @@ def _library():
     library = ctypes.CDLL(_library_path())
     u32, u64, pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
     text = (ctypes.c_char_p, u32)
-    for name, result, arguments in (
+    for name, result, arguments in (  # as in env.h
         ("revision", ctypes.c_char_p, ()),
         ("open", ctypes.c_int, (ctypes.POINTER(_Config), ctypes.POINTER(pointer), *text)),
         ("close", None, (pointer,)),
@@ -92,6 +104,9 @@ def _library():
         ("restore", ctypes.c_int, (pointer, pointer, u32, *text)),
         ("state_free", None, (pointer, pointer)),
         ("outcome", ctypes.c_int, (pointer, u32, *text, *text)),
+        ("drawing_open", ctypes.c_int, (ctypes.c_char_p, u64, u64, ctypes.POINTER(pointer), *text)),
+        ("drawing_close", None, (pointer,)),
+        ("draw", ctypes.c_int, (pointer, ctypes.POINTER(_Moment), pointer, pointer, *text)),
     ):
         function = getattr(library, "swerve_env_" + name)
         function.restype = result
@@ -116,6 +131,46 @@ def suite_path(name):
             if (place / (name + ending)).is_file():
                 return str(place / (name + ending))
     return name
+
+
+def _check(code, text):
+    if code != 0:
+        kind = _program.UsageError if code == 1 else _program.InputError
+        raise kind(text.value.decode(errors="replace"))
+
+
+class Drawing:
+    """Pictures of recorded ticks of one scenario and seed."""
+
+    def __init__(self, scenario, seed):
+        self._text = ctypes.create_string_buffer(_ERROR_BYTES)
+        data = scenario.encode()
+        handle = ctypes.c_void_p()
+        _check(
+            _library().swerve_env_drawing_open(data, len(data), seed, handle, self._text, _ERROR_BYTES),
+            self._text,
+        )
+        self.handle = handle
+        self._close = weakref.finalize(self, _library().swerve_env_drawing_close, handle)
+
+    def draw(self, tick, ego, agents, weather, light, visibility_m, bev=None, cameras=None):
+        """Fills bev and cameras, arrays of uint8. ego: as EGO; agents: [n][4], NaN while absent."""
+        ego = numpy.ascontiguousarray(ego, numpy.float64)
+        agents = numpy.ascontiguousarray(agents, numpy.float64)
+        moment = _Moment(
+            tick,
+            len(agents),
+            ego.ctypes.data,
+            agents.ctypes.data,
+            weather.encode(),
+            light.encode(),
+            visibility_m,
+        )
+        pictures = [None if array is None else array.ctypes.data for array in (bev, cameras)]
+        _check(
+            _library().swerve_env_draw(self.handle, moment, *pictures, self._text, _ERROR_BYTES),
+            self._text,
+        )
 
 
 class State:
@@ -165,9 +220,7 @@ class Batch:
         return numpy.frombuffer(memory, dtype).reshape(shape)
 
     def _check(self, code):
-        if code != 0:
-            text = self._text.value.decode(errors="replace")
-            raise (_program.UsageError if code == 1 else _program.InputError)(text)
+        _check(code, self._text)
 
     def reset(self, which, scenarios, seeds):
         """which[i] begins scenarios[i] with seeds[i]; sequences of integers of one length."""

@@ -74,9 +74,12 @@ class Outcome(collections.abc.Mapping):
     def passed(self):
         return self["verdict"] == "pass"
 
+    def _scenario_text(self):
+        return self._store.call("show", str(self.id), "--scenario").strip()
+
     def scenario(self):
         """Its scenario document, as a dict."""
-        return json.loads(self._store.call("show", str(self.id), "--scenario"))
+        return json.loads(self._scenario_text())
 
     def trace(self):
         """What happened tick by tick, as a Trace. Needs numpy."""
@@ -208,7 +211,8 @@ class Trace:
     """The recording of one rollout: an array per quantity with one value per tick.
 
     tick, t_s, x_m, y_m, heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad,
-    action_accel_mps2, action_steer_rad, guardian, sensors_dark     [ticks]
+    action_accel_mps2, action_steer_rad, guardian, sensors_dark, weather, light, friction,
+    visibility_m     [ticks]
     agents    {"x_m", "y_m", "heading_rad", "speed_mps"}, each [ticks, agents], NaN while one is absent
     """
 
@@ -216,6 +220,7 @@ class Trace:
         import numpy
 
         self.outcome = outcome
+        self._drawing = None
         rows = [json.loads(line) for line in text.splitlines()]
         self.columns = [name for name in rows[0] if name != "agents"]
         for name in self.columns:
@@ -230,6 +235,45 @@ class Trace:
 
     def __len__(self):
         return len(self.tick)
+
+    def _draw(self, tick, **pictures):
+        from swerve import _native
+
+        outcome = self.outcome
+        if outcome["tier"] not in ("object", "replay"):
+            raise ValueError(
+                f"what the {outcome['tier']} world generated cannot be drawn again; "
+                "the report has the frames that were kept"
+            )
+        if self._drawing is None:
+            self._drawing = _native.Drawing(outcome._scenario_text(), outcome["seed"])
+        agents = [self.agents[name][tick] for name in ("x_m", "y_m", "heading_rad", "speed_mps")]
+        self._drawing.draw(
+            int(self.tick[tick]),
+            [getattr(self, name)[tick] for name in _native.EGO],
+            [list(agent) for agent in zip(*agents)],
+            str(self.weather[tick]),
+            str(self.light[tick]),
+            float(self.visibility_m[tick]),
+            **pictures,
+        )
+
+    def bev(self, tick):
+        """The lidar grid at a tick, uint8 [occupancy, unseen, drivable, marking][row][column], drawn again:
+        what the sensors saw then (a dark one showed its last frame instead)."""
+        import numpy
+
+        out = numpy.empty((4, 192, 96), numpy.uint8)
+        self._draw(tick, bev=out)
+        return out
+
+    def cameras(self, tick):
+        """The images at a tick, uint8 [left, front, right][row][column][rgb], drawn again."""
+        import numpy
+
+        out = numpy.empty((3, 64, 96, 3), numpy.uint8)
+        self._draw(tick, cameras=out)
+        return out
 
     def frame(self):
         """Ego's part as a pandas frame, indexed by tick."""

@@ -213,6 +213,30 @@ class Tables(unittest.TestCase):
             for agent, x_m in enumerate(trace.agents["x_m"][at]):
                 self.assertEqual(present.get(agent), None if numpy.isnan(x_m) else x_m)
 
+    def test_pictures_are_what_the_planner_saw(self):
+        """Drawn from the recording, byte for byte, in clear weather and in fog at night."""
+        document = next(o for o in self.result if o["scenario_id"] == "cut_in").scenario()
+        document["branches"] = []
+        foggy = {"weather": "fog", "light": "night", "visibility_m": 50.0, "friction": 0.9}
+        for conditions in (document["conditions"], foggy):
+            seen = {}
+
+            def look(observation):
+                seen[observation.tick] = observation.bev.copy(), numpy.stack(observation.camera)
+                return -1.0, 0.0
+
+            document["conditions"] = conditions
+            wants = swerve.planner.BEV | swerve.planner.CAMERAS
+            result = drive(look, suite=document, wants=wants, seeds=1)
+            trace = result[0].trace()
+            self.assertEqual(set(trace.weather), {conditions["weather"]})
+            for tick in range(0, len(trace) - 1, 13):
+                bev, cameras = seen[tick]
+                self.assertTrue(numpy.array_equal(trace.bev(tick), bev), tick)
+                self.assertTrue(numpy.array_equal(trace.cameras(tick), cameras), tick)
+        with self.assertRaises(IndexError):
+            trace.bev(len(trace))
+
     def test_scenario_as_a_dict(self):
         document = self.result[0].scenario()
         again = drive(suite=document)
