@@ -82,6 +82,23 @@ enum status route_scenario(const struct scenario *scenario, const struct route_p
     }
 }
 
+enum status route_frozen(const struct scenario *scenario, const struct route_policy *policy,
+                         struct route_decision *decision, struct error *error)
+{
+    if (decision->tier != TIER_STUDENT) {
+        return STATUS_OK;
+    }
+    if (!policy->teacher_available) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "scenario %s: the student is frozen in its slice, expected a teacher that "
+                         "answers instead, found none",
+                         scenario->id);
+    }
+    *decision = decide(TIER_TEACHER, false);
+    decision->frozen = true;
+    return STATUS_OK;
+}
+
 enum status route_within_horizon(const struct scenario *scenario, enum route_beyond beyond,
                                  const struct route_horizons *horizons,
                                  struct route_decision *decision, struct error *error)

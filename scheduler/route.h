@@ -37,6 +37,7 @@ struct route_decision {
     enum tier tier;
     char pool[LIMIT_ID_BYTES];
     bool degraded; /* the question wants a dearer tier that is not available; the report says so */
+    bool frozen;   /* the teacher answers for a student that is not trusted in the slice */
     bool rerouted; /* another tier answers than the one that would, for it is trusted longer */
     uint32_t clip_ticks; /* > 0: only so much of the scenario is driven */
 };
@@ -46,6 +47,11 @@ struct route_decision {
  * the scenario is STATUS_BAD_INPUT. */
 enum status route_scenario(const struct scenario *scenario, const struct route_policy *policy,
                            struct route_decision *out, struct error *error);
+
+/* The student is frozen in a slice of the scenario: the teacher answers instead. BAD_INPUT where
+ * there is none. Other tiers' decisions stay. */
+enum status route_frozen(const struct scenario *scenario, const struct route_policy *policy,
+                         struct route_decision *decision, struct error *error);
 
 /* Asks before the work: a decision for a learned tier stands when its model is trusted for as long
  * as the scenario lasts. Else the policy says: BAD_INPUT with a sentence that names both lengths;

@@ -27,6 +27,17 @@ bool trust_slice_has(const struct trust_slice *slice,
     return safety_critical || !slice->safety_critical;
 }
 
+const struct trust_slice *trust_find_slice(const struct trust_slice *slices, uint32_t count,
+                                           const struct slices *of)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (trust_slice_has(&slices[i], of->value, of->safety_critical)) {
+            return &slices[i];
+        }
+    }
+    return NULL;
+}
+
 bool trust_slice_equal(const struct trust_slice *a, const struct trust_slice *b)
 {
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {

@@ -78,6 +78,10 @@ struct trust_monitor {
     int64_t alarm_outcome; /* the outcome that it sounded at */
 };
 
+/* The first of the slices that has a scenario, or NULL. */
+const struct trust_slice *trust_find_slice(const struct trust_slice *slices, uint32_t count,
+                                           const struct slices *of);
+
 /* One more fact. `band`: of good jobs, below which it sounds; 0: by trend alone. */
 void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
                        double false_alarm_jobs, double band, bool bad, int64_t outcome_id);

@@ -115,8 +115,28 @@ static void nobody_answers_beyond_the_horizon(void)
     }
 }
 
+/* Goal: a frozen student's questions go to the teacher or nowhere; nobody else's are touched. */
+static void a_frozen_student_gives_way_to_the_teacher(void)
+{
+    struct agent list[2];
+    struct scenario s = scenario_with(QUESTION_PERCEPTION, 3, list);
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        for (int teacher = 0; teacher < 2; teacher++) {
+            const struct route_policy policy = {.teacher_available = teacher == 1};
+            struct route_decision decision = {.tier = (enum tier)tier};
+            struct error error = {0};
+            bool student = tier == TIER_STUDENT;
+            EXPECT_INT(route_frozen(&s, &policy, &decision, &error),
+                       student && !teacher ? STATUS_BAD_INPUT : STATUS_OK);
+            EXPECT_INT(decision.tier, student && teacher ? TIER_TEACHER : tier);
+            EXPECT_INT(decision.frozen, student && teacher);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(auto_takes_the_cheapest), TEST(forced_choices_are_obeyed_or_refused),
-                    TEST(nobody_answers_beyond_the_horizon));
+                    TEST(nobody_answers_beyond_the_horizon),
+                    TEST(a_frozen_student_gives_way_to_the_teacher));
 }

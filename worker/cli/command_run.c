@@ -512,6 +512,7 @@ static enum status check_options(struct run_options *options, struct error *erro
         return error_set(error, STATUS_USAGE, "expected --workers 1 to %d and --slots 1 to %d",
                          POOL_WORKERS_MAX, LIMIT_SLOTS);
     }
+    options->suite.store_url = options->store_url;
     return read_gate_rate(options, error);
 }
 

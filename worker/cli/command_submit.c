@@ -31,10 +31,11 @@ static int submit(const struct suite_options *options, const char *url, const ch
         code = cli_fail(&error);
     } else if (json) {
         code = cli_print_json(json_pack(
-            "{s:s, s:i, s:I, s:i, s:i, s:i, s:i}", "suite", submission.suite_id, "jobs",
+            "{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i}", "suite", submission.suite_id, "jobs",
             (int)submission.job_count, "rollouts", (json_int_t)submission.rollout_count, "memoised",
-            (int)submission.memoised_count, "audits", (int)submission.audit_count, "clipped",
-            (int)submission.clipped_count, "rerouted", (int)submission.rerouted_count));
+            (int)submission.memoised_count, "audits", (int)submission.audit_count, "frozen",
+            (int)submission.frozen_count, "clipped", (int)submission.clipped_count, "rerouted",
+            (int)submission.rerouted_count));
     } else {
         text_print(stdout, "%s: %u jobs, %lld rollouts, %u known already\n", submission.suite_id,
                    submission.job_count, (long long)submission.rollout_count,
@@ -70,5 +71,6 @@ int command_submit(int argc, char **argv)
     uint32_t count;
     bool help;
     int code = cli_parse(&command, argc, argv, &path, &count, &help);
+    options.store_url = url;
     return code != 0 || help ? code : submit(&options, url, path, json);
 }

@@ -8,7 +8,9 @@
 #include "engine/learned/device.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
+#include "worker/trust/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,6 +136,12 @@ static enum status choose_guardian(const struct suite_options *options, char out
 
 void suite_options_tell_beyond(const struct submission *submission)
 {
+    if (submission->frozen_count > 0) {
+        text_print(stdout,
+                   "%u scenario%s answered by the teacher: the student is frozen there (swerve "
+                   "agreement says why)\n",
+                   submission->frozen_count, submission->frozen_count == 1 ? " is" : "s are");
+    }
     const struct {
         uint32_t count;
         const char *what;
@@ -154,6 +162,7 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
 {
     json_object_set_new(json, "degraded", json_integer(submission->degraded_count));
     json_object_set_new(json, "clipped", json_integer(submission->clipped_count));
+    json_object_set_new(json, "frozen", json_integer(submission->frozen_count));
     json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
@@ -186,6 +195,38 @@ static uint64_t fresh_number(void)
     return (time ^ (uint64_t)getpid() << 44) | 1;
 }
 
+/* The slices in which the store's audits freeze the student that would answer; a store that is not
+ * there yet has none. *out is to be freed. */
+static enum status find_frozen(const struct suite_options *options,
+                               const struct submission_options *build, struct trust_slice **out,
+                               uint32_t *count, struct error *error)
+{
+    const struct models_model *student = NULL;
+    struct store *store = NULL;
+    struct pairs pairs = {0};
+    struct table table = {0};
+    struct trust_policy *policy = malloc(sizeof *policy);
+    enum status status = memory_check(policy, error, "--trust: out of memory");
+    THEN(status, trust_policy_load(options->trust, policy, error));
+    bool asked =
+        status == STATUS_OK && build->policy.student_available &&
+        cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK;
+    if (asked) {
+        status = models_promoted(build->models, TIER_STUDENT, build->precision, &student, error);
+        THEN(status, cli_store_open(options->store_url, &store, error));
+        THEN(status, pairs_read(store, &pairs, error));
+        THEN(status, table_make(&pairs, policy, &table, error));
+        THEN(status, table_frozen_slices(&table, student->hash, out, count, error));
+    }
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+    table_finish(&table);
+    pairs_finish(&pairs);
+    free(policy);
+    return status;
+}
+
 enum status suite_options_build(const struct suite_options *options, const char *path,
                                 struct suite **suite, struct submission *submission,
                                 struct error *error)
@@ -208,7 +249,12 @@ enum status suite_options_build(const struct suite_options *options, const char 
     struct suite *loaded = NULL;
     struct models *models = NULL;
     struct audit_policy audit;
+    struct trust_slice *frozen = NULL;
     THEN(status, prepare_models(options, &build, &audit, &models, error));
+    if (status == STATUS_OK && options->trust != NULL) {
+        status = find_frozen(options, &build, &frozen, &build.frozen_count, error);
+        build.frozen = frozen;
+    }
     if (status == STATUS_OK) {
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;
@@ -220,6 +266,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
         submission_finish(submission);
     }
     models_close(models); /* jobs name them by hash */
+    free(frozen);
     if (status != STATUS_OK) {
         suite_destroy(loaded);
         return status;

@@ -18,8 +18,10 @@ struct suite_options {
     const char *layout;
     const char *precision;
     const char *audit;
-    const char *horizon; /* what becomes of scenarios longer than the models are trusted */
-    bool allow_degraded; /* the object world may answer what asks for a model that is not there */
+    const char *trust;     /* policy: the store says in which slices the student is frozen */
+    const char *store_url; /* as given; for `trust` */
+    const char *horizon;   /* what becomes of scenarios longer than the models are trusted */
+    bool allow_degraded;   /* the object world may answer what asks for a model that is not there */
     int64_t seeds;
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
@@ -52,6 +54,9 @@ struct suite_options {
          .text = &(options).precision},                                                            \
         {"--allow-degraded", NULL, "without world models the object world answers for them",       \
          .flag = &(options).allow_degraded},                                                       \
+        {"--trust", "FILE",                                                                        \
+         "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \
+         .text = &(options).trust},                                                                \
         {"--horizon", "refuse|clip|route",                                                         \
          "scenarios longer than the model is trusted: the trusted part, or another world "         \
          "(refuse)",                                                                               \

@@ -270,6 +270,10 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
     struct route_decision decision;
     *question = (struct asked){.entry = entry, .document = entry->document};
     enum status status = route_scenario(scenario, &options->policy, &decision, error);
+    if (status == STATUS_OK &&
+        trust_find_slice(options->frozen, options->frozen_count, &scenario->slices) != NULL) {
+        status = route_frozen(scenario, &options->policy, &decision, error);
+    }
     if (status == STATUS_OK && is_learned(decision.tier)) {
         status = find_horizons(options, decision.tier, horizons, error);
         THEN(status, route_within_horizon(scenario, options->beyond, horizons, &decision, error));
@@ -281,6 +285,7 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
         TRY(clip(out, entry, decision.clip_ticks, &question->document, error));
     }
     out->degraded_count += decision.degraded;
+    out->frozen_count += decision.frozen && !decision.rerouted;
     out->rerouted_count += decision.rerouted;
     question->decision = decision;
     return STATUS_OK;

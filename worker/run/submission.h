@@ -9,6 +9,7 @@
 #include "scenarios/scenarios.h"
 #include "scheduler/audit.h"
 #include "scheduler/route.h"
+#include "scheduler/trust.h"
 #include "store/api/store.h"
 #include "worker/models/models.h"
 
@@ -25,7 +26,10 @@ struct submission_options {
     struct models *models; /* borrowed; may be NULL when the policy has none available */
     enum conditioning conditioning;
     enum nn_precision precision;
-    enum route_beyond beyond;         /* the horizon for which these models are trusted */
+    enum route_beyond beyond; /* the horizon for which these models are trusted */
+    /* Slices in which the student that answers is frozen, borrowed. */
+    const struct trust_slice *frozen;
+    uint32_t frozen_count;
     const struct audit_policy *audit; /* borrowed; NULL: no twins */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
@@ -42,6 +46,7 @@ struct submission {
     int64_t rollout_count;   /* without those of twins */
     uint32_t audit_count;    /* twins among the jobs */
     uint32_t degraded_count; /* scenarios answered by a cheaper tier than their question wants */
+    uint32_t frozen_count;   /* scenarios that the teacher answers, for their slice is frozen */
     uint32_t rerouted_count; /* scenarios that another tier answers, for it is trusted longer */
     uint32_t clipped_count;  /* scenarios of which only the trusted part is driven */
     uint32_t memoised_count; /* after sending */

@@ -330,3 +330,20 @@ void table_finish(struct table *table)
     table->rows = NULL;
     table->count = 0;
 }
+
+enum status table_frozen_slices(const struct table *table, const char *student_hash,
+                                struct trust_slice **out, uint32_t *count, struct error *error)
+{
+    struct trust_slice *slices = calloc((size_t)table->count + 1, sizeof *slices);
+    uint32_t found = 0;
+    TRY(memory_check(slices, error, "agreement: out of memory"));
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct table_row *row = &table->rows[i];
+        if (row->verdict.frozen && strcmp(row->student_hash, student_hash) == 0) {
+            slices[found++] = row->verdict.slice;
+        }
+    }
+    *out = slices;
+    *count = found;
+    return STATUS_OK;
+}

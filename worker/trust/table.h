@@ -63,6 +63,10 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
                        struct table *out, struct error *error);
 void table_finish(struct table *table);
 
+/* The frozen slices of a student, whichever teacher froze them; *out is to be freed. */
+enum status table_frozen_slices(const struct table *table, const char *student_hash,
+                                struct trust_slice **out, uint32_t *count, struct error *error);
+
 void table_print(const struct table *table, FILE *stream);
 json_t *table_json(const struct table *table);
 

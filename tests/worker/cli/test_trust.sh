@@ -33,18 +33,18 @@ scenario long 30.5
 scenario short 2
 
 a_scenario_beyond_the_horizon_costs_nothing() {
-    code 3 "$swerve" run long.json --store none.db --world student
+    code 3 "$swerve" run long.json --store none.db --workers 1 --world student
     says err "long.json: scenario long: expected at most 30 s, for which the student is trusted here, found 30.5 s"
-    code 3 "$swerve" run short.json --store none.db --layout map
+    code 3 "$swerve" run short.json --store none.db --workers 1 --layout map
     says err "short.json: scenario short: expected at most 1 s"
     code 3 "$swerve" submit short.json --store none.db --layout map --world teacher
     says err "for which the teacher is trusted"
     [ ! -e none.db ] || fail "a store was made for a refused suite"
-    code 2 "$swerve" run long.json --store none.db --horizon maybe
+    code 2 "$swerve" run long.json --store none.db --workers 1 --horizon maybe
     says err "expected refuse, clip or route"
 }
 what_is_trusted_is_driven_and_said() {
-    code 0 "$swerve" run short.json --store clip.db --layout map --horizon clip --audit off --workers 1 --json
+    code 0 "$swerve" run short.json --store clip.db --workers 1 --layout map --horizon clip --audit off --json
     holds 'd["clipped"] == 1 and d["rerouted"] == 0 and d["flagged"] == 0 and d["ticks"] <= 17' out
     holds 'list(d["pass_rates"]) == ["student"]' out
     code 0 "$swerve" replay --all --store clip.db
@@ -52,10 +52,10 @@ what_is_trusted_is_driven_and_said() {
     says out "1 scenario longer than the model's trusted horizon: driven as far as the model is trusted"
 }
 another_world_answers_and_it_is_said() {
-    code 0 "$swerve" run long.json --store route.db --horizon route --workers 1 --json
+    code 0 "$swerve" run long.json --store route.db --workers 1 --horizon route --json
     holds 'd["rerouted"] == 1 and d["clipped"] == 0 and d["degraded"] == 0' out
     holds 'list(d["pass_rates"]) == ["object"]' out
-    code 0 "$swerve" run long.json --store route.db --horizon route --workers 1
+    code 0 "$swerve" run long.json --store route.db --workers 1 --horizon route
     says out "answered by another world, trusted for longer (--horizon route)"
 }
 validate_warns_beforehand() {
@@ -69,10 +69,10 @@ validate_warns_beforehand() {
 agreement_is_counted_over_every_suite() {
     sed -e 's/"horizon_s": 2/"horizon_s": 0.2/' -e 's/"branches": .*/"slices": {"weather": "clear"}}/' short.json >tiny.json
     echo '{"rate": 1.0, "safety_critical_rate": 1.0}' >all.json
-    code 0 "$swerve" run tiny.json --store pairs.db --seeds 8 --audit all.json --json
+    code 0 "$swerve" run tiny.json --store pairs.db --workers 1 --seeds 8 --audit all.json --json
     sed 's/"id": "short"/"id": "other"/' tiny.json >other.json
-    code 0 "$swerve" run other.json --store pairs.db --seeds 4 --audit all.json --json
-    code 0 "$swerve" run tiny.json --store pairs.db --seeds 8 --world object --json
+    code 0 "$swerve" run other.json --store pairs.db --workers 1 --seeds 4 --audit all.json --json
+    code 0 "$swerve" run tiny.json --store pairs.db --workers 1 --seeds 8 --world object --json
     code 0 "$swerve" agreement --store pairs.db --gate --json
     holds 'd["frozen"] == 0 and d["missing"] == 0 and d["student_drives"] == 12' out
     holds 'd["rows"][0]["slice"] == {} and d["rows"][0]["pairs"] == 12' out
@@ -102,11 +102,37 @@ with sqlite3.connect("sick.db") as db:
     code 4 "$swerve" agreement --store nothing.db
 }
 
-echo 1..6 >&3
+# What the audits froze the teacher answers from then on, in that slice alone, until it is thawed.
+a_frozen_slice_goes_to_the_teacher() {
+    echo '{"format": "swerve-trust/1"}' >trust.json
+    sed 's/"weather": "clear"/"weather": "rain"/; s/"id": "short"/"id": "rainy"/' tiny.json >rainy.json
+    code 0 "$swerve" run tiny.json --store fresh.db --workers 1 --trust trust.json --audit off --json
+    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
+    # Jobs of another weather agree: then it is not all of the student that is sick.
+    cp sick.db slice.db
+    code 0 "$swerve" run rainy.json --store slice.db --workers 1 --seeds 12 --audit all.json --json
+    code 0 "$swerve" agreement --store slice.db --json
+    holds '[r["slice"] for r in d["rows"] if r["monitor"]["frozen"]] == [{"weather": "clear"}]' out
+    code 0 "$swerve" submit tiny.json --store slice.db --seeds 20 --trust trust.json --json
+    holds 'd["frozen"] == 1 and d["audits"] == 0' out
+    code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust trust.json --json
+    holds 'd["frozen"] == 1 and list(d["pass_rates"]) == ["teacher"]' out
+    code 0 "$swerve" run rainy.json --store slice.db --workers 1 --seeds 13 --trust trust.json --audit off --json
+    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
+    code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust thaw.json --audit off --json
+    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
+    mkdir -p alone
+    cp "$SWERVE_MODELS"/student.* alone/
+    code 3 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust trust.json --models alone
+    says err "the student is frozen in its slice"
+}
+
+echo 1..7 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t another_world_answers_and_it_is_said
 t validate_warns_beforehand
 t agreement_is_counted_over_every_suite
 t disagreement_sounds_and_closes_the_gate
+t a_frozen_slice_goes_to_the_teacher
 [ "$failed" = 0 ]
