@@ -410,6 +410,7 @@ const SwervePlayer = (() => {
       const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (!action || this.tracks.length === 0) return;
       event.preventDefault();
+      event.stopPropagation(); // the page may have keys of its own
       action();
     }
 

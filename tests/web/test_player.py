@@ -7,6 +7,7 @@ Method: a suite with branches, contacts and hostile names is driven; its report 
 
 Usage: test_player.py SWERVE SOURCE_ROOT
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -54,6 +55,20 @@ class Stage:
         if outcome:
             page.wait("document.querySelector('.p-clock') && document.querySelector('.p-clock').textContent !== ''")
         return page
+
+
+@contextlib.contextmanager
+def served(*options):
+    """The address of a server of the store that wants tokens, and one that may read."""
+    subprocess.run([SWERVE, "token", "add", "reader", "--role", "read", "--store", "a.db", "--output", "reader"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    server = subprocess.Popen([SWERVE, "serve", "--store", "a.db", "--listen", "127.0.0.1:0", *options], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield server.stdout.readline().strip(), pathlib.Path("reader").read_text().strip()
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def setup():
@@ -203,7 +218,29 @@ def nothing_overflows_a_narrow_screen(stage):
     assert laps == 0, f"{laps} captions overlap"
 
 
+def a_server_plays_to_those_with_a_token(stage):
+    outcome = stage.outcome("hit", "brake")
+    with served() as (url, token):
+        page = stage.browser.page(f"{url}/#/outcome/{outcome['id']}")
+        page.wait("!document.getElementById('ask').hidden")
+        assert page.evaluate("document.querySelector('.p-clock') === null")
+        page.problems.clear()  # that it was refused
+        page.click("#token")
+        page.type(token)
+        page.click("#ask button")
+        page.wait("document.querySelector('.p-clock') && document.querySelector('.p-clock').textContent !== ''")
+        assert page.text(".p-head h2") == HOSTILE, page.text(".p-head h2")
+        page.wait("document.querySelector('.p-pictures img').naturalWidth === 96")
+        page.click(".p-head h2")
+        page.evaluate("document.querySelector('.swerve-player').focus()")
+        page.key("End")
+        assert seconds(page) > 3 and page.text(".p-readings td").endswith("m/s")
+        assert page.problems == [], page.problems
+        page.evaluate("location.hash = '#/'")
+        page.wait("document.querySelector('.swerve-player') === null")
+
+
 browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_plays_with_the_figures_of_its_outcome,
                keys_and_scrubbing_move_one_time, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
                two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
-               nothing_overflows_a_narrow_screen], setup)
+               nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)

@@ -449,6 +449,19 @@ function rolloutFacts(o) {
   ].filter(Boolean));
 }
 
+/* The drive of an outcome, played; further rollouts of its suite and scenario can be laid over it. */
+async function play(context, o, stage) {
+  const drive = await get(`/v1/outcomes/${o.id}/drive`, context.signal);
+  const alike = await get('/v1/outcomes?' + new URLSearchParams({suite: o.suite_id, scenario: o.scenario_id, limit: '50'}), context.signal);
+  const others = alike.outcomes.filter((b) => b.job_id !== o.job_id && b.branch_id === '').map((b) => ({
+    outcome: b.id, label: `${b.planner}, ${b.tier} world, seed ${b.seed}`,
+    load: () => get(`/v1/outcomes/${b.id}/drive`, context.signal),
+  }));
+  const player = SwervePlayer.create(stage, {others});
+  await player.show(drive, o.id);
+  return player;
+}
+
 export async function outcomeView(context, text) {
   const id = /^[0-9]{1,18}$/.test(text) ? text : '0';
   const data = await get(`/v1/outcomes?outcome=${id}&limit=1`, context.signal);
@@ -472,5 +485,11 @@ export async function outcomeView(context, text) {
           ['Verdict', '', (b) => el('span', {class: b.verdict}, words(b.verdict))],
           ['Gap', 'n', (b) => number(b.metrics.min_distance_m, 2, 'm')],
         ], family.outcomes, '')])));
-  return {};
+  let player = null;
+  if (o.artifact_hash) {
+    play(context, o, stage).then((made) => {
+      if (context.current()) player = made; else made.destroy();
+    }, (problem) => told(problem, stage));
+  }
+  return {dispose: () => player && player.destroy()};
 }
