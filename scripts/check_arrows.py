@@ -53,6 +53,7 @@ ROOMS = {
     "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
     "worker/draw": ["worker/report"],
+    "worker/correlate": ["engine/worlds", "scheduler"],
     "worker/traceability": ["worker/report"],
     "worker/risk": ["worker/report", "scenarios/coverage"],
     "worker/dossier": ["worker/risk", "scenarios/protocol", "scenarios/coverage"],
@@ -60,7 +61,8 @@ ROOMS = {
     "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
     "worker/cli": ["worker/trust", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
-                   "worker/risk", "worker/draw", "worker/traceability", "scenarios/import",
+                   "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
+                   "scenarios/import",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.

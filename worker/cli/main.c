@@ -35,6 +35,7 @@ static const struct {
     {"debug", command_debug, "one outcome again, its planner under a debugger"},
     {"price", command_price, "what a device-hour costs: list, show, set"},
     {"dossier", command_dossier, "a credibility dossier of a suite and its results"},
+    {"correlate", command_correlate, "how far simulated motion goes from recorded drives"},
     {"coverage", command_coverage, "what of an operational design domain a suite covers"},
     {"draw", command_draw, "a scenario before it is driven, in words and as a picture"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},

@@ -243,8 +243,9 @@ static void write_missing(const struct dossier_request *request, const struct do
               "anything happens.\n",
               out);
     }
-    fputs("* What the argument below says under Limits: above all, any comparison with measured "
-          "drives, and the risk of what no scenario shows.\n",
+    fputs("* What the argument below says under Limits: above all, drives of a car whose "
+          "inputs were logged, sensors against measurements, and the risk of what no scenario "
+          "shows.\n",
           out);
 }
 

@@ -1,0 +1,81 @@
+#!/bin/bash
+# Goal: errors by horizon are those of the models and of nothing else.
+# Method: recordings in closed form. A car that gains 1 m/s every second leaves who goes straight on
+# by t^2 / 2, and one on a circle by the chord; a model that is given its inputs stays with both.
+#
+# Usage: test_correlate.sh SWERVE
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+work=$(mktemp -d /tmp/swerve-correlate-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset SWERVE_STORE
+. "$here/tap.sh"
+
+python3 - <<'PY'
+import json, math
+def write(name, points, **more):
+    json.dump({"id": name, "horizon_s": 6,
+        "map": {"lanes": [{"id": "east", "centre_line": [[-100, 0], [900, 0]], "width_m": 3.5}]},
+        "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 1, "route": ["east"]},
+        "agents": [dict({"id": "car", "kind": "car", "length_m": 4.8, "behaviour": "replay",
+                         "pose": {"x_m": points[0][1], "y_m": points[0][2], "heading_rad": points[0][3]},
+                         "speed_mps": points[0][4], "trajectory": points}, **more)]}, open(name + ".json", "w"))
+ticks = [k / 10 for k in range(61)]
+write("gains", [[t, 10 * t + t * t / 2, 0, 0, 10 + t] for t in ticks])
+r, w = 40, 0.2
+write("circle", [[t, r * math.sin(w * t), 60 - r * math.cos(w * t), w * t, r * w] for t in ticks])
+write("stands", [[t, 50, 0, 0, 0] for t in ticks])
+PY
+
+models_follow_their_inputs() {
+    code 0 "$swerve" correlate gains.json --json
+    python3 - <<'PY' || fail "a car that gains speed"
+import json
+models = json.load(open("out"))["models"]
+for at in models["straight"]:
+    t = at["horizon_s"]
+    assert abs(at["position_m"]["mean"] - t * t / 2) < 1e-6 and abs(at["speed_mps"]["mean"] - t) < 1e-6, at
+    assert abs(at["along_m"]["mean"] + t * t / 2) < 1e-6  # it falls behind
+for name in ("kinematic", "single_track"):
+    for at in models[name]:
+        assert at["position_m"]["mean"] < 0.02 and at["speed_mps"]["mean"] < 0.02, (name, at)
+assert [at["position_m"]["windows"] for at in models["straight"]] == [6, 5, 4, 2]
+PY
+    code 0 "$swerve" correlate circle.json --json
+    python3 - <<'PY' || fail "a car on a circle"
+import json, math
+models = json.load(open("out"))["models"]
+for at in models["straight"]:
+    a = 0.2 * at["horizon_s"]
+    error = 40 * math.hypot(math.sin(a) - a, 1 - math.cos(a))
+    assert abs(at["position_m"]["mean"] - error) < 0.02, at
+for at in models["kinematic"]:
+    # The bicycle's heading is that of its body, the recording's that of its motion: 0.035 rad here.
+    assert at["position_m"]["mean"] < 0.06 * 8 * at["horizon_s"], at
+PY
+}
+scenes_are_what_is_drawn() {
+    code 0 "$swerve" correlate gains.json --json
+    python3 -c 'import json; d = json.load(open("out"))["models"]["straight"][0]["position_m"]; assert d["low"] is None and d["scenes"] == 1' ||
+        fail "an interval from one scene"
+    code 0 "$swerve" correlate gains.json circle.json stands.json --json
+    python3 - <<'PY' || fail "two scenes"
+import json
+d = json.load(open("out"))
+at = d["models"]["straight"][0]["position_m"]
+assert d["scenes"] == 2 and d["without_recording"] == 1 and at["scenes"] == 2 and at["low"] < at["mean"] < at["high"]
+PY
+    code 0 "$swerve" correlate gains.json
+    says out '1 recorded vehicles in 1 scenes'
+    code 3 "$swerve" correlate stands.json
+    says err 'expected scenarios with recorded vehicles'
+    code 3 "$swerve" correlate nowhere.json
+    code 2 "$swerve" correlate
+}
+
+t models_follow_their_inputs
+t scenes_are_what_is_drawn
+echo "1..$count" >&3
+[ "$failed" = 0 ]

@@ -1,0 +1,70 @@
+/*
+ * swerve correlate: how far ego's models and reactive traffic go from recorded drives.
+ */
+#include "worker/cli/cli.h"
+#include "worker/correlate/correlate.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+
+enum { CORRELATE_FILES_MAX = 256 };
+
+static enum status add_suite(struct correlate *correlate, const char *path, struct error *error)
+{
+    char found[LIMIT_PATH_BYTES];
+    struct suite *suite = NULL;
+    enum status status = suite_load(cli_suite_path(path, found), &suite, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < suite->entry_count; i++) {
+        status = correlate_scene(correlate, &suite->entries[i].document->scenario, error);
+        if (status != STATUS_OK) {
+            error_prefix(error, "%s", suite->entries[i].place);
+        }
+    }
+    suite_destroy(suite);
+    return status;
+}
+
+int command_correlate(int argc, char **argv)
+{
+    bool json = false;
+    const struct cli_option rows[] = {
+        {"--json", NULL, "print one JSON object", .flag = &json},
+    };
+    const struct cli_command command = {
+        "correlate",
+        "SUITE...",
+        "How far ego's models and reactive traffic go from the recordings in scenarios.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        CORRELATE_FILES_MAX,
+    };
+    const char *paths[CORRELATE_FILES_MAX];
+    static struct correlate correlate;
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, paths, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = add_suite(&correlate, paths[i], &error);
+    }
+    if (status == STATUS_OK && correlate.scenes == 0) {
+        status = error_set(&error, STATUS_BAD_INPUT,
+                           "%s: expected scenarios with recorded vehicles (ego's \"log\", agents "
+                           "with a \"trajectory\"), found none",
+                           paths[0]);
+    }
+    if (status != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (json) {
+        return cli_print_json(correlate_json(&correlate));
+    }
+    correlate_print(&correlate, stdout);
+    return 0;
+}

@@ -1,0 +1,98 @@
+/*
+ * Errors by model and horizon, for people and programs.
+ */
+#include "worker/correlate/correlate.h"
+
+#include "base/text.h"
+
+#include <math.h>
+
+enum { CELL_BYTES = 48 };
+
+static const char *const model_texts[CORRELATE_MODEL_COUNT] = {
+    "ego, kinematic", "ego, single-track", "  going straight on", "reactive traffic",
+    "  going straight on"};
+
+static const char *cell_text(const struct correlate_error *errors, char out[CELL_BYTES])
+{
+    struct correlate_estimate at = correlate_estimate(errors);
+    if (isnan(at.mean)) {
+        snprintf(out, CELL_BYTES, "-");
+    } else if (isnan(at.low)) {
+        snprintf(out, CELL_BYTES, "%.2f", at.mean);
+    } else {
+        snprintf(out, CELL_BYTES, "%.2f [%.2f-%.2f]", at.mean, fmax(at.low, 0), at.high);
+    }
+    return out;
+}
+
+static void print_errors(const struct correlate *correlate, const char *title, bool speed,
+                         FILE *out)
+{
+    char text[CELL_BYTES];
+    text_print(out, "%-24s", title);
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        text_print(out, " %17.0f s", correlate_horizons_s[h]);
+    }
+    text_print(out, "\n");
+    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+        text_print(out, "  %-22s", model_texts[m]);
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            const struct correlate_cell *cell = &correlate->cells[m][h];
+            text_print(out, " %19s", cell_text(speed ? &cell->speed_mps : &cell->position_m, text));
+        }
+        text_print(out, "\n");
+    }
+}
+
+void correlate_print(const struct correlate *correlate, FILE *out)
+{
+    text_print(out, "%u recorded vehicles in %u scenes; %u scenarios have no recording\n",
+               correlate->recordings, correlate->scenes, correlate->empty);
+    print_errors(correlate, "position, m", false, out);
+    print_errors(correlate, "speed, m/s", true, out);
+    text_print(
+        out,
+        "means over windows, 95%% intervals over scenes; windows at 1 and 5 s: "
+        "%.0f and %.0f of ego's models, %.0f and %.0f of traffic\n",
+        correlate_estimate(&correlate->cells[CORRELATE_KINEMATIC][0].position_m).windows,
+        correlate_estimate(
+            &correlate->cells[CORRELATE_KINEMATIC][CORRELATE_HORIZONS - 1].position_m)
+            .windows,
+        correlate_estimate(&correlate->cells[CORRELATE_TRAFFIC][0].position_m).windows,
+        correlate_estimate(&correlate->cells[CORRELATE_TRAFFIC][CORRELATE_HORIZONS - 1].position_m)
+            .windows);
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *error_json(const struct correlate_error *errors)
+{
+    struct correlate_estimate at = correlate_estimate(errors);
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "mean", number(at.mean), "low",
+                     number(at.low), "high", number(at.high), "most", number(at.most), "windows",
+                     at.windows, "scenes", (int)at.scenes);
+}
+
+json_t *correlate_json(const struct correlate *correlate)
+{
+    json_t *models = json_object();
+    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+        json_t *horizons = json_array();
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            const struct correlate_cell *cell = &correlate->cells[m][h];
+            json_array_append_new(horizons, json_pack("{s:f, s:o, s:o, s:o}", "horizon_s",
+                                                      correlate_horizons_s[h], "position_m",
+                                                      error_json(&cell->position_m), "along_m",
+                                                      error_json(&cell->along_m), "speed_mps",
+                                                      error_json(&cell->speed_mps)));
+        }
+        json_object_set_new(models, correlate_names[m], horizons);
+    }
+    return json_pack("{s:i, s:i, s:i, s:o}", "recordings", (int)correlate->recordings, "scenes",
+                     (int)correlate->scenes, "without_recording", (int)correlate->empty, "models",
+                     models);
+}
