@@ -22,9 +22,15 @@ static uint32_t random_below(uint64_t seed, uint32_t index, uint32_t below)
 static void add_every_branch(struct jobs_scenario *s, uint64_t seed, bool traffic)
 {
     static const struct action given[] = {{-3.0, 0.02}, {-2.0, -0.02}, {1.0, 0.0}};
+    static uint32_t lane = 0;
+    static struct signal_phase green = {TRAFFIC_LIGHT_GREEN, 60.0};
+    static struct traffic_signal signal = {
+        .lane_count = 1, .lanes = &lane, .stop_m = 1.0, .phase_count = 1, .phases = &green};
+    s->scenario.map.signals = &signal;
+    s->scenario.map.signal_count = 1;
     for (int kind = 0; kind < INTERVENE_COUNT; kind++) {
         bool agent = kind == INTERVENE_AGENT_BRAKE || kind == INTERVENE_AGENT_CUT_IN;
-        if (agent && !traffic) {
+        if ((agent || kind == INTERVENE_SIGNAL) && !traffic) {
             continue;
         }
         uint32_t tick = random_below(seed, (uint32_t)kind, HORIZON);
@@ -39,6 +45,7 @@ static void add_every_branch(struct jobs_scenario *s, uint64_t seed, bool traffi
         what->agent = kind == INTERVENE_AGENT_APPEAR ? 4 : agent ? 1 : -1;
         what->actions = (struct action *)(uintptr_t)given;
         what->action_count = 3;
+        what->light = TRAFFIC_LIGHT_RED;
         if (tick + 5 < HORIZON) {
             jobs_then(s, tick + 5, INTERVENE_EGO_PLANNER);
         }
