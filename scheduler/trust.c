@@ -99,6 +99,23 @@ void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *
     }
 }
 
+double trust_stability_index(const int64_t *before, const int64_t *after, uint32_t count)
+{
+    double sum_before = 0.0;
+    double sum_after = 0.0;
+    double index = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum_before += (double)before[i];
+        sum_after += (double)after[i];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        double p = (before[i] > 0 ? (double)before[i] : 0.5) / sum_before;
+        double q = (after[i] > 0 ? (double)after[i] : 0.5) / sum_after;
+        index += before[i] + after[i] > 0 ? (q - p) * log(q / p) : 0.0;
+    }
+    return index;
+}
+
 static bool of_slice(const struct trust_slice *slice, const struct trust_fact *fact)
 {
     return trust_slice_has(slice, (const char(*)[LIMIT_ID_BYTES])fact->slice,

@@ -46,7 +46,9 @@ struct trust_policy {
     double band; /* agreement that a slice keeps, 0..1 */
     double safety_critical_band;
     struct trust_shift disagreement;
+    struct trust_shift flags;
     double false_alarm_jobs; /* mean number of healthy jobs of a slice before a false alarm */
+    int64_t evaluated_until; /* the last outcome that the student's evaluation saw; 0: none was */
     uint32_t crossed_count;
     struct trust_slice crossed[TRUST_CROSSED_MAX];
     uint32_t thaw_count;
@@ -85,6 +87,12 @@ const struct trust_slice *trust_find_slice(const struct trust_slice *slices, uin
 /* One more fact. `band`: of good jobs, below which it sounds; 0: by trend alone. */
 void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
                        double false_alarm_jobs, double band, bool bad, int64_t outcome_id);
+
+/* Population stability index of two counts of the same values: the sum of (q - p) ln(q / p) over
+ * the shares of both, half a count for none (Siddiqi, Credit Risk Scorecards, 2006). Under 0.1 both
+ * are alike, over TRUST_DRIFT_INDEX they are not. Neither is empty. */
+#define TRUST_DRIFT_INDEX 0.25
+double trust_stability_index(const int64_t *before, const int64_t *after, uint32_t count);
 
 /* One audited job with a verdict on both sides. */
 struct trust_fact {

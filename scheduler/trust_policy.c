@@ -17,6 +17,7 @@ struct trust_policy trust_policy_default(void)
         .band = 0.9,
         .safety_critical_band = 0.95,
         .disagreement = {.healthy = 0.01, .shifted = 0.05},
+        .flags = {.healthy = 0.001, .shifted = 0.01},
         .false_alarm_jobs = 10000.0,
     };
 }
@@ -101,8 +102,9 @@ static enum status read_policy(const struct json_cursor *cursor, struct trust_po
                                struct error *error)
 {
     static const char *const keys[] = {
-        "$schema", "format", "band", "safety_critical_band", "disagreement", "false_alarm_jobs",
-        "crossed", "thawed", NULL};
+        "$schema",      "format",           "band",  "safety_critical_band",
+        "disagreement", "false_alarm_jobs", "flags", "evaluated_until",
+        "crossed",      "thawed",           NULL};
     char format[LIMIT_ID_BYTES] = "";
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_text(cursor, "format", true, format, sizeof format, error));
@@ -116,6 +118,9 @@ static enum status read_policy(const struct json_cursor *cursor, struct trust_po
     TRY(json_member_number(cursor, "false_alarm_jobs", false, 100.0, 1e12, &out->false_alarm_jobs,
                            error));
     TRY(read_shift(cursor, "disagreement", &out->disagreement, error));
+    TRY(read_shift(cursor, "flags", &out->flags, error));
+    TRY(json_member_integer(cursor, "evaluated_until", false, 0, INT64_MAX, &out->evaluated_until,
+                            error));
     return read_lists(cursor, out, error);
 }
 

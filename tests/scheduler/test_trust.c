@@ -221,6 +221,31 @@ static void a_thaw_begins_anew(void)
     EXPECT(verdicts[count - 1].frozen && verdicts[count - 1].monitor.alarm_outcome > WEEK_JOBS / 2);
 }
 
+/* The index is zero for equal shares, symmetric, never negative, and of two values what its
+ * definition says. */
+static void the_stability_index_measures_shifts(void)
+{
+    for (int round = 0; round < 1000; round++) {
+        int64_t before[8];
+        int64_t after[8];
+        int64_t more[8];
+        for (int i = 0; i < 8; i++) {
+            before[i] = 1 + (int64_t)(draw() * 100);
+            after[i] = 1 + (int64_t)(draw() * 100);
+            more[i] = before[i] * 7;
+        }
+        double index = trust_stability_index(before, after, 8);
+        EXPECT(index >= 0.0);
+        EXPECT_NEAR(index, trust_stability_index(after, before, 8), 1e-12);
+        EXPECT_NEAR(trust_stability_index(before, more, 8), 0.0, 1e-12);
+    }
+    const int64_t even[] = {50, 50};
+    const int64_t odd[] = {80, 20};
+    EXPECT_NEAR(trust_stability_index(even, odd, 2), 0.3 * log(1.6) - 0.3 * log(0.4), 1e-12);
+    const int64_t none[] = {100, 0};
+    EXPECT(trust_stability_index(none, odd, 2) > TRUST_DRIFT_INDEX);
+}
+
 /* ---- the document ---- */
 
 static char path[64];
@@ -267,11 +292,11 @@ static void policies_are_read_or_refused(void)
 int main(void)
 {
     snprintf(path, sizeof path, "/tmp/swerve-trust-policy-%d.json", (int)getpid());
-    int failed = TEST_RUN(TEST(a_million_random_facts_follow_the_definition),
-                          TEST(healthy_jobs_sound_seldom), TEST(damage_sounds_soon),
-                          TEST(no_healthy_slice_is_frozen_in_a_thousand_weeks),
-                          TEST(the_sick_slice_is_frozen_and_no_other), TEST(a_thaw_begins_anew),
-                          TEST(policies_are_read_or_refused));
+    int failed = TEST_RUN(
+        TEST(a_million_random_facts_follow_the_definition), TEST(healthy_jobs_sound_seldom),
+        TEST(damage_sounds_soon), TEST(no_healthy_slice_is_frozen_in_a_thousand_weeks),
+        TEST(the_sick_slice_is_frozen_and_no_other), TEST(a_thaw_begins_anew),
+        TEST(the_stability_index_measures_shifts), TEST(policies_are_read_or_refused));
     unlink(path);
     return failed;
 }

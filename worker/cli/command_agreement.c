@@ -41,7 +41,7 @@ static int agree(const struct agreement_command *agreement)
     } else {
         table_print(&table, stdout);
     }
-    code = code == 0 && agreement->gate && table.frozen > 0 ? 1 : code;
+    code = code == 0 && agreement->gate && table.frozen + table.sounding > 0 ? 1 : code;
     table_finish(&table);
     pairs_finish(&pairs);
     return code;
@@ -55,7 +55,8 @@ int command_agreement(int argc, char **argv)
          .text = &agreement.store_url},
         {"--policy", "FILE", "bands, shifts, crossed slices and thaws (docs/trust.md)",
          .text = &agreement.policy},
-        {"--gate", NULL, "exit 1 when a slice is frozen", .flag = &agreement.gate},
+        {"--gate", NULL, "exit 1 when a slice is frozen or a rate of flags sounds",
+         .flag = &agreement.gate},
         {"--json", NULL, "print one JSON object", .flag = &agreement.json},
     };
     const struct cli_command command = {

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define DRIFT_AUDIT_RATE 0.5
+
 /* Where learned tiers run. Devices compute in bf16; a worker that lacks the device says so. */
 static enum status choose_backend(const struct suite_options *options,
                                   const struct submission_options *build, struct device *device,
@@ -199,7 +201,7 @@ static uint64_t fresh_number(void)
  * there yet has none. *out is to be freed. */
 static enum status find_frozen(const struct suite_options *options,
                                const struct submission_options *build, struct trust_slice **out,
-                               uint32_t *count, struct error *error)
+                               uint32_t *count, bool *drifted, struct error *error)
 {
     const struct models_model *student = NULL;
     struct store *store = NULL;
@@ -217,6 +219,7 @@ static enum status find_frozen(const struct suite_options *options,
         THEN(status, pairs_read(store, &pairs, error));
         THEN(status, table_make(&pairs, policy, &table, error));
         THEN(status, table_frozen_slices(&table, student->hash, out, count, error));
+        *drifted = status == STATUS_OK && table_drifted(&table, student->hash);
     }
     if (store != NULL) {
         store->ops->close(store);
@@ -225,6 +228,37 @@ static enum status find_frozen(const struct suite_options *options,
     pairs_finish(&pairs);
     free(policy);
     return status;
+}
+
+/* The student is asked what its evaluation did not see: half of its jobs are repeated, whatever the
+ * submission says, until somebody looked. */
+static void raise_audit(struct audit_policy *audit, struct submission_options *build)
+{
+    if (build->audit == NULL) {
+        *audit = (struct audit_policy){0};
+    }
+    audit->rate = audit->rate > DRIFT_AUDIT_RATE ? audit->rate : DRIFT_AUDIT_RATE;
+    audit->safety_critical_rate = audit->safety_critical_rate > DRIFT_AUDIT_RATE
+                                      ? audit->safety_critical_rate
+                                      : DRIFT_AUDIT_RATE;
+    build->audit = audit;
+    text_print(stderr, "swerve: input drift: the student is asked what its evaluation did not see "
+                       "(swerve agreement says what); half of its jobs are audited, and "
+                       "re-validation is due\n");
+}
+
+/* What the store's audits and the policy have to say of this submission. */
+static enum status follow_store(const struct suite_options *options,
+                                struct submission_options *build, struct audit_policy *audit,
+                                struct trust_slice **frozen, struct error *error)
+{
+    bool drifted = false;
+    TRY(find_frozen(options, build, frozen, &build->frozen_count, &drifted, error));
+    build->frozen = *frozen;
+    if (drifted) {
+        raise_audit(audit, build);
+    }
+    return STATUS_OK;
 }
 
 enum status suite_options_build(const struct suite_options *options, const char *path,
@@ -252,8 +286,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
     struct trust_slice *frozen = NULL;
     THEN(status, prepare_models(options, &build, &audit, &models, error));
     if (status == STATUS_OK && options->trust != NULL) {
-        status = find_frozen(options, &build, &frozen, &build.frozen_count, error);
-        build.frozen = frozen;
+        status = follow_store(options, &build, &audit, &frozen, error);
     }
     if (status == STATUS_OK) {
         status = choose_backend(options, &build, &device, error);

@@ -64,11 +64,8 @@ static enum status add_twin(void *context, const struct outcome *outcome, struct
     struct reading *reading = context;
     struct pairs *out = &reading->out;
     if (outcome->audit_of == 0) {
-        if (outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0') {
-            out->student_drives++;
-            out->student_flagged += outcome->verdict == VERDICT_FLAGGED;
-        }
-        return STATUS_OK;
+        bool main_line = outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0';
+        return main_line ? drives_add(&out->drives, outcome, error) : STATUS_OK;
     }
     if (out->count == reading->capacity) {
         uint32_t capacity = reading->capacity > 0 ? 2 * reading->capacity : 256;
@@ -226,6 +223,7 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
 void pairs_finish(struct pairs *pairs)
 {
     free(pairs->pairs);
+    drives_finish(&pairs->drives);
     pairs->pairs = NULL;
     pairs->count = 0;
 }

@@ -12,6 +12,7 @@
 
 #include "schemas/outcome.h"
 #include "store/api/store.h"
+#include "worker/trust/drives.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,8 +46,7 @@ struct pairs {
     uint32_t count;
     struct pairs_pair *pairs; /* owned; in the order of the twins' outcomes; both sides are there */
     int64_t missing;          /* twins whose student's outcome is not in the store */
-    int64_t student_drives;   /* main lines of students, audited or not */
-    int64_t student_flagged;
+    struct drives drives;     /* main lines of students, audited or not */
 };
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);

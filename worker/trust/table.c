@@ -268,6 +268,9 @@ static enum status add_group(struct table *table, struct group *group, struct er
     for (uint32_t i = begin; i < table->count; i++) {
         struct table_row *row = &table->rows[i];
         rate_row(group, row);
+        row->flags = drives_flags(&group->pairs->drives, group->policy, row->student_hash,
+                                  &row->verdict.slice);
+        table->sounding += row->flags.alarm != TRUST_QUIET;
         for (int kind = 0; kind < TABLE_DIFFERENCES; kind++) {
             row->difference[kind] =
                 mean_of(group, &row->verdict.slice, (enum table_difference)kind);
@@ -287,12 +290,39 @@ static bool grouped(const struct pairs *pairs, uint32_t index)
     return false;
 }
 
+static void fill_student(const struct drives *drives, const struct trust_policy *policy,
+                         uint32_t number, struct table_student *student)
+{
+    memcpy(student->student_hash, drives->students.texts[number], sizeof student->student_hash);
+    for (uint32_t i = 0; i < drives->count; i++) {
+        student->drives += drives->drives[i].student == number;
+        student->flagged += drives->drives[i].student == number && drives->drives[i].flagged;
+    }
+    for (int kind = 0; kind < SLICE_KIND_COUNT && policy->evaluated_until > 0; kind++) {
+        struct drives_drift *drift = &student->drift[kind];
+        *drift = drives_drift(drives, (enum slice_kind)kind, student->student_hash,
+                              policy->evaluated_until);
+        student->drifted |= drift->unseen > 0 || drift->index > TRUST_DRIFT_INDEX;
+    }
+}
+
+static enum status add_students(struct table *table, const struct pairs *pairs,
+                                const struct trust_policy *policy, struct error *error)
+{
+    uint32_t count = pairs->drives.students.count;
+    table->students = calloc((size_t)count + 1, sizeof *table->students);
+    TRY(memory_check(table->students, error, "agreement: out of memory"));
+    table->student_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        fill_student(&pairs->drives, policy, i, &table->students[i]);
+    }
+    return STATUS_OK;
+}
+
 enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
                        struct table *out, struct error *error)
 {
-    struct table table = {.missing = pairs->missing,
-                          .student_drives = pairs->student_drives,
-                          .student_flagged = pairs->student_flagged};
+    struct table table = {.missing = pairs->missing};
     size_t room = (size_t)pairs->count + 1;
     struct group group = {
         .pairs = pairs,
@@ -312,6 +342,7 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
             status = add_group(&table, &group, error);
         }
     }
+    THEN(status, add_students(&table, pairs, policy, error));
     free(group.placed);
     free(group.facts);
     free(group.used);
@@ -327,6 +358,9 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
 void table_finish(struct table *table)
 {
     free(table->rows);
+    free(table->students);
+    table->students = NULL;
+    table->student_count = 0;
     table->rows = NULL;
     table->count = 0;
 }
@@ -346,4 +380,14 @@ enum status table_frozen_slices(const struct table *table, const char *student_h
     *out = slices;
     *count = found;
     return STATUS_OK;
+}
+
+bool table_drifted(const struct table *table, const char *student_hash)
+{
+    for (uint32_t i = 0; i < table->student_count; i++) {
+        if (strcmp(table->students[i].student_hash, student_hash) == 0) {
+            return table->students[i].drifted;
+        }
+    }
+    return false;
 }

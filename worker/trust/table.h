@@ -32,10 +32,20 @@ enum table_difference {                     /* teacher minus student */
 };
 extern const char *const table_difference_names[TABLE_DIFFERENCES];
 
+/* What a student was asked, whether it was audited or not. */
+struct table_student {
+    char student_hash[SHA256_HEX_BYTES];
+    int64_t drives; /* main lines */
+    int64_t flagged;
+    bool drifted; /* one of these is beyond TRUST_DRIFT_INDEX, or has values that were never seen */
+    struct drives_drift drift[SLICE_KIND_COUNT];
+};
+
 struct table_row {
     char student_hash[SHA256_HEX_BYTES];
     char teacher_hash[SHA256_HEX_BYTES];
     struct trust_verdict verdict; /* slice, monitor, whether it is frozen */
+    struct trust_monitor flags;   /* of the student in the slice */
     int64_t pairs;                /* rollouts with a verdict on both sides */
     int64_t incomplete;           /* with none on one of them */
     int64_t agree[TABLE_PROPERTIES];
@@ -53,8 +63,9 @@ struct table {
     struct table_row *rows; /* owned: by student and teacher, "all" first */
     uint32_t frozen;
     int64_t missing;
-    int64_t student_drives;
-    int64_t student_flagged;
+    uint32_t sounding; /* monitors of flags */
+    uint32_t student_count;
+    struct table_student *students; /* owned; that drove */
 };
 
 /* Slices: all, each value of each kind, safety-critical scenarios, those that the policy crosses.
@@ -62,6 +73,9 @@ struct table {
 enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
                        struct table *out, struct error *error);
 void table_finish(struct table *table);
+
+/* Whether a student is asked what its evaluation did not see: re-validation is due. */
+bool table_drifted(const struct table *table, const char *student_hash);
 
 /* The frozen slices of a student, whichever teacher froze them; *out is to be freed. */
 enum status table_frozen_slices(const struct table *table, const char *student_hash,

@@ -82,6 +82,39 @@ static void print_legend(FILE *stream)
                        "sensitive the planner is to the drawing\n");
 }
 
+static void print_student(const struct table_student *student, FILE *stream)
+{
+    text_print(stream, "student %.12s: %lld of %lld main lines were flagged\n",
+               student->student_hash, (long long)student->flagged, (long long)student->drives);
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        const struct drives_drift *drift = &student->drift[kind];
+        if (drift->unseen > 0) {
+            text_print(stream,
+                       "  INPUT DRIFT in %s: %u value%s that its evaluation never saw, such as "
+                       "\"%s\"; re-validation is due\n",
+                       slice_names[kind], drift->unseen, drift->unseen == 1 ? "" : "s",
+                       drift->unseen_value);
+        } else if (drift->index > TRUST_DRIFT_INDEX) {
+            text_print(stream,
+                       "  INPUT DRIFT in %s: stability index %.2f, over %.2f; re-validation is "
+                       "due\n",
+                       slice_names[kind], drift->index, TRUST_DRIFT_INDEX);
+        }
+    }
+}
+
+/* Only those that sound: most never do. */
+static void print_flags(const struct table_row *row, FILE *stream)
+{
+    char slice[TRUST_SLICE_TEXT_BYTES];
+    if (row->flags.alarm != TRUST_QUIET) {
+        text_print(stream, "FLAGS of student %.12s in %s: %lld of %lld jobs, trend after %lld\n",
+                   row->student_hash, trust_slice_text(&row->verdict.slice, slice),
+                   (long long)row->flags.bad, (long long)row->flags.jobs,
+                   (long long)row->flags.alarm_jobs);
+    }
+}
+
 void table_print(const struct table *table, FILE *stream)
 {
     const struct table_row *whole = NULL;
@@ -108,9 +141,11 @@ void table_print(const struct table *table, FILE *stream)
         text_print(stream, "%lld twins repeat a job of which the store has no outcome\n",
                    (long long)table->missing);
     }
-    if (table->student_drives > 0) {
-        text_print(stream, "%lld of %lld main lines on the student were flagged\n",
-                   (long long)table->student_flagged, (long long)table->student_drives);
+    for (uint32_t i = 0; i < table->student_count; i++) {
+        print_student(&table->students[i], stream);
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        print_flags(&table->rows[i], stream);
     }
 }
 
@@ -136,14 +171,28 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *monitor_json(const struct trust_verdict *verdict)
+/* `bad`: the name of what it counts. */
+static json_t *monitor_json(const struct trust_monitor *monitor, const char *bad)
 {
-    const struct trust_monitor *monitor = &verdict->monitor;
-    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:I, s:b}", "alarm",
-                     trust_alarm_names[monitor->alarm], "jobs", (json_int_t)monitor->jobs,
-                     "disagreed", (json_int_t)monitor->bad, "sum", monitor->sum, "alarm_jobs",
-                     (json_int_t)monitor->alarm_jobs, "alarm_outcome",
-                     (json_int_t)monitor->alarm_outcome, "frozen", verdict->frozen);
+    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:I}", "alarm", trust_alarm_names[monitor->alarm],
+                     "jobs", (json_int_t)monitor->jobs, bad, (json_int_t)monitor->bad, "sum",
+                     monitor->sum, "alarm_jobs", (json_int_t)monitor->alarm_jobs, "alarm_outcome",
+                     (json_int_t)monitor->alarm_outcome);
+}
+
+static json_t *student_json(const struct table_student *student)
+{
+    json_t *drift = json_object();
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        const struct drives_drift *d = &student->drift[kind];
+        json_object_set_new(drift, slice_names[kind],
+                            json_pack("{s:I, s:I, s:f, s:i, s:s}", "before", (json_int_t)d->before,
+                                      "after", (json_int_t)d->after, "index", d->index, "unseen",
+                                      (int)d->unseen, "unseen_value", d->unseen_value));
+    }
+    return json_pack("{s:s, s:I, s:I, s:b, s:o}", "student", student->student_hash, "drives",
+                     (json_int_t)student->drives, "flagged", (json_int_t)student->flagged,
+                     "drifted", student->drifted, "drift", drift);
 }
 
 static json_t *row_json(const struct table_row *row)
@@ -164,13 +213,15 @@ static json_t *row_json(const struct table_row *row)
                                       number(mean->low), "high", number(mean->high)));
     }
     return json_pack(
-        "{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, s:o}", "student",
-        row->student_hash, "teacher", row->teacher_hash, "slice", slice_json(&row->verdict.slice),
-        "pairs", (json_int_t)row->pairs, "incomplete", (json_int_t)row->incomplete, "agree", agree,
-        "optimistic", (json_int_t)row->optimistic, "pessimistic", (json_int_t)row->pessimistic,
-        "teacher_minus_student", differences, "object", "pairs", (json_int_t)row->with_object,
-        "student_agrees", (json_int_t)row->student_as_object, "teacher_agrees",
-        (json_int_t)row->teacher_as_object, "monitor", monitor_json(&row->verdict));
+        "{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:b}",
+        "student", row->student_hash, "teacher", row->teacher_hash, "slice",
+        slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
+        (json_int_t)row->incomplete, "agree", agree, "optimistic", (json_int_t)row->optimistic,
+        "pessimistic", (json_int_t)row->pessimistic, "teacher_minus_student", differences, "object",
+        "pairs", (json_int_t)row->with_object, "student_agrees", (json_int_t)row->student_as_object,
+        "teacher_agrees", (json_int_t)row->teacher_as_object, "monitor",
+        monitor_json(&row->verdict.monitor, "disagreed"), "flags",
+        monitor_json(&row->flags, "flagged"), "frozen", row->verdict.frozen);
 }
 
 json_t *table_json(const struct table *table)
@@ -179,8 +230,11 @@ json_t *table_json(const struct table *table)
     for (uint32_t i = 0; i < table->count; i++) {
         json_array_append_new(rows, row_json(&table->rows[i]));
     }
-    return json_pack("{s:o, s:i, s:I, s:I, s:I}", "rows", rows, "frozen", (int)table->frozen,
-                     "missing", (json_int_t)table->missing, "student_drives",
-                     (json_int_t)table->student_drives, "student_flagged",
-                     (json_int_t)table->student_flagged);
+    json_t *students = json_array();
+    for (uint32_t i = 0; i < table->student_count; i++) {
+        json_array_append_new(students, student_json(&table->students[i]));
+    }
+    return json_pack("{s:o, s:o, s:i, s:i, s:I}", "rows", rows, "students", students, "frozen",
+                     (int)table->frozen, "sounding_flags", (int)table->sounding, "missing",
+                     (json_int_t)table->missing);
 }

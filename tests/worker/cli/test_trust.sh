@@ -74,7 +74,7 @@ agreement_is_counted_over_every_suite() {
     code 0 "$swerve" run other.json --store pairs.db --workers 1 --seeds 4 --audit all.json --json
     code 0 "$swerve" run tiny.json --store pairs.db --workers 1 --seeds 8 --world object --json
     code 0 "$swerve" agreement --store pairs.db --gate --json
-    holds 'd["frozen"] == 0 and d["missing"] == 0 and d["student_drives"] == 12' out
+    holds 'd["frozen"] == 0 and d["missing"] == 0 and d["students"][0]["drives"] == 12' out
     holds 'd["rows"][0]["slice"] == {} and d["rows"][0]["pairs"] == 12' out
     holds 'd["rows"][0]["agree"]["verdict"]["pairs"] == 12 and d["rows"][0]["optimistic"] == 0' out
     holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 8}' out
@@ -112,7 +112,7 @@ a_frozen_slice_goes_to_the_teacher() {
     cp sick.db slice.db
     code 0 "$swerve" run rainy.json --store slice.db --workers 1 --seeds 12 --audit all.json --json
     code 0 "$swerve" agreement --store slice.db --json
-    holds '[r["slice"] for r in d["rows"] if r["monitor"]["frozen"]] == [{"weather": "clear"}]' out
+    holds '[r["slice"] for r in d["rows"] if r["frozen"]] == [{"weather": "clear"}]' out
     code 0 "$swerve" submit tiny.json --store slice.db --seeds 20 --trust trust.json --json
     holds 'd["frozen"] == 1 and d["audits"] == 0' out
     code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust trust.json --json
@@ -127,7 +127,36 @@ a_frozen_slice_goes_to_the_teacher() {
     says err "the student is frozen in its slice"
 }
 
-echo 1..7 >&3
+# Rain comes after an evaluation that saw clear weather alone: said before agreement moves.
+an_input_that_no_evaluation_saw_raises_the_audit() {
+    last=$(python3 -c 'import sqlite3; print(sqlite3.connect("sick.db").execute("SELECT MAX(id) FROM outcomes").fetchone()[0])')
+    echo '{"format": "swerve-trust/1", "evaluated_until": '"$last"', "thawed": [{"slice": {}, "after_outcome": '"$last"', "evidence": "e"}]}' >seen.json
+    code 0 "$swerve" agreement --store slice.db --policy seen.json --json
+    holds 'd["students"][0]["drifted"] and d["students"][0]["drift"]["weather"]["unseen"] == 1' out
+    holds 'd["students"][0]["drift"]["weather"]["unseen_value"] == "rain"' out
+    holds 'd["students"][0]["drift"]["light"]["index"] == 0' out
+    code 0 "$swerve" agreement --store slice.db --policy seen.json
+    says out 'INPUT DRIFT in weather: 1 value that its evaluation never saw, such as "rain"'
+    code 0 "$swerve" submit tiny.json --store slice.db --seeds 40 --audit off --trust seen.json --json
+    holds '10 <= d["audits"] <= 30 and d["frozen"] == 0' out
+    says err "re-validation is due"
+    code 0 "$swerve" submit tiny.json --store pairs.db --seeds 40 --audit off --trust seen.json --json
+    holds 'd["audits"] == 0' out
+}
+flags_have_a_monitor_of_their_own() {
+    cp pairs.db flagged.db
+    python3 -c 'import sqlite3
+with sqlite3.connect("flagged.db") as db:
+    db.execute("UPDATE outcomes SET verdict = 3 WHERE id IN (SELECT o.id FROM outcomes o JOIN contexts c ON c.id = o.context WHERE c.tier = 2 LIMIT 5)")'
+    code 1 "$swerve" agreement --store flagged.db --gate --json
+    holds 'd["sounding_flags"] > 0 and d["rows"][0]["flags"]["flagged"] == 5' out
+    holds 'd["frozen"] == 0 and d["rows"][0]["incomplete"] == 5 and d["rows"][0]["pairs"] == 7' out
+    code 0 "$swerve" agreement --store flagged.db
+    says out "FLAGS of student"
+    says out "5 of 12 main lines were flagged"
+}
+
+echo 1..9 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t another_world_answers_and_it_is_said
@@ -135,4 +164,6 @@ t validate_warns_beforehand
 t agreement_is_counted_over_every_suite
 t disagreement_sounds_and_closes_the_gate
 t a_frozen_slice_goes_to_the_teacher
+t an_input_that_no_evaluation_saw_raises_the_audit
+t flags_have_a_monitor_of_their_own
 [ "$failed" = 0 ]

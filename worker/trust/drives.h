@@ -1,0 +1,58 @@
+/*
+ * Drives: the main lines that students of a store were asked, audited or not, as the few numbers
+ * that monitors of flags and of a suite's inputs need; 28 bytes each.
+ */
+#ifndef SWERVE_WORKER_TRUST_DRIVES_H
+#define SWERVE_WORKER_TRUST_DRIVES_H
+
+#include "scheduler/trust.h"
+#include "schemas/outcome.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DRIVES_VALUES_MAX = 4096 }; /* different values of one kind of slice, or models */
+
+/* Texts that occur, numbered in the order of their first occurrence. */
+struct drives_texts {
+    uint32_t count;
+    char (*texts)[SHA256_HEX_BYTES]; /* owned; a slice's value is shorter */
+};
+
+struct drives_drive {
+    int64_t outcome_id;
+    uint16_t value[SLICE_KIND_COUNT]; /* into drives.values */
+    uint16_t student;                 /* into drives.students */
+    bool safety_critical;
+    bool flagged;
+};
+
+/* Begins as zeros. */
+struct drives {
+    uint32_t count;
+    uint32_t capacity;
+    struct drives_drive *drives; /* owned; ascending outcomes */
+    struct drives_texts values[SLICE_KIND_COUNT];
+    struct drives_texts students;
+};
+
+/* Adds a main line of a student; outcomes come in ascending order. LIMIT, NO_MEMORY. */
+enum status drives_add(struct drives *drives, const struct outcome *outcome, struct error *error);
+void drives_finish(struct drives *drives);
+
+/* What the monitor of a slice says of the flags of a student's drives. */
+struct trust_monitor drives_flags(const struct drives *drives, const struct trust_policy *policy,
+                                  const char *student_hash, const struct trust_slice *slice);
+
+/* How a kind of slice is distributed up to the outcome that an evaluation saw last, and after. */
+struct drives_drift {
+    int64_t before; /* drives */
+    int64_t after;
+    double index;                        /* population stability; 0 where either is empty */
+    uint32_t unseen;                     /* values that came only after */
+    char unseen_value[SHA256_HEX_BYTES]; /* one of them; "" */
+};
+struct drives_drift drives_drift(const struct drives *drives, enum slice_kind kind,
+                                 const char *student_hash, int64_t evaluated_until);
+
+#endif
